@@ -279,8 +279,8 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
         return NULL;
     might_alloc(gfp);
     do
-        slab = slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, &zeroed,
-                               gfp);
+        slab = slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, false,
+                               &zeroed, gfp);
     while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))
         memset(slab->base, 0, size);

@@ -18,39 +18,70 @@
 
 #define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
-#define WAIT_AFTER  HZ       /* ... while all that is left is latent, and stays */
+#define WAIT_AFTER  HZ       /* ... while a reader stays */
 #define VAIN_ROUNDS 4        /* in a row: there are no more of them */
-#define VISIT_MOVES 16 /* of a batch of objects, perhaps from another CPU, before others may run */
-#define VISITS_MAX  64 /* at a time */
+#define VISIT_MOVES 16       /* of a batch of objects, or of slabs, before others may run */
+#define VISITS_MAX  64       /* at a time */
 
 /*
  * Tidying (slab/tidy.c) is done by a work item, because callers on slow paths may be where the list's lock must not be taken. A
  * slow deferral begins it. It ends when nothing is latent and some rounds in a row brought nothing back: free slabs stay for two
  * rounds. Its timer is not deferrable: what a load has left would stay for as long as the machine idles (ADR 97).
+ *
+ * It takes nothing from other CPUs, which would be interrupted for each batch. A CPU that has kept something in vain gets a
+ * work item of its own, for which nobody waits (ADR 101). If the CPU goes before that has run, the item runs elsewhere and
+ * takes nothing: hotplug.c empties dead CPUs. None of this is needed for progress: the shrinker waits for no work item.
  */
 static void tidy(struct work_struct *work);
 static DECLARE_DELAYED_WORK(tidy_work, tidy);
 static uint32_t tidying;
 
 /* This one, or where it was set apart one that was not. */
-static int tidy_cpu(void)
+static int tidying_cpu(void)
 {
     return housekeeping_any_cpu(HK_TYPE_DOMAIN);
 }
 
-/* When the next round begins, after this one; 0: there is none. */
+static DEFINE_PER_CPU(struct work_struct, tidy_cpu_work);
+
+static void tidy_this_cpu(struct work_struct *work)
+{
+    struct tidy_pass pass = {.place.cpu = raw_smp_processor_id()};
+    unsigned visits = 0;
+
+    if (work != per_cpu_ptr(&tidy_cpu_work, pass.place.cpu))
+        return; /* its CPU has gone */
+    while (visits++ < VISITS_MAX && tidy_pass(&pass, VISIT_MOVES))
+        cond_resched();
+    tidy_pass_end(&pass);
+}
+
+static void tidy_cpus(void)
+{
+    unsigned int cpu;
+
+    for_each_online_cpu(cpu)
+        if (tidy_is_wanted_on(cpu))
+            schedule_work_on((int)cpu, per_cpu_ptr(&tidy_cpu_work, cpu));
+}
+
+static gp_cookie last_asked; /* by the last round that found something latent */
+
+/* When the next round begins, after this one; 0: there is none. Rounds beside a load bring nothing back, either: so they end
+ * some rounds after nothing is latent any more. */
 static unsigned long next_round(void)
 {
     static uint64_t kept_before;
     static unsigned vain; /* rounds in a row */
     uint64_t kept = tidy_kept();
+    bool waits = latent_bytes() > 0;
 
-    vain = kept < kept_before ? 0 : vain + 1;
+    vain = waits || kept < kept_before ? 0 : vain + 1;
     kept_before = kept;
+    if (waits)
+        return gp_poll(gp_default_domain(), last_asked) ? TIDY_AFTER : WAIT_AFTER;
     if (vain < VAIN_ROUNDS)
         return TIDY_AFTER;
-    if (latent_bytes())
-        return WAIT_AFTER;
     vain = 0;
     return 0;
 }
@@ -64,11 +95,12 @@ static void tidy(struct work_struct *work)
     store_release(&tidying, 0u);
     while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
         cond_resched(); /* the rest of a long round is for the next time */
+    tidy_cpus();        /* what these bring to the nodes as well */
     after = next_round();
     if (after && !exchange_relaxed(&tidying, 1u)) {
-        if (latent_bytes())
-            gp_snapshot(gp_default_domain()); /* somebody waits: so it is asked for again */
-        schedule_delayed_work_on(tidy_cpu(), &tidy_work, after);
+        if (latent_bytes()) /* somebody waits: so it is asked for again */
+            last_asked = gp_snapshot(gp_default_domain());
+        schedule_delayed_work_on(tidying_cpu(), &tidy_work, after);
     }
 }
 
@@ -76,7 +108,7 @@ static void tidy(struct work_struct *work)
 static void tidy_later(struct irq_work *unused)
 {
     (void)unused;
-    schedule_delayed_work_on(tidy_cpu(), &tidy_work, TIDY_AFTER);
+    schedule_delayed_work_on(tidying_cpu(), &tidy_work, TIDY_AFTER);
 }
 
 static struct irq_work tidy_soon;
@@ -275,8 +307,11 @@ static struct notifier_block memory_block = {.notifier_call = memory_changes};
 
 int prudence_shrinker_start(void)
 {
+    unsigned int cpu;
     int error;
 
+    for_each_possible_cpu(cpu)
+        INIT_WORK(per_cpu_ptr(&tidy_cpu_work, cpu), tidy_this_cpu);
     os_irq_work_init(&tidy_soon, tidy_later);
     limits_look();
     shrinker = compat_shrinker_register(&like, "prudence");
@@ -302,6 +337,8 @@ no_oom:
 
 void prudence_shrinker_stop(void)
 {
+    unsigned int cpu;
+
     if (!shrinker)
         return;
     unregister_memory_notifier(&memory_block);
@@ -310,4 +347,6 @@ void prudence_shrinker_stop(void)
     store_relaxed(&tidying, 1u); /* for good */
     irq_work_sync(&tidy_soon);
     cancel_delayed_work_sync(&tidy_work);
+    for_each_possible_cpu(cpu)
+        cancel_work_sync(per_cpu_ptr(&tidy_cpu_work, cpu));
 }

@@ -24,7 +24,7 @@ static void *fail(int error)
 /* From the object cache, or NULL. */
 static inline void *alloc_fast(size_t size)
 {
-    struct prudence_cache *cache = size_class_ready(size);
+    struct prudence_cache *cache = size_class_open(size);
 
     return likely(cache) ? cache_alloc_fast(cache) : NULL;
 }
@@ -44,7 +44,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
     if (unlikely(!checked_multiply(count, size, &bytes)))
         return fail(ENOMEM);
     object = alloc_fast(bytes);
-    return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
+    return likely(object) ? memset(object, 0, bytes) : calloc_slow(bytes);
 }
 
 FAST_ENTRY void MALLOC_NAME(free)(void *object)

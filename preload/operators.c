@@ -62,14 +62,14 @@ static union found of_runtime(const char *name, size_t size)
 
 static __attribute__((noinline)) void *new_slow(size_t size)
 {
-    void *object = prudence_malloc(size);
+    void *object = malloc_slow(size);
 
     return likely(object) ? object : of_runtime(OPERATOR_NEW, size).new(size);
 }
 
 FAST_ENTRY void *operator_new(size_t size)
 {
-    struct prudence_cache *cache = size_class_ready(size);
+    struct prudence_cache *cache = size_class_open(size);
     void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
 
     return likely(object) ? object : new_slow(size);

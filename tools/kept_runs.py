@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Callable
 
@@ -76,11 +77,29 @@ def end_session(leader):
             pass  # it has ended
 
 
+@dataclasses.dataclass
+class Sessions:
+    """Those that run, of all threads. One that begins after they were ended is ended by the thread that began it."""
+    leaders: set = dataclasses.field(default_factory=set)
+    ended: bool = False
+
+    def end(self):
+        self.ended = True
+        for leader in list(self.leaders):
+            end_session(leader)
+
+
+SESSIONS = Sessions()
+
+
 def run_session(command, environment, folder, timeout=None):
     """(status, what it printed); status None: it took longer than `timeout` seconds. Nothing of it outlives an interruption."""
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, start_new_session=True) as child:
+        SESSIONS.leaders.add(child.pid)
         try:
+            if SESSIONS.ended:
+                end_session(child.pid)
             said = child.communicate(timeout=timeout)[0]
         except subprocess.TimeoutExpired:
             end_session(child.pid)
@@ -88,39 +107,56 @@ def run_session(command, environment, folder, timeout=None):
         except BaseException:
             end_session(child.pid)
             raise
+        finally:
+            SESSIONS.leaders.discard(child.pid)
         return child.returncode, said
 
 
 # ------------------------------------------------------------------------------------------------------- all runs
 
-def run_one(task, say):
+def run_one(task):
     begun, busy = time.monotonic(), busy_seconds()
-    run = task.run()
-    if "failed" in run:
-        say(f"FAILED: {task.title}\n{run['failed']}")
-        return run
-    return run | {"identity": task.identity, "seconds": time.monotonic() - begun, "load_average": os.getloadavg()[0],
-                  "others_cpus": others_between(busy, busy_seconds())}
+    try:
+        run = task.run()
+    except BaseException:
+        SESSIONS.end()
+        raise
+    return run if "failed" in run else run | {"identity": task.identity, "seconds": time.monotonic() - begun, "load_average": os.getloadavg()[0],
+                                              "others_cpus": others_between(busy, busy_seconds())}
 
 
-def run_all(program, tasks, folder):
-    """(runs, [(title, why it failed)]); results stay in `folder`."""
+def run_all(program, tasks, folder, jobs=1):
+    """(runs, [(title, why it failed)]); results stay in `folder`. `jobs` tasks run at a time; "others_cpus" counts the other ones, too."""
     def say(text):
         print(f"{program}: {text}", file=sys.stderr, flush=True)
 
-    runs, failed, took = [], [], {}
-    folder.mkdir(parents=True, exist_ok=True)
-    for i, task in enumerate(tasks):
-        place = folder / f"{task.name}.json"
+    def find_or_run(i):
+        if SESSIONS.ended:
+            return {"failed": "interrupted"}
+        task, place = tasks[i], folder / f"{tasks[i].name}.json"
         run = kept(place, task.identity)
         if not run:
-            left = seconds_left(tasks[i:], took)
-            say(f"{i + 1} of {len(tasks)}: {task.title}" + (f"; some {left / 60:.0f} minutes left" if left is not None else ""))
-            run = run_one(task, say)
+            left = seconds_left(tasks[i:], took.copy())
+            say(f"{i + 1} of {len(tasks)}: {task.title}" + (f"; some {left / jobs / 60:.0f} minutes left" if left is not None else ""))
+            run = run_one(task)
             if "failed" in run:
-                failed.append((task.title, run["failed"]))
-                continue
+                if not SESSIONS.ended:
+                    say(f"FAILED: {task.title}\n{run['failed']}")
+                return run
             write(place, run)
         took.setdefault(task.kind, []).append(run["seconds"])
-        runs.append(run)
-    return runs, failed
+        return run
+
+    took = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with ThreadPoolExecutor(jobs) as pool:  # whose end waits for all
+            try:
+                found = list(pool.map(find_or_run, range(len(tasks))))
+            except BaseException:
+                SESSIONS.end()
+                raise
+    finally:
+        SESSIONS.ended = False
+    return ([run for run in found if "failed" not in run],
+            [(task.title, run["failed"]) for task, run in zip(tasks, found) if "failed" in run])

@@ -22,11 +22,12 @@ NOTES = [
     "boot. Runs of the two sides alternate.",
     "Instructions: one emulated CPU that counts them (QEMU -icount), with a kernel whose SLUB does not count. All that the CPU does is in it, "
     "except idling: the programs, the kernel, what was put off until two seconds later. Throughput is the reciprocal.",
-    "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs. A hit is an allocation that goes neither to the node nor to the page "
+    "Counts: a kernel whose SLUB counts (SLUB_STATS), on emulated CPUs that run in turn; a nanosecond is an instruction, of whichever CPU. A hit is an allocation that goes neither to the node nor to the page "
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
-    "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 10 ms.",
-    "Figures are medians of rounds, with the least and the most where they differ.",
+    "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 2 ms.",
+    "Figures are medians of rounds, with the least and the most where they differ. A round that is repeated says the same to the instruction; "
+    "rounds differ in the guest's random numbers.",
 ]
 
 
@@ -51,8 +52,8 @@ def hits(row):
 
 def throughput(runs):
     cells = []
-    for name, load in loads.LOADS.items():
-        rounds = findings.by_round(runs, "instructions", 1, name)
+    for name, load in loads.PAPER.items():
+        rounds = findings.by_round(runs, "instructions", findings.ONE, name)
         if rounds:
             slub, ours = ([run["busy_ns"] / run["transactions"] for run in side] for side in zip(*rounds))
             cells.append({"subject": load.title, "instructions a " + "transaction": f"{spread(slub, whole)} → {spread(ours, whole)}",
@@ -60,27 +61,37 @@ def throughput(runs):
     return cells
 
 
-def caches(runs, cpus, scale):
-    return [{"subject": f"{row.load}: {row.cache}",
-             "allocations": whole(statistics.median(one["allocations"] for one in row.ours)),
-             "hits": hits(row),
-             "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
-             "slab churns": beside(row, whole, lambda one: one["slab_churns"]),
-             "peak, KB": beside(row, whole, findings.peak),
-             "KB two seconds after it": beside(row, whole, findings.left),
-             "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], lambda value: f"{100 * value:.1f} %")}
-            for row in findings.rows(runs, cpus, scale)]
+def cells_of_row(row, machine):
+    return {"subject": f"{row.load}: {row.cache}", "on": str(machine),
+            "allocations": whole(statistics.median(one["allocations"] for one in row.ours)),
+            "hits": hits(row),
+            "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
+            "slab churns": beside(row, whole, lambda one: one["slab_churns"]),
+            "peak, KB": beside(row, whole, findings.peak),
+            "KB two seconds after it": beside(row, whole, findings.left),
+            "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], lambda value: f"{100 * value:.1f} %")}
 
 
-def whole_runs(runs, cpus):
+def caches(runs, scale):
+    """A load's caches; of each the machines, beside each other."""
+    cells, machines = [], findings.machines_of(runs)
+    for load in loads.PAPER:
+        found = [(row.cache, i, row) for i, machine in enumerate(machines) for row in findings.rows_of(runs, machine, load, scale)]
+        cells += [cells_of_row(row, machines[i]) for _, i, row in sorted(found, key=lambda one: one[:2])]
+    return cells
+
+
+def whole_runs(runs):
     cells = []
-    for name, load in loads.LOADS.items():
-        rounds = findings.by_round(runs, "counts", cpus, name)
-        if rounds:
-            slub, ours = ([run["peak_kb"] / 1024 for run in side] for side in zip(*rounds))
-            cells.append({"subject": load.title, "deferred, of all frees": spread(findings.shares(runs, cpus, name), lambda one: f"{100 * one:.1f} %"),
-                          "peak of all slabs, MB": f"{spread(slub, lambda one: f'{one:.1f}')} → {spread(ours, lambda one: f'{one:.1f}')}",
-                          "rounds": str(len(rounds))})
+    for name, load in loads.PAPER.items():
+        for machine in findings.machines_of(runs):
+            rounds = findings.by_round(runs, "counts", machine, name)
+            if rounds:
+                slub, ours = ([run["peak_kb"] / 1024 for run in side] for side in zip(*rounds))
+                cells.append({"subject": load.title, "on": str(machine),
+                              "deferred, of all frees": spread(findings.shares(runs, machine, name), lambda one: f"{100 * one:.1f} %"),
+                              "peak of all slabs, MB": f"{spread(slub, lambda one: f'{one:.1f}')} → {spread(ours, lambda one: f'{one:.1f}')}",
+                              "rounds": str(len(rounds))})
     return cells
 
 
@@ -90,38 +101,64 @@ def slub_hits(run):
     return sum(one["hits"] for one in rows) / sum(one["allocations"] for one in rows)
 
 
-def other_sides(runs):
-    """What else SLUB can be compared with: of each load, the sides that were run."""
-    cells = []
-    for name, load in loads.LOADS.items():
-        for side in loads.SIDES:
-            if side in loads.PAIR:
-                continue
-            found = [findings.percent(one) for one in findings.improvement(runs, name, side)]
-            cell = {"subject": f"{load.name}: {side}", "throughput": " ".join(found)}
-            for cpus in findings.cpus_of(runs):
-                rounds = findings.by_round(runs, "counts", cpus, name, ("slub", side))
-                cell[f"hits, {cpus} CPUs"] = " → ".join(spread([slub_hits(one) for one in some], share) for some in zip(*rounds))
-                cell[f"peak of all slabs, MB, {cpus} CPUs"] = " → ".join(spread([one["peak_kb"] / 1024 for one in some], lambda mb: f"{mb:.1f}")
-                                                                        for some in zip(*rounds))
-            if any(list(cell.values())[1:]):
-                cells.append(cell)
+def other_side(runs, name, side):
+    """A load with another side: a row of instructions, and one of each machine of counts."""
+    found, cells = findings.improvement(runs, name, side), []
+    if found:
+        cells.append({"subject": f"{name}: {side}", "on": f"{findings.ONE}, instructions", "throughput": spread(found, findings.percent),
+                      "hits": "", "peak of all slabs, MB": ""})
+    for machine in findings.machines_of(runs):
+        rounds = findings.by_round(runs, "counts", machine, name, ("slub", side))
+        if rounds:
+            cells.append({"subject": f"{name}: {side}", "on": str(machine), "throughput": "",
+                          "hits": " → ".join(spread([slub_hits(one) for one in some], share) for some in zip(*rounds)),
+                          "peak of all slabs, MB": " → ".join(spread([one["peak_kb"] / 1024 for one in some], lambda mb: f"{mb:.1f}")
+                                                             for some in zip(*rounds))})
     return cells
 
 
+def other_sides(runs):
+    """What else SLUB can be compared with."""
+    return [cell for name in loads.LOADS for side in loads.SIDES if side not in loads.PAIR for cell in other_side(runs, name, side)]
+
+
+def verdicts(checked):
+    """Of all machines beside each other. `checked`: {machine: findings}."""
+    return [{"subject": lines[0]["subject"], "the paper": lines[0]["the paper"], **{str(machine): line["verdict"] for machine, line in zip(checked, lines)}}
+            for lines in zip(*checked.values())]
+
+
+def disturbance(runs, scale):
+    """A load alone → the same beside a storm in another cache."""
+    cells = []
+    for machine in findings.machines_of(runs):
+        for side in loads.PAIR:
+            for name, rounds in findings.disturbed_caches(runs, machine, side, scale).items():
+                def both(show, metric, rounds=rounds):
+                    return " → ".join(spread([metric(one) for one in some], show) for some in zip(*rounds))
+                cells.append({"subject": f"{name}: {side}", "on": str(machine), "allocations": both(whole, lambda one: one["allocations"]),
+                              "hits": both(share, lambda one: 1 - findings.misses(one)),
+                              "object-cache churns": both(whole, lambda one: one["object_cache_churns"]),
+                              "slab churns": both(whole, lambda one: one["slab_churns"]), "peak, KB": both(whole, findings.peak),
+                              "KB two seconds after it": both(whole, findings.left)})
+    return sorted(cells, key=lambda cell: cell["subject"].split(":")[0])
+
+
 def sections_of(runs, scale):
-    found = []
-    for cpus in findings.cpus_of(runs) or [1]:
-        found += [(f"Findings of the paper ({cpus} CPUs)", findings.check(runs, cpus, scale)),
-                  (f"Caches, SLUB → Prudence ({cpus} CPUs)", caches(runs, cpus, scale)),
-                  (f"Deferred frees (Figure 12) and memory, SLUB → Prudence ({cpus} CPUs)", whole_runs(runs, cpus))]
-    return [section for section in (*found, ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
-                                ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
+    checked = {machine: findings.of_counts(runs, machine, scale) for machine in findings.machines_of(runs)}
+    found = [("Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
+    found += [(f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
+    return [section for section in (*found, ("Findings of the paper (instructions)", findings.of_instructions(runs)),
+                                    ("Caches, SLUB → Prudence", caches(runs, scale)),
+                                    ("Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
+                                    ("Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
+                                    ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                    ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 
 
 def draw(runs):
     """Figure 13: with the paper's where it has one."""
-    names = [name for name in loads.LOADS if findings.improvement(runs, name)]
+    names = [name for name in loads.PAPER if findings.improvement(runs, name)]
     figure, axes = plt.subplots(figsize=(10, 4.5), constrained_layout=True)
     for i, name in enumerate(names):
         found = [100 * one for one in findings.improvement(runs, name)]
@@ -139,9 +176,14 @@ def draw(runs):
 
 
 def headline(sections):
-    verdicts = [line["verdict"] for title, lines in sections if title.startswith("Findings") for line in lines]
-    return "; ".join(f"{verdicts.count(word)} {word}" for word in (findings.HOLDS, findings.FAILS, findings.UNDECIDED, findings.MISSING)) + \
-        " (findings of the paper)."
+    """Verdicts of each machine, counted."""
+    parts = []
+    for title, lines in sections:
+        if title.startswith("Findings of the paper ("):
+            found = [line["verdict"] for line in lines]
+            words = ", ".join(f"{found.count(word)} {word}" for word in (findings.HOLDS, findings.FAILS, findings.UNDECIDED, findings.MISSING) if word in found)
+            parts.append(f"{title.partition('(')[2][:-1]}: {words}")
+    return "Findings of the paper. " + "; ".join(parts) + "."
 
 
 def main():

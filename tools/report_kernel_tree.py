@@ -10,7 +10,9 @@ import sys
 
 WORDS = {"open_close": "open, close", "open_close_512": "the same with 512 files open", "create": "create, unlink, close",
          "create_long": "the same with names of 60 characters", "unix_socket": "socket, close (Unix)",
-         "tcp_socket": "socket, close (TCP)", "epoll": "epoll: add, delete"}
+         "tcp_socket": "socket, close (TCP)", "epoll": "epoll: add, delete", "name": "make and remove a name",
+         "name_storm": "the same, with eight times open, close after each", "storm": "eight times open, close alone"}
+ALONE, TOGETHER = ("name", "storm"), "name_storm"  # does a storm in one cache cost another?
 
 
 def read(path):
@@ -43,6 +45,10 @@ def main():
     for (place, name), rounds in slub.items():
         change = statistics.median(ours[place, name]) / statistics.median(rounds) - 1
         print(f"| {WORDS[name]} | {place} | {cell(rounds)} | {cell(ours[place, name])} | {100 * change:+.1f} % |")
+    added = [sum(statistics.median(side["tmpfs", name]) * sign for name, sign in ((TOGETHER, 1), *((one, -1) for one in ALONE)))
+             for side in (slub, ours) if all(("tmpfs", name) in side for name in (TOGETHER, *ALONE))]
+    if added:
+        print(f"| what the storm adds to a name (together, less each alone) | tmpfs | {added[0]:+,.0f} | {added[1]:+,.0f} | |")
     print("\n| cache, of Prudence's | allocations | hits | deferred, of frees | slab churns | slabs at peak |\n|---|---|---|---|---|---|")
     for name, figures in sorted(caches.items()):
         frees = figures["frees"] + figures["deferred_frees"]

@@ -184,6 +184,15 @@ def run_check(arguments, places):
     return 0
 
 
+def require_writable(*files):
+    """Before what takes minutes, or runs the user's program: an answer that cannot be written would be lost."""
+    for file in filter(None, files):
+        is_new = not file.exists()
+        file.open("a").close()
+        if is_new:
+            file.unlink()
+
+
 def run_figures(arguments, places):
     parser = argparse.ArgumentParser(prog="prudence-advise figures", allow_abbrev=False,
                                      description="Draw the regions in which each mechanism is the fastest, on one page.")
@@ -191,6 +200,7 @@ def run_figures(arguments, places):
                         help="the page (prudence-advise.html)")
     add_machine_options(parser)
     request = parser.parse_args(arguments)
+    require_writable(request.output)
     from . import report
     report.write(request.output, machine_of(request, places, draws=0), places.style)
     print(f"written: {request.output}")
@@ -228,6 +238,7 @@ def run_hash(arguments, places):
                         help="what operations cost (default: that of this machine, measured when it is first needed)")
     parser.set_defaults(cpus=None, nodes=None, far=None)
     request = parser.parse_args(arguments)
+    require_writable(request.save, request.output)
     from . import findings, hashes
     document = hash_document(request, places)
     if request.save:
@@ -258,6 +269,7 @@ def run_record(arguments, places):
     command = request.program[1:] if request.program[:1] == ["--"] else request.program
     if not command:
         parser.error("PROGRAM is missing")
+    require_writable(request.output)
     return record.run(command, request, machine_of(request, places), places.programs)
 
 

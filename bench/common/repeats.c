@@ -9,11 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/thread_traces.h"
+
+/* In the child. One that takes too long says where its threads are. */
 static void say(json_t *(*run)(const void *row), const void *row, unsigned seconds, int to)
 {
     json_t *said;
     FILE *file;
 
+    traces_at_abort();
     alarm(seconds);
     said = run(row);
     file = fdopen(to, "w");

@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 /*
- * What `run` returns, in a child that is killed after so many seconds; a new reference. {"failed": why} if it was, or if it
- * returned NULL. Where no child can be started the program ends, with a message.
+ * What `run` returns, in a child that is killed after so many seconds, when its threads have said where they are; a new reference.
+ * {"failed": why} if it was, or if it returned NULL. Where no child can be started the program ends, with a message.
  */
 json_t *run_in_child(json_t *(*run)(const void *row), const void *row, unsigned seconds);
 

@@ -242,8 +242,9 @@ PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format for
  * periods from ending; the caches with the most live bytes. The option dump=SIGUSR2 makes that signal do the same.
  *
  * Async-signal-safe: it does not allocate, and takes locks only if this thread is not inside the library already. If it
- * is (a handler that has interrupted it there), the lines say so, and name no cache. It is no cancellation point, and
- * keeps errno. Returns 0, or the error number of the first write that failed.
+ * is (a handler that has interrupted it there), the lines say so, and name no cache. It needs less than 5 KB of stack. It is no
+ * cancellation point, and keeps errno. Returns 0, or the error number of the first write that failed: EPIPE and EFBIG as well, because
+ * neither SIGPIPE nor SIGXFSZ is delivered for it.
  */
 PRUDENCE_API int prudence_dump(int fd);
 
@@ -255,7 +256,8 @@ PRUDENCE_API int prudence_dump(int fd);
  * the profile so far as its own, since it has the memory, too.
  *
  * Async-signal-safe: no lock, no allocation; no cancellation point; keeps errno. Cost: some microseconds a calling place. Returns 0, or
- * an error number: EINVAL (`path` is NULL), ENODATA (nothing is sampled), or that of the open or the first write that failed.
+ * an error number: EINVAL (`path` is NULL), ENODATA (nothing is sampled), EWOULDBLOCK (another thread or process is writing that
+ * file), ENXIO (a FIFO that nobody reads), or that of the open or the first write that failed, as prudence_dump.
  */
 PRUDENCE_API int prudence_profile_dump(const char *path);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* Latent memory that nobody comes back to (kernel/shrinker.c), and too much of it (kernel/limits.c). */
+#include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
@@ -21,7 +22,8 @@ void latent_objects_of_a_quiet_cache_are_merged(void)
     EXPECT_EQ(fill(cache, MANY), MANY);
     slabs = STAT(cache, slabs_now);
     defer(cache, MANY);
-    for (i = 0; i < PATIENCE && (STAT(cache, objects_latent) || STAT(cache, slabs_now) >= slabs); i++) {
+    for (i = 0; i < PATIENCE && (STAT(cache, objects_latent) || STAT(cache, slabs_now) >= slabs);
+         i++) {
         wake_all_cpus();
         msleep(50);
     }
@@ -71,6 +73,74 @@ void latent_memory_beyond_its_budget_is_expedited(void)
         msleep(50);
     EXPECT(totals().expedited > expedited);
     reader_leaves();
+}
+
+/* More than its CPU and its node keep. */
+static long fill_here(void *cache)
+{
+    unsigned int i;
+
+    for (i = 0; i < MANY; i++)
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
+    for (i = 0; i < MANY; i++)
+        prudence_cache_free(cache, objects[i]);
+    return 0;
+}
+
+/* Rounds begin with a deferral, and end when nothing has come back for a while. */
+static void tidying_empties(struct prudence_cache *cache)
+{
+    unsigned int i;
+
+    for (i = 0; i < PATIENCE && STAT(cache, slabs_now); i++) {
+        if (i % 20 == 0)
+            prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+        msleep(50);
+    }
+    EXPECT_EQ(STAT(cache, objects_cached), 0);
+    EXPECT_EQ(STAT(cache, slabs_now), 0);
+}
+
+/* What lies on CPUs that went quiet goes by work on each of them, without an interrupt for each batch of objects. */
+void tidying_interrupts_no_other_cpu(void)
+{
+    struct prudence_cache *cache = cache_of(SIZE);
+    unsigned int cpu, filled = 0;
+    u64 interrupts;
+
+    for_each_online_cpu(cpu) {
+        if (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
+            continue;
+        work_on_cpu(cpu, fill_here, cache);
+        filled++;
+    }
+    EXPECT(STAT(cache, objects_cached) > 0);
+    interrupts = totals().interrupts;
+    tidying_empties(cache);
+    EXPECT_EQ(totals().interrupts, interrupts);
+    EXPECT(STAT(cache, remote_drains) >= filled);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* A CPU that has something to give goes before it has, sooner or later in a round; and comes back. */
+void tidying_goes_on_when_cpus_go(void)
+{
+    unsigned int cpu = cpumask_last(cpu_online_mask), round;
+    struct prudence_cache *cache = cache_of(SIZE);
+
+    if (!housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
+        cpu = cpumask_first(cpu_online_mask) + 1;
+    for (round = 0; round < 6; round++) {
+        work_on_cpu(cpu, fill_here, cache);
+        prudence_kfree_deferred(prudence_kmalloc(BLOCK_BYTES, GFP_KERNEL));
+        msleep(round * 100);
+        EXPECT_EQ(remove_cpu(cpu), 0);
+        EXPECT_EQ(STAT(cache, objects_cached), 0);
+        EXPECT_EQ(add_cpu(cpu), 0);
+    }
+    work_on_cpu(cpu, fill_here, cache);
+    tidying_empties(cache);
+    EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
 /* Arrays go when there was nothing in them any more, at the second time. */
@@ -140,18 +210,6 @@ static void scan_everything(struct prudence_cache *cache)
         synchronize_rcu(); /* what was latent is safe */
         scan(ALL_PAGES);
     }
-}
-
-/* More than its CPU and its node keep. */
-static long fill_here(void *cache)
-{
-    unsigned int i;
-
-    for (i = 0; i < MANY; i++)
-        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
-    for (i = 0; i < MANY; i++)
-        prudence_cache_free(cache, objects[i]);
-    return 0;
 }
 
 /* Asked for a little, and while there are free slabs: it gives that, in whole slabs, and interrupts nobody (somebody else

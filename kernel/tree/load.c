@@ -5,9 +5,11 @@
  *     load open_close THREADS OPERATIONS     3.4's attack: each thread opens a file and closes it, without a pause
  *     load tcp_crr THREADS OPERATIONS        as netperf's TCP_CRR: connect to 127.0.0.1, a byte there, a byte back, close
  *     load epoll THREADS OPERATIONS          make an eventfd, add it to a set, close it
+ *     load names THREADS OPERATIONS          make a file without opening it, remove it: no open file, so none of the attack's cache
+ *     load names_storm THREADS OPERATIONS    the same, and the attack eight times after each
  *     load measure SAMPLE_MS SETTLE_MS COMMAND...
  *
- * The first three share their operations among threads, and exit with 1 when one fails. `measure` runs the command and then waits for what was
+ * All but the last share their operations among threads, and exit with 1 when one fails. `measure` runs the command and then waits for what was
  * put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and
  * "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with the settling. With SAMPLE_MS
  * more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and "PEAK memory kb N", which is all
@@ -28,11 +30,13 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define THREADS_MAX 64
+#define STORM       8
 #define SLUB        "/sys/kernel/slab"
 #define PRUDENCE    "/sys/kernel/debug/prudence"
 #define NS          1000000000ull
@@ -54,13 +58,33 @@ static bool another(void)
     return atomic_fetch_sub(&left, 1) > 0;
 }
 
+static void open_and_close(void)
+{
+    int file = open("file", O_RDONLY);
+
+    check(file, "open");
+    close(file);
+}
+
 static void *open_close(void *unused)
 {
-    while (another()) {
-        int file = open("file", O_RDONLY);
+    while (another())
+        open_and_close();
+    return unused;
+}
 
-        check(file, "open");
-        close(file);
+static bool storm;
+
+static void *names(void *unused)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "name-%d", (int)gettid());
+    while (another()) {
+        check(mknod(name, S_IFREG | 0600, 0), "mknod");
+        check(unlink(name), "unlink");
+        for (unsigned i = 0; storm && i < STORM; i++)
+            open_and_close();
     }
     return unused;
 }
@@ -146,9 +170,10 @@ static int load(const char *name, unsigned threads, long operations)
     pthread_t server;
 
     atomic_store(&left, operations);
-    if (!strcmp(name, "open_close")) {
+    if (!strcmp(name, "open_close") || !strcmp(name, "names") || !strcmp(name, "names_storm")) {
+        storm = !strcmp(name, "names_storm");
         close(open("file", O_RDWR | O_CREAT, 0600));
-        run_threads(open_close, threads);
+        run_threads(*name == 'o' ? open_close : names, threads);
     } else if (!strcmp(name, "epoll")) {
         run_threads(epoll, threads);
     } else if (!strcmp(name, "tcp_crr")) {

@@ -16,10 +16,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define OPEN_FILES 512
+#define STORM      8 /* files opened and closed after each name */
 
 static void check(int result, const char *what)
 {
@@ -85,6 +87,37 @@ static void create_long(unsigned operations)
     create_unlink(operations, "a-name-that-has-more-than-the-forty-characters-of-a-dentry-%u");
 }
 
+/* A name without an open file: none of the cache that a storm of opened and closed files uses. */
+static void names(unsigned operations, unsigned storm)
+{
+    char name[32];
+
+    close(open_checked("file", O_RDWR | O_CREAT));
+    for (unsigned i = 0; i < operations; i++) {
+        snprintf(name, sizeof name, "name-%u", i % 64);
+        check(mknod(name, S_IFREG | 0600, 0), name);
+        check(unlink(name), name);
+        for (unsigned j = 0; j < storm; j++)
+            close(open_checked("file", O_RDONLY));
+    }
+}
+
+static void name(unsigned operations)
+{
+    names(operations, 0);
+}
+
+static void name_storm(unsigned operations)
+{
+    names(operations, STORM);
+}
+
+/* As many files, alone. */
+static void storm(unsigned operations)
+{
+    open_close(operations * STORM);
+}
+
 static void sockets(unsigned operations, int family)
 {
     for (unsigned i = 0; i < operations; i++) {
@@ -129,6 +162,9 @@ static const struct {
     {"open_close_512", open_close_512},
     {"create", create},
     {"create_long", create_long},
+    {"name", name},
+    {"name_storm", name_storm},
+    {"storm", storm},
     {"unix_socket", unix_socket},
     {"tcp_socket", tcp_socket},
     {"epoll", epoll},

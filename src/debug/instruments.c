@@ -100,9 +100,9 @@ static void going(struct slab *slab)
     if (slab->alone)
         return;
     if (!slab->cache->percpu && is_zeroed(slab->cache) &&
-        !has_large_guard(slab)) { /* a large block: nobody waits for it here */
+        !slab->cache->margin) { /* a large block: nobody waits for it here */
         annotate_open(slab);
-        memset(slab->pages, 0, slab->bytes);
+        memset(slab->base, 0, slab_usable_bytes(slab));
     }
     annotate_pages_pass(slab);
     annotate_going(slab);

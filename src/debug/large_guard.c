@@ -7,6 +7,12 @@
  * zero it; a larger one loses it at once. When the system refuses to close pages they stay accessible, and the block does
  * not rest.
  *
+ * Without the option guard_large that is done to the first large blocks of a process (option guard_first): so many that are made
+ * first have margins, and so many that are freed first rest, of at most FIRST_BYTES together. These rest until memory is short,
+ * and have no memory. What that costs is a constant. Their pages are closed by their protection, because mlockall() populates a
+ * mapping up to its first mark only. A block that gets another size loses its margins instead of being copied, and one that
+ * takes the place of a smaller one gets none.
+ *
  * Locks: one (OS_RANK_DEBUG) for the queue of blocks that rest; no system call is made under it. Reports, which may be made
  * in a signal handler, read the queue without it.
  */
@@ -15,32 +21,56 @@
 #include <string.h>
 
 #include "debug/annotate.h"
+#include "mapping.h"
 
 #define REST_BLOCKS 256
 #define REST_BYTES  ((size_t)64 << 20) /* of addresses */
 #define KEPT_BYTES  ((size_t)4 << 20)  /* of memory */
 #define KEPT_MOST   ((size_t)1 << 20)
+#define FIRST_BYTES ((size_t)288 << 10) /* pages that are to be faulted in again */
+#define FIRST_LEAST ((size_t)36 << 10)  /* of a large block */
 
 struct rest {
     char *pages;
     size_t bytes, front, size; /* of all; before the block; of the block */
     size_t kept;               /* bytes that have memory */
+    bool aside;                /* all of its pages are set aside: one of the first blocks */
 };
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
-static struct rest *rests; /* made with the option */
+static struct rest first_rests[LARGE_GUARD_FIRST_MOST];
+static struct rest *rests = first_rests; /* others are made with the option */
+static unsigned room = LARGE_GUARD_FIRST_MOST;
 static unsigned oldest, count;
 static size_t bytes, kept_bytes;
+
+/* Of the first blocks: how many may still rest, and their bytes. */
+static unsigned first_left;
+static size_t first_bytes_left; /* atomic */
+
+static void start_first(unsigned blocks)
+{
+    slab_first.extension = EXTENSION_BIT(LARGE_GUARD_EXTENSION);
+    store_relaxed(&slab_first.margins, (int32_t)blocks);
+    store_relaxed(&slab_first.kept, blocks > 0);
+    first_left = blocks;
+    first_bytes_left = FIRST_BYTES;
+}
 
 void large_guard_start(void)
 {
     bool wanted = large_guard_wanted && !annotate_on;
+    struct rest *more =
+        wanted && room < REST_BLOCKS ? os_meta_alloc(REST_BLOCKS * sizeof *rests) : NULL;
 
-    if (wanted && !rests)
-        rests = os_meta_alloc(REST_BLOCKS * sizeof *rests);
-    if (wanted && !rests)
+    if (more) {
+        rests = more;
+        room = REST_BLOCKS;
+    }
+    if (wanted && room < REST_BLOCKS)
         os_report("option 'guard_large': no memory; large blocks are not guarded");
-    slab_margin = wanted && rests ? OS_PAGE_SIZE : 0;
+    slab_margin = wanted && room == REST_BLOCKS ? OS_PAGE_SIZE : 0;
+    start_first(slab_margin || annotate_on ? 0 : (unsigned)large_guard_first);
 }
 
 static bool wants(const struct cache_layout *layout)
@@ -48,12 +78,60 @@ static bool wants(const struct cache_layout *layout)
     return layout->no_cpu_caches && slab_margin;
 }
 
+/* No further block is one of the first. */
+static void end_first(void)
+{
+    store_relaxed(&slab_first.margins, 0);
+    store_relaxed(&slab_first.kept, false);
+}
+
+/* Pages that nobody touches have memory as well, so that the first blocks are as all others. Asked once. */
+static bool memory_is_locked(void)
+{
+    static uint32_t asked; /* atomic */
+
+    if (exchange_relaxed(&asked, 1) || !mapping_is_locked())
+        return false;
+    end_first();
+    return true;
+}
+
 static bool made(struct slab *slab)
 {
-    size_t front = slab_front_margin(slab), margin = slab->cache->margin;
+    size_t front = slab_front_margin(slab), behind = slab_back_margin(slab);
+    char *back = (char *)slab->pages + slab->bytes - behind;
 
-    os_pages_guard(slab->pages, front);
-    os_pages_guard((char *)slab->pages + slab->bytes - margin, margin);
+    if (slab->cache->margin) {
+        os_pages_guard(slab->pages, front);
+        os_pages_guard(back, behind);
+    } else if (!memory_is_locked()) {
+        os_pages_protect(slab->pages, front, true);
+        os_pages_protect(back, behind, true);
+    }
+    return true;
+}
+
+static bool open_all(struct slab *slab)
+{
+    return os_pages_protect(slab->pages, slab->bytes, false);
+}
+
+/* The one before goes back, the one behind becomes part of the block. Refused, they may be open. */
+static bool drop_margins(struct slab *slab)
+{
+    size_t front = slab_front_margin(slab);
+
+    if (!open_all(slab))
+        return false;
+    os_page_owner_set(slab->pages, front, NULL);
+    if (!os_pages_cut(slab->pages, front)) {
+        os_page_owner_set(slab->pages, front, slab);
+        return false;
+    }
+    slab->pages = slab->base;
+    slab->bytes -= front;
+    slab->margin_pages = 0;
+    add_relaxed(&slab->cache->large_shrunk, front);
     return true;
 }
 
@@ -65,11 +143,11 @@ static bool take_oldest(const struct rest *more, struct rest *rest)
     bool taken;
 
     os_lock_take(&lock);
-    taken = count && (!more || count == REST_BLOCKS || bytes + more->bytes > REST_BYTES ||
+    taken = count && (!more || count == room || bytes + more->bytes > REST_BYTES ||
                       kept_bytes + more->kept > KEPT_BYTES);
     if (taken) {
         *rest = rests[oldest];
-        oldest = (oldest + 1) % REST_BLOCKS;
+        oldest = (oldest + 1) % room;
         count--;
         bytes -= rest->bytes;
         kept_bytes -= rest->kept;
@@ -83,6 +161,11 @@ static void give_back(const struct rest *rest)
 {
     char *block = rest->pages + rest->front;
 
+    if (rest->aside) {
+        if (os_pages_protect(rest->pages, rest->bytes, false))
+            os_pages_take_back(rest->pages, rest->bytes);
+        return;
+    }
     if (rest->kept && !os_pages_protect(block, rest->size, false))
         return;
     if (rest->kept && zero_on_free)
@@ -107,18 +190,18 @@ static void let_go(const struct rest *more)
 
 static bool put(const struct rest *rest)
 {
-    bool room;
+    bool fits;
 
     os_lock_take(&lock);
-    room = count < REST_BLOCKS;
-    if (room) {
-        rests[(oldest + count) % REST_BLOCKS] = *rest;
+    fits = count < room;
+    if (fits) {
+        rests[(oldest + count) % room] = *rest;
         count++;
         bytes += rest->bytes;
         kept_bytes += rest->kept;
     }
     os_lock_release(&lock);
-    return room;
+    return fits;
 }
 
 /* Nobody may touch it any more. False: the system refuses. */
@@ -137,18 +220,67 @@ static bool close_block(struct rest *rest)
     return false;
 }
 
+static void keep_for_a_while(struct rest *rest)
+{
+    bool may_rest = close_block(rest) && rest->bytes <= REST_BYTES / 4;
+
+    if (may_rest)
+        let_go(rest);
+    if (!may_rest || !put(rest))
+        give_back(rest);
+}
+
+/* Whether a freed block of so many bytes is still one of the first. */
+static bool take_first(size_t size)
+{
+    bool taken;
+
+    if (likely(size > load_relaxed(&first_bytes_left)))
+        return false;
+    os_lock_take(&lock);
+    taken = first_left && size <= first_bytes_left;
+    if (taken) {
+        first_left--;
+        store_relaxed(&first_bytes_left, first_bytes_left - size);
+    }
+    if (!first_left || first_bytes_left < FIRST_LEAST)
+        store_relaxed(&slab_first.kept, false);
+    os_lock_release(&lock);
+    return taken;
+}
+
+/* False: the system refuses, because the memory is locked or there are too many mappings. */
+static bool set_aside(struct rest *rest)
+{
+    if (!os_pages_protect(rest->pages, rest->bytes, true))
+        return false;
+    rest->aside = os_pages_set_aside(rest->pages, rest->bytes);
+    return rest->aside;
+}
+
+/* Pages that the system does not open again are lost to the page source. */
+static bool keep_first(struct slab *slab, struct rest *rest)
+{
+    if (take_first(rest->size)) {
+        if (set_aside(rest))
+            return put(rest); /* there is room for all of the first */
+        end_first();
+    } else if (!slab->margin_pages) {
+        return false;
+    }
+    return !open_all(slab);
+}
+
 static bool keeps_pages(struct slab *slab)
 {
     struct rest rest = {.pages = slab->pages,
                         .bytes = slab->bytes,
                         .front = slab_front_margin(slab),
                         .size = slab_usable_bytes(slab)};
-    bool may_rest = close_block(&rest) && rest.bytes <= REST_BYTES / 4;
 
-    if (may_rest)
-        let_go(&rest);
-    if (!may_rest || !put(&rest))
-        give_back(&rest);
+    if (!slab->cache->margin)
+        return keep_first(slab, &rest);
+    keep_for_a_while(&rest);
     return true;
 }
 
@@ -161,7 +293,7 @@ static void let_all_go(void)
 
 static const struct rest *rest_at(const char *address)
 {
-    for (unsigned i = 0; rests && i < REST_BLOCKS; i++)
+    for (unsigned i = 0; i < room; i++)
         if (address >= rests[i].pages && address < rests[i].pages + rests[i].bytes)
             return &rests[i];
     return NULL;
@@ -207,6 +339,7 @@ void large_guard_look_at_fault(const struct os_fault *fault)
 const struct slab_extension large_guard_extension = {.wants = wants,
                                                      .made = made,
                                                      .keeps_pages = keeps_pages,
+                                                     .drop_margins = drop_margins,
                                                      .explain = explain,
                                                      .pressure = let_all_go};
 

@@ -16,19 +16,18 @@ void profile_start(void);
 /* Samples that there was no memory for. */
 uint64_t profile_dropped(void);
 
-/* An object of a cache whose fast path of allocations is closed, while its slabs' are open, because bytes are counted; if
- * these are not sampled, and the CPU's object cache has one. NULL: all else. `size`: 0: a whole object. `cache` may be NULL or
- * destroyed: all lines of such a cache are closed. */
-static inline void *profile_alloc_unsampled(struct prudence_cache *cache, size_t size)
+/* Whether an allocation of `size` bytes has only to be counted. Never where nothing is sampled, where the count stays 0. */
+static inline bool profile_only_counts(size_t size)
 {
-    void *object;
+    return sampling_left > (int64_t)size;
+}
 
-    if (!cache || load_relaxed(&cache->fast_percpu) == cache->slab_percpu)
-        return NULL;
-    size = size ? size : cache->object_size;
-    if (sampling_left <= (int64_t)size)
-        return NULL;
-    object = os_percpu_pop(&cache->slab_percpu);
+/* Such an object, if the CPU's object cache has one; else NULL. Where more than counting is to be done for the objects of a
+ * cache, or it is destroyed, the lines that its slabs have are closed. */
+static inline void *profile_alloc_counted(struct prudence_cache *cache, size_t size)
+{
+    void *object = os_percpu_pop(&cache->slab_percpu);
+
     if (likely(object != NULL))
         sampling_left -= (int64_t)size;
     return object;

@@ -49,18 +49,17 @@ static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 }
 
 static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes, size_t alignment,
-                        bool *zeroed)
+                        bool grown, bool *zeroed)
 {
-    struct slab *slab =
-        slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), zeroed, OS_ALLOC_DEFAULT);
+    struct slab *slab = slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), grown,
+                                        zeroed, OS_ALLOC_DEFAULT);
 
     if (slab && unlikely(load_relaxed(&slab->extensions)))
         extensions_allocated(slab, slab->base, max_size(size, 1), *zeroed);
     return slab ? slab->base : NULL;
 }
 
-/* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
-void *large_alloc(size_t size, size_t alignment, bool *zeroed)
+static void *alloc(size_t size, size_t alignment, bool grown, bool *zeroed)
 {
     struct prudence_cache *cache;
     size_t bytes;
@@ -68,7 +67,21 @@ void *large_alloc(size_t size, size_t alignment, bool *zeroed)
     if (!pages_of(size, alignment, &bytes))
         return NULL;
     cache = large_cache();
-    return cache ? alloc_from(cache, size, bytes, alignment, zeroed) : NULL;
+    return cache ? alloc_from(cache, size, bytes, alignment, grown, zeroed) : NULL;
+}
+
+/* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
+void *large_alloc(size_t size, size_t alignment, bool *zeroed)
+{
+    return alloc(size, alignment, false, zeroed);
+}
+
+/* For an object that has grown and has to be copied. NULL when memory ran out. */
+void *large_alloc_grown(size_t size)
+{
+    bool zeroed;
+
+    return alloc(size, 1, true, &zeroed);
 }
 
 /* A cache of its own for such blocks, whose readers are those of `domain` (NULL: the default domain). Blocks are
@@ -90,8 +103,9 @@ void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignm
 {
     size_t bytes;
 
-    return pages_of(size, alignment, &bytes) ? alloc_from(cache, size, bytes, alignment, zeroed)
-                                             : NULL;
+    return pages_of(size, alignment, &bytes)
+               ? alloc_from(cache, size, bytes, alignment, false, zeroed)
+               : NULL;
 }
 
 /* What to ask for when a block grows to `size` and has to be copied. It will grow again, and then has an eighth of
@@ -119,7 +133,7 @@ bool large_resize(struct slab *slab, size_t size)
     node_check_live(slab, "prudence_realloc");
     if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
-    done = bytes == slab->bytes || slab_resize_large(slab, bytes);
+    done = bytes == slab_usable_bytes(slab) || slab_resize_large(slab, bytes);
     if (object_words(slab))
         object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
     if (done && unlikely(load_relaxed(&slab->extensions)))

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "debug/instruments.h"
+#include "debug/profile.h"
 #include "debug/red_zones.h"
 #include "heap/object.h"
 #include "heap/size_class.h"
@@ -32,7 +33,7 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     return object ? object : out_of_memory();
 }
 
-void *malloc_slow(size_t size)
+static __attribute__((noinline)) void *malloc_slower(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
@@ -40,13 +41,36 @@ void *malloc_slow(size_t size)
     return cache ? object_alloc_slow(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
 }
 
+/* What is only counted; else NULL. */
+static inline void *malloc_counted(size_t size)
+{
+    struct prudence_cache *cache =
+        size && profile_only_counts(size) ? size_class_ready(size) : NULL;
+
+    return cache ? profile_alloc_counted(cache, size) : NULL;
+}
+
+/* Saves no registers for what is only counted. */
+void *malloc_slow(size_t size)
+{
+    void *object = malloc_counted(size);
+
+    return object ? object : malloc_slower(size);
+}
+
 FAST_ENTRY void *prudence_malloc(size_t size)
 {
-    struct prudence_cache *cache = size_class_ready(size);
-    bool zeroed;
+    struct prudence_cache *cache = size_class_open(size);
+    void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
 
-    return likely(cache) ? object_alloc(cache, size, "prudence_malloc")
-                         : allocate(size, 1, &zeroed);
+    return likely(object) ? object : malloc_slow(size);
+}
+
+void *calloc_slow(size_t bytes)
+{
+    void *object = malloc_counted(bytes);
+
+    return object ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 
 void *prudence_calloc(size_t count, size_t size)
@@ -90,15 +114,30 @@ size_t prudence_usable_size(const void *object)
  * move it to. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
-/* `size` bytes where there is room for more. */
-static void *malloc_with_room(size_t size, size_t room)
+/* A large block of `size` bytes where there is room for more. */
+static void *large_with_room(size_t size, size_t room)
 {
-    void *object = prudence_malloc(room);
+    void *object = large_alloc_grown(room);
     struct slab *slab = object ? slab_known(object) : (struct slab *)NULL;
 
     if (slab && unlikely(load_relaxed(&slab->extensions)))
         extensions_resized(slab, object, size);
     return object;
+}
+
+/* In place of an object of `slab`. A block that has grown once will grow again. */
+static void *malloc_moved(const struct slab *slab, size_t size, size_t usable)
+{
+    size_t growing = large_growing(size);
+    void *object = NULL;
+
+    if (size <= usable || size <= OBJECT_SIZE_MAX || instruments_move(slab))
+        return prudence_malloc(size);
+    if (is_large(slab) && growing > size)
+        object = large_with_room(size, growing);
+    if (!object)
+        object = large_alloc_grown(size);
+    return object ? object : out_of_memory();
 }
 
 /* Whether a live object keeps its place when it gets another size. */
@@ -117,13 +156,9 @@ static bool keeps_its_place(struct slab *slab, void *object, size_t size)
  * short-term one is freed by its dates; they do not move. */
 static void *move(void *object, const struct slab *slab, size_t size, bool owned)
 {
-    size_t usable = object_usable(slab, object), growing = large_growing(size);
-    void *moved = NULL;
+    size_t usable = object_usable(slab, object);
+    void *moved = malloc_moved(slab, size, usable);
 
-    if (growing > size && is_large(slab) && size > usable && !instruments_move(slab))
-        moved = malloc_with_room(size, growing);
-    if (!moved)
-        moved = prudence_malloc(size);
     if (!moved)
         return NULL;
     memcpy(moved, object, min_size(size, usable));

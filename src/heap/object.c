@@ -28,8 +28,12 @@ static __attribute__((noinline)) void *alloc_slow(struct prudence_cache *cache, 
 /* Saves no registers for what is only counted. */
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
-    void *object = unlikely(sampling_rate) ? profile_alloc_unsampled(cache, size) : NULL;
+    void *object = NULL;
 
+    if (likely(cache)) {
+        size = size ? size : cache->object_size;
+        object = profile_only_counts(size) ? profile_alloc_counted(cache, size) : NULL;
+    }
     return object ? object : alloc_slow(cache, size, what);
 }
 

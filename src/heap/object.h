@@ -24,6 +24,7 @@ void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *
 
 /* malloc.c: prudence_malloc() without its fast path, for callers that have tried that. */
 void *malloc_slow(size_t size);
+void *calloc_slow(size_t bytes); /* the same of prudence_calloc(1, bytes) */
 
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);

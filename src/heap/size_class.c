@@ -17,6 +17,7 @@ _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is th
 
 struct prudence_cache *size_classes[CLASSES];
 struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
+struct prudence_cache *open_classes[SMALL_MAX / LINEAR_STEP + 1];
 static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
 static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
 static struct prudence_cache *empty_class;
@@ -73,6 +74,13 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
     return *place;
 }
 
+static void ready_small(size_t step, struct prudence_cache *cache)
+{
+    store_release(&small_classes[step], cache);
+    if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
+        store_release(&open_classes[step], cache);
+}
+
 static struct prudence_cache *make_class(unsigned class)
 {
     struct prudence_cache *cache;
@@ -82,7 +90,7 @@ static struct prudence_cache *make_class(unsigned class)
     cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
     for (size_t step = empty_guard_wanted; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
         if (size_class_of(max_size(step * LINEAR_STEP, 1)) == class)
-            store_release(&small_classes[step], cache);
+            ready_small(step, cache);
     return cache;
 }
 
@@ -91,7 +99,7 @@ static struct prudence_cache *make_empty_class(void)
     struct prudence_cache *cache = make(&empty_class, "size", 0, LINEAR_STEP);
 
     if (cache && !zone())
-        store_release(&small_classes[0], cache);
+        ready_small(0, cache);
     return cache;
 }
 

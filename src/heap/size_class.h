@@ -19,6 +19,10 @@ extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 #define SMALL_MAX 1024
 extern HIDDEN struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
 
+/* Of these, the ones whose fast path of allocations was open when they were made. Allocations look here, so that they do not try in vain
+ * where all bytes are counted. */
+extern HIDDEN struct prudence_cache *open_classes[SMALL_MAX / LINEAR_STEP + 1];
+
 /* `size` is 1 to OBJECT_SIZE_MAX. */
 static inline unsigned size_class_of(size_t size)
 {
@@ -32,14 +36,26 @@ static inline unsigned size_class_of(size_t size)
            (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
 }
 
-/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
-static inline struct prudence_cache *size_class_ready(size_t size)
+static inline __attribute__((always_inline)) struct prudence_cache *
+size_class_in(struct prudence_cache *const *small, size_t size)
 {
     if (likely(size <= SMALL_MAX))
-        return load_acquire(&small_classes[(size + LINEAR_STEP - 1) / LINEAR_STEP]);
+        return load_acquire(&small[(size + LINEAR_STEP - 1) / LINEAR_STEP]);
     if (unlikely(size > OBJECT_SIZE_MAX))
         return NULL;
     return load_acquire(&size_classes[size_class_of(size)]);
+}
+
+/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
+static inline struct prudence_cache *size_class_ready(size_t size)
+{
+    return size_class_in(small_classes, size);
+}
+
+/* The same, for an allocation's fast path; NULL also if that would fail anyway. */
+static inline struct prudence_cache *size_class_open(size_t size)
+{
+    return size_class_in(open_classes, size);
 }
 
 /* The cache for `size` bytes at `alignment`, made if need be; NULL when it must be a large block,

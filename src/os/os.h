@@ -29,6 +29,14 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
                         os_alloc_flags flags);
 void os_pages_free(void *pages, size_t bytes);
 
+/* The memory of pages in use goes back to the system, and they count as neither used nor kept, until os_pages_take_back makes them
+ * free ones. False, with nothing changed: they have to be freed as others. */
+bool os_pages_set_aside(void *pages, size_t bytes);
+void os_pages_take_back(void *pages, size_t bytes);
+
+/* Frees the first `bytes` of pages, of which there are more. False, with nothing changed, where they are one piece. */
+bool os_pages_cut(void *pages, size_t bytes);
+
 /* Changes `bytes` that an alloc gave to `wanted`, in place or by moving page tables, never by
  * copying. The page map has `owner` for them, and for exactly what they are afterwards. Returns
  * where they are; NULL, with nothing changed, when that is not possible: then copy. */

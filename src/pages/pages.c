@@ -133,13 +133,17 @@ static bool run_grow(struct region *region, char *run, size_t bytes, size_t want
     return grown;
 }
 
+static void run_put(struct region *region, const char *pages, size_t bytes)
+{
+    run_free(region, page_in_region(region, pages), (unsigned)(bytes / OS_PAGE_SIZE));
+    working_set_freed(RUNS, bytes);
+}
+
 static void run_shrink(struct region *region, char *run, size_t bytes, size_t wanted)
 {
     os_page_owner_set(run + wanted, bytes - wanted, NULL);
     os_lock_take(&pages_lock);
-    run_free(region, page_in_region(region, run + wanted),
-             (unsigned)((bytes - wanted) / OS_PAGE_SIZE));
-    working_set_freed(RUNS, bytes - wanted);
+    run_put(region, run + wanted, bytes - wanted);
     os_lock_release(&pages_lock);
 }
 
@@ -436,9 +440,7 @@ void os_pages_free(void *pages, size_t bytes)
     os_lock_take(&pages_lock);
     place = place_of(pages);
     if (place.region) {
-        run_free(place.region, page_in_region(place.region, pages),
-                 (unsigned)(bytes / OS_PAGE_SIZE));
-        working_set_freed(RUNS, bytes);
+        run_put(place.region, pages, bytes);
     } else {
         index_set_huge_mapping(place.huge, false);
         working_set_freed(HUGE_MAPPINGS, place.huge->bytes);
@@ -448,6 +450,47 @@ void os_pages_free(void *pages, size_t bytes)
     os_lock_release(&pages_lock);
     if (any)
         purge(&excess, false);
+}
+
+/* A huge mapping is one piece. */
+bool os_pages_cut(void *pages, size_t bytes)
+{
+    struct place place;
+
+    os_lock_take(&pages_lock);
+    place = place_of(pages);
+    if (place.region)
+        run_put(place.region, pages, bytes);
+    os_lock_release(&pages_lock);
+    return place.region != NULL;
+}
+
+/* Only of runs. Locked memory is not given back. */
+bool os_pages_set_aside(void *pages, size_t bytes)
+{
+    struct place place;
+
+    os_lock_take(&pages_lock);
+    place = place_of(pages);
+    os_lock_release(&pages_lock);
+    if (!place.region || !mapping_purge(pages, bytes))
+        return false;
+    os_lock_take(&pages_lock);
+    working_set_freed(RUNS, bytes);
+    working_set_purged(RUNS, bytes);
+    os_lock_release(&pages_lock);
+    return true;
+}
+
+void os_pages_take_back(void *pages, size_t bytes)
+{
+    struct place place;
+
+    os_lock_take(&pages_lock);
+    place = place_of(pages);
+    run_free_clean(place.region, page_in_region(place.region, pages),
+                   (unsigned)(bytes / OS_PAGE_SIZE));
+    os_lock_release(&pages_lock);
 }
 
 /* -------------------------------------------------------------------------------------- resizing */

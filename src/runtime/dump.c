@@ -3,7 +3,6 @@
  * The summary on demand: prudence_dump, and the options dump (a signal: signals.c) and dump_file (where to).
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <prudence/stats.h>
@@ -43,7 +42,7 @@ bool dump_set_file(const char *path)
 void dump_at_signal(uint64_t choice)
 {
     const char *name = load_acquire(&file.path);
-    int fd = name ? option_file_open(name, O_APPEND) : -1;
+    int fd = name ? option_file_open(name, OPTION_FILE_APPEND) : -1;
 
     (void)choice;
     if (name && fd < 0)

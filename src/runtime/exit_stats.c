@@ -16,6 +16,8 @@
 
 #include <prudence/stats.h>
 
+#include "os/os.h"
+#include "posix.h"
 #include "runtime/options.h"
 
 static bool enabled;
@@ -50,20 +52,40 @@ static bool is_our_stderr(int fd)
            now.st_ino == identity.st_ino;
 }
 
-/* Late: after the destructors of whatever uses the library. */
-__attribute__((destructor(101))) static void at_exit(void)
+static void print_all(int fd)
 {
-    int fd = is_our_stderr(duplicate) ? duplicate : STDERR_FILENO;
-    FILE *file = enabled && is_our_stderr(fd) ? fdopen(fd, "w") : NULL;
-    int cancelable;
+    FILE *file = fdopen(fd, "w");
 
     if (!file)
         return;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                           &cancelable); /* of the thread that called exit */
     fprintf(file, "prudence: statistics of process %d (%s)\n", (int)getpid(),
             program_invocation_short_name);
     prudence_stats_print(file, PRUDENCE_STATS_TEXT);
     fflush(file); /* not closed: the descriptor may be standard error itself */
+}
+
+/* A signal handler that has interrupted the library ends the process: then only what needs no lock. */
+static void print(int fd)
+{
+    if (os_busy)
+        prudence_dump(fd);
+    else
+        print_all(fd);
+}
+
+/* Late: after the destructors of whatever uses the library. */
+__attribute__((destructor(101))) static void at_exit(void)
+{
+    int fd = is_our_stderr(duplicate) ? duplicate : STDERR_FILENO;
+    struct posix_quiet quiet;
+    int cancelable;
+
+    if (!enabled || !is_our_stderr(fd))
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelable); /* of the thread that called exit */
+    posix_quiet_begin(&quiet);
+    print(fd);
+    posix_quiet_end(&quiet);
     pthread_setcancelstate(cancelable, NULL);
 }

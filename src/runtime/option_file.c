@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that options name: what is written there on demand, perhaps in a signal handler. By system calls of our own,
- * because libc's functions are cancellation points. */
+ * because libc's functions are cancellation points; all that ThreadSanitizer follows of a descriptor is then hidden from it, not
+ * a part, which it would report. */
 #define _GNU_SOURCE /* syscall */
 #include "runtime/option_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,15 +33,46 @@ bool option_file_set(struct option_file *file, const char *path)
     return true;
 }
 
-int option_file_open(const char *path, int flags)
+/* For this writer alone; false: another one is at it. What is no file has nothing to be emptied or mixed. Where a file system has no
+ * locks, there are none. */
+static bool overwrite(int fd)
+{
+    struct stat of;
+
+    if (syscall(SYS_fstat, fd, &of) || !S_ISREG(of.st_mode))
+        return true;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return false;
+    return ftruncate(fd, 0) == 0;
+}
+
+int option_file_open_path(const char *path, enum option_file_use use)
+{
+    int flags = use == OPTION_FILE_APPEND ? O_APPEND : 0;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path,
+                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0600);
+
+    if (fd < 0)
+        return fd;
+    fcntl(fd, F_SETFL, flags); /* only the opening must not wait */
+    if (use == OPTION_FILE_OVERWRITE && !overwrite(fd)) {
+        int error = errno;
+
+        option_file_close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+int option_file_open(const char *path, enum option_file_use use)
 {
     const char *mark = strstr(path, "%p");
     char name[OPTION_FILE_SIZE + 12];
 
     if (mark)
         snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
-    return (int)syscall(SYS_openat, AT_FDCWD, mark ? name : path,
-                        O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+    return option_file_open_path(mark ? name : path, use);
 }
 
 void option_file_close(int fd)

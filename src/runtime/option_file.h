@@ -15,9 +15,15 @@ struct option_file {
 /* "": none. False: it is too long, or there is no memory. */
 bool option_file_set(struct option_file *file, const char *path);
 
-/* Opens `path`, with the process's id instead of the first "%p", for writing, with `flags` as open() has them. It is
- * made with mode 0600. Returns the descriptor, or -1 and errno. Async-signal-safe, and no cancellation point. */
-int option_file_open(const char *path, int flags);
+enum option_file_use { OPTION_FILE_APPEND, OPTION_FILE_OVERWRITE };
+
+/* Opens a file for writing; it is made with mode 0600. A FIFO that nobody reads is an error (ENXIO), not waited for. A
+ * file to overwrite is emptied, and locked (flock) until it is closed; while another one has it locked, EWOULDBLOCK. Returns the descriptor,
+ * or -1 and errno. Async-signal-safe, and no cancellation point. */
+int option_file_open_path(const char *path, enum option_file_use use);
+
+/* The same of a path of an option: with the process's id instead of the first "%p". */
+int option_file_open(const char *path, enum option_file_use use);
 
 /* The same of close(). */
 void option_file_close(int fd);

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "debug/instruments.h"
+#include "debug/large_guard.h"
 #include "debug/sampling.h"
 #include "debug/settings.h"
 #include "gp/user/domain.h"
@@ -278,6 +279,8 @@ static const struct option options[] = {
     {SWITCH("shuffle"), .flag = &shuffle_wanted, .at_start = true, .apply = instruments_start},
     {SWITCH("guard_large"), .flag = &large_guard_wanted, .at_start = true,
      .apply = instruments_start},
+    {COUNT("guard_first", "a number of large blocks, 0 to 16", LARGE_GUARD_FIRST_MOST),
+     .word = &large_guard_first, .at_start = true, .apply = instruments_start},
     {SWITCH("guard_empty"), .flag = &empty_guard_wanted, .at_start = true,
      .apply = instruments_start},
     {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,

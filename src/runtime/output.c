@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Text on its way to a stream, or to a file descriptor (output.h). */
-#define _GNU_SOURCE /* syscall */
 #include "runtime/output.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+
+#include "posix.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* By a system call of our own: libc's write is a cancellation point. */
 static void write_out(struct output *output)
 {
-    size_t done = 0;
-    int saved_errno = errno;
-
-    while (!output->error && done < output->used) {
-        ssize_t written = syscall(SYS_write, output->fd, output->text + done, output->used - done);
-
-        if (written > 0)
-            done += (size_t)written;
-        else if (written == 0 || errno != EINTR)
-            output->error = written ? errno : EIO;
-    }
+    if (!output->error)
+        output->error = posix_write(output->fd, output->text, output->used);
     output->used = 0;
-    errno = saved_errno;
 }
 
 static void put(struct output *output, const char *text, size_t length)
@@ -52,17 +40,35 @@ void output_text(struct output *output, const char *text)
     put(output, text, strlen(text));
 }
 
+/* False: there is no room for it among what is not written yet. */
+static bool print_behind(struct output *output, const char *format, va_list arguments)
+{
+    size_t room = sizeof output->text - output->used;
+    int length = vsnprintf(output->text + output->used, room, format, arguments);
+
+    if (length >= 0 && (size_t)length >= room) {
+        if (output->used)
+            return false;
+        length = (int)room - 1; /* alone: cut */
+    }
+    output->used += length > 0 ? (size_t)length : 0;
+    return true;
+}
+
 void output_print(struct output *output, const char *format, ...)
 {
-    char text[501];
-    va_list arguments;
-    int length;
+    va_list arguments, again;
 
     va_start(arguments, format);
-    length = vsnprintf(text, sizeof text, format, arguments);
+    va_copy(again, arguments);
+    if (output->file) {
+        vfprintf(output->file, format, arguments);
+    } else if (!print_behind(output, format, arguments)) {
+        write_out(output);
+        print_behind(output, format, again);
+    }
+    va_end(again);
     va_end(arguments);
-    if (length > 0)
-        put(output, text, min_size((size_t)length, sizeof text - 1));
 }
 
 int output_end(struct output *output)

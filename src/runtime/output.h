@@ -18,12 +18,12 @@ struct output {
     int fd;
     int error; /* that of the first write that failed; none after it is tried */
     size_t used;
-    char text[1000]; /* what is not written yet, to fd */
+    char text[600]; /* what is not written yet, to fd */
 };
 
 void output_text(struct output *output, const char *text);
 void output_print(struct output *output, const char *format, ...)
-    __attribute__((format(printf, 2, 3))); /* at most 500 bytes; the rest is cut */
+    __attribute__((format(printf, 2, 3))); /* to fd at most 599 bytes; the rest is cut */
 void output_json_string(struct output *output, const char *text);  /* in quotes, as UTF-8 */
 void output_bytes(struct output *output, uint64_t bytes);          /* "536.1 MB" */
 void output_duration(struct output *output, uint64_t nanoseconds); /* "41.2 s" */

@@ -114,17 +114,18 @@ __attribute__((constructor)) static void when_loaded(void)
 
 /* Not when a signal handler that has interrupted the library ends the process: this thread may hold what is needed here. Nor
  * in a copy of the process, where nobody may ever release it. */
-static void look_for_doubles(void)
+static bool may_look(void)
 {
-    if (!os_busy && !os_lock_forking && !os_copy_is_unnoticed())
-        drain_for_doubles();
+    return !os_busy && !os_lock_forking && !os_copy_is_unnoticed();
 }
 
 __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
-    quarantine_flush(); /* what rests is looked at for the last time */
-    shuffle_flush_all();
-    look_for_doubles();
+    if (may_look()) {
+        quarantine_flush(); /* what rests is looked at for the last time */
+        shuffle_flush_all();
+        drain_for_doubles();
+    }
     posix_trace_end();
 }

@@ -37,7 +37,9 @@ static void print_head(struct output *output)
     clock_gettime(CLOCK_REALTIME, &now);
     output_print(output, "prudence profile %d\n", FORMAT);
     output_text(output, "version " PRUDENCE_VERSION "\n");
-    output_print(output, "program %d %s\n", (int)getpid(), program_invocation_short_name);
+    output_print(output, "program %d ", (int)getpid());
+    output_json_string(output, program_invocation_short_name);
+    output_text(output, "\n");
     output_print(output, "time %lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);
     output_print(output, "rate %llu\n", (number)sampling_rate);
     output_print(output, "unit %llu\n", (number)SAMPLING_UNIT);
@@ -130,10 +132,8 @@ int prudence_profile_dump(const char *path)
     }
     if (!os_busy)
         process_start();
-    error = !sampling_rate
-                ? ENODATA
-                : print_and_close((int)syscall(SYS_openat, AT_FDCWD, path,
-                                               O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    error = !sampling_rate ? ENODATA
+                           : print_and_close(option_file_open_path(path, OPTION_FILE_OVERWRITE));
     errno = saved_errno;
     return error;
 }
@@ -150,7 +150,7 @@ bool profile_set_file(const char *path)
 static void write_and_report(const char *path)
 {
     int saved_errno = errno;
-    int error = sampling_rate ? print_and_close(option_file_open(path, O_TRUNC)) : 0;
+    int error = sampling_rate ? print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE)) : 0;
 
     if (error)
         os_report("option 'profile_file': the profile cannot be written to '%s' (error %d)", path,

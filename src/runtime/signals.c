@@ -71,14 +71,9 @@ static void give_back(uint64_t choice)
 /* On the thread's other stack, if it has one: Go requires that. */
 static void take(uint64_t choice)
 {
-    struct sigaction ours = {.sa_sigaction = on_signal,
-                             .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-
-    sigemptyset(&ours.sa_mask);
-    if (choice && !is_ours(signals[choice].number)) {
-        sigaction(signals[choice].number, NULL, &signals[choice].before);
-        sigaction(signals[choice].number, &ours, NULL);
-    }
+    if (choice && !is_ours(signals[choice].number))
+        posix_signal_stand_before(signals[choice].number, on_signal, SA_ONSTACK,
+                                  &signals[choice].before);
 }
 
 void signal_choose(enum signal_action action, uint64_t choice)

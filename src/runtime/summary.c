@@ -6,6 +6,9 @@
  * It is asked for where something is wrong already, also in signal handlers (dump.c). So it needs no memory. It looks at
  * the list of caches under its lock, and at domains that it visits. A thread that is inside the library, because a handler
  * has interrupted it there, may hold any lock: it is told only what is known without one.
+ *
+ * A handler's stack may be 8 KB, of which the system takes 3. So what needs much of it stands in functions of its own, which
+ * are not inlined (SEPARATE).
  */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "runtime/summary.h"
@@ -23,6 +26,7 @@
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
 
+#define SEPARATE     __attribute__((noinline))
 #define LATENT_SHOWN 5
 #define LIVE_SHOWN   3
 
@@ -64,7 +68,7 @@ static uint64_t live_bytes(const struct prudence_cache *cache,
     return grown > gone ? grown - gone : 0;
 }
 
-static void look_at(struct prudence_cache *cache, struct holders *holders)
+static SEPARATE void look_at(struct prudence_cache *cache, struct holders *holders)
 {
     struct prudence_cache_stats stats;
     struct holder holder = {.domain = cache->domain};
@@ -111,7 +115,8 @@ static bool is_longer(const struct prudence_reader_stats *a, const struct pruden
 }
 
 /* The reader that has been inside for the longest, of a domain and of its members; outside: there is none. */
-static void find_reader(const struct prudence_domain *domain, struct prudence_reader_stats *longest)
+static SEPARATE void find_reader(const struct prudence_domain *domain,
+                                 struct prudence_reader_stats *longest)
 {
     struct prudence_domain *member;
     uint64_t after = 0;
@@ -133,7 +138,7 @@ static void find_reader(const struct prudence_domain *domain, struct prudence_re
 
 /* -------------------------------------------------------------------------------------------- text */
 
-static void print_frames(struct output *output, const struct prudence_reader_stats *reader)
+static SEPARATE void print_frames(struct output *output, const struct prudence_reader_stats *reader)
 {
     for (unsigned i = 0; i < reader->frame_count; i++) {
         char line[OS_TRACE_LINE];
@@ -164,7 +169,7 @@ static void print_reader(struct output *output, const struct prudence_domain *do
     print_frames(output, reader);
 }
 
-static void print_holders(struct output *output, const struct holders *holders)
+static SEPARATE void print_holders(struct output *output, const struct holders *holders)
 {
     for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++) {
         const struct holder *holder = &holders->latent[i];
@@ -248,7 +253,7 @@ static void print_json_latent(struct output *output, const struct holder *holder
     output_text(output, "}");
 }
 
-static void print_json(struct output *output, const struct holders *holders, uint64_t now)
+static SEPARATE void print_json(struct output *output, const struct holders *holders, uint64_t now)
 {
     output_print(output,
                  "\"version\":\"" PRUDENCE_VERSION "\",\"pid\":%d,\"program\":", (int)getpid());
@@ -280,20 +285,26 @@ static uint64_t seconds_now(void)
     return (uint64_t)now.tv_sec;
 }
 
+static SEPARATE void print_totals(struct output *output, const struct holders *holders)
+{
+    struct prudence_stats totals;
+
+    prudence_stats(&totals);
+    print_head(output, seconds_now());
+    print_pages(output, &totals, holders);
+    print_waits(output, &totals);
+}
+
 void summary_print(struct output *output, bool json)
 {
     struct holders holders;
-    struct prudence_stats totals;
 
     process_start();
     find_holders(&holders);
     if (json) {
         print_json(output, &holders, seconds_now());
     } else {
-        prudence_stats(&totals);
-        print_head(output, seconds_now());
-        print_pages(output, &totals, &holders);
-        print_waits(output, &totals);
+        print_totals(output, &holders);
         print_holders(output, &holders);
     }
     let_holders_go(&holders);

@@ -26,7 +26,7 @@ void for_all_caches(void (*visit)(struct prudence_cache *cache))
 }
 
 /* Waits until the cache has no visitors. Called before the cache goes off the list, with the lock of the list held.
- * Visitors come under that lock only, and wait only for a node's lock and the end of a fork. Acquire: what they did
+ * Visitors come under that lock only, and wait only for that lock, a node's and the end of a fork. Acquire: what they did
  * is done. */
 void cache_wait_for_visitors(const struct prudence_cache *cache)
 {

@@ -13,7 +13,7 @@ void for_all_caches(void (*visit)(struct prudence_cache *cache));
 void cache_wait_for_visitors(const struct prudence_cache *cache);
 
 /* Called under that lock: the cache is not destroyed until cache_let_go. A thread that holds a cache waits only for
- * the lock of a node and the end of a fork. */
+ * the lock of a node, that lock and the end of a fork. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
     add_relaxed(&cache->visitors, 1);

@@ -431,11 +431,11 @@ static bool is_at_rest(uint64_t had, uint64_t moved)
  * What a CPU has kept in vain since the last look. So many pops reach at most so many objects deep into the object
  * cache: what was below was not wanted. If nothing at all has moved, or the CPU is at rest, that is everything.
  */
-static void look_at_cpu(const struct prudence_cache *cache, struct cpu_cache *cpu,
+static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                         struct drain_place *place)
 {
-    uint64_t word = load_relaxed(&cpu->line.stack_word), before = cpu->tidy_word;
-    uint64_t tail = load_relaxed(&cpu->line.ring_tail), deferred = tail - cpu->tidy_tail;
+    uint64_t word = load_relaxed(&cpu->line.stack_word), before = load_relaxed(&cpu->tidy_word);
+    uint64_t deferred = load_relaxed(&cpu->line.ring_tail) - load_relaxed(&cpu->tidy_tail);
     uint64_t pops = (word >> STACK_COUNT_BITS) - (before >> STACK_COUNT_BITS);
     size_t count = word & STACK_COUNT_MASK, had = before & STACK_COUNT_MASK;
     size_t spare = pops < had ? min_size(count, had - pops) : 0;
@@ -449,10 +449,26 @@ static void look_at_cpu(const struct prudence_cache *cache, struct cpu_cache *cp
         spare = 0;
     place->spare = (unsigned)spare;
     place->left += (count - spare) * cache->stride;
-    cpu->tidy_tail = tail;
 }
 
-/* One move. Does not wait for the CPU's owner. False: nothing was there, or the owner was. */
+static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *place)
+{
+    return place->spare || (place->ring && latent_count(cpu));
+}
+
+/* The next look compares with what is there now. */
+static void note_ring(struct cpu_cache *cpu)
+{
+    store_relaxed(&cpu->tidy_tail, load_relaxed(&cpu->line.ring_tail));
+}
+
+static void note_stack(struct cpu_cache *cpu)
+{
+    store_relaxed(&cpu->tidy_word, load_relaxed(&cpu->line.stack_word));
+}
+
+/* One move. Does not wait for the CPU's owner. False: nothing was there, or the owner was; or it is another CPU, which a
+ * move would interrupt. */
 static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
                           struct drain_place *place)
 {
@@ -464,7 +480,7 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
     haul.taken = 0;
     os_carry_begin();
     if (!visit_here(cpu, &haul, take_unwanted) &&
-        !cpu_cache_visit_remote(cpu, &haul, take_unwanted, &haul))
+        !(OS_REMOTE_IS_QUICK && cpu_cache_visit_remote(cpu, &haul, take_unwanted, &haul)))
         haul.taken = 0;
     if (haul.taken)
         node_flush(cache, haul.objects, haul.taken);
@@ -474,30 +490,69 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 }
 
 /*
- * What the CPUs have kept in vain goes to the nodes, as long as there are moves left; a move takes a batch of objects
- * at most. False: the moves are used up; the next call goes on at *place. Called by one thread at a time.
+ * What the CPU at *place has kept in vain goes to the nodes, as long as there are moves left; a move takes a batch of objects
+ * at most. False: the moves are used up; the next call goes on. Called by one thread at a time for each CPU.
  */
+bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
+{
+    struct cpu_cache *cpu = cpu_cache_of(cache, place->cpu);
+
+    if (!load_relaxed(&cpu->slots) || !os_may_disturb(place->cpu))
+        return true;
+    if (!place->looked) {
+        look_at_cpu(cache, cpu, place);
+        note_ring(cpu);
+        if (place->spare)
+            add_relaxed(&cache->remote_drains, 1);
+    }
+    while (has_unwanted(cpu, place)) {
+        if (!*moves)
+            return false;
+        --*moves;
+        if (!move_unwanted(cache, cpu, place))
+            break;
+    }
+    note_stack(cpu);
+    place->looked = false;
+    return true;
+}
+
+/* The same of all CPUs, one after the other. */
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
 {
-    for (; place->cpu < os_cpu_count(); place->cpu++) {
-        struct cpu_cache *cpu = cpu_cache_of(cache, place->cpu);
-
-        if (!load_relaxed(&cpu->slots) || !os_may_disturb(place->cpu))
-            continue;
-        if (!place->looked) {
-            look_at_cpu(cache, cpu, place);
-            if (place->spare)
-                add_relaxed(&cache->remote_drains, 1);
-        }
-        while (place->spare || (place->ring && latent_count(cpu))) {
-            if (!*moves)
-                return false;
-            --*moves;
-            if (!move_unwanted(cache, cpu, place))
-                break;
-        }
-        cpu->tidy_word = load_relaxed(&cpu->line.stack_word);
-        place->looked = false;
-    }
+    for (; place->cpu < os_cpu_count(); place->cpu++)
+        if (!drain_unwanted_of(cache, place, moves))
+            return false;
     return true;
+}
+
+/* Whether the CPU has kept anything in vain; takes nothing. */
+bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
+{
+    const struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
+    struct drain_place place = {.cpu = cpu_number};
+
+    if (!load_relaxed(&cpu->slots) || !os_may_disturb(cpu_number))
+        return false;
+    look_at_cpu(cache, cpu, &place);
+    return has_unwanted(cpu, &place);
+}
+
+/* It was looked at, and has kept nothing in vain. */
+void drain_note(struct prudence_cache *cache, unsigned cpu_number)
+{
+    struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
+
+    note_ring(cpu);
+    note_stack(cpu);
+}
+
+/* Bytes in the object caches of all CPUs. */
+uint64_t drain_cached(const struct prudence_cache *cache)
+{
+    uint64_t objects = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        objects += stack_count(&cpu_cache_of(cache, i)->line);
+    return objects * cache->stride;
 }

@@ -20,7 +20,7 @@ void cache_settle_here(struct prudence_cache *cache);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
-/* How far drain_unwanted() has come. */
+/* How far drain_unwanted() or drain_unwanted_of() has come. */
 struct drain_place {
     unsigned cpu;
     unsigned spare; /* objects of that CPU that are still to be taken */
@@ -29,5 +29,9 @@ struct drain_place {
     uint64_t left;  /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);
+bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);
+bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number);
+void drain_note(struct prudence_cache *cache, unsigned cpu_number);
+uint64_t drain_cached(const struct prudence_cache *cache);
 
 #endif /* SLAB_DRAIN_H */

@@ -6,6 +6,8 @@
 #include "slab/cache.h"
 #include "slab/slab.h"
 
+struct first_blocks slab_first READ_MOSTLY = {.extension = 0};
+
 #define ALL_EXTENSIONS (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
 /* The first extension of a set, which is without it then; NULL: none is left. */
@@ -159,6 +161,18 @@ bool extensions_keep_pages(struct slab *slab)
             return true;
     }
     return false;
+}
+
+bool extensions_drop_margins(struct slab *slab)
+{
+    const struct slab_extension *extension;
+
+    for_each_extension(extension, load_relaxed(&slab->extensions))
+    {
+        if (extension->drop_margins && !extension->drop_margins(slab))
+            return false;
+    }
+    return true;
 }
 
 bool extensions_let_go(struct slab *slab)

@@ -41,6 +41,8 @@ struct slab_extension {
     void (*going)(struct slab *slab); /* before its pages go; those of a lone object go here */
     /* Behind `going`, with the slab's pages not to be found any more: true: the extension gives them back later. */
     bool (*keeps_pages)(struct slab *slab);
+    /* A live large block changes its size: it is to have no margins any more. False: it keeps them, and its place and size. */
+    bool (*drop_margins)(struct slab *slab);
     bool (*may_go)(struct slab *slab); /* it is free; false: its pages are still needed */
     void (*kept)(void);                /* behind the lock: some slab might not go */
 
@@ -79,6 +81,14 @@ extern const struct slab_extension *const slab_extensions[OS_EXTENSIONS];
 
 #define EXTENSION_BIT(number) (UINT32_C(1) << (number))
 
+/* The first large blocks of a process get an extension that their caches do not have (debug/large_guard.c). */
+struct first_blocks {
+    uint32_t extension; /* its bit; set as the process starts */
+    int32_t margins;    /* so many blocks that are made next have margins; atomic */
+    bool kept; /* blocks that are freed next: the extension is asked to keep their pages; atomic */
+};
+extern struct first_blocks slab_first;
+
 /* Before the first cache is made. */
 void extensions_start(void);
 
@@ -94,6 +104,7 @@ bool extensions_made(struct slab *slab);
 void extensions_ready(struct slab *slab);
 void extensions_going(struct slab *slab);
 bool extensions_keep_pages(struct slab *slab);
+bool extensions_drop_margins(struct slab *slab);
 bool extensions_let_go(struct slab *slab);
 void extensions_kept(void);
 void *extensions_instead(struct prudence_cache *cache, size_t size);

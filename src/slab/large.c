@@ -6,25 +6,53 @@
 #include "slab/large.h"
 
 #include "os/os.h"
+#include "slab/extension.h"
 #include "slab/node.h"
 #include "slab/pressure.h"
 #include "slab/slab.h"
 #include "slab/throttle.h"
 
-/* A slab of one object, of any size: a large block. It is live when this returns. */
-struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed, os_alloc_flags flags)
+/* A larger one gets no margins as one of the first. */
+#define FIRST_MOST ((size_t)1 << 20)
+
+/* One of the first blocks, with margins although its cache has none. NULL: it is none of them, or there is no memory for it and
+ * its margins. */
+static struct slab *make_first(struct prudence_cache *cache, unsigned node, size_t bytes,
+                               size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
-    unsigned node = os_node_of_cpu(os_cpu_current());
+    if (likely(load_relaxed(&slab_first.margins) <= 0) || cache->margin || bytes > FIRST_MOST ||
+        alignment > OS_PAGE_SIZE || sub_relaxed(&slab_first.margins, 1) <= 0)
+        return NULL;
+    return slab_make(cache, node, bytes, alignment, OS_PAGE_SIZE, zeroed, flags);
+}
+
+/* Waits for memory, in the ways that `flags` allow. */
+static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, size_t bytes,
+                                   size_t alignment, bool *zeroed, os_alloc_flags flags)
+{
     struct reclaim reclaim = {.began = 0};
+    size_t margin = cache->margin;
     struct slab *slab;
 
-    latent_throttle(cache, flags);
     do
-        slab = slab_make(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
+        slab = slab_make(cache, node, bytes, alignment, margin, zeroed, os_alloc_first(flags));
     while (!slab && pressure_reclaim(cache, flags, &reclaim));
+    return slab ? slab : slab_make(cache, node, bytes, alignment, margin, zeroed, flags);
+}
+
+/* A slab of one object, of any size: a large block. It is live when this returns. `grown`: it takes the place of a smaller
+ * one and will grow on, so that margins would be in the way. */
+struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+                             bool grown, bool *zeroed, os_alloc_flags flags)
+{
+    unsigned node = os_node_of_cpu(os_cpu_current());
+    struct slab *slab = NULL;
+
+    latent_throttle(cache, flags);
+    if (!grown)
+        slab = make_first(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
     if (!slab)
-        slab = slab_make(cache, node, bytes, alignment, zeroed, flags);
+        slab = make_patiently(cache, node, bytes, alignment, zeroed, flags);
     if (!slab)
         return NULL;
     add_relaxed(&cache->large_grown, slab->bytes);
@@ -58,7 +86,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     bool resized;
 
     os_carry_begin();
-    resized = resize(slab, bytes);
+    resized = (!slab->margin_pages || extensions_drop_margins(slab)) && resize(slab, bytes);
     os_carry_end();
     if (resized)
         pressure_relieve();

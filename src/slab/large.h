@@ -9,7 +9,7 @@ struct prudence_cache;
 struct slab;
 
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
-                             bool *zeroed, os_alloc_flags flags);
+                             bool grown, bool *zeroed, os_alloc_flags flags);
 bool slab_resize_large(struct slab *slab, size_t bytes);
 struct slab *slab_make_lone(struct prudence_cache *cache, void *pages, size_t bytes, void *object,
                             uint32_t extensions);

@@ -103,9 +103,11 @@ static bool slab_complete(struct slab *slab)
     return false;
 }
 
-/* To the page source; or its extensions keep them. */
+/* To the page source; or its extensions keep them, or the one that keeps the first large blocks. */
 static void give_pages(struct slab *slab)
 {
+    if (!slab->cache->percpu && unlikely(load_relaxed(&slab_first.kept)))
+        slab->extensions |= slab_first.extension;
     if (likely(!load_relaxed(&slab->extensions)) || !extensions_keep_pages(slab))
         os_pages_free(slab->pages, slab->bytes);
 }
@@ -117,18 +119,18 @@ static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
                                                               : (unsigned)(bytes / cache->stride);
 }
 
-/* Pages and metadata for a slab that is on no list yet and all of whose objects are free. NULL when
- * memory ran out, with nothing lost. */
+/* Pages and metadata for a slab that is on no list yet and all of whose objects are free, with `margin` bytes before
+ * and behind them that the extension which wants these closes. NULL when memory ran out, with nothing lost. */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed, os_alloc_flags flags)
+                       size_t margin, bool *zeroed, os_alloc_flags flags)
 {
     unsigned capacity = capacity_of(cache, bytes);
-    size_t front = cache->margin ? max_size(cache->margin, alignment) : 0;
+    size_t front = margin ? max_size(margin, alignment) : 0;
     struct slab *slab = os_meta_alloc_as(metadata_bytes(capacity), flags);
 
     if (!slab)
         return NULL;
-    bytes += front + cache->margin;
+    bytes += front + margin;
     slab->cache = cache;
     if (!take_pages(slab, cache, node, bytes, alignment, zeroed, flags))
         goto no_pages;
@@ -136,6 +138,9 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (capacity == cache->capacity && !is_in_window(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
+    slab->margin_pages = (uint8_t)(margin / OS_PAGE_SIZE);
+    if (margin > cache->margin)
+        slab->extensions |= slab_first.extension;
     if (slab_complete(slab))
         return slab;
     give_pages(slab);
@@ -204,8 +209,9 @@ static struct slab *slab_make_best(struct prudence_cache *cache, unsigned node,
     struct slab *slab = NULL;
 
     if (least < bytes)
-        slab = slab_make(cache, node, bytes, OS_PAGE_SIZE, NULL, os_alloc_larger(flags));
-    return slab ? slab : slab_make(cache, node, min_size(least, bytes), OS_PAGE_SIZE, NULL, flags);
+        slab = slab_make(cache, node, bytes, OS_PAGE_SIZE, 0, NULL, os_alloc_larger(flags));
+    return slab ? slab
+                : slab_make(cache, node, min_size(least, bytes), OS_PAGE_SIZE, 0, NULL, flags);
 }
 
 static void construct_all(const struct slab *slab)

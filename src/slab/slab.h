@@ -22,6 +22,7 @@ struct slab {
     uint32_t capacity; /* objects */
     uint16_t node;
     bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
+    uint8_t margin_pages; /* behind a large block: they may not be touched */
     void *pages;
     size_t bytes;
     /* What moving objects between the node and CPUs' caches changes: a line of its own. */
@@ -82,10 +83,15 @@ static inline size_t slab_object_bytes(const struct slab *slab)
     return slab->cache->percpu ? slab->cache->stride : slab->bytes;
 }
 
-/* Bytes before a large block that may not be touched; those behind it are cache->margin. */
+/* Bytes before a large block that may not be touched, and behind it. */
 static inline size_t slab_front_margin(const struct slab *slab)
 {
     return (size_t)(slab->base - (char *)slab->pages);
+}
+
+static inline size_t slab_back_margin(const struct slab *slab)
+{
+    return slab->margin_pages * OS_PAGE_SIZE;
 }
 
 /* What the user of an object may use of it: without the line that spreads some strides (ADR 38), without the red zone
@@ -95,7 +101,7 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
     const struct prudence_cache *cache = slab->cache;
 
     if (!cache->percpu)
-        return slab->bytes - slab_front_margin(slab) - cache->margin;
+        return slab->bytes - slab_front_margin(slab) - slab_back_margin(slab);
     return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
 }
 
@@ -133,7 +139,7 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
 /* ---------------------------------------------------------------------------- making: slab.c */
 
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
-                       bool *zeroed, os_alloc_flags flags);
+                       size_t margin, bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
 void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);

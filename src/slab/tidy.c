@@ -6,7 +6,8 @@
  * last round go to the nodes; if nothing moved, all that is free or safe does. A node merges what is safe and gives
  * back the free slabs that were not in use within the last one or two windows of decay. Rounds begin `decay` apart,
  * and are made by threads on a slow path: each visit does a bounded part of a round, one thread at a time, and the
- * others go on.
+ * others go on. In a kernel, where taking from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), such a round
+ * looks at nodes alone. What lies on a CPU is taken by a thread that runs there (tidy_pass).
  *
  * Locks: such a thread holds no lock of the slab layer; a plain free may hold one of a layer above. The place in the
  * round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a cache is held by its
@@ -100,7 +101,9 @@ static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
 
 static bool tidy_cache(struct prudence_cache *cache, unsigned *moves)
 {
-    if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
+    if (!OS_REMOTE_IS_QUICK)
+        place.drain.left = cache->percpu ? drain_cached(cache) : 0;
+    else if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
         return false;
     return tidy_nodes(cache, moves);
 }
@@ -179,6 +182,89 @@ bool tidy_some(unsigned caches, unsigned moves)
         store_relaxed(&drive_due, 1u);
     return cache != NULL;
 }
+
+/* ----------------------------------------------------------------------------------------- a CPU */
+
+static bool is_wanted_on(unsigned cpu)
+{
+    struct list *item;
+
+    list_for_each(item, &slab_caches)
+    {
+        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->percpu && drain_is_wanted(cache, cpu))
+            return true;
+    }
+    return false;
+}
+
+static void note_all(unsigned cpu)
+{
+    struct list *item;
+
+    list_for_each(item, &slab_caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->percpu)
+            drain_note(cache, cpu);
+    }
+}
+
+/* Looks at a CPU. True: something was kept there in vain, in some cache, for tidy_pass() to take; until then, looks compare
+ * with what there was before. */
+bool tidy_is_wanted_on(unsigned cpu)
+{
+    bool wanted;
+
+    os_lock_take(&slab_caches_lock);
+    wanted = is_wanted_on(cpu);
+    if (!wanted)
+        note_all(cpu);
+    os_lock_release(&slab_caches_lock);
+    return wanted;
+}
+
+/* The cache after that one (NULL: the first), held; that one is let go. NULL: there is none. No thread has the lock while
+ * it waits for the visitors of a cache. */
+static struct prudence_cache *hold_after(struct prudence_cache *cache)
+{
+    struct prudence_cache *next = NULL;
+    struct list *item;
+
+    os_lock_take(&slab_caches_lock);
+    item = cache ? cache->link.next : slab_caches.next;
+    if (item != &slab_caches) {
+        next = list_entry(item, struct prudence_cache, link);
+        cache_hold(next);
+    }
+    os_lock_release(&slab_caches_lock);
+    if (cache)
+        cache_let_go(cache);
+    return next;
+}
+
+/* What a CPU has kept in vain goes to the nodes, of all caches, so many moves at a time; by a thread that runs there: in a
+ * kernel nothing is taken if it does not. Returns whether it goes on. After the last call: tidy_pass_end(). */
+bool tidy_pass(struct tidy_pass *pass, unsigned moves)
+{
+    if (!pass->cache)
+        pass->cache = hold_after(NULL);
+    while (pass->cache &&
+           (!pass->cache->percpu || drain_unwanted_of(pass->cache, &pass->place, &moves)))
+        pass->cache = hold_after(pass->cache);
+    return pass->cache != NULL;
+}
+
+void tidy_pass_end(struct tidy_pass *pass)
+{
+    if (pass->cache)
+        cache_let_go(pass->cache);
+    pass->cache = NULL;
+}
+
+/* ----------------------------------------------------------------------------------------- threads */
 
 /*
  * Latent objects need grace periods, which no other thread may ask for: they are pushed on once a round. Foreign

@@ -302,6 +302,8 @@ class Hash(Case):
         self.refused("/nowhere: No such file", "hash", "--read=/nowhere", status=1)
         self.refused("it was not saved by prudence-advise hash", "hash", f"--read={self.machine}", status=1)
         self.refused("--repeats: '0'", "hash", "--repeats=0")
+        for option in ("--save", "--output"):  # before it measures
+            self.refused("/nowhere/x: No such file", "hash", "--repeats=1000", "--seconds=1", f"{option}=/nowhere/x", status=1)
         self.measured.write_text(json.dumps(invented_hashes.document(cpus=2) | {"format": 9}))
         self.refused("its format is 9, and this program reads 1", "hash", f"--read={self.measured}", status=1)
         cpus = len(os.sched_getaffinity(0)) + 1
@@ -453,6 +455,11 @@ class Record(Case):
 
     def test_a_program_that_is_not_there(self):
         self.refused("/nowhere/x: No such file", "record", f"--calibration={self.machine}", "/nowhere/x", status=127)
+
+    def test_an_answer_that_cannot_be_written(self):
+        ran = self.folder / "ran"
+        self.refused("/nowhere/x: No such file", "record", "--output=/nowhere/x", f"--calibration={self.machine}", "touch", ran, status=1)
+        self.assertFalse(ran.exists())
 
     def test_a_program_without_locks(self):
         done = self.advise("record", f"--calibration={self.machine}", "true")

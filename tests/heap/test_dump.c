@@ -16,6 +16,7 @@
 #include "gp/user/domain.h"
 #include "pages/page_source.h"
 #include "slab/all_caches.h"
+#include "support/directory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
@@ -247,16 +248,6 @@ static void errors_of_writing_are_returned(void **state)
     close(full);
 }
 
-static char directory[] = "/tmp/prudence-dump-XXXXXX";
-
-static const char *path_in(const char *name)
-{
-    static char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
-
 static unsigned heads(void)
 {
     unsigned count = 0;
@@ -423,18 +414,6 @@ static void signals_may_come_anywhere(void **state)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    return !mkdtemp(directory);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,5 +429,5 @@ int main(void)
         cmocka_unit_test(signals_may_come_anywhere),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, directory_make, directory_remove);
 }

@@ -221,6 +221,18 @@ static void large_blocks_are_slabs(void **state)
     prudence_free(blocks[2]);
 }
 
+/* A walk looks at 16 MB at a time. A block that reaches over the end of that is shown once (`show` asserts it). */
+static void a_block_longer_than_a_step(void **state)
+{
+    char *block = prudence_malloc((size_t)40 << 20);
+
+    (void)state;
+    assert_non_null(block);
+    walk(NULL);
+    assert_state(block, PRUDENCE_OBJECT_LIVE, -1);
+    prudence_free(block);
+}
+
 /* More than a step's slabs, and more than its objects. */
 static void every_slab_once(void **state)
 {
@@ -631,6 +643,7 @@ int main(void)
         cmocka_unit_test(each_place_is_told),
         cmocka_unit_test(transfer_batches_are_latent),
         cmocka_unit_test(large_blocks_are_slabs),
+        cmocka_unit_test(a_block_longer_than_a_step),
         cmocka_unit_test(visitors_skip_and_stop),
         cmocka_unit_test(visitors_change_the_heap),
         cmocka_unit_test(a_walk_owns_cpus_and_stops_what_carries),

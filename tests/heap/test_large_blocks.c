@@ -212,5 +212,6 @@ int main(void)
     };
 
     pin_thread();
+    assert_int_equal(prudence_option_set("guard_first", "0"), 0); /* pages around them */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,12 @@ class Names(unittest.TestCase):
         self.assertEqual(defined(STATIC), public)
         self.assertEqual(defined(STATIC_MALLOC), public | listed("exported-symbols-malloc.txt") - SHARED_ONLY)
 
+    def test_no_function_is_looked_up_late(self):
+        """In a signal handler the dynamic linker would need more stack than there may be."""
+        for library in BUILD / "libprudence.so", BUILD / "libprudence-malloc.so":
+            head = subprocess.run(["readelf", "-d", library], check=True, text=True, capture_output=True).stdout
+            self.assertRegex(head, r"FLAGS_1\).*\bNOW\b")
+
     def test_a_program_with_all_our_names(self):
         shared = defined(INTERNAL) - defined(STATIC)
         self.assertGreater(len(shared), 300)

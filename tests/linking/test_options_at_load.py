@@ -30,12 +30,12 @@ VALUES = {
     "scm_max_extension": "5", "scm_collection": "eager", "scm_expired": "deferred",
     "reader_mode": "fenced", "check": "1", "trace": "8", "zero_on_free": "1", "guard": "1",
     "quarantine": "1M", "annotate": "0", "rseq": "0", "slice_extension": "0", "membarrier": "0", "drop_deepbind": "0",
-    "hardened": "1", "red_zones": "1", "shuffle": "1", "guard_large": "1", "guard_empty": "1",
+    "hardened": "1", "red_zones": "1", "shuffle": "1", "guard_large": "1", "guard_first": "0", "guard_empty": "1",
     "dump": "SIGUSR2", "dump_file": "/dev/null", "export": "1",
     "profile": "4K", "profile_file": "/dev/null", "profile_signal": "SIGUSR1", "cache_per_cpu": "1M", "cache_total": "4M",
 }
 SINGLE = [f"{name}={VALUES[name]}" for name in VALUES]
-PARTS = ("red_zones", "shuffle", "guard_large", "guard_empty", "profile_") # of hardened=1 and profile, which are in the pairs for them
+PARTS = ("red_zones", "shuffle", "guard_large", "guard_first", "guard_empty", "profile_") # of hardened=1 and profile, which are in the pairs for them
 PAIRS = [",".join(pair) for pair in itertools.combinations(
     [one for one in SINGLE if not one.startswith(PARTS)], 2)]
 

@@ -26,7 +26,7 @@ NOT_CAUGHT = {
     "write after free and reuse, 16 bytes": "the memory is its next owner's, who may write there",
 }
 # Of the faults of malloc's interface, in the table of docs/reference/hardened.md.
-HARDENED_AT_LEAST, DEFAULT_AT_LEAST = 160, 76
+HARDENED_AT_LEAST, DEFAULT_AT_LEAST = 160, 96
 
 
 def faults():

@@ -7,9 +7,12 @@ import copy
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -20,6 +23,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import kept_runs  # noqa: E402 (the path comes first)
 from kernel_evaluation import cli, figures, findings, loads  # noqa: E402 (the path comes first)
 
+TWO = findings.Machine(2, 1)
 SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
 
 
@@ -40,8 +44,8 @@ def guest(allocations=50000, refills=500, slabs=40, ours=False, peak=640, busy=1
     return "\n".join(text) + "\n"
 
 
-def run_of(text, side, load="postmark", mode="counts", turn=0, cpus=2):
-    return figures.read(text) | {"side": side, "load": load, "mode": mode, "round": turn, "cpus": cpus, "nodes": 1, "transactions": 100}
+def run_of(text, side, load="postmark", mode="counts", turn=0, cpus=2, nodes=1):
+    return figures.read(text) | {"side": side, "load": load, "mode": mode, "round": turn, "cpus": cpus, "nodes": nodes, "transactions": 100}
 
 
 def both(ours, turns=2, **more):
@@ -64,6 +68,7 @@ class Arguments(unittest.TestCase):
         self.assertIn("--load: 'netperf' is none of postmark", self.refused("--load", "postmark,netperf"))
         self.assertIn("--mode: 'time' is none of", self.refused("--mode", "time"))
         self.assertIn("'0' is not a number from 1", self.refused("--rounds", "0"))
+        self.assertIn("'0' is not a number from 1", self.refused("--jobs", "0"))
         self.assertIn("multiples of --nodes 2", self.refused("--cpus", "3", "--nodes", "2"))
 
     def test_names_the_program_and_the_package_that_are_missing(self):
@@ -111,7 +116,7 @@ class Reading(unittest.TestCase):
 
 class Verdicts(unittest.TestCase):
     def judged(self, metric, allowed, ours, **more):
-        return findings.judge(findings.rows(both(ours, **more), 2, 1), metric, allowed)
+        return findings.judge(findings.rows(both(ours, **more), TWO, 1), metric, allowed)
 
     def test_fewer_misses(self):
         self.assertEqual(self.judged(findings.misses, 0, {"refills": 50})[0], "holds")
@@ -146,10 +151,30 @@ class Verdicts(unittest.TestCase):
 
     def test_the_attack(self):
         runs = both({}, load="open_close")
-        self.assertEqual([verdict for verdict, _ in findings.attack(runs, 2)], ["does not hold", "undecided"])
+        self.assertEqual([verdict for verdict, _ in findings.attack(runs, TWO)], ["does not hold", "undecided"])
         for run in runs:
             run["peak_kb"] -= 1000 * (run["side"] == "prudence")
-        self.assertEqual(findings.attack(runs, 2)[1][0], "holds")
+        self.assertEqual(findings.attack(runs, TWO)[1][0], "holds")
+
+
+class Disturbance(unittest.TestCase):
+    def test_caches_that_the_storm_uses_are_left_out(self):
+        for side, ours in (("slub", False), ("prudence", True)):
+            for storm, names in ((10, ["filp"]), (50000, [])):
+                texts = guest(ours=ours), guest(refills=900, ours=ours), guest(allocations=storm, ours=ours)
+                found = findings.disturbed_caches([run_of(text, side, load) for load, text in zip(loads.DISTURBANCE, texts)], TWO, side, 1)
+                self.assertEqual(list(found), names)
+                for (alone, beside), in found.values():
+                    self.assertEqual((alone["hits"], beside["hits"]), (49500, 49100))
+
+    def test_the_storm_is_as_long_alone(self):
+        for scale in (0.1, 1, 3):
+            count, storm = (loads.transactions_of(loads.LOADS[name], scale) for name in loads.DISTURBANCE[1:])
+            text = (ROOT / "kernel/tree/load.c").read_text()
+            self.assertEqual(storm, count * int(re.search(r"#define STORM +(\d+)", text)[1]))
+
+    def test_a_load_that_is_not_the_papers_is_in_none_of_its_findings(self):
+        self.assertEqual(findings.rows(both({}, load=loads.DISTURBANCE[0]), TWO, 1), [])
 
 
 class Runs(unittest.TestCase):
@@ -175,6 +200,33 @@ class Runs(unittest.TestCase):
             self.assertEqual(([one["side"] for one in runs], failed, boots), (["slub", "prudence"], [], 1))
             self.assertIn("2 of 2: counts, epoll, prudence, round 1; some 0 minutes left", said)
             self.assertEqual(self.run_all(request, [run, run], "another kernel")[2], 2)
+
+    def test_guests_at_a_time(self):
+        """Each waits until the other has begun; results stand in the order of the plan."""
+        began = threading.Barrier(2)
+
+        def boot(_, __, side, *___):
+            began.wait(100)
+            return figures.read(guest(ours=side == "prudence"))
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(cli, "boot", boot), \
+                mock.patch.object(cli, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
+            runs, failed = cli.run_all(self.request(folder, "--jobs", "2"), Path("."), [])
+        self.assertEqual(([run["side"] for run in runs], failed), (["slub", "prudence"], []))
+
+    def test_an_interruption_ends_all_guests(self):
+        def interrupt():
+            while len(kept_runs.SESSIONS.leaders) < 2:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+        tasks = [kept_runs.Task(f"{i}", f"{i}", "sleep", {}, lambda: {"failed": str(kept_runs.run_session(["sleep", "100"], dict(os.environ), "."))})
+                 for i in range(3)]
+        threading.Thread(target=interrupt).start()
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(KeyboardInterrupt):
+            kept_runs.run_all("kernel-evaluate", tasks, Path(folder), 2)
+        self.assertNotIn("FAILED", said.getvalue())
+        self.assertNotIn("3 of 3", said.getvalue())
+        self.assertLess(time.monotonic() - begun, 90)  # none slept to its end
 
     def test_an_interruption_leaves_nothing_behind(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt), \
@@ -206,11 +258,13 @@ class Runs(unittest.TestCase):
         request = self.request("x", "--rounds", "2")
         self.assertEqual([(side, turn) for *_, side, turn in cli.plan(request)],
                          [("slub", 0), ("prudence", 0), ("slub", 1), ("prudence", 1)])
+        self.assertEqual(cli.plan(self.request("x", "--load", "names", "--mode", "instructions")), [])
 
 
 class Report(unittest.TestCase):
     def test_report(self):
-        runs = both({"refills": 50}) + both({}, mode="instructions", cpus=1) + both({}, load="open_close")
+        runs = both({"refills": 50}) + both({}, mode="instructions", cpus=1) + both({}, load="open_close") + both({"refills": 900}, cpus=4, nodes=2)
+        runs += [run_of(guest(), "slub_lists", cpus=cpus, mode=mode, turn=turn) for turn in range(2) for cpus, mode in ((2, "counts"), (1, "instructions"))]
         document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
                     "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
         with tempfile.TemporaryDirectory() as folder:
@@ -219,8 +273,14 @@ class Report(unittest.TestCase):
             subprocess.run([ROOT / "tools/report_kernel_evaluate.py", file], check=True, capture_output=True, timeout=100)
             text = file.with_suffix(".md").read_text()
             page = file.with_suffix(".html").read_text()
-        self.assertIn("| postmark: filp | 50,000 | 99.00 % (90.0 %) → 99.90 % |", text)
-        self.assertIn("| Figure 7 | hits: more for all caches | holds |", text)
+        self.assertIn("| postmark: filp | 2 CPUs | 50,000 | 99.00 % (90.0 %) → 99.90 % |", text)
+        self.assertIn("98.20 %", text[text.index("| postmark: filp | 2 CPUs |"):].split("\n")[1])  # the other machine is the next row
+        self.assertIn("| Figure 7 | hits: more for all caches | holds | does not hold |", text)
+        self.assertIn("| Figure 7 | hits: more for all caches | holds | less in 1", text)
+        self.assertIn("Findings of the paper. 2 CPUs: 3 holds, ", text)
+        self.assertIn("; 4 CPUs, 2 nodes: ", text)
+        self.assertIn("| postmark: slub_lists | 1 CPU, instructions | +0.0 % |", text)
+        self.assertIn("| postmark: slub_lists | 2 CPUs |  | 99.00 % → 99.00 % |", text)
         self.assertIn("| Figure 13 | PostgreSQL is faster | not measured |", text)
         self.assertIn("Findings of the paper (2 CPUs)", page)
 

@@ -213,6 +213,66 @@ static void a_ring_at_rest_is_emptied(void **state)
     destroy_empty(cache);
 }
 
+/*
+ * A kernel's round: a thread of each CPU takes from that CPU alone, so many moves at a time, if a look has found something there. A
+ * look that has not changes nothing for other CPUs, and one that has stays until it is taken.
+ */
+static void a_cpu_is_tidied_by_itself(void **state)
+{
+    struct prudence_cache *cache = grown_cache(), *small = fixed_cache(512, 64, cache->domain);
+    unsigned many = 4 * TRANSFER_MAX, visits = 0;
+    struct tidy_pass pass = {.place.cpu = 7};
+
+    (void)state;
+    allocate_all(cache, objects, many);
+    free_all(cache, objects, many);
+    injected_cpu = 9;
+    allocate_and_free(small, 30);
+    injected_cpu = 7;
+    allocate_and_free(small, 30);
+    drain_note(cache, 7);
+    drain_note(small, 7);
+    allocate_and_free(small, 30);
+    allocate_and_free(cache, 10);
+    assert_true(tidy_is_wanted_on(7)); /* it is at rest */
+    allocate_and_free(cache, TRANSFER_MAX - 5);
+    assert_false(
+        tidy_is_wanted_on(7)); /* it is not: these are more than a move since that was noted */
+    assert_true(tidy_is_wanted_on(7));
+    while (tidy_pass(&pass, 1)) {
+        assert_int_equal(pass.cache->visitors, 1);
+        assert_true(visits++ < 100);
+    }
+    assert_in_range(visits, 4, 100);
+    assert_int_equal(stack_count(&cpu_here(cache)->line), 0);
+    assert_int_equal(stack_count(&cpu_here(small)->line), 0);
+    injected_cpu = 9;
+    assert_true(stack_count(&cpu_here(small)->line) >= 30);
+    assert_false(tidy_is_wanted_on(7));
+    assert_false(tidy_is_wanted_on(9)); /* notes */
+    assert_true(tidy_is_wanted_on(9));
+    assert_int_equal(cache->visitors + small->visitors, 0);
+    check_books(cache);
+    destroy_empty(cache);
+    destroy_empty(small);
+}
+
+/* It ends in the middle, and holds no cache. */
+static void a_pass_may_end_early(void **state)
+{
+    struct prudence_cache *cache = grown_cache();
+    struct tidy_pass pass = {.place.cpu = 7};
+
+    (void)state;
+    drain_note(cache, 7);
+    assert_true(tidy_pass(&pass, 0));
+    assert_int_equal(cache->visitors, 1);
+    tidy_pass_end(&pass);
+    assert_int_equal(cache->visitors, 0);
+    tidy_pass_end(&pass);
+    destroy_empty(cache);
+}
+
 /* A stall has filled latent slabs and rings. When it is over all of that goes, though nobody needs any. */
 static void what_a_stall_left_goes(void **state)
 {
@@ -433,6 +493,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cpu_at_rest_keeps_few_slabs, begin, end),
         cmocka_unit_test_setup_teardown(a_cpu_at_work_keeps_what_it_wants, begin, end),
         cmocka_unit_test_setup_teardown(a_ring_at_rest_is_emptied, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_is_tidied_by_itself, begin, end),
+        cmocka_unit_test_setup_teardown(a_pass_may_end_early, begin, end),
         cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),

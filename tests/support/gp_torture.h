@@ -11,9 +11,7 @@
 #ifndef TESTS_SUPPORT_GP_TORTURE_H
 #define TESTS_SUPPORT_GP_TORTURE_H
 
-#include <dirent.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -38,6 +36,7 @@
 #include "posix.h"
 #include "support/gp_tsan.h"
 #include "support/self.h"
+#include "support/thread_traces.h"
 #include "support/torture_seconds.h"
 
 #define TORTURE_UNUSED __attribute__((unused))
@@ -234,10 +233,19 @@ struct torture_variant {
 #define TORTURE_TIMES 1
 #endif
 
+/* What is left of slabs, large blocks and their pages. */
+static bool torture_something_is_left(struct prudence_stats *stats)
+{
+    prudence_stats(stats);
+    return stats->slabs_now || stats->slab_bytes || stats->retained_bytes;
+}
+
 /*
  * When all threads have ended and everything was freed or deferred: merges what is latent, gives
  * everything back, and nothing may be left. Three rounds: close; merge, and close what was next;
- * merge. The statistics are for what else the program looks at.
+ * merge. Then the library's own threads may still be giving back slabs that they took before these
+ * rounds came to them, so it waits for those: a minute at most. A slab that is lost stays for ever. The
+ * statistics are for what else the program looks at.
  */
 TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *stats)
 {
@@ -246,7 +254,10 @@ TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *st
         prudence_synchronize();
     }
     prudence_trim();
-    prudence_stats(stats);
+    for (unsigned i = 0; i < 6000 && torture_something_is_left(stats); i++) {
+        torture_sleep_us(10000);
+        prudence_trim();
+    }
     TORTURE_CHECK(stats->objects_live == 0);
     TORTURE_CHECK(stats->objects_latent == 0);
     TORTURE_CHECK(stats->bytes_latent == 0);
@@ -271,102 +282,6 @@ TORTURE_UNUSED static int torture_end(const char *variant)
     return torture_violations ? 1 : 0;
 }
 
-/* One line of a file of /proc, or what it begins with. */
-static void torture_say_file(const char *folder, const char *thread, const char *name)
-{
-    char path[300], text[200];
-    int file;
-    ssize_t length;
-
-    snprintf(path, sizeof path, "%s/%s/%s", folder, thread, name);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    length = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (file >= 0)
-        close(file);
-    text[length > 0 ? length : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    fprintf(stderr, " %s='%s'", name, text);
-}
-
-/* What each thread of another process is doing: `schedstat` tells one that waits for a processor (its second number,
- * ns) from one that waits for something else. */
-static void torture_say_threads(pid_t process)
-{
-    char folder[64];
-    const struct dirent *entry;
-    DIR *threads;
-
-    snprintf(folder, sizeof folder, "/proc/%d/task", (int)process);
-    threads = opendir(folder);
-    while (threads && (entry = readdir(threads))) {
-        if (entry->d_name[0] == '.')
-            continue;
-        fprintf(stderr, "  thread %s:", entry->d_name);
-        torture_say_file(folder, entry->d_name, "comm");
-        torture_say_file(folder, entry->d_name, "stat");
-        torture_say_file(folder, entry->d_name, "wchan");
-        torture_say_file(folder, entry->d_name, "syscall");
-        torture_say_file(folder, entry->d_name, "schedstat");
-        fprintf(stderr, "\n");
-    }
-    if (threads)
-        closedir(threads);
-}
-
-#define TORTURE_TRACE_SIGNAL (SIGRTMIN + 5)
-
-static void torture_say_where(int number)
-{
-    void *frames[40];
-    char line[64];
-    int length =
-        snprintf(line, sizeof line, "  thread %d of %d is at\n", (int)gettid(), (int)getpid());
-
-    (void)number;
-    if (write(STDERR_FILENO, line, (size_t)length) == length)
-        backtrace_symbols_fd(frames, backtrace(frames, 40), STDERR_FILENO);
-}
-
-/* A process that hangs, has found a fault or met one: every thread says where it is, one after the other. */
-static void torture_say_all(int number, siginfo_t *info, void *unused)
-{
-    struct timespec huge = {.tv_nsec = 20000000};
-    const struct dirent *entry;
-    DIR *threads;
-
-    (void)unused;
-    signal(number, SIG_DFL);
-    fprintf(stderr, "signal %d at %p\n", number, number == SIGABRT ? NULL : info->si_addr);
-    torture_say_where(number);
-    threads = opendir("/proc/self/task");
-    while (threads && (entry = readdir(threads))) {
-        int thread = atoi(entry->d_name);
-
-        if (thread > 0 && thread != gettid() &&
-            syscall(SYS_tgkill, getpid(), thread, TORTURE_TRACE_SIGNAL) == 0)
-            nanosleep(&huge, NULL);
-    }
-    raise(number);
-}
-
-/* Children have the handlers, too. Sanitizers have their own. Traces are primed, since the first one allocates. */
-static void torture_trace_at_abort(void)
-{
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL};
-    struct sigaction say_all = {.sa_sigaction = torture_say_all,
-                                .sa_flags = SA_SIGINFO | SA_NODEFER};
-    void *frame;
-
-    backtrace(&frame, 1);
-    signal(TORTURE_TRACE_SIGNAL, torture_say_where);
-    for (unsigned i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
-        sigaction(fatal[i], &say_all, NULL);
-#else
-    (void)torture_say_all;
-#endif
-}
-
 /* A child that hangs is a violation: it is said what its threads are doing, then it gets SIGABRT, so that they say
  * where, or a core or a sanitizer does. */
 static int torture_wait(pid_t child, double patience)
@@ -377,7 +292,7 @@ static int torture_wait(pid_t child, double patience)
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (torture_now() > deadline) {
             fprintf(stderr, "VIOLATION: process %d hangs\n", (int)child);
-            torture_say_threads(child);
+            traces_say_threads(child);
             kill(child, SIGABRT);
             torture_sleep_us(2000000);
             kill(child, SIGKILL);
@@ -400,7 +315,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
     double seconds = TORTURE_TIMES * torture_seconds(2);
     int failed = 0;
 
-    torture_trace_at_abort();
+    traces_at_abort();
     if (argc > 1)
         return body(argv[1], argc > 2 ? atof(argv[2]) : seconds);
     seconds /= count;

@@ -111,6 +111,19 @@ class Profile(Tools):
             self.assertIn(f"{name}: {reason}", self.run_tool(self.folder / name, status=1))
         self.assertIn("No such file", self.run_tool(self.folder / "none", status=1))
 
+    def test_names_of_any_kind(self):
+        odd = self.folder / "odd"
+        subprocess.run(["/a\n \033\u2028\"", odd], executable=self.program, check=True, timeout=PATIENCE, env=os.environ | {
+            "PRUDENCE_OPTIONS": "profile=64K"})
+        text = odd.read_bytes().replace(b'"routes"', '"\u2028\x85\\u001b[31m"'.encode()).replace(
+            b"/profiled\n", b"/pro\x0c\xff\r\033filed\n")
+        odd.write_bytes(text)
+        for words in ("--top", "--view=latent"), ("--leaks",), ("--ages", "--view=latent"):
+            shown = self.run_tool(odd, *words)
+            self.assertIn("(a? ??\")", shown)
+            self.assertNotIn("\033", shown)
+        self.run_tool(odd, "-o", self.folder / "odd.pb.gz")
+
     def test_the_man_page_has_all_options(self):
         page = (ROOT / "docs/man/prudence-profile.1").read_text().replace("\\-", "-")
         for option in re.findall(r"--[a-z]+", self.run_tool("--help")):

@@ -17,8 +17,11 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
-from watching import PATIENCE, ROOT, STAT, Case
+from watching import PATIENCE, ROOT, STAT, Case, until
 
 try:
     from prometheus_client import parser as prometheus
@@ -251,6 +254,47 @@ class Stat(Case):
         self.assertLessEqual(asked, there)
         self.assertGreater(len(asked), 20)
         self.assertEqual(len({panel["id"] for panel in dashboard["panels"]}), len(dashboard["panels"]))
+        legends = [target["legendFormat"] for panel in dashboard["panels"] for target in panel["targets"]]
+        self.assertEqual([legend for legend in legends if "{{instance}}" not in legend], [])  # there may be many processes
+
+    @unittest.skipIf(not shutil.which("prometheus"), "there is no prometheus (Debian: prometheus)")
+    def test_each_query_of_the_dashboard_has_an_answer(self):
+        watched = self.start()
+        _, where = self.serve("--pid", watched.pid, "--listen", 0)
+        dashboard = json.loads((ROOT / "watch/grafana-dashboard.json").read_text())
+        missing = [target["expr"].replace("$instance", ".*").replace("$__rate_interval", "1m")
+                   for panel in dashboard["panels"] for target in panel["targets"]]
+        ask = self.prometheus(where)
+
+        def all_answered():
+            watched.ask("keep 10")  # rates of what does not happen have no value
+            missing[:] = [query for query in missing if not ask(query)]
+            return not missing
+
+        self.assertTrue(until(all_answered), missing)
+
+    def prometheus(self, where):
+        """A server that reads there; a function that returns its answer to a query."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        (self.folder / "prometheus.yml").write_text(
+            "global: {scrape_interval: 500ms}\n"
+            f"scrape_configs: [{{job_name: prudence, static_configs: [{{targets: ['{where.split('/')[2]}']}}]}}]\n")
+        server = subprocess.Popen(["prometheus", f"--config.file={self.folder}/prometheus.yml", f"--web.listen-address={address}",
+                                   f"--storage.tsdb.path={self.folder}/prometheus"], stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        def ask(query):
+            try:
+                with urllib.request.urlopen(f"http://{address}/api/v1/query?{urllib.parse.urlencode({'query': query})}", timeout=PATIENCE) as answer:
+                    return json.load(answer)["data"]["result"]
+            except urllib.error.HTTPError as error:
+                self.assertEqual(error.code, 503, error.read())  # it has not begun
+                return []
+            except OSError:
+                return []
+        return ask
 
 
 if __name__ == "__main__":

@@ -89,6 +89,14 @@ class Tools(Case):
         for form in (), ("--json",), ("--csv",):
             self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST, *form, env=plain)
 
+    def test_a_process_whose_name_a_terminal_would_obey(self):
+        name = "\033[31m\n\x85"
+        shutil.copy(self.folder / "watched", self.folder / name)
+        watched = self.start(name)
+        self.assertIn(f"prudence-top: ?[31m?? ({watched.pid})", self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST).stdout)
+        watched.ask("set export 0")
+        self.assertIn("(?[31m??) does not let itself be watched", self.run_tool(TOP, "--pid", watched.pid, "--once", status=1).stderr)
+
     def test_by_name(self):
         name = f"watch-{os.getpid()}"
         shutil.copy(self.folder / "watched", self.folder / name)

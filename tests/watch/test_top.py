@@ -16,7 +16,7 @@ import termios
 import time
 import unittest
 
-from watching import PATIENCE, TOP, Case
+from watching import PATIENCE, TOP, Case, until
 
 try:
     import pyte
@@ -216,6 +216,14 @@ class Top(Case):
         terminal.press("\003")
         self.assertEqual(terminal.end(), 130)
         self.assertNotIn(b"Traceback", terminal.output)
+
+    def test_the_terminal_goes(self):
+        """Under nohup: nothing else ends it, and nothing to wait for is left."""
+        watched = self.start()
+        terminal = Terminal(80, 24, "/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", TOP, "--pid", watched.pid)
+        terminal.shows("memory: resident")
+        os.close(terminal.fd)
+        self.assertTrue(until(lambda: os.waitpid(terminal.pid, os.WNOHANG)[0]) or os.kill(terminal.pid, signal.SIGKILL))
 
     def test_a_terminal_without_utf8(self):
         watched = self.start()

@@ -26,6 +26,7 @@ KERNELS = ROOT / "build/kernel"
 MODES = {"instructions": "evaluate", "counts": "evaluate-stats"}  # and the kind of kernel
 PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio", "mmdebstrap": "mmdebstrap",
             "mkfs.ext4": "e2fsprogs", "flex": "flex", "bison": "bison", "bc": "bc", "gcc": "build-essential"}
+DISKS_MB = 16384  # more than all disks have
 COMPLAINTS = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "INFO: task", "Out of memory", "Killed process")
 
 
@@ -48,10 +49,12 @@ def parse_arguments(arguments):
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
                         help="boots of each load and side, in turn (2)")
     parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),
-                        help="of counts; emulated, also if there are fewer (2)")
+                        help="of counts; emulated in turn by one thread (2)")
     parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of counts (1)")
     parser.add_argument("--memory", metavar="MB", default=1024, type=number(128, 65536, int, "a number from 128 to 65536"),
                         help="of the guest (1024)")
+    parser.add_argument("--jobs", metavar="N", default=1, type=number(1, 64, int, "a number from 1 to 64"),
+                        help="guests at a time, each of which is one thread of this machine; figures do not change by it (1)")
     parser.add_argument("--timeout", metavar="SECONDS", default=1800, type=number(1, 86400, int, "a number from 1 to 86400"),
                         help="a run that takes longer has failed (1800)")
     parser.add_argument("--folder", metavar="FOLDER", type=Path, default=ROOT / "build/report/kernel-evaluate",
@@ -92,6 +95,7 @@ def make_inputs(request, work):
     call("truncate", "-s", "4G", work / "work")
     call("mkfs.ext4", "-q", "-F", work / "work", env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
     call("tar", "--sort=name", "--owner=0", "--group=0", "-cf", work / "archive", "-C", KERNELS / "6.1-tree/source", "include")
+    call("truncate", "-s", "%2M", work / "archive")
     return [programs / "disk", work / "work", work / "archive"]
 
 
@@ -107,7 +111,7 @@ def append_of(side):
 def identity_of(mode, load, side, request, work):
     """What a run depends on, except its round."""
     digest = hashlib.sha256()
-    for file in (kernel_of(mode), work / "load"):
+    for file in (kernel_of(mode), work / "load", ROOT / "tools/kernel-boot"):
         digest.update(file.read_bytes())
     digest.update(append_of(side).encode())
     digest.update(loads.script_of(load, side, request.scale, mode == "counts").encode())
@@ -117,20 +121,20 @@ def identity_of(mode, load, side, request, work):
 
 # -------------------------------------------------------------------------------------------------- a run
 
-def boot(mode, load, side, request, work, disks, place):
-    """What the guest printed, as figures."""
-    script = work / "script"
+def boot(mode, load, side, turn, request, work, disks, place):
+    """What the guest printed, as figures. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
+    script = work / f"script-{place.stem}"
     script.write_text(loads.script_of(load, side, request.scale, mode == "counts"))
-    devices = []
-    for i, disk in enumerate(disks):
-        devices += ["-drive", f"file={disk},if=none,id=disk{i},format=raw,snapshot=on,cache=unsafe",
-                    "-device", f"virtio-blk-pci,drive=disk{i}"]
+    devices = ["-machine", "nvdimm=on", "-m", f"slots={len(disks)},maxmem={request.memory + DISKS_MB}M"]
+    for i, disk in enumerate(reversed(disks)):  # the guest's first is the last named
+        devices += ["-object", f"memory-backend-file,id=disk{i},mem-path={disk},size={disk.stat().st_size},share=off",
+                    "-device", f"nvdimm,memdev=disk{i},node=0"]
     few = mode == "instructions"
     console = place.with_suffix(".console")
     environment = {
         **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
         "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
-        "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), **({"ICOUNT": "1"} if few else {})}
+        "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), "ICOUNT": "1", "SEED": str(turn + 1)}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
     status, printed = kept_runs.run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)
     said = console.read_text(errors="replace") if console.exists() else ""
@@ -144,13 +148,14 @@ def boot(mode, load, side, request, work, disks, place):
 
 
 def plan(request):
-    """Rounds outermost, sides innermost, so that both sides meet the same disturbance."""
-    return [(mode, request.load[i], side, turn) for turn in range(request.rounds) for mode in request.mode
-            for i in range(len(request.load)) for side in request.side]
+    """Rounds outermost, sides innermost, so that both sides meet the same disturbance. Instructions of loads that are not the paper's are
+    told by tools/kernel-tree figures, exactly."""
+    return [(mode, load, side, turn) for turn in range(request.rounds) for mode in request.mode for load in request.load
+            if mode != "instructions" or loads.LOADS[load].paper for side in request.side]
 
 
 def run_once(mode, load, side, turn, request, work, disks, place):
-    run = boot(mode, load, side, request, work, disks, place)
+    run = boot(mode, load, side, turn, request, work, disks, place)
     return run if "failed" in run else run | {"mode": mode, "load": load.name, "side": side, "round": turn,
                                               "transactions": loads.transactions_of(load, request.scale)}
 
@@ -162,7 +167,7 @@ def run_all(request, work, disks):
         file = f"{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}"
         run = functools.partial(run_once, mode, loads.LOADS[name], side, turn, request, work, disks, folder / f"{file}.json")
         tasks.append(kept_runs.Task(file, f"{mode}, {name}, {side}, round {turn + 1}", (mode, name), identity, run))
-    runs, failed = kept_runs.run_all("kernel-evaluate", tasks, folder)
+    runs, failed = kept_runs.run_all("kernel-evaluate", tasks, folder, request.jobs)
     return [run | {"cpus": run["identity"]["cpus"], "nodes": run["identity"]["nodes"]} for run in runs], [title for title, _ in failed]
 
 

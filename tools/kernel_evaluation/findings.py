@@ -5,6 +5,7 @@ A row is one load and one cache, as paper_findings judges them."""
 
 import dataclasses
 import statistics
+import typing
 
 from paper_findings import FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, change, judge as judge_rows, percent
 
@@ -26,29 +27,42 @@ class Row:
         return [(metric(slub), metric(ours)) for slub, ours in zip(self.slub, self.ours)]
 
 
-def by_round(runs, mode, cpus, load, pair=loads.PAIR):
+class Machine(typing.NamedTuple):
+    """That a guest had."""
+    cpus: int
+    nodes: int
+
+    def __str__(self):
+        return f"{self.cpus} CPU{'s' * (self.cpus > 1)}" + (f", {self.nodes} nodes" if self.nodes > 1 else "")
+
+
+ONE = Machine(1, 1)  # of instructions
+
+
+def by_round(runs, mode, machine, load, pair=loads.PAIR):
     """[(SLUB's run, Prudence's run)], or of another pair of sides, of the rounds that have both."""
     found = {}
     for run in runs:
-        if (run["mode"], run["cpus"], run["load"]) == (mode, cpus, load):
+        if (run["mode"], run["cpus"], run["nodes"], run["load"]) == (mode, *machine, load):
             found.setdefault(run["round"], {})[run["side"]] = run
     return [tuple(sides[side] for side in pair) for _, sides in sorted(found.items()) if all(side in sides for side in pair)]
 
 
-def cpus_of(runs):
-    return sorted({run["cpus"] for run in runs if run["mode"] == "counts"})
+def machines_of(runs):
+    """Those of counts, the ones of one node first."""
+    found = {Machine(run["cpus"], run["nodes"]) for run in runs if run["mode"] == "counts"}
+    return sorted(found, key=lambda machine: (machine.nodes, machine.cpus))
 
 
-def rows(runs, cpus, scale):
-    found = []
-    for load in loads.LOADS:
-        rounds = by_round(runs, "counts", cpus, load)
-        names = sorted(set.intersection(*(ours["caches"].keys() & figures.watched(slub) for slub, ours in rounds))) if rounds else []
-        for name in names:
-            row = Row(load, name, [figures.of_slub(slub, name) for slub, _ in rounds], [figures.of_prudence(ours, name) for _, ours in rounds])
-            if min(min(one["allocations"], one["frees"]) for one in row.ours + row.slub) >= PAIRS * scale:
-                found.append(row)
-    return found
+def rows_of(runs, machine, load, scale):
+    rounds = by_round(runs, "counts", machine, load)
+    names = sorted(set.intersection(*(ours["caches"].keys() & figures.watched(slub) for slub, ours in rounds))) if rounds else []
+    found = [Row(load, name, [figures.of_slub(slub, name) for slub, _ in rounds], [figures.of_prudence(ours, name) for _, ours in rounds]) for name in names]
+    return [row for row in found if min(min(one["allocations"], one["frees"]) for one in row.ours + row.slub) >= PAIRS * scale]
+
+
+def rows(runs, machine, scale):
+    return [row for load in loads.PAPER for row in rows_of(runs, machine, load, scale)]
 
 
 # ------------------------------------------------------------------------------------------- metrics, less is better
@@ -85,11 +99,23 @@ def judge(found, metric, allowed):
                       "no cache has enough pairs")
 
 
+# -------------------------------------------------------------------------------------- disturbance
+
+def disturbed_caches(runs, machine, side, scale):
+    """{cache: [(alone, beside the storm)]}, as figures of that side, of caches that the storm does not use."""
+    found, read = {}, figures.of_slub if side == "slub" else figures.of_prudence
+    for alone, both, storm in zip(*([run for run, in by_round(runs, "counts", machine, load, (side,))] for load in loads.DISTURBANCE)):
+        for name in sorted(figures.watched(alone) & (alone["slub"] if side == "slub" else alone["caches"]).keys()):
+            if read(alone, name)["allocations"] >= PAIRS * scale > read(storm, name)["allocations"]:
+                found.setdefault(name, []).append((read(alone, name), read(both, name)))
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------- findings
 
 def improvement(runs, load, side="prudence"):
     """Of throughput by instructions, against SLUB's: [share of each round]."""
-    return [slub["busy_ns"] / ours["busy_ns"] - 1 for slub, ours in by_round(runs, "instructions", 1, load, ("slub", side))]
+    return [slub["busy_ns"] / ours["busy_ns"] - 1 for slub, ours in by_round(runs, "instructions", ONE, load, ("slub", side))]
 
 
 def faster(runs, load, paper):
@@ -102,21 +128,21 @@ def faster(runs, load, paper):
             (HOLDS if min(found) >= paper else FAILS if max(found) < paper else UNDECIDED, text)]
 
 
-def shares(runs, cpus, load):
-    return [figures.deferred_share(ours) for _, ours in by_round(runs, "counts", cpus, load)]
+def shares(runs, machine, load):
+    return [figures.deferred_share(ours) for _, ours in by_round(runs, "counts", machine, load)]
 
 
-def share_finding(runs, cpus, load, paper):
+def share_finding(runs, machine, load, paper):
     """Holds within a quarter of it, more or less."""
-    found = shares(runs, cpus, load)
+    found = shares(runs, machine, load)
     if not found:
         return MISSING, ""
     return all_rounds(abs(one / paper - 1) <= 0.25 for one in found), f"{100 * statistics.median(found):.1f} %"
 
 
-def attack(runs, cpus):
+def attack(runs, machine):
     """3.4: SLUB's memory, and ours. A run in which memory ran out is none, so both sides have come to the end."""
-    rounds = by_round(runs, "counts", cpus, "open_close")
+    rounds = by_round(runs, "counts", machine, "open_close")
     if not rounds:
         return [(MISSING, "")] * 2
     theirs, ours = ([run["peak_kb"] for run in side] for side in zip(*rounds))
@@ -134,9 +160,9 @@ THROUGHPUT = {"postmark": ("Postmark", 0.18), "tcp_crr": ("Netperf's TCP_CRR", 0
 DEFERRED = {"postmark": ("Postmark", 0.244), "tcp_crr": ("Netperf", 0.14), "ab": ("Apache", 0.18), "pgbench": ("PostgreSQL", 0.044)}
 
 
-def check(runs, cpus, scale):
+def of_counts(runs, machine, scale):
     """[{"subject", "the paper", "verdict", "here"}]"""
-    found = rows(runs, cpus, scale)
+    found = rows(runs, machine, scale)
     lines = [
         ("Figure 7", "hits: more for all caches", judge(found, misses, 0)),
         ("Figure 8", "object-cache churns: 26 to 96.5 % fewer; once 6 % more", judge(found, churns, 0.06)),
@@ -146,11 +172,21 @@ def check(runs, cpus, scale):
     ]
     for load, (name, paper) in DEFERRED.items():
         lines.append(("Figure 12", f"{name}: {100 * paper:.1f} % of frees are deferred (here: within a quarter of that)",
-                      share_finding(runs, cpus, load, paper)))
+                      share_finding(runs, machine, load, paper)))
+    exhausts, less = attack(runs, machine)
+    lines += [("3.4", "opening and closing files exhausts memory beside SLUB", exhausts),
+              ("3.4", "Prudence needs less memory under this attack", less)]
+    return as_cells(lines)
+
+
+def of_instructions(runs):
+    """The same of Figure 13."""
+    lines = []
     for load, (name, paper) in THROUGHPUT.items():
         direction, size = faster(runs, load, paper)
         lines += [("Figure 13", f"{name} is faster", direction), ("Figure 13", f"{name} is faster by {100 * paper:.1f} %", size)]
-    exhausts, less = attack(runs, cpus)
-    lines += [("3.4", "opening and closing files exhausts memory beside SLUB", exhausts),
-              ("3.4", "Prudence needs less memory under this attack", less)]
+    return as_cells(lines)
+
+
+def as_cells(lines):
     return [{"subject": place, "the paper": claim, "verdict": verdict, "here": text} for place, claim, (verdict, text) in lines]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The loads of the paper's section 5.3 and 3.4, each a fixed number of transactions, and the script by which a guest runs one.
 
-/dev/vda is the disk of tools/kernel-fetch programs, /dev/vdb an empty ext4 at /work, /dev/vdc a tar archive of a part of the kernel's source."""
+/dev/pmem0 is the disk of tools/kernel-fetch programs, /dev/pmem1 an empty ext4 at /work, /dev/pmem2 a tar archive of a part of the kernel's source."""
 
 import dataclasses
 
 SETTLE_MS = 2000
-SAMPLE_MS = 10
+SAMPLE_MS = 2
 INSTANCES = 4    # of Postmark, and threads of the loads of our own
 CLIENTS = 16     # of pgbench
 
@@ -41,6 +41,7 @@ class Load:
     command: str        # {n}: transactions; {share}: of each instance or client
     prepare: str = "true"
     shares: int = 1
+    paper: bool = True  # its caches are compared with the paper's
 
 
 LOADS = {load.name: load for load in (
@@ -51,7 +52,7 @@ LOADS = {load.name: load for load in (
     Load("open_close", f"the attack of 3.4: {INSTANCES} threads open a file and close it", 200000, "open and close",
          f"cd /tmp && ./load open_close {INSTANCES} {{n}}"),
     Load("untar", "a part of the kernel's source: untar onto ext4, remove", 3, "round",
-         "for i in $(seq {n}); do tar xf /dev/vdc -C /work && rm -rf /work/include || exit 1; done"),
+         "for i in $(seq {n}); do tar xf /dev/pmem2 -C /work && rm -rf /work/include || exit 1; done"),
     Load("tcp_crr", f"TCP connect, request, response on the loopback: {INSTANCES} clients and servers of our own, in place of netperf", 20000,
          "connection", f"/tmp/load tcp_crr {INSTANCES} {{n}}"),
     Load("ab", "ApacheBench, 128 at once, against nginx", 6000, "request",
@@ -61,13 +62,25 @@ LOADS = {load.name: load for load in (
          "server { listen 127.0.0.1:8080; root /work/www; } }\\n' >/tmp/nginx.conf && nginx -c /tmp/nginx.conf"),
     Load("epoll", f"{INSTANCES} threads: make an eventfd, add it to an epoll set, close it", 100000, "eventfd",
          f"/tmp/load epoll {INSTANCES} {{n}}"),
+    # dbench repeats its lines for a time. So the last one is an error: to close what no line has opened. It says at which line that was.
+    Load("dbench", f"dbench, {INSTANCES} instances of the first lines of its own load, on ext4", 20000, "line",
+         f"for i in $(seq {INSTANCES}); do dbench -t 1000000 -c /tmp/lines -D /work/$i 1 >/work/$i.log 2>&1 & done; wait; for i in $(seq {INSTANCES}); do "
+         "case $(cat /work/$i.log) in *'('$(({share} + 1))') ERROR: handle 99999 was not found'*) ;; *) exit 1 ;; esac; done",
+         f"for i in $(seq {INSTANCES}); do mkdir /work/$i || exit 1; done; "
+         "{ head -n {share} /usr/share/dbench/client.txt && echo 'Close 99999 NT_STATUS_OK'; } >/tmp/lines", shares=INSTANCES),
     Load("pgbench", f"pgbench, {CLIENTS} clients, against PostgreSQL on ext4", 800, "transaction",
          f"$PG/pgbench -h /tmp -U postgres -n -c {CLIENTS} -j 4 -t {{share}} postgres",
          "install -d -o postgres /work/pg && as='setpriv --reuid 101 --regid 101 --clear-groups' && "
          "$as $PG/initdb -D /work/pg -A trust --locale=C --no-sync >/tmp/initdb.log && "
          "$as $PG/pg_ctl -D /work/pg -w -t 600 -l /tmp/pg.log -o '-c listen_addresses= -c unix_socket_directories=/tmp' start >/tmp/start.log && "
          "$PG/pgbench -h /tmp -U postgres -i -q -s 1 postgres 2>/tmp/init.log", shares=CLIENTS),
+    Load("names", f"{INSTANCES} threads: make a name on tmpfs, remove it", 25000, "name", f"cd /tmp && ./load names {INSTANCES} {{n}}", paper=False),
+    Load("names_storm", "the same, with the attack of 3.4 between: eight times open and close after each", 25000, "name",
+         f"cd /tmp && ./load names_storm {INSTANCES} {{n}}", paper=False),
 )}
+PAPER = {name: load for name, load in LOADS.items() if load.paper}
+# Does a storm in one cache (files) disturb others (those of a name)? A load alone, beside the storm, and the storm alone, as long.
+DISTURBANCE = ("names", "names_storm", "open_close")
 
 
 def transactions_of(load, scale):
@@ -78,16 +91,16 @@ def transactions_of(load, scale):
 def script_of(load, side, scale, sampled):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
-    command = load.command.replace("{n}", str(count)).replace("{share}", str(count // load.shares))
+    prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, load.command))
     return f"""\
-mkdir /guest && mount -t ext4 -o ro /dev/vda /guest && mount -t ext4 /dev/vdb /guest/work || exit 1
+mkdir /guest && mount -t ext4 -o ro /dev/pmem0 /guest && mount -t ext4 /dev/pmem1 /guest/work || exit 1
 for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done
 mkdir -p /dev/shm && mount -t tmpfs none /dev/shm; chmod 1777 /guest/tmp /dev/shm; ip link set lo up
 for place in dev proc sys; do mount -o rbind /$place /guest/$place || exit 1; done
 cp load /guest/tmp/
 {SIDES[side].setup}
 cat >/guest/tmp/prepare <<'END'
-{load.prepare}
+{prepare}
 END
 cat >/guest/tmp/command <<'END'
 {command}

@@ -69,6 +69,7 @@ class Writer:
         self.text("") # the first must be empty
 
     def text(self, text):
+        text = text.encode(errors="replace").decode() # of bytes that are not UTF-8
         if text not in self.strings:
             self.strings[text] = len(self.strings)
             self.out.string_table.append(text)

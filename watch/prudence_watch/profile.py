@@ -110,7 +110,7 @@ def run(words):
     """The program. Returns its exit status."""
     wanted = arguments(words)
     try:
-        with open(wanted.file, encoding="utf-8", errors="surrogateescape") as file:
+        with open(wanted.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             profile = profile_file.read(file.read())
         if wanted.output:
             write_for_pprof(profile, wanted.output)
@@ -125,7 +125,7 @@ def run(words):
         return 1
     set_encoding(False)
     try:
-        write("\n".join(lines))
+        write("\n".join(map(text.printable, lines)))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()) # or Python's end complains
     return 0

@@ -94,12 +94,12 @@ def read_mapping(line):
 
 def read(text):
     """The profile. BadProfile: with the reason."""
-    lines = text.splitlines()
+    *lines, rest = text.split("\n") # names may have what splitlines() takes for the end of a line
     if not lines or not lines[0].startswith("prudence profile "):
         raise BadProfile("this is no profile of prudence_profile_dump")
     if lines[0] != f"prudence profile {FORMAT}":
         raise BadProfile(f"this is '{lines[0]}', and only format {FORMAT} is known")
-    if lines[-1] != "end":
+    if rest or lines[-1] != "end":
         raise BadProfile("the file is cut: the process is still writing it, or could not")
     try:
         first = next(i for i, line in enumerate(lines) if line.startswith(("allocates ", "defers ", "mappings")))
@@ -108,7 +108,7 @@ def read(text):
         pid, program = head["program"].split(" ", 1)
         sites = (in_objects(read_site(lines[i:i + 3]), int(head["unit"])) for i in range(first, last, 3))
         mappings = (read_mapping(line) for line in lines[last + 1:-1])
-        return Profile(head["version"], int(pid), program, int(head["time"]), int(head["rate"]), int(head["dropped"]),
+        return Profile(head["version"], int(pid), json.loads(program), int(head["time"]), int(head["rate"]), int(head["dropped"]),
                        merged(sites), tuple(one for one in mappings if one))
     except (ValueError, KeyError, IndexError, StopIteration) as error:
         raise BadProfile(f"a line cannot be understood ({error})") from error

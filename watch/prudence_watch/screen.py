@@ -4,7 +4,7 @@
 import textwrap
 from dataclasses import dataclass
 
-from .text import fit, of_bytes, of_count, of_seconds, of_share, sparkline
+from .text import fit, of_bytes, of_count, of_seconds, of_share, printable, sparkline
 
 NORMAL, BOLD, HEAD, WARNING = "normal", "bold", "head", "warning"  # how a line is shown
 READERS_SHOWN = 3
@@ -163,7 +163,7 @@ def head_lines(sample, history, view, width):
 
 def wrapped(head, width):
     """Long lines go on in the next."""
-    for how, text in head:
+    for how, text in ((how, printable(text)) for how, text in head):
         parts = textwrap.wrap(text, max(width, 20), subsequent_indent=" " * 8) if len(text) > width else [text]
         yield from ((how, part) for part in parts)
 

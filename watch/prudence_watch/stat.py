@@ -21,7 +21,7 @@ examples:
 
 
 def report(message):
-    print(f"prudence-stat: {message}", file=sys.stderr, flush=True)
+    print(text.printable(f"prudence-stat: {message}"), file=sys.stderr, flush=True)
 
 
 def print_samples(source, options):
@@ -82,7 +82,7 @@ def run(arguments):
         else:
             print_samples(Source(choose.open_watch(options)).started(), options)
     except WatchError as error:
-        return f"prudence-stat: {error}"
+        return text.printable(f"prudence-stat: {error}")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end complains
     except KeyboardInterrupt:

@@ -48,16 +48,21 @@ def sparkline(values, width, plain=False):
     return line.rjust(max(width, 0))
 
 
+def printable(text):
+    """Names come from programs, and a terminal would obey what is not printable."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def columns_of(character):
     """Of a terminal."""
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def fit(text, width, left=True):
-    """In exactly so many columns. Names come from programs: what is not printable becomes '?'."""
+    """In exactly so many columns."""
     shown, used = [], 0
-    for character in text:
-        character = character if character.isprintable() and not unicodedata.combining(character) else "?"
+    for character in printable(text):
+        character = "?" if unicodedata.combining(character) else character
         if used + columns_of(character) > width:
             break
         shown.append(character)

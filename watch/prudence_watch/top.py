@@ -5,6 +5,7 @@ import argparse
 import curses
 import locale
 import os
+import select
 import sys
 import time
 
@@ -99,6 +100,13 @@ class Terminal:
         except Ended as error:
             self.view.ended = str(error)
 
+    @staticmethod
+    def is_gone():
+        """Then no key comes any more, and it is not waited for one either."""
+        keys = select.poll()
+        keys.register(sys.stdin, 0)
+        return bool(keys.poll(0))
+
     def run(self):
         due = time.monotonic() + self.view.interval
         self.draw()
@@ -108,6 +116,8 @@ class Terminal:
                 if not self.press(key):
                     return
                 self.draw()
+            elif self.is_gone():
+                return
             if self.view.ended:
                 continue
             try:
@@ -162,7 +172,7 @@ def run(arguments):
         else:
             show(source, view)
     except WatchError as error:
-        return f"prudence-top: {error}"
+        return text.printable(f"prudence-top: {error}")
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end complains
     except KeyboardInterrupt:

@@ -56,7 +56,8 @@ bool os_page_owner_prepare(const void *pages, size_t bytes);
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);
 
 /* The owner of the first page from *address on, below `end`, that has one; *address is then that page's, else `end` or the end of
- * all addresses. Acquire: what the owner was made of. It is the caller's business that it does not go. NULL: none. */
+ * all addresses; it never goes back. Acquire: what the owner was made of. It is the caller's business that it does not go. NULL:
+ * none. */
 void *os_page_owner_next(uintptr_t *address, uintptr_t end);
 
 #endif /* OS_POSIX_PAGE_MAP_H */

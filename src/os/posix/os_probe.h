@@ -11,6 +11,9 @@
 
 #ifdef PRUDENCE_PROBES
 #include <sys/sdt.h>
+#ifdef __clang__ /* the header's macros leave out arguments that may be none */
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
 #define os_probe3(word, a, b, c)    DTRACE_PROBE3(prudence, word, a, b, c)
 #define os_probe4(word, a, b, c, d) DTRACE_PROBE4(prudence, word, a, b, c, d)
 #else

@@ -76,6 +76,7 @@ void *os_page_owner_next(uintptr_t *address, uintptr_t end)
         if (!owner)
             page = leaf ? page + 1 : (page / PAGE_MAP_LEAF_PAGES + 1) * PAGE_MAP_LEAF_PAGES;
     }
-    *address = min_size(page, last) << PAGE_MAP_PAGE_SHIFT;
+    if (*address < end) /* else it stays: an owner may reach over the end of what was asked for before */
+        *address = min_size(page, last) << PAGE_MAP_PAGE_SHIFT;
     return owner;
 }

@@ -20,6 +20,15 @@ void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 void posix_slices_start(bool wanted);
 
+/* Writes all bytes, whatever becomes of the descriptor: no signal ends the process (write.c). 0, or the error. Async-signal-safe, no
+ * cancellation point; keeps errno. The same of functions of libc that write: between begin and end, by one thread. */
+struct posix_quiet {
+    uint64_t blocked, pending; /* signals that were so before, a bit each */
+};
+void posix_quiet_begin(struct posix_quiet *quiet);
+void posix_quiet_end(const struct posix_quiet *quiet);
+int posix_write(int fd, const void *bytes, size_t size);
+
 /* Called when the library, or what it is linked into, has been loaded: from then on it is never unloaded.
  * Calls the dynamic loader, so not from inside an allocation. */
 void posix_stay_loaded(void);
@@ -59,6 +68,12 @@ uint64_t posix_clock_coarse_ns(void);
 
 /* Tells instead of the system whether threads want CPUs (os_thread_wants_cpu). For tests. */
 extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
+
+/* Installs a handler, with SA_SIGINFO, SA_RESTART and `flags`, in front of the program's, which is *before from then on. The program's mask
+ * stays, and that its signal ends system calls. Not for one signal by two threads at a time. */
+typedef void posix_signal_handler(int number, siginfo_t *info, void *context);
+void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
+                               struct sigaction *before);
 
 /* From a handler that stands in front of `to`: calls that one, unless it is the default action or none. Async-signal-safe. */
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context);

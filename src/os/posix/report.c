@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "posix.h"
 
 #define WHERE_MAX 64 /* bytes for the name of the reporting thread */
 
@@ -45,8 +45,7 @@ static void write_line(const char *format, va_list arguments)
     if (*format != ' ')
         length += where(line + length);
     line[length++] = '\n';
-    written = (int)syscall(SYS_write, STDERR_FILENO, line, length); /* no cancellation point */
-    (void)written; /* if it failed, nobody is left to tell */
+    posix_write(STDERR_FILENO, line, length); /* if it fails, nobody is left to tell */
     errno = saved_errno;
 }
 

@@ -36,14 +36,6 @@ static struct {
 static uint32_t installed; /* 0, 1: is being, 2: is */
 static struct sigaction before;
 
-void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
-{
-    if (to->sa_flags & SA_SIGINFO)
-        to->sa_sigaction(number, info, context);
-    else if (to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN)
-        to->sa_handler(number);
-}
-
 static bool is_request(const siginfo_t *info)
 {
     return info->si_code == SI_QUEUE && info->si_pid == getpid() &&
@@ -67,14 +59,12 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 void os_thread_trace_start(void)
 {
-    struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     uint32_t no = 0;
 
     os_trace_prime();
     if (!compare_exchange(&installed, &no, 1u))
         return;
-    sigemptyset(&ours.sa_mask);
-    sigaction(TRACE_SIGNAL, &ours, &before);
+    posix_signal_stand_before(TRACE_SIGNAL, on_signal, 0, &before);
     store_release(&installed, 2u);
 }
 

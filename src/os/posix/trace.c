@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces of calls. Captured by glibc's backtrace(), which unwinds by tables, since frame pointers
- * are not guaranteed, and which loads libgcc_s at its first use, and allocates for that. So it is
+ * Traces of calls. Captured by remembered rules (unwind.c), and where those do not lead to the end, by glibc's backtrace(), which
+ * unwinds by tables, since frame pointers are not guaranteed, and which loads libgcc_s at its first use, and allocates for that. So it is
  * used first by os_trace_prime(), where that does no harm; until then there are no traces. Nothing
  * is captured while this thread captures already: whatever allocates inside finds its way out.
  *
@@ -21,6 +21,7 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "unwind.h"
 
 #define FRAMES_OURS 8 /* at most so many of a trace are */
 
@@ -89,7 +90,9 @@ unsigned os_trace_capture(void **frames, unsigned count)
     if (!load_acquire(&primed) || capturing || !count)
         return 0;
     capturing = true;
-    captured = (unsigned)backtrace(all, (int)wanted);
+    captured = unwind_here(all, wanted);
+    if (!captured)
+        captured = (unsigned)backtrace(all, (int)wanted);
     capturing = false;
     while (first < captured && (first == 0 || is_ours(all[first])))
         first++; /* the first is this function's */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Handlers of ours that stand in front of the program's, if it has one. */
+#include "posix.h"
+
+static bool is_handler(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO ||
+           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* If the program has a handler, it counts on what that blocks, and perhaps on system calls that the signal ends. */
+void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
+                               struct sigaction *before)
+{
+    struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | flags};
+
+    sigaction(number, NULL, before);
+    if (is_handler(before)) {
+        ours.sa_mask = before->sa_mask;
+        ours.sa_flags &= ~SA_RESTART | before->sa_flags;
+    }
+    sigaction(number, &ours, NULL);
+}
+
+void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
+{
+    if (to->sa_flags & SA_SIGINFO)
+        to->sa_sigaction(number, info, context);
+    else if (is_handler(to))
+        to->sa_handler(number);
+}

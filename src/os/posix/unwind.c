@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unwinding by rules that are remembered. A program has few places that call, and a sample of the profiler meets most of them again. The
+ * compiler's unwinder reads tables of a dozen cache lines for each frame; here a frame is one word of `rules`, and two of
+ * the stack.
+ *
+ * Rules are kept by the place in the code. A module may be unloaded, and another one be loaded there: then a rule is wrong. So:
+ *   - By remembered rules only that part of a thread's stack is read that an unwinding by the tables alone has found to be one
+ *     (up to `known_end`), and always upwards. If they lead out of it, or to what is no function, all is read
+ *     from the tables again, and remembered.
+ *   - What remains possible is a trace that is wrong in the frames above such a place, as one of code without tables is.
+ *
+ * `rules` is a table of words, each a rule and the whole place that it is for, which threads load and store as they come
+ * (relaxed: a word depends on nothing else). Whoever comes later wins a place; nothing is lost but time.
+ */
+#include <string.h>
+
+#include "base/atomic.h"
+#include "unwind.h"
+
+#if UNWIND_BY_RULES
+
+/* ------------------------------------------------------------------------------------ remembered rules */
+
+#define PLACE_BITS 47 /* of an address of code */
+#define INDEX_BITS 11
+#define PLACE_MASK ((UINT64_C(1) << PLACE_BITS) - 1)
+
+static uint64_t rules[1 << INDEX_BITS]; /* atomic */
+
+_Static_assert(PLACE_BITS - INDEX_BITS + RULE_BITS <= 64,
+               "a word has a rule, and the rest of its place");
+
+/* One to one, because the factor is odd: the upper bits are the index, and the lower ones tell all places there apart. */
+static uint64_t scrambled(uintptr_t pc)
+{
+    return pc * UINT64_C(0x9e3779b97f4a7c15) & PLACE_MASK;
+}
+
+static uint64_t *slot_of(uintptr_t pc)
+{
+    return &rules[scrambled(pc) >> (PLACE_BITS - INDEX_BITS)];
+}
+
+static uint64_t tag_of(uintptr_t pc)
+{
+    return scrambled(pc) << RULE_BITS;
+}
+
+/* 0: none. */
+static uint64_t remembered(uintptr_t pc)
+{
+    uint64_t word = load_relaxed(slot_of(pc)) ^ tag_of(pc);
+
+    return word >> RULE_BITS || pc > PLACE_MASK ? 0 : word;
+}
+
+/* A return address is behind its call, which may be its function's last instruction. */
+static uint64_t rule_from_tables(uintptr_t pc)
+{
+    uint64_t rule = unwind_rule_at(pc - 1);
+
+    if (rule && pc <= PLACE_MASK)
+        store_relaxed(slot_of(pc), tag_of(pc) | rule);
+    return rule;
+}
+
+/* ----------------------------------------------------------------------------------------- frames */
+
+struct frame {
+    uintptr_t pc, sp, bp;
+};
+
+/* The end of this thread's stack, as far as the tables alone have led. */
+static __thread uintptr_t known_end;
+
+static uintptr_t word_at(uintptr_t place)
+{
+    uintptr_t word;
+
+    memcpy(&word, (const void *)place, sizeof word); /* NOLINT(performance-no-int-to-ptr) */
+    return word;
+}
+
+/* To the caller's frame. False: out of what is known to be a stack. */
+static bool leave(struct frame *frame, uint64_t rule, uintptr_t end)
+{
+    uintptr_t cfa = (rule & RULE_FROM_RBP ? frame->bp : frame->sp) + RULE_CFA(rule);
+    uintptr_t saved = RULE_SAVED(rule);
+
+    if (cfa <= frame->sp || cfa > end || cfa % sizeof(uintptr_t))
+        return false;
+    if (saved && cfa - saved < frame->sp)
+        return false;
+    if (saved)
+        frame->bp = word_at(cfa - saved);
+    frame->pc = word_at(cfa - sizeof(uintptr_t));
+    frame->sp = cfa;
+    return true;
+}
+
+/* Up to the outermost function. 0: does not come so far. */
+static unsigned walk(struct frame frame, void **frames, unsigned count, bool by_tables)
+{
+    uintptr_t end = by_tables ? UINTPTR_MAX : known_end;
+
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t rule = by_tables ? 0 : remembered(frame.pc);
+
+        frames[i] = (void *)frame.pc; /* NOLINT(performance-no-int-to-ptr) */
+        rule = rule ? rule : rule_from_tables(frame.pc);
+        if (rule == RULE_OUTERMOST) {
+            count = i + 1;
+            break;
+        }
+        if (!rule || !leave(&frame, rule, end))
+            return 0;
+    }
+    if (by_tables)
+        known_end = frame.sp;
+    return count;
+}
+
+__attribute__((noinline)) unsigned unwind_here(void **frames, unsigned count)
+{
+    struct frame here;
+    unsigned found;
+
+    __asm__ __volatile__(
+        "leaq 1f(%%rip), %[pc]\n"
+        "1:\n\t"
+        "movq %%rsp, %[sp]\n\t"
+        "movq %%rbp, %[bp]"
+        : [pc] "=&r"(here.pc), [sp] "=&r"(here.sp), [bp] "=&r"(here.bp));
+    found = walk(here, frames, count, false);
+    return found ? found : walk(here, frames, count, true);
+}
+
+#else
+
+unsigned unwind_here(void **frames, unsigned count)
+{
+    (void)frames;
+    (void)count;
+    return 0;
+}
+
+#endif /* UNWIND_BY_RULES */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing that cannot end the process. Where nobody reads a pipe any more, or a file may not grow, the system sends the thread
+ * that writes SIGPIPE or SIGXFSZ. Of a message, a dump or a profile the program knows nothing, so it cannot be prepared. So these
+ * signals are blocked meanwhile, and what the write has caused is taken away. What waited before, because the program blocks it,
+ * stays.
+ *
+ * By system calls: libc's functions are cancellation points, and its sets of signals need 16 times the stack.
+ */
+#define _GNU_SOURCE /* syscall */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "posix.h"
+
+#define BIT_OF(signal) (UINT64_C(1) << ((signal)-1))
+
+static const uint64_t caused = BIT_OF(SIGPIPE) | BIT_OF(SIGXFSZ);
+
+/* A sandbox may refuse each of these calls. */
+void posix_quiet_begin(struct posix_quiet *quiet)
+{
+    *quiet = (struct posix_quiet){.blocked = 0, .pending = 0};
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &caused, &quiet->blocked, sizeof caused);
+    syscall(SYS_rt_sigpending, &quiet->pending, sizeof quiet->pending);
+}
+
+void posix_quiet_end(const struct posix_quiet *quiet)
+{
+    uint64_t ours = caused & ~quiet->pending;
+    const struct timespec at_once = {0, 0};
+
+    while (syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, sizeof ours) > 0)
+        ;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &quiet->blocked, NULL, sizeof quiet->blocked);
+}
+
+int posix_write(int fd, const void *bytes, size_t size)
+{
+    int saved_errno = errno, error = 0;
+    struct posix_quiet quiet;
+
+    posix_quiet_begin(&quiet);
+    while (!error && size) {
+        ssize_t written = syscall(SYS_write, fd, bytes, size);
+
+        if (written > 0) {
+            bytes = (const char *)bytes + written;
+            size -= (size_t)written;
+        } else if (written == 0 || errno != EINTR) {
+            error = written ? errno : EIO;
+        }
+    }
+    posix_quiet_end(&quiet);
+    errno = saved_errno;
+    return error;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From epochs to Prudence: docs/how-to/epochs.md. The same route three times: by Concurrency Kit's epochs alone; read by its
+ * epochs, freed by ours; by ours alone.
+ *
+ * ctest: needs ck
+ */
+#include <ck_epoch.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { UPDATES = 10000 };
+
+struct route {
+    ck_epoch_entry_t entry; /* the first version alone needs it */
+    int hop;
+};
+
+static struct route *current;
+static ck_epoch_t epoch;
+static __thread ck_epoch_record_t *record;
+
+/* ------------------------------------------------------------------------------------------ Concurrency Kit alone */
+
+static void route_free(ck_epoch_entry_t *entry)
+{
+    free(entry); /* the route's first member */
+}
+
+static int lookup_by_epochs(void)
+{
+    ck_epoch_begin(record, NULL);
+    int hop = ((struct route *)ck_pr_load_ptr(&current))->hop;
+    ck_epoch_end(record, NULL);
+    return hop;
+}
+
+static bool replace_by_epochs(int hop)
+{
+    static unsigned retired;
+    struct route *old = current, *fresh = malloc(sizeof *fresh);
+
+    if (!fresh)
+        return false;
+    fresh->hop = hop;
+    ck_pr_fence_store();
+    ck_pr_store_ptr(&current, fresh);
+    if (old)
+        ck_epoch_call(record, &old->entry, route_free);
+    if (++retired % 64 == 0)
+        ck_epoch_poll(record);
+    return true;
+}
+
+/* --------------------------------------------------------------------------------- its readers, our deferred frees */
+
+static void let_others_run(ck_epoch_t *unused, ck_epoch_record_t *reader, void *context)
+{
+    (void)unused;
+    (void)reader;
+    (void)context;
+    sched_yield();
+}
+
+static void wait_for_epochs(void *context)
+{
+    ck_epoch_synchronize_wait(context, let_others_run, NULL);
+}
+
+static bool is_in_epoch(void *context)
+{
+    (void)context;
+    return record && record->active;
+}
+
+static struct prudence_domain *epochs_domain(void)
+{
+    struct prudence_domain_ops ops = {
+        .size = sizeof ops, .synchronize = wait_for_epochs, .read_lock_held = is_in_epoch};
+
+    return prudence_domain_create_external("epochs", &ops, &epoch);
+}
+
+static bool replace_with_cache(struct prudence_cache *cache, int hop)
+{
+    struct route *old = current, *fresh = prudence_cache_alloc(cache);
+
+    if (!fresh)
+        return false;
+    fresh->hop = hop;
+    prudence_assign_pointer(current, fresh);
+    prudence_cache_free_deferred(cache, old); /* NULL is ignored */
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------------- ours alone */
+
+static int lookup(void)
+{
+    prudence_read_lock();
+    int hop = prudence_dereference(current)->hop;
+    prudence_read_unlock();
+    return hop;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- */
+
+static bool alone(void)
+{
+    for (int hop = 0; hop < UPDATES; hop++)
+        if (!replace_by_epochs(hop) || lookup_by_epochs() != hop)
+            return false;
+    ck_epoch_barrier(record);
+    free(current);
+    current = NULL;
+    return true;
+}
+
+/* All of it under `domain` (NULL: the default one), read by `look_up`. */
+static bool with_cache(struct prudence_domain *domain, int (*look_up)(void))
+{
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("routes", sizeof(struct route), &attr);
+    bool right = cache;
+
+    for (int hop = 0; right && hop < UPDATES; hop++)
+        right = replace_with_cache(cache, hop) && look_up() == hop;
+    prudence_cache_free_deferred(cache, current);
+    current = NULL;
+    return prudence_cache_destroy(cache) == 0 && right;
+}
+
+int main(void)
+{
+    static ck_epoch_record_t first;
+    struct prudence_domain *epochs;
+
+    ck_epoch_init(&epoch);
+    ck_epoch_register(&epoch, &first, NULL);
+    record = &first;
+    epochs = epochs_domain();
+    return !(epochs && alone() && with_cache(epochs, lookup_by_epochs) &&
+             with_cache(NULL, lookup) && prudence_domain_destroy(epochs) == 0);
+}

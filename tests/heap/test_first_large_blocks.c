@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first large blocks of a process, without any option: accesses beside them and after their free fault, a second free is
+ * reported with the block, and no readers of a deferred one are disturbed. They are so many and no more; a block that grows
+ * loses what is around it; books are right, nothing is lost when the system refuses, and under memory pressure all comes back.
+ *
+ * ctest: not-with sanitizers (they see the faults themselves; one thread)
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "debug/annotate.h"
+#include "debug/large_guard.h"
+#include "slab/extension.h"
+#include "support/slab_test.h"
+
+#define LARGE  ((size_t)128 << 10)
+#define FIRST  8 /* the option's default */
+#define CLOSED 2 /* of that size */
+
+static uint64_t used(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.used;
+}
+
+static char *large(void)
+{
+    char *block = prudence_malloc(LARGE);
+
+    assert_non_null(block);
+    memset(block, 1, LARGE);
+    return block;
+}
+
+static bool has_margins(const void *block)
+{
+    return os_page_owner((const char *)block - 1) && slab_of(block)->margin_pages == 1;
+}
+
+/* ---------------------------------------------------------------------------------- what is caught */
+
+static void before(void *unused)
+{
+    (void)unused;
+    large()[-1] = 1;
+}
+
+static void a_page_before(void *unused)
+{
+    (void)unused;
+    large()[-4096] = 1;
+}
+
+static void behind(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    block[LARGE] = 1;
+}
+
+static void after_its_free(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    prudence_free(block);
+    block[LARGE - 1] = 1;
+}
+
+/* Of a block that had no margins, as it was not one of the first that were made. */
+static void after_the_first_free(void *unused)
+{
+    char *block = NULL;
+
+    (void)unused;
+    for (unsigned i = 0; i <= FIRST; i++)
+        block = large();
+    assert_false(has_margins(block));
+    prudence_free(block);
+    block[0] = 1;
+}
+
+static void after_its_move(void *unused)
+{
+    char *block = large(), *next = large();
+
+    (void)unused;
+    assert_ptr_not_equal(prudence_realloc(block, 4 * LARGE), block);
+    prudence_free(next);
+    block[0] = 1;
+}
+
+static void after_its_grace_period(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    prudence_read_lock();
+    prudence_free_deferred(block);
+    prudence_trim();
+    memset(block, 2, LARGE); /* its readers may */
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    block[0] = 1;
+}
+
+static void accesses_fault(void **state)
+{
+    static void (*const faults[])(void *) = {
+        before,         a_page_before,         behind, after_its_free, after_the_first_free,
+        after_its_move, after_its_grace_period};
+    char output[4096];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        expect_signal(SIGSEGV, faults[i], NULL, output, sizeof output);
+}
+
+static void free_twice(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    prudence_free(block);
+    prudence_free(block);
+}
+
+/* Its addresses are not used again. */
+static void free_twice_around_others(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    prudence_free(block);
+    for (unsigned i = 0; i < 3 * FIRST; i++)
+        prudence_free(large());
+    prudence_free(block);
+}
+
+static void free_behind(void *unused)
+{
+    (void)unused;
+    prudence_free(large() + LARGE);
+}
+
+static void wrong_frees_are_reported(void **state)
+{
+    const char *freed = "it lies in a large block of 131072 bytes at 0x";
+
+    (void)state;
+    expect_death(free_twice, NULL, "prudence_free: foreign pointer", freed, "that was freed");
+    expect_death(free_twice_around_others, NULL, freed, "that was freed", NULL);
+    expect_death(free_behind, NULL, "131072 bytes behind its start", NULL, NULL);
+}
+
+/* --------------------------------------------------------------------------------- which of them */
+
+/* How many freed blocks may not be touched: reading one tells, in a process of its own. */
+static unsigned closed(char **blocks, unsigned count)
+{
+    unsigned faults = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        int status;
+        pid_t child = fork();
+
+        if (!child)
+            _exit(*(volatile char *)blocks[i] & 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        faults += WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+    }
+    return faults;
+}
+
+static void so_many_and_no_more(void *unused)
+{
+    char *blocks[3 * FIRST];
+    uint64_t at_first = used();
+    char *aligned;
+
+    (void)unused;
+    aligned = prudence_aligned_alloc(8192, LARGE); /* a margin before it would have 8 KB */
+    assert_false(has_margins(aligned));
+    prudence_free(prudence_malloc((1 << 20) + 1));
+    for (unsigned i = 0; i < 3 * FIRST; i++) {
+        blocks[i] = large();
+        assert_int_equal(has_margins(blocks[i]), i < FIRST);
+        assert_int_equal(prudence_usable_size(blocks[i]), LARGE);
+    }
+    for (unsigned i = 0; i < 3 * FIRST; i++)
+        prudence_free(blocks[i]);
+    prudence_free(aligned);
+    for (unsigned i = 0; i < 3 * FIRST; i++)
+        assert_null(os_page_owner(blocks[i]));
+    assert_int_equal(used(), at_first); /* what rests does not count */
+    assert_int_equal(closed(blocks, 3 * FIRST), CLOSED);
+}
+
+static void none_if_an_option_says_so(void *unused)
+{
+    char *block;
+
+    (void)unused;
+    assert_int_equal(prudence_option_set("guard_first", "17"), EINVAL);
+    assert_int_equal(prudence_option_set("guard_first", "0"), 0);
+    block = large();
+    assert_false(has_margins(block));
+    prudence_free(block);
+    assert_int_equal(*(volatile char *)block, 1); /* kept for reuse */
+}
+
+/* Small objects are not slowed down, and later large blocks have no extension. */
+static void others_have_no_extension(void *unused)
+{
+    char *block = NULL;
+
+    (void)unused;
+    for (unsigned i = 0; i <= FIRST; i++)
+        block = large();
+    assert_int_equal(slab_of(block)->extensions, 0);
+    assert_int_equal(slab_of(prudence_malloc(100))->extensions, 0);
+}
+
+/* -------------------------------------------------------------------------------------- resizing */
+
+static void a_growing_block_loses_its_margins(void *unused)
+{
+    char *block = large(), *grown;
+    uint64_t with_margins = used();
+
+    (void)unused;
+    assert_true(has_margins(block));
+    assert_ptr_equal(prudence_realloc(block, LARGE - 100), block); /* the same pages */
+    assert_true(has_margins(block));
+    grown = prudence_realloc(block, 2 * LARGE);
+    assert_ptr_equal(grown, block);
+    assert_int_equal(prudence_usable_size(grown), 2 * LARGE);
+    assert_null(os_page_owner(grown - 1));
+    assert_int_equal(used(), with_margins + LARGE - 2 * OS_PAGE_SIZE);
+    memset(grown, 2, 2 * LARGE);
+    grown = prudence_realloc(grown, LARGE / 2);
+    assert_ptr_equal(grown, block);
+    for (size_t size = LARGE; size < 64 * LARGE; size *= 2) { /* its memory moves at last */
+        grown = prudence_realloc(grown, size);
+        memset(grown, 3, size);
+    }
+    assert_int_equal(slab_of(grown)->margin_pages, 0);
+    prudence_free(grown);
+    assert_int_equal(used(), with_margins - LARGE - 2 * OS_PAGE_SIZE);
+}
+
+/* -------------------------------------------------------------------------- where the system says no */
+
+static void under_a_limit(void *unused)
+{
+    char *block;
+
+    (void)unused;
+    prudence_free(prudence_malloc(1)); /* what every process needs */
+    os_pages_set_limit(used() + LARGE);
+    block = prudence_malloc(LARGE);
+    assert_non_null(block);
+    assert_false(has_margins(block));
+    assert_null(prudence_malloc(LARGE));
+    prudence_free(block);
+    prudence_free(large());
+}
+
+static bool fails(void)
+{
+    return true;
+}
+
+static void pages_that_cannot_be_closed(void *unused)
+{
+    uint64_t at_first = used();
+    char *block = large(), *again;
+
+    (void)unused;
+    os_memory_fails = fails;
+    prudence_free(block);
+    os_memory_fails = NULL;
+    assert_int_equal(used(), at_first);
+    again = large();
+    assert_false(has_margins(again)); /* it is not tried again */
+    prudence_free(again);
+    assert_int_equal(*(volatile char *)again, 1);
+}
+
+static void locked_memory(void *future)
+{
+    char *block;
+
+    if (mlockall(future ? MCL_CURRENT | MCL_FUTURE : MCL_CURRENT))
+        return; /* the limit is too low here */
+    block = large();
+    if (!future && mlockall(MCL_CURRENT | MCL_FUTURE))
+        return;
+    prudence_free(block);
+    assert_int_equal(*(volatile char *)block, 1);
+    prudence_free(large());
+}
+
+static void memory_may_be_locked(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    expect_life(locked_memory, "from the beginning", output, sizeof output);
+    expect_life(locked_memory, NULL, output, sizeof output);
+}
+
+/* All that rests is free again, and may be used. */
+static void under_pressure_all_comes_back(void *unused)
+{
+    char *block = large();
+
+    (void)unused;
+    prudence_free(block);
+    extensions_pressure();
+    os_pages_trim();
+    for (unsigned i = 0; i < 2 * FIRST; i++)
+        large();
+    assert_non_null(os_page_owner(block));
+    memset(block, 1, LARGE);
+}
+
+static void freed_blocks_are_zeroed(void *unused)
+{
+    (void)unused;
+    assert_int_equal(prudence_option_set("zero_on_free", "1"), 0);
+    for (unsigned i = 0; i < 3 * FIRST; i++)
+        prudence_free(large());
+}
+
+static void a_child_goes_on(void *unused)
+{
+    char *block = large(), *kept = large();
+    int status;
+    pid_t child;
+
+    (void)unused;
+    prudence_free(block);
+    child = fork();
+    if (!child) {
+        prudence_free(kept);
+        for (unsigned i = 0; i < 2 * FIRST; i++)
+            prudence_free(large());
+        extensions_pressure();
+        memset(large(), 1, LARGE);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    memset(kept, 2, LARGE);
+    prudence_free(kept);
+}
+
+/* Each has a process to itself, because only the first blocks of one are looked at. */
+static void others(void **state)
+{
+    static void (*const acts[])(void *) = {
+        so_many_and_no_more,
+        none_if_an_option_says_so,
+        others_have_no_extension,
+        a_growing_block_loses_its_margins,
+        under_a_limit,
+        pages_that_cannot_be_closed,
+        under_pressure_all_comes_back,
+        freed_blocks_are_zeroed,
+        a_child_goes_on,
+    };
+    char output[4096];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        expect_life(acts[i], NULL, output, sizeof output);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accesses_fault),
+        cmocka_unit_test(wrong_frees_are_reported),
+        cmocka_unit_test(memory_may_be_locked),
+        cmocka_unit_test(others),
+    };
+
+    if (annotate_on)
+        return 0;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

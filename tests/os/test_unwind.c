@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unwinding by remembered rules finds the same frames as the compiler's unwinder, at any depth, in every thread, before a rule
+ * is remembered and afterwards; also when a rule is wrong, because code has gone and other code has come. Where it cannot go on it
+ * says so. The source is part of this test, which makes rules wrong.
+ *
+ * ctest: not-with sanitizers (their backtrace() has a frame of its own)
+ */
+#include "support/slab_test.h"
+
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "os/posix/unwind.c" /* NOLINT(bugprone-suspicious-include) */
+
+#define MOST 64
+
+static void *ours[MOST], *theirs[MOST];
+static unsigned our_count, their_count, wanted = MOST;
+static volatile unsigned choice;
+
+/* The frames of this function and those below it differ: they are captured at two places of it. */
+static __attribute__((noinline)) void capture(void)
+{
+    our_count = unwind_here(ours, wanted);
+    their_count = (unsigned)backtrace(theirs, (int)wanted);
+    compiler_barrier();
+}
+
+static void assert_same(void)
+{
+    /* ours begins with unwind_here and capture, theirs with capture. */
+    unsigned deep = their_count == wanted ? our_count - 2 : their_count - 1;
+
+    assert_true(our_count >= 3);
+    if (their_count < wanted)
+        assert_int_equal(our_count - 2, deep);
+    for (unsigned i = 0; i < deep; i++)
+        if (ours[i + 2] != theirs[i + 1])
+            fail_msg("frame %u: %p is not %p", i, ours[i + 2], theirs[i + 1]);
+}
+
+/* Frames of several kinds: small, large, of a size that is not known before, with all registers in use. */
+static __attribute__((noinline)) unsigned down(unsigned depth, unsigned kinds);
+
+static __attribute__((noinline)) unsigned down_large(unsigned depth, unsigned kinds)
+{
+    volatile char room[5000];
+
+    room[depth] = (char)kinds;
+    return down(depth, kinds) + (unsigned)room[depth];
+}
+
+static __attribute__((noinline)) unsigned down_varied(unsigned depth, unsigned kinds)
+{
+    volatile char *room = __builtin_alloca(16 + kinds % 977);
+
+    room[kinds % 16] = (char)depth;
+    return down(depth, kinds) + (unsigned)room[kinds % 16];
+}
+
+static __attribute__((noinline)) unsigned down_busy(unsigned depth, unsigned kinds)
+{
+    unsigned a = choice, b = choice, c = choice, d = choice, e = choice, f = choice, g = choice;
+    unsigned sum = down(depth, kinds);
+
+    return sum + a * b + c * d + e * f * g + choice;
+}
+
+static unsigned down(unsigned depth, unsigned kinds)
+{
+    if (!depth)
+        return capture(), choice;
+    switch (kinds % 3) {
+    case 0:
+        return down_large(depth - 1, kinds / 3) + 1;
+    case 1:
+        return down_varied(depth - 1, kinds / 3) + 1;
+    default:
+        return down_busy(depth - 1, kinds / 3) + 1;
+    }
+}
+
+static void traces_are_the_same(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 2000; n++) {
+        wanted = n % 5 ? MOST : 4 + n % 20;
+        down(n % 17, n * 2654435761u);
+        assert_same();
+    }
+    wanted = MOST;
+}
+
+static void *in_a_thread(void *ignored)
+{
+    traces_are_the_same(ignored);
+    return NULL;
+}
+
+/* Each begins without a known stack. */
+static void each_thread_has_its_stack(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, in_a_thread, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+}
+
+#if UNWIND_BY_RULES
+
+static void make_all_rules(uint64_t rule)
+{
+    for (unsigned i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i])
+            rules[i] = rules[i] >> RULE_BITS << RULE_BITS | rule;
+}
+
+/* Out of the stack, by either register: the tables say better, and what they say is remembered. */
+static void wrong_rules_are_replaced(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 8; n++) {
+        down(9, n * 2654435761u);
+        make_all_rules(UINT64_C(0xffff) << 10 | (n % 2 ? RULE_FROM_RBP : 0));
+        assert_int_equal(unwind_rule_at((uintptr_t)ours[2] - 1),
+                         rule_from_tables((uintptr_t)ours[2]));
+        down(9, n * 2654435761u);
+        assert_same();
+        assert_int_equal(remembered((uintptr_t)ours[2]), unwind_rule_at((uintptr_t)ours[2] - 1));
+    }
+}
+
+/* Inside the stack they may lead anywhere, but nothing else is read. */
+static void wrong_rules_do_no_harm(void **state)
+{
+    (void)state;
+    for (uint64_t words = 1; words < 2000; words += words / 16 + 1) {
+        down(9, (unsigned)words);
+        make_all_rules(words << 10 | words % 64 << 2 | (words % 3 ? 0 : RULE_FROM_RBP));
+        down(9, (unsigned)words);
+        memset(rules, 0, sizeof rules);
+        down(9, (unsigned)words);
+        assert_same();
+    }
+}
+
+static void what_is_no_code_has_no_rule(void **state)
+{
+    static char data[64];
+    char *heap = prudence_malloc(64);
+
+    (void)state;
+    assert_int_equal(unwind_rule_at((uintptr_t)data), 0);
+    assert_int_equal(unwind_rule_at((uintptr_t)heap), 0);
+    assert_int_equal(unwind_rule_at(0), 0);
+    assert_int_equal(unwind_rule_at(UINTPTR_MAX), 0);
+    prudence_free(heap);
+}
+
+/* A place has one word, and no other place is taken for it. */
+static void rules_are_told_apart(void **state)
+{
+    uint64_t random = 1;
+
+    (void)state;
+    memset(rules, 0, sizeof rules);
+    for (unsigned n = 0; n < 100000; n++) {
+        uintptr_t pc = (random = random * 6364136223846793005u + 1) >> 17,
+                  other = pc ^ (1ul << n % 47);
+
+        *slot_of(pc) = tag_of(pc) | 5u << 10;
+        assert_int_equal(remembered(pc), 5u << 10);
+        assert_int_equal(remembered(other), 0);
+        assert_int_equal(remembered(pc | (uintptr_t)1 << 50), 0);
+        *slot_of(pc) = 0;
+    }
+}
+
+#endif
+
+/* A signal's frame has no ordinary rule. */
+static void in_handler(int number)
+{
+    (void)number;
+    our_count = unwind_here(ours, MOST);
+}
+
+static void behind_a_signal_it_ends(void **state)
+{
+    (void)state;
+    signal(SIGUSR1, in_handler);
+    our_count = 1;
+    raise(SIGUSR1);
+    compiler_barrier();
+    assert_int_equal(our_count, 0);
+    signal(SIGUSR1, SIG_DFL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(behind_a_signal_it_ends),
+#if UNWIND_BY_RULES
+        cmocka_unit_test(traces_are_the_same),
+        cmocka_unit_test(each_thread_has_its_stack),
+        cmocka_unit_test(wrong_rules_are_replaced),
+        cmocka_unit_test(wrong_rules_do_no_harm),
+        cmocka_unit_test(what_is_no_code_has_no_rule),
+        cmocka_unit_test(rules_are_told_apart),
+#endif
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -63,7 +63,7 @@ void route_shortcut_add(struct route_table *table, unsigned above, const struct 
 {
     if (!table->node_front || !is_across(above, level))
         return;
-    table->edges_across++;
+    count_add(&table->edges_across, 1);
     set(table->public.shortcuts, NULL, node, level);
 }
 
@@ -82,7 +82,7 @@ void route_shortcut_remove(struct route_table *table, unsigned above, const stru
 
     if (!table->node_front || !is_across(above, level))
         return;
-    table->edges_across--;
+    count_add(&table->edges_across, (uint64_t)-1);
     slot = slot_of(table->public.shortcuts, node, level);
     if (route_edge_node(*slot) == node)
         store_release(slot, 0);

@@ -62,7 +62,7 @@ struct route_table {
     uint64_t prefixes;          /* read by all */
     uint64_t changes;           /* how often prefixes were added or removed */
     uint64_t nodes, node_bytes; /* in the trie */
-    uint64_t edges_across;      /* level 6: those that have shortcuts, if there is a slot */
+    uint64_t edges_across;      /* level 6: those that have shortcuts; read by all */
     uint64_t refused;
     struct list link; /* in route_tables, for fork: under tables_lock */
 };

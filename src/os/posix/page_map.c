@@ -76,7 +76,8 @@ void *os_page_owner_next(uintptr_t *address, uintptr_t end)
         if (!owner)
             page = leaf ? page + 1 : (page / PAGE_MAP_LEAF_PAGES + 1) * PAGE_MAP_LEAF_PAGES;
     }
-    if (*address < end) /* else it stays: an owner may reach over the end of what was asked for before */
+    /* From behind the end it stays: an owner may reach over the end of what was asked for before. */
+    if (*address < end)
         *address = min_size(page, last) << PAGE_MAP_PAGE_SHIFT;
     return owner;
 }

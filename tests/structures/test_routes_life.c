@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of routes: bad arguments, what is destroyed with them, statistics, nodes that wait for readers, forks. */
+/* Tables of routes: bad arguments, what is destroyed with them, statistics, nodes that wait for readers, forks, updates beside each other. */
 #include "support/routes_test.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -423,6 +424,44 @@ static void a_child_goes_on(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ----------------------------------------------------------------------------------- beside each other */
+
+/* Behind each addition to so many the table looks, without its lock, whether its arrays are large enough. */
+#define LOOKS_AT 256u
+
+static struct prudence_routes *shared;
+
+static void *add_and_drop(void *text)
+{
+    for (unsigned i = 0; i < 2000; i++) {
+        assert_int_equal(add(shared, text, 1), 0);
+        assert_int_equal(drop(shared, text), 0);
+    }
+    return NULL;
+}
+
+/* ThreadSanitizer finds a count that is stored as a plain variable. The two prefixes part from others above the level
+ * that shortcuts lead to. */
+static void counts_are_read_beside_updates(void **state)
+{
+    static char texts[2][16] = {"2400::/48", "2800::/48"};
+    char text[24];
+    pthread_t threads[2];
+
+    (void)state;
+    shared = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
+    for (unsigned i = 0; i < LOOKS_AT - 1; i++) {
+        snprintf(text, sizeof text, "2001:db8:%x::/48", i);
+        assert_int_equal(add(shared, text, 1), 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add_and_drop, texts[i]), 0);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(prudence_routes_count(shared), LOOKS_AT - 1);
+    assert_int_equal(prudence_routes_destroy(shared), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_walk_may_update),
         cmocka_unit_test(a_walk_does_not_go_back),
         cmocka_unit_test(a_child_goes_on),
+        cmocka_unit_test(counts_are_read_beside_updates),
     };
 
     pin_thread();

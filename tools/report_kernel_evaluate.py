@@ -26,6 +26,8 @@ NOTES = [
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
     "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 2 ms.",
+    "Locks: a kernel that counts how often each is taken (LOCK_STAT), and by another CPU than the time before. With Prudence, the nodes' are those of both allocators. CPUs are emulated in turn, so "
+    "a lock is hardly ever found taken.",
     "Figures are medians of rounds, with the least and the most where they differ. A round that is repeated says the same to the instruction; "
     "rounds differ in the guest's random numbers.",
 ]
@@ -95,6 +97,21 @@ def whole_runs(runs):
     return cells
 
 
+def locks(runs):
+    """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions."""
+    def figure(run, figure, *names):
+        return 1000 * sum(run["locks"].get(name, {}).get(figure, 0) for name in names) / run["transactions"]
+
+    def both(rounds, *what):
+        return " → ".join(spread([figure(run, *what) for run in side], lambda one: f"{one:,.1f}") for side in zip(*rounds))
+    *nodes, pages = loads.LOCKS
+    return [{"subject": load.title, "on": str(machine), "nodes' locks are taken": both(rounds, "taken", *nodes),
+             "by another CPU than before": both(rounds, "moved", *nodes), "not at once": both(rounds, "contended", *nodes),
+             "the page allocator's are taken": both(rounds, "taken", pages), "rounds": str(len(rounds))}
+            for name, load in loads.PAPER.items() for machine in findings.machines_of(runs, "locks")
+            if (rounds := findings.by_round(runs, "locks", machine, name))]
+
+
 def slub_hits(run):
     """Of all caches that are watched."""
     rows = [figures.of_slub(run, name) for name in figures.watched(run)]
@@ -153,6 +170,7 @@ def sections_of(runs, scale):
                                     ("Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
                                     ("Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
                                     ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                    ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
                                     ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 
 

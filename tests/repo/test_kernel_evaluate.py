@@ -87,11 +87,11 @@ class Arguments(unittest.TestCase):
             for scale in (0.001, 0.77, 3):
                 count = loads.transactions_of(load, scale)
                 self.assertTrue(count >= load.shares and count % load.shares == 0)
-                self.assertNotRegex(loads.script_of(load, "slub_lists", scale, True), r"\{(n|share)\}")
+                self.assertNotRegex(loads.script_of(load, "slub_lists", scale, "counts"), r"\{(n|share)\}")
 
     def test_scripts_are_shell(self):
         for load in loads.LOADS.values():
-            for text in (loads.script_of(load, "slub", 1, False), load.prepare, load.command):
+            for text in (*(loads.script_of(load, "slub", 1, mode) for mode in cli.MODES), load.prepare, load.command):
                 subprocess.run(["sh", "-n"], input=text, text=True, check=True)
 
 
@@ -106,6 +106,25 @@ class Reading(unittest.TestCase):
         found = figures.of_prudence(run, "filp")
         self.assertEqual((found["hits"], found["fast_hits"], found["deferred"], found["peak_kb"], found["kb"]), (49500, 49450, 50000, 160 + 16, 80 + 16))
         self.assertEqual(figures.deferred_share(run), 1)
+
+    def test_of_locks(self):
+        """What /proc/lock_stat prints, by what the guest's script makes of it."""
+        stat = """\
+lock_stat version 0.4
+                              class name    con-bounces    contentions   waittime-min   waittime-max waittime-total   waittime-avg    acq-bounces   acquisitions   holdtime-min   holdtime-max holdtime-total   holdtime-avg
+
+                           &n->list_lock:            21             22           0.10           2.30          45.60           1.20            333           4444           0.10          20.30        5555.60           1.20
+                           -------------
+                           &n->list_lock             22          [<ffffffff8118a8a5>] get_partial_node+0x45/0x250
+                      &n->list_lock_else:             1              1           0.10           2.30          45.60           1.20              1              1           0.10          20.30        5555.60           1.20
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "stat").write_text(stat)
+            command = next(line for line in loads.script_of(loads.LOADS["epoll"], "slub", 1, "locks").splitlines() if line.startswith("sed"))
+            said = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(figures.read(guest() + said, True)["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
+        with self.assertRaisesRegex(figures.Incomplete, "no line LOCK"):
+            figures.read(guest(), True)
 
     def test_says_what_is_missing(self):
         for text, why in ((guest().replace("LOAD", "load"), "no line LOAD"), (guest().replace("status 0", "status 3"), "status 3"),
@@ -265,6 +284,9 @@ class Report(unittest.TestCase):
     def test_report(self):
         runs = both({"refills": 50}) + both({}, mode="instructions", cpus=1) + both({}, load="open_close") + both({"refills": 900}, cpus=4, nodes=2)
         runs += [run_of(guest(), "slub_lists", cpus=cpus, mode=mode, turn=turn) for turn in range(2) for cpus, mode in ((2, "counts"), (1, "instructions"))]
+        lock = "LOCK %s 1 2 0 0 0 0 30 400 0 0 0 0\n"
+        runs += [run_of(guest() + lock % "&n->list_lock", "slub", mode="locks"),
+                 run_of(guest(ours=True) + lock % "&n->list_lock" + lock % "prudence_node" + lock % "&zone->lock", "prudence", mode="locks")]
         document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
                     "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
         with tempfile.TemporaryDirectory() as folder:
@@ -282,6 +304,7 @@ class Report(unittest.TestCase):
         self.assertIn("| postmark: slub_lists | 1 CPU, instructions | +0.0 % |", text)
         self.assertIn("| postmark: slub_lists | 2 CPUs |  | 99.00 % → 99.00 % |", text)
         self.assertIn("| Figure 13 | PostgreSQL is faster | not measured |", text)
+        self.assertIn("| 2 CPUs | 4,000.0 → 8,000.0 | 300.0 → 600.0 | 20.0 → 40.0 | 0.0 → 4,000.0 | 1 |", text)
         self.assertIn("Findings of the paper (2 CPUs)", page)
 
     def test_refuses_another_document(self):

@@ -23,7 +23,7 @@ from . import figures, loads
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "build/kernel"
-MODES = {"instructions": "evaluate", "counts": "evaluate-stats"}  # and the kind of kernel
+MODES = {"instructions": "evaluate", "counts": "evaluate-stats", "locks": "evaluate-locks"}  # and the kind of kernel
 PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio", "mmdebstrap": "mmdebstrap",
             "mkfs.ext4": "e2fsprogs", "flex": "flex", "bison": "bison", "bc": "bc", "gcc": "build-essential"}
 DISKS_MB = 16384  # more than all disks have
@@ -40,7 +40,8 @@ def parse_arguments(arguments):
         description="The paper's evaluation: its loads in a Linux whose caches are SLUB's or Prudence's, the same transactions on a fresh boot.")
     parser.add_argument("--load", metavar="NAME,...", default=",".join(loads.LOADS), help="only these of " + ", ".join(loads.LOADS))
     parser.add_argument("--mode", metavar="NAME,...", default=",".join(MODES),
-                        help="instructions (one emulated CPU that counts them), counts (SLUB counts too), or both (default)")
+                        help="instructions (one emulated CPU that counts them), counts (SLUB counts too), locks (of nodes: how often they are taken), "
+                        "or all (default)")
     parser.add_argument("--side", metavar="NAME,...", default=",".join(loads.PAIR),
                         help=f"of {', '.join(loads.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
                         f"{loads.LIST} objects ({','.join(loads.PAIR)})")
@@ -49,8 +50,8 @@ def parse_arguments(arguments):
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
                         help="boots of each load and side, in turn (2)")
     parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),
-                        help="of counts; emulated in turn by one thread (2)")
-    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of counts (1)")
+                        help="of counts and locks; emulated in turn by one thread (2)")
+    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of counts and locks (1)")
     parser.add_argument("--memory", metavar="MB", default=1024, type=number(128, 65536, int, "a number from 128 to 65536"),
                         help="of the guest (1024)")
     parser.add_argument("--jobs", metavar="N", default=1, type=number(1, 64, int, "a number from 1 to 64"),
@@ -114,7 +115,7 @@ def identity_of(mode, load, side, request, work):
     for file in (kernel_of(mode), work / "load", ROOT / "tools/kernel-boot"):
         digest.update(file.read_bytes())
     digest.update(append_of(side).encode())
-    digest.update(loads.script_of(load, side, request.scale, mode == "counts").encode())
+    digest.update(loads.script_of(load, side, request.scale, mode).encode())
     return {"digest": digest.hexdigest(), "memory": request.memory,
             **({"cpus": 1, "nodes": 1} if mode == "instructions" else {"cpus": request.cpus, "nodes": request.nodes})}
 
@@ -124,7 +125,7 @@ def identity_of(mode, load, side, request, work):
 def boot(mode, load, side, turn, request, work, disks, place):
     """What the guest printed, as figures. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
     script = work / f"script-{place.stem}"
-    script.write_text(loads.script_of(load, side, request.scale, mode == "counts"))
+    script.write_text(loads.script_of(load, side, request.scale, mode))
     devices = ["-machine", "nvdimm=on", "-m", f"slots={len(disks)},maxmem={request.memory + DISKS_MB}M"]
     for i, disk in enumerate(reversed(disks)):  # the guest's first is the last named
         devices += ["-object", f"memory-backend-file,id=disk{i},mem-path={disk},size={disk.stat().st_size},share=off",
@@ -142,7 +143,7 @@ def boot(mode, load, side, turn, request, work, disks, place):
     if status or complaints:
         return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
     try:
-        return figures.read(printed)
+        return figures.read(printed, mode == "locks")
     except figures.Incomplete as why:
         return {"failed": f"{why} ({console})"}
 

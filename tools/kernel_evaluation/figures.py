@@ -15,9 +15,9 @@ def pairs(words):
     return {name: int(value) for name, value in zip(words[::2], words[1::2])}
 
 
-def read(text):
-    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: objects}, "peak_kb"}"""
-    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}}
+def read(text, has_locks=False):
+    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: objects}, "peak_kb", "locks": {name: {"taken", ...}}}"""
+    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}, "locks": {}}
     for line in text.splitlines():
         words = line.split()
         kind = words[0] if len(words) > 2 else ""
@@ -27,6 +27,8 @@ def read(text):
             run["caches"].setdefault(words[2], {})[words[1]] = pairs(words[3:])
         elif kind == "TOTALS":
             run["totals"][words[1]] = pairs(words[2:])
+        elif kind == "LOCK":  # /proc/lock_stat: contention by another CPU and all, four times; the same of acquisitions
+            run["locks"][words[1]] = {"contended": int(words[3]), "moved": int(words[8]), "taken": int(words[9])}
         elif kind == "LOAD":
             run |= pairs(words[1:])
         elif kind == "PEAK" and words[1] == "memory":
@@ -41,6 +43,8 @@ def read(text):
         run[kind] = {name: {"before": {}, **parts} for name, parts in run[kind].items() if "after" in parts}
     if not run["slub"]:
         raise Incomplete("figures after the load are missing")
+    if has_locks and not run["locks"]:
+        raise Incomplete("it has no line LOCK")
     return run
 
 

@@ -48,9 +48,9 @@ def by_round(runs, mode, machine, load, pair=loads.PAIR):
     return [tuple(sides[side] for side in pair) for _, sides in sorted(found.items()) if all(side in sides for side in pair)]
 
 
-def machines_of(runs):
-    """Those of counts, the ones of one node first."""
-    found = {Machine(run["cpus"], run["nodes"]) for run in runs if run["mode"] == "counts"}
+def machines_of(runs, mode="counts"):
+    """The ones of one node first."""
+    found = {Machine(run["cpus"], run["nodes"]) for run in runs if run["mode"] == mode}
     return sorted(found, key=lambda machine: (machine.nodes, machine.cpus))
 
 

@@ -7,6 +7,7 @@ import dataclasses
 
 SETTLE_MS = 2000
 SAMPLE_MS = 2
+LOCKS = ("&n->list_lock", "prudence_node", "&zone->lock")  # as the kernel names them: of nodes, SLUB's and ours; of the page allocator
 INSTANCES = 4    # of Postmark, and threads of the loads of our own
 CLIENTS = 16     # of pgbench
 
@@ -88,10 +89,12 @@ def transactions_of(load, scale):
     return max(1, round(load.transactions * scale / load.shares)) * load.shares
 
 
-def script_of(load, side, scale, sampled):
+def script_of(load, side, scale, mode):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
     prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, load.command))
+    names = "\\|".join(LOCKS)
+    reset, show = ("echo 0 >/proc/lock_stat", f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat") if mode == "locks" else ("true", "true")
     return f"""\
 mkdir /guest && mount -t ext4 -o ro /dev/pmem0 /guest && mount -t ext4 /dev/pmem1 /guest/work || exit 1
 for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done
@@ -107,8 +110,10 @@ cat >/guest/tmp/command <<'END'
 END
 export PG=/usr/lib/postgresql/15/bin PATH=/usr/sbin:/usr/bin:/sbin:/bin
 /bin/chroot /guest /bin/sh /tmp/prepare || {{ /bin/tail -n 5 /guest/tmp/*.log; echo 'FAILED prepare'; exit 1; }}
-/bin/chroot /guest /tmp/load measure {SAMPLE_MS if sampled else 0} {SETTLE_MS} /bin/sh /tmp/command
+{reset}
+/bin/chroot /guest /tmp/load measure {SAMPLE_MS if mode == "counts" else 0} {SETTLE_MS} /bin/sh /tmp/command
 status=$?
+{show}
 [ $status = 0 ] || {{ /bin/tail -n 5 /guest/tmp/*.log /guest/work/*.log; echo 'FAILED command'; }}
 exit $status
 """

@@ -256,7 +256,50 @@ static void a_growing_block_loses_its_margins(void *unused)
     assert_int_equal(used(), with_margins - LARGE - 2 * OS_PAGE_SIZE);
 }
 
+/* A buffer that grows would lose them again. */
+static void a_grown_block_has_no_margins(void *unused)
+{
+    char *grown = prudence_realloc(prudence_malloc(20000), LARGE);
+
+    (void)unused;
+    assert_false(has_margins(grown));
+    assert_true(has_margins(large()));
+    prudence_free(grown);
+}
+
 /* -------------------------------------------------------------------------- where the system says no */
+
+static unsigned calls_before;
+
+static bool fails_once(void)
+{
+    return calls_before-- == 0;
+}
+
+/* At each call in turn: the block is as it was, where it was or elsewhere, and its books are right. */
+static void margins_that_cannot_be_dropped(void *unused)
+{
+    uint64_t at_first = used();
+
+    (void)unused;
+    for (unsigned i = 0; i < FIRST; i++) {
+        char *block = large(), *grown;
+
+        assert_true(has_margins(block));
+        calls_before = i;
+        os_memory_fails = fails_once;
+        grown = prudence_realloc(block, 2 * LARGE);
+        os_memory_fails = NULL;
+        if (!grown)
+            grown = block;
+        for (size_t at = 0; at < LARGE; at++)
+            assert_int_equal(grown[at], 1);
+        assert_int_equal(slab_of(grown)->margin_pages > 0, has_margins(grown));
+        assert_int_equal(os_page_owner(grown - 1) != NULL, has_margins(grown));
+        prudence_free(grown);
+    }
+    assert_int_equal(used(), at_first);
+}
 
 static void under_a_limit(void *unused)
 {
@@ -371,6 +414,8 @@ static void others(void **state)
         none_if_an_option_says_so,
         others_have_no_extension,
         a_growing_block_loses_its_margins,
+        a_grown_block_has_no_margins,
+        margins_that_cannot_be_dropped,
         under_a_limit,
         pages_that_cannot_be_closed,
         under_pressure_all_comes_back,

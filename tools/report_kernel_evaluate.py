@@ -99,11 +99,12 @@ def whole_runs(runs):
 
 def locks(runs):
     """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions."""
-    def figure(run, figure, *names):
-        return 1000 * sum(run["locks"].get(name, {}).get(figure, 0) for name in names) / run["transactions"]
+    def rate(run, what, *names):
+        return 1000 * sum(run["locks"].get(name, {}).get(what, 0) for name in names) / run["transactions"]
 
-    def both(rounds, *what):
-        return " → ".join(spread([figure(run, *what) for run in side], lambda one: f"{one:,.1f}") for side in zip(*rounds))
+    def both(rounds, what, *names):
+        return " → ".join(spread([rate(run, what, *names) for run in side], lambda one: f"{one:,.1f}") for side in zip(*rounds))
+
     *nodes, pages = loads.LOCKS
     return [{"subject": load.title, "on": str(machine), "nodes' locks are taken": both(rounds, "taken", *nodes),
              "by another CPU than before": both(rounds, "moved", *nodes), "not at once": both(rounds, "contended", *nodes),

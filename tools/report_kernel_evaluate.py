@@ -28,6 +28,8 @@ NOTES = [
     "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 2 ms.",
     "Locks: a kernel that counts how often each is taken (LOCK_STAT), and by another CPU than the time before. With Prudence, the nodes' are those of both allocators. CPUs are emulated in turn, so "
     "a lock is hardly ever found taken.",
+    "Wall time: CPUs are emulated at once, each by a thread of this machine, and the clock is its own. So translated code and a busy machine are in "
+    "it; what a processor's caches and contended locks would cost there is not told.",
     "Figures are medians of rounds, with the least and the most where they differ. A round that is repeated says the same to the instruction; "
     "rounds differ in the guest's random numbers.",
 ]
@@ -119,9 +121,46 @@ def slub_hits(run):
     return sum(one["hits"] for one in rows) / sum(one["allocations"] for one in rows)
 
 
+def by_clock(runs):
+    """Throughput by wall time of the emulator: its CPUs run at once, and caches of processors are the host's."""
+    return [{"subject": load.title, "on": str(machine),
+             "seconds": " → ".join(spread([run["wall_ns"] / 1e9 for run in side], lambda one: f"{one:.2f}") for side in zip(*rounds)),
+             "throughput": spread(findings.improvement_by_clock(runs, machine, name), findings.percent), "rounds": str(len(rounds))}
+            for name, load in loads.PAPER.items() for machine in findings.machines_of(runs, "wall")
+            if (rounds := findings.by_round(runs, "wall", machine, name))]
+
+
+def without_preflush(runs, scale):
+    """Prudence alone, without pre-flush → with it."""
+    cells = []
+    for name in loads.LOADS:
+        found = findings.improvement(runs, name, ("no_preflush", "prudence"))
+        if found:
+            cells.append({"subject": f"{name}: all", "on": f"{findings.ONE}, instructions", "throughput": spread(found, findings.percent), "misses": "",
+                          "object-cache churns": "", "slab churns": "", "peak, KB": "", "KB two seconds after it": ""})
+        for machine in findings.machines_of(runs):
+            cells += [{"subject": f"{name}: {row.cache}", "on": str(machine), "throughput": "",
+                       "misses": beside(row, whole, lambda one: one["allocations"] - one["hits"]),
+                       "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
+                       "slab churns": beside(row, whole, lambda one: one["slab_churns"]), "peak, KB": beside(row, whole, findings.peak),
+                       "KB two seconds after it": beside(row, whole, findings.left)}
+                      for row in findings.rows_of(runs, machine, name, scale, "no_preflush")]
+    return cells
+
+
+def checked_loads(runs):
+    """Those that ended, and of which the kernel said nothing; others are in no document."""
+    found = {}
+    for run in runs:
+        if run["mode"] == "checked":
+            found.setdefault((run["side"], findings.Machine(run["cpus"], run["nodes"])), set()).add(run["load"])
+    return [{"subject": side, "on": str(machine), "no complaint": ", ".join(name for name in loads.LOADS if name in names)}
+            for (side, machine), names in found.items()]
+
+
 def other_side(runs, name, side):
     """A load with another side: a row of instructions, and one of each machine of counts."""
-    found, cells = findings.improvement(runs, name, side), []
+    found, cells = findings.improvement(runs, name, ("slub", side)), []
     if found:
         cells.append({"subject": f"{name}: {side}", "on": f"{findings.ONE}, instructions", "throughput": spread(found, findings.percent),
                       "hits": "", "peak of all slabs, MB": ""})
@@ -137,7 +176,7 @@ def other_side(runs, name, side):
 
 def other_sides(runs):
     """What else SLUB can be compared with."""
-    return [cell for name in loads.LOADS for side in loads.SIDES if side not in loads.PAIR for cell in other_side(runs, name, side)]
+    return [cell for name in loads.LOADS for side in loads.SIDES if side not in (*loads.PAIR, "no_preflush") for cell in other_side(runs, name, side)]
 
 
 def verdicts(checked):
@@ -171,7 +210,10 @@ def sections_of(runs, scale):
                                     ("Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
                                     ("Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
                                     ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                    ("Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
                                     ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
+                                    ("Prudence without pre-flush → with it", without_preflush(runs, scale)),
+                                    ("Loads under lockdep and KASAN", checked_loads(runs)),
                                     ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 
 

@@ -136,21 +136,24 @@ static bool avoid_growing(struct prudence_cache *cache)
 
 static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)
 {
-    void *object = object_cache_refill(cache, miss->refill, false, flags);
+    const struct slab_node *empty = NULL;
+    void *object = object_cache_refill(cache, miss->refill, false, &empty, flags);
 
     if (object)
         return object;
     if (miss->waits && !miss->due && avoid_growing(cache)) {
+        empty = NULL;
         drive_and_take(cache, miss);
         if (miss->object)
             return miss->object;
     }
     if (latent_throttle(cache, flags)) {
+        empty = NULL;
         take_here(cache, miss);
         if (miss->object)
             return miss->object;
     }
-    return object_cache_refill(cache, miss->refill, true, flags);
+    return object_cache_refill(cache, miss->refill, true, &empty, flags);
 }
 
 /* False when the budget does not allow it. The ring then stays full, so a full ring alone is no reason for a grace

@@ -41,11 +41,11 @@ struct cpu_cache {
     unsigned batch_mask;             /* batch_slots() - 1, a power of two less 1 */
     uint64_t closed;
     struct cpu_counts counts;
-    uint64_t quiet_word, quiet_tail; /* what drain_quiet_cpus() saw last */
-    gp_cookie closed_cookie;         /* of the newest closed batch; written before `closed` */
-    uint64_t tidy_word, tidy_tail;   /* what tidying saw last */
-    uint32_t preflush_pops, preflush_deferred; /* what the idle helper saw last */
-    uint32_t worth_pops, worth_since;          /* since when hits are weighed (give.c); hints */
+    uint64_t quiet_word, quiet_tail;  /* what drain_quiet_cpus() saw last */
+    gp_cookie closed_cookie;          /* of the newest closed batch; written before `closed` */
+    uint64_t tidy_word, tidy_tail;    /* what tidying saw last */
+    uint32_t preflush_gained;         /* what the idle helper saw last */
+    uint32_t worth_pops, worth_since; /* since when hits are weighed (give.c); hints */
     uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");

@@ -337,10 +337,23 @@ static void receive(struct slab_node *node)
     }
 }
 
+/* Tidying has to look at the node again. */
+static void unsettle(struct slab_node *node)
+{
+    if (node->settled)
+        store_relaxed(&node->settled, false);
+}
+
+static void lock(struct slab_node *node)
+{
+    os_lock_take(&node->lock);
+    unsettle(node);
+}
+
 /* Every visit to a node begins with what has become due there; returns how many slabs that were. */
 static unsigned enter(struct slab_node *node)
 {
-    os_lock_take(&node->lock);
+    lock(node);
     receive(node);
     return merge_safe(node);
 }
@@ -460,12 +473,12 @@ static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned roo
     return made;
 }
 
+/* Under the lock, which is released. */
 static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned count)
 {
     unsigned made = 0;
     struct slab *slab;
 
-    enter(node);
     while (count && made < RUNS_MAX && (slab = pick(node))) {
         made += take_from_slab(slab, runs + made, RUNS_MAX - made, &count);
         place(node, slab, true);
@@ -476,17 +489,24 @@ static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned cou
     return made;
 }
 
+static unsigned spread_runs(const struct run *runs, unsigned made, size_t stride, void **objects)
+{
+    unsigned taken = 0;
+
+    for (unsigned i = 0; i < made; i++)
+        taken += run_spread(&runs[i], stride, objects + taken);
+    return taken;
+}
+
 /* Takes up to `count` free objects for one allocation and its refill; returns how many. It returns fewer than there
  * are only if they lie in very many places. */
 unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,
                    unsigned count)
 {
     struct run runs[RUNS_MAX] UNINITIALIZED;
-    unsigned taken = 0, made = take_runs(node, runs, count);
 
-    for (unsigned i = 0; i < made; i++)
-        taken += run_spread(&runs[i], cache->stride, objects + taken);
-    return taken;
+    enter(node);
+    return spread_runs(runs, take_runs(node, runs, count), cache->stride, objects);
 }
 
 /* ------------------------------------------------------------------------------------ putting */
@@ -603,51 +623,83 @@ static unsigned leave(struct slab_node *node, unsigned keep, size_t wanted, size
     return detached;
 }
 
-/* Makes runs of the first objects, of one node and as many as there is room for; returns how many
- * objects that are. The first is of `slab`. */
-static unsigned gather(struct slab *slab, void **objects, unsigned count, struct run *runs,
-                       unsigned *made)
-{
-    const struct slab_node *node = node_of(slab);
-    unsigned taken = 0;
+/* Objects on their way to their home nodes, and what is done there. */
+struct delivery {
+    void **objects; /* those that are still to go; the array is used up */
+    unsigned count, made;
+    void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie);
+    void (*visit)(struct slab_node *node, unsigned objects, bool first); /* counts */
+    const gp_cookie *cookie;   /* of latent objects; else NULL */
+    struct run runs[RUNS_MAX]; /* so many of them: of one node, and no more among the objects */
+};
 
-    *made = 0;
-    do
-        taken += run_gather(&runs[(*made)++], slab, objects + taken, count - taken);
-    while (taken < count && *made < RUNS_MAX && (slab = slab_known(objects[taken])) &&
-           node_of(slab) == node);
-    return taken;
+/* Makes runs of the node's objects, as many as there is room for; returns how many objects that are. The others stay, in
+ * their order. */
+static unsigned gather(struct delivery *delivery, const struct slab_node *node)
+{
+    unsigned at = 0, others = 0, count = delivery->count;
+    void **objects = delivery->objects;
+
+    delivery->made = 0;
+    while (at < count && delivery->made < RUNS_MAX) {
+        struct slab *slab = slab_known(objects[at]);
+
+        if (likely(slab && node_of(slab) == node))
+            at += run_gather(&delivery->runs[delivery->made++], slab, objects + at, count - at);
+        else
+            objects[others++] = objects[at++];
+    }
+    delivery->objects += at - others;
+    delivery->count -= at - others;
+    while (others-- > 0)
+        delivery->objects[others] = objects[others];
+    return count - delivery->count;
 }
 
-/* Hands objects to their home nodes. Objects of one node that follow each other go under one hold of its lock, or
- * few. `put` puts a run, `visit` counts the objects; `first` is false if it only goes on. */
+/* All of the node's objects, under one hold of its lock, or few. */
+static void deliver_to(struct slab_node *node, struct delivery *delivery, unsigned keep)
+{
+    bool first = true;
+    unsigned taken;
+    size_t bytes = 0;
+
+    while ((taken = gather(delivery, node))) {
+        enter(node);
+        for (unsigned i = 0; i < delivery->made; i++)
+            delivery->put(node, &delivery->runs[i], delivery->cookie);
+        delivery->visit(node, taken, first);
+        leave(node, keep, ALL_BYTES, &bytes);
+        if (delivery->made < RUNS_MAX)
+            break;
+        first = false;
+    }
+}
+
+/* Hands objects to their home nodes, one node after the other, in whatever order they come: a CPU's caches have objects
+ * of all nodes among each other. */
 static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
                     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie),
                     const gp_cookie *cookie,
                     void (*visit)(struct slab_node *node, unsigned objects, bool first))
 {
-    struct slab_node *node, *before = NULL;
-    struct run runs[RUNS_MAX] UNINITIALIZED;
-    unsigned made, taken;
-    size_t bytes = 0;
+    struct delivery delivery UNINITIALIZED;
 
-    for (; count; objects += taken, count -= taken, before = node) {
-        struct slab *slab = slab_known(objects[0]);
+    delivery.objects = objects;
+    delivery.count = count;
+    delivery.put = put;
+    delivery.visit = visit;
+    delivery.cookie = cookie;
+    while (delivery.count) {
+        struct slab *slab = slab_known(delivery.objects[0]);
 
-        if (unlikely(!slab)) { /* nowhere to put it; if it was latent it is no more */
-            if (cookie)
-                latent_release(os_cpu_current(), cache->stride);
-            taken = 1;
-            node = before;
+        if (likely(slab != NULL)) {
+            deliver_to(node_of(slab), &delivery, cache->free_limit);
             continue;
         }
-        taken = gather(slab, objects, count, runs, &made);
-        node = node_of(slab);
-        enter(node);
-        for (unsigned i = 0; i < made; i++)
-            put(node, &runs[i], cookie);
-        visit(node, taken, node != before);
-        leave(node, cache->free_limit, ALL_BYTES, &bytes);
+        if (cookie) /* nowhere to put it; if it was latent it is no more */
+            latent_release(os_cpu_current(), cache->stride);
+        delivery.objects++;
+        delivery.count--;
     }
 }
 
@@ -722,17 +774,21 @@ static void join(struct slab_node *node, struct slab *slab, enum slab_list list)
     node->counts.grows++;
 }
 
-void node_add_slab(struct slab_node *node, struct slab *slab)
+/* The same of a node with a slab more, so at least one, if `count` is. */
+unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count)
 {
-    os_lock_take(&node->lock);
+    struct run runs[RUNS_MAX] UNINITIALIZED;
+    size_t stride = slab->cache->stride;
+
+    enter(node);
     join(node, slab, SLAB_FREE);
-    os_lock_release(&node->lock);
+    return spread_runs(runs, take_runs(node, runs, count), stride, objects);
 }
 
 /* A large block begins its life allocated. */
 void node_adopt_live(struct slab_node *node, struct slab *slab)
 {
-    os_lock_take(&node->lock);
+    lock(node);
     bits_clear(slab_free_bits(slab), 0); /* a walk over the heap may have found it already */
     slab->free = 0;
     join(node, slab, SLAB_FULL);
@@ -783,13 +839,25 @@ size_t node_shrink(struct slab_node *node, unsigned keep)
     return node_shrink_until(node, keep, ALL_BYTES);
 }
 
-/* One visit that merges what is safe, and gives back the free slabs that demand does not want. True: there is more. */
+/* Whether a visit has something to merge or to give back, now or later. */
+static bool has_work(const struct slab_node *node)
+{
+    return node->latent || node->free_slabs || !list_is_empty(&node->lists[SLAB_RETIRED]);
+}
+
+/* One visit that merges what is safe, and gives back the free slabs that demand does not want. True: there is more. A node
+ * where the last visit found nothing, and to which no thread has come since, is passed by without its lock. */
 bool node_tidy(struct prudence_cache *cache, struct slab_node *node)
 {
-    unsigned merged = enter(node), keep = keep_for_demand(node);
+    unsigned merged, keep;
     size_t bytes = 0;
 
+    if (load_relaxed(&node->settled) && !load_relaxed(&node->handover))
+        return false;
+    merged = enter(node);
+    keep = keep_for_demand(node);
     note_free(node, cache->slab_bytes, 0);
+    store_relaxed(&node->settled, !has_work(node));
     return leave(node, keep, ALL_BYTES, &bytes) == NODE_SLABS_A_VISIT ||
            merged == NODE_SLABS_A_VISIT;
 }
@@ -801,6 +869,7 @@ void node_try_shrink(struct slab_node *node, unsigned keep)
     size_t bytes = 0;
 
     while (merged == NODE_SLABS_A_VISIT && os_lock_try(&node->lock)) {
+        unsettle(node);
         receive(node);
         merged = merge_safe(node);
         leave(node, keep, ALL_BYTES, &bytes);
@@ -891,7 +960,7 @@ void node_add_slab_and_take(struct slab_node *node, struct slab *slab, void **ob
     struct run run;
     unsigned count = 1;
 
-    os_lock_take(&node->lock);
+    lock(node);
     join(node, slab, SLAB_FREE);
     if (take_from_slab(slab, &run, 1, &count))
         run_spread(&run, slab->cache->stride, object);
@@ -917,7 +986,7 @@ unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes)
 {
     unsigned latent;
 
-    os_lock_take(&node->lock);
+    lock(node);
     receive(node);
     latent = node->latent;
     *bytes += node->latent_bytes;

@@ -39,7 +39,9 @@ struct slab_node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
-    bool kept;                /* a free slab has to stay for an extension */
+    bool kept; /* a free slab has to stay for an extension */
+    bool
+        settled; /* tidying found nothing to do, and no thread has come since; atomic, written under the lock */
     struct slab_node *helper; /* whose pages its last slab got, if not its own; atomic, a hint */
     struct transfer_batch
         *handover; /* pushed without the lock by the idle helper; emptied under it */
@@ -64,7 +66,7 @@ void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
-void node_add_slab(struct slab_node *node, struct slab *slab);
+unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count);
 void node_adopt_live(struct slab_node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes);

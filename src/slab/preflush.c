@@ -192,15 +192,21 @@ void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
         compare_exchange(&boxes[cpu->line.cpu], &empty, (uintptr_t)cache);
 }
 
-/* Whether latent caches fill faster than object caches empty, over the last looks: then the work is urgent. */
+/* What frees and deferrals have brought to a CPU's caches, less what allocations took. Neither a merge, a refill nor a flush
+ * changes it. */
+static uint32_t gained(const struct cpu_cache *cpu)
+{
+    return (uint32_t)(load_relaxed(&cpu->line.ring_tail) + stack_count(&cpu->line) +
+                      load_relaxed(&cpu->counts.unstacked) - load_relaxed(&cpu->counts.stacked));
+}
+
+/* Whether more came than was taken since the last look, and the latent cache is nearly full: then the work is urgent. */
 static bool is_urgent(struct cpu_cache *cpu)
 {
-    uint32_t pops = (uint32_t)stack_pops(&cpu->line);
-    uint32_t deferred = (uint32_t)load_relaxed(&cpu->line.ring_tail);
-    bool filling = deferred - cpu->preflush_deferred > pops - cpu->preflush_pops;
+    uint32_t now = gained(cpu);
+    bool filling = (int32_t)(now - cpu->preflush_gained) > 0;
 
-    cpu->preflush_deferred = deferred; /* the helper's own */
-    cpu->preflush_pops = pops;
+    cpu->preflush_gained = now; /* the helper's own */
     return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
 }
 

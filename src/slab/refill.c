@@ -77,18 +77,19 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
         return 0;
     helper = node_of(slab);
     store_relaxed(&node->helper, helper != node ? helper : NULL);
-    node_add_slab(helper, slab);
-    return take_up(cache, helper, objects, count);
+    os_carry_begin();
+    return node_add_slab(helper, slab, objects, count);
 }
 
-/* Objects from this CPU's node; if it may grow, from quiet CPUs or a new slab, else from any node
- * that has some. */
+/* Objects from this CPU's node, unless it is *empty: found to have none a moment ago. If the cache may grow, from quiet
+ * CPUs or a new slab, else from any node that has some; if not, *empty is told. */
 static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
-                     os_alloc_flags flags)
+                     const struct slab_node **empty, os_alloc_flags flags)
 {
     struct slab_node *node = node_here(cache);
-    unsigned taken = take_up(cache, node, objects, count);
+    unsigned taken = node != *empty ? take_up(cache, node, objects, count) : 0;
 
+    *empty = may_grow || taken ? NULL : node;
     if (taken || !may_grow)
         return taken;
     if (OS_REMOTE_IS_QUICK && drain_quiet_cpus(cache)) {
@@ -108,7 +109,7 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
  * the cache may grow, it does so, and under memory pressure waits for a grace period before it fails (rule 9).
  */
 static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
-                    os_alloc_flags flags)
+                    const struct slab_node **empty, os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.began = 0};
@@ -116,10 +117,10 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
     do
-        taken = take(cache, objects, count, may_grow, os_alloc_first(flags));
+        taken = take(cache, objects, count, may_grow, empty, os_alloc_first(flags));
     while (!taken && may_grow && pressure_reclaim(cache, flags, &reclaim));
     if (!taken && may_grow)
-        taken = take(cache, objects, count, true, flags);
+        taken = take(cache, objects, count, true, empty, flags);
     if (!taken)
         return NULL;
     if (taken > 1)
@@ -129,10 +130,12 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
     return objects[0];
 }
 
+/* The refill of a miss: from the node, or if the cache may grow, from wherever there are objects. One that may not says which
+ * node is *empty, and the one that follows does not look there again, unless the caller has waited and so forgets it. */
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
-                          os_alloc_flags flags)
+                          const struct slab_node **empty, os_alloc_flags flags)
 {
-    void *object = refill(cache, count, may_grow, flags);
+    void *object = refill(cache, count, may_grow, empty, flags);
 
     if (object)
         come_by();
@@ -143,7 +146,8 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
 void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags)
 {
     bool comes_by = count_bypass(cache);
-    void *object = refill(cache, 1, true, flags);
+    const struct slab_node *empty = NULL;
+    void *object = refill(cache, 1, true, &empty, flags);
 
     if (object && comes_by)
         come_by();

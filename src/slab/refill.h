@@ -6,9 +6,10 @@
 #include "os/os.h"
 
 struct prudence_cache;
+struct slab_node;
 
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
-                          os_alloc_flags flags);
+                          const struct slab_node **empty, os_alloc_flags flags);
 void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
 
 #endif /* SLAB_REFILL_H */

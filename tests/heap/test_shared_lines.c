@@ -299,7 +299,7 @@ static const struct scenario {
      false,
      true,
      {60, 0, 0, 0, 0},
-     {33, 1467, 958, 34, 40},
+     {33, 1467, 958, 23, 33},
      NULL},
 };
 

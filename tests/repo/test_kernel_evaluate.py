@@ -278,6 +278,42 @@ class Runs(unittest.TestCase):
         self.assertEqual([(side, turn) for *_, side, turn in cli.plan(request)],
                          [("slub", 0), ("prudence", 0), ("slub", 1), ("prudence", 1)])
         self.assertEqual(cli.plan(self.request("x", "--load", "names", "--mode", "instructions")), [])
+        self.assertEqual([turn for *_, turn in cli.plan(self.request("x", "--mode", "checked", "--rounds", "3"))], [0, 0])
+
+    def test_guests_by_the_hosts_clock_come_last_and_one_at_a_time(self):
+        running, most, order = [0], {}, []
+
+        def boot(mode, *_):
+            running[0] += 1
+            most[mode] = max(most.get(mode, 0), running[0])
+            order.append(mode)
+            time.sleep(0.05)
+            running[0] -= 1
+            return figures.read(guest())
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(cli, "boot", boot), \
+                mock.patch.object(cli, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
+            runs, failed = cli.run_all(self.request(folder, "--jobs", "2", "--mode", "wall,counts", "--rounds", "2"), Path("."), [])
+        self.assertEqual((len(runs), failed, order), (8, [], ["counts"] * 4 + ["wall"] * 4))
+        self.assertEqual(most["wall"], 1)
+
+    def test_machines_of_modes(self):
+        request = self.request("x", "--cpus", "4", "--nodes", "2")
+        self.assertEqual(cli.machine_of("instructions", request), {"cpus": 1, "nodes": 1, "memory": 1024})
+        self.assertEqual(cli.machine_of("wall", request), {"cpus": 4, "nodes": 2, "memory": 1024})
+        self.assertEqual(cli.machine_of("checked", request), {"cpus": 4, "nodes": 2, "memory": 2048})
+
+    def test_lockdep_has_to_last(self):
+        """The last line of the guest's script, with what /proc/lockdep_stats says."""
+        script = loads.script_of(loads.LOADS["epoll"], "slub", 1, "checked")
+        command = next(line for line in script.splitlines() if line.startswith("sed"))
+        for said, failed in ((" debug_locks:                             1\n", False), (" debug_locks:                             0\n", True)):
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "stats").write_text(said)
+                printed = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lockdep_stats", f"{folder}/stats")],
+                                         capture_output=True, text=True, check=True).stdout
+                with mock.patch.object(cli.kept_runs, "run_session", lambda *_: (0, guest() + printed)):
+                    run = cli.boot("checked", loads.LOADS["epoll"], "slub", 0, self.request(folder), Path(folder), [], Path(folder) / "run.json")
+            self.assertEqual("failed" in run, failed)
 
 
 class Report(unittest.TestCase):
@@ -287,6 +323,7 @@ class Report(unittest.TestCase):
         lock = "LOCK %s 1 2 0 0 0 0 30 400 0 0 0 0\n"
         runs += [run_of(guest() + lock % "&n->list_lock", "slub", mode="locks"),
                  run_of(guest(ours=True) + lock % "&n->list_lock" + lock % "prudence_node" + lock % "&zone->lock", "prudence", mode="locks")]
+        runs += both({}, mode="wall") + both({}, mode="checked") + [run_of(guest(ours=True, refills=700), "no_preflush", turn=turn) for turn in range(2)]
         document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
                     "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
         with tempfile.TemporaryDirectory() as folder:
@@ -305,6 +342,9 @@ class Report(unittest.TestCase):
         self.assertIn("| postmark: slub_lists | 2 CPUs |  | 99.00 % → 99.00 % |", text)
         self.assertIn("| Figure 13 | PostgreSQL is faster | not measured |", text)
         self.assertIn("| 2 CPUs | 4,000.0 → 8,000.0 | 300.0 → 600.0 | 20.0 → 40.0 | 0.0 → 4,000.0 | 1 |", text)
+        self.assertIn("| 2 CPUs | 0.00 → 0.00 | +0.0 % | 2 |", text)
+        self.assertIn("| postmark: filp | 2 CPUs |  | 700 → 50 |", text)
+        self.assertIn("| prudence | 2 CPUs | postmark |", text)
         self.assertIn("Findings of the paper (2 CPUs)", page)
 
     def test_refuses_another_document(self):

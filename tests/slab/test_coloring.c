@@ -24,7 +24,7 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
         assert_true(offset + slab->capacity * cache->stride <= slab->bytes);
         different += !seen[offset / 64];
         seen[offset / 64] = true;
-        node_add_slab(node_here(cache), slab);
+        node_add_slab(node_here(cache), slab, NULL, 0);
     }
     assert_int_equal(different, cache->colors);
     assert_true(different >= at_least);
@@ -65,7 +65,7 @@ static void sets(size_t size, unsigned at_least, unsigned at_most)
     }
     assert_true(different >= at_least);
     assert_true(fullest <= at_most);
-    node_add_slab(node_here(cache), slab);
+    node_add_slab(node_here(cache), slab, NULL, 0);
     destroy_empty(cache);
 }
 

@@ -20,7 +20,7 @@ static void two_slabs(unsigned live_0, unsigned live_1)
     node = node_here(cache);
     for (unsigned i = 0; i < 2; i++) {
         slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
-        node_add_slab(node, slabs[i]);
+        node_add_slab(node, slabs[i], NULL, 0);
         node_take_all(cache, node, objects[i], cache->capacity);
     }
     for (unsigned i = 0; i < 2; i++)

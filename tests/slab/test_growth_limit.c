@@ -6,6 +6,7 @@
  * reader that was waited for in vain is still there.
  */
 #include "slab/latent_account.h"
+#include "slab/latent_cache.h"
 #include "slab/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
@@ -89,6 +90,35 @@ static void the_latent_cache_is_merged_first(void **state)
     assert_int_equal(pthread_create(&ender, NULL, leave_later, &reader), 0);
     allocate_all(cache, objects, 16);
     assert_int_equal(waits(), waited + 1);
+    assert_int_equal(grows(cache), grown);
+    pthread_join(ender, NULL);
+    held_reader_end(&reader);
+    free_all(cache, objects, live);
+    destroy_empty(cache);
+}
+
+/* All has passed to the slabs: after the wait the node is looked at once more. */
+static void latent_slabs_are_merged_first(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
+    struct held_reader reader = {.domain = NULL};
+    uint64_t grown, waited = waits();
+    unsigned live = allocate_to_the_last(cache);
+    struct cpu_cache *cpu;
+    pthread_t ender;
+
+    (void)state;
+    slab_growth_limit = 8 * SIZE;
+    grown = grows(cache);
+    held_reader_start(&reader);
+    cpu = cpu_cache_take(cache, &cpu); /* so that deferrals pass it by */
+    assert_non_null(cpu);
+    defer_all(cache, objects, 16);
+    cpu_cache_release(cpu);
+    assert_int_equal(latent_count(cpu), 0);
+    assert_int_equal(pthread_create(&ender, NULL, leave_later, &reader), 0);
+    allocate_all(cache, objects, 16);
+    assert_true(waits() > waited); /* the first of a slab are safe before the others */
     assert_int_equal(grows(cache), grown);
     pthread_join(ender, NULL);
     held_reader_end(&reader);
@@ -199,6 +229,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_waits_for_the_reader_and_does_not_grow, set_limits,
                                         reset_limits),
         cmocka_unit_test_setup_teardown(the_latent_cache_is_merged_first, set_limits, reset_limits),
+        cmocka_unit_test_setup_teardown(latent_slabs_are_merged_first, set_limits, reset_limits),
         cmocka_unit_test_setup_teardown(below_the_limit_nobody_waits, set_limits, reset_limits),
         cmocka_unit_test_setup_teardown(in_vain_it_grows_and_does_not_wait_again, set_limits,
                                         reset_limits),

@@ -27,7 +27,7 @@ static void two_slabs(void)
     for (unsigned i = 0; i < 2; i++) {
         slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
         assert_non_null(slabs[i]);
-        node_add_slab(node, slabs[i]);
+        node_add_slab(node, slabs[i], NULL, 0);
         node_take_all(cache, node, objects[i], cache->capacity);
     }
     node_put(cache, objects[0] + 10, cache->capacity - 10);

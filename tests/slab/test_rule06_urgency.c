@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: the helper is quick (all that does not fit, in one round) when the latent cache is nearly
- * full and deferrals have outpaced allocations since its last look; else it is gentle: two transfer batches
- * a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
+ * full, and frees and deferrals have outpaced allocations since its last look; else it is gentle: two transfer
+ * batches a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
  */
 #include "posix.h"
 #include "slab/transfer_batch.h"
@@ -13,7 +13,7 @@
 #define ROOM   256 /* batches of 128 */
 #define GENTLE (2 * TRANSFER_BATCH_MAX)
 
-static void *objects[3 * ROOM];
+static void *objects[6 * ROOM];
 static unsigned held; /* live: objects[0 .. held) */
 
 static bool is_idle(unsigned cpu)
@@ -61,6 +61,7 @@ static struct prudence_cache *cache_with(unsigned cached)
 /* Defers, and closes the last batch, so that all may be moved. */
 static void defer(struct prudence_cache *cache, unsigned count)
 {
+    unsigned before = latent_count(cpu_here(cache));
     struct cpu_cache *cpu;
 
     held -= count;
@@ -69,18 +70,25 @@ static void defer(struct prudence_cache *cache, unsigned count)
     assert_non_null(cpu);
     latent_close(cache, cpu);
     cpu_cache_release(cpu);
-    assert_int_equal(latent_count(cpu), count);
+    assert_int_equal(latent_count(cpu), before + count);
 }
 
-/* Allocations from the object cache, which is afterwards as it was. */
-static void allocate_and_free(struct prudence_cache *cache, unsigned count)
+/* More than ROOM allocations from the object cache, which afterwards has more than a gentle round moves. */
+static void allocate(struct prudence_cache *cache)
 {
-    void *object;
+    const struct os_percpu_line *line = &cpu_here(cache)->line;
+    uint64_t before = stack_pops(line);
 
-    for (unsigned i = 0; i < count; i++) {
-        allocate_all(cache, &object, 1);
-        free_all(cache, &object, 1);
+    while (stack_pops(line) - before <= ROOM || stack_count(line) <= GENTLE) {
+        assert_true(held < 5 * ROOM);
+        allocate_all(cache, &objects[held++], 1);
     }
+}
+
+static void free_some(struct prudence_cache *cache, unsigned count)
+{
+    held -= count;
+    free_all(cache, objects + held, count);
 }
 
 static bool both_fit(struct prudence_cache *cache)
@@ -128,13 +136,50 @@ static void nearly_full_begins_at_seven_eighths(void **state)
     end(cache);
 }
 
-/* As many allocations as deferrals: what waits will be wanted. */
+/* More allocations than deferrals: what waits will be wanted. */
 static void gentle_when_allocations_keep_up(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
 
     (void)state;
-    allocate_and_free(cache, ROOM);
+    allocate(cache);
+    defer(cache, ROOM);
+    assert_true(look(cache));
+    assert_int_equal(moved(cache), GENTLE);
+    end(cache);
+}
+
+/* The same, and as many plain frees as allocations: what waits will not be wanted. */
+static void plain_frees_count(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+    unsigned before = held;
+
+    (void)state;
+    allocate(cache);
+    free_some(cache, held - before);
+    defer(cache, ROOM);
+    assert_false(look(cache));
+    assert_true(moved(cache) > GENTLE);
+    assert_true(both_fit(cache));
+    end(cache);
+}
+
+/* A flush takes objects off the object cache, and a refill brings some: neither is a free or an allocation. */
+static void moves_to_and_from_nodes_do_not_count(void **state)
+{
+    struct prudence_cache *cache = cache_with(200);
+    unsigned before = held;
+
+    (void)state;
+    allocate(cache);
+    free_some(cache, held - before); /* as many as fit, and the others are flushed */
+    free_some(cache, ROOM);
+    assert_true(stats_of(cache).flushed_objects > 0);
+    look(cache);
+    assert_int_equal(moved(cache), 0);
+    allocate(cache);
+    assert_true(stats_of(cache).refilled_objects > 0);
     defer(cache, ROOM);
     assert_true(look(cache));
     assert_int_equal(moved(cache), GENTLE);
@@ -145,21 +190,25 @@ static void gentle_when_allocations_keep_up(void **state)
 static void only_what_happened_since_the_last_look_counts(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
+    unsigned cached;
 
     (void)state;
-    allocate_and_free(cache, ROOM);
+    allocate(cache);
     look(cache);
+    cached = stack_count(&cpu_here(cache)->line);
     defer(cache, ROOM);
     assert_false(look(cache));
-    assert_int_equal(moved(cache), 200);
+    assert_int_equal(moved(cache), cached);
     end(cache);
 
     cache = cache_with(200);
+    allocate(cache);
     defer(cache, ROOM);
-    allocate_and_free(cache, ROOM);
-    assert_true(look(cache)); /* gentle: as many of both */
-    assert_true(look(cache)); /* and now neither */
-    assert_int_equal(moved(cache), 2 * GENTLE);
+    assert_true(look(cache));
+    assert_int_equal(moved(cache), GENTLE);
+    defer(cache, GENTLE); /* full again, and the allocations were before the look */
+    assert_false(look(cache));
+    assert_true(both_fit(cache));
     end(cache);
 }
 
@@ -184,6 +233,8 @@ int main(void)
         cmocka_unit_test(quick_when_nearly_full_and_filling),
         cmocka_unit_test(nearly_full_begins_at_seven_eighths),
         cmocka_unit_test(gentle_when_allocations_keep_up),
+        cmocka_unit_test(plain_frees_count),
+        cmocka_unit_test(moves_to_and_from_nodes_do_not_count),
         cmocka_unit_test(only_what_happened_since_the_last_look_counts),
         cmocka_unit_test(gentle_rounds_end_when_both_fit),
     };

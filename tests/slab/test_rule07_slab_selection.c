@@ -22,7 +22,7 @@ static void full_slabs(unsigned count)
     for (unsigned i = 0; i < count; i++) {
         slabs[i] = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
         assert_non_null(slabs[i]);
-        node_add_slab(node, slabs[i]);
+        node_add_slab(node, slabs[i], NULL, 0);
         node_take_all(cache, node, objects[i], cache->capacity);
         assert_ptr_equal(slab_of(objects[i][0]), slabs[i]);
     }

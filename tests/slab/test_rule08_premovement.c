@@ -14,7 +14,7 @@ static struct slab *full_slab(void)
     struct slab_node *node = node_here(cache);
     struct slab *slab = slab_grow(cache, (unsigned)(node - cache->nodes), OS_ALLOC_DEFAULT);
 
-    node_add_slab(node, slab);
+    node_add_slab(node, slab, NULL, 0);
     assert_int_equal(slab->list, SLAB_FREE);
     node_take_all(cache, node, objects, cache->capacity);
     assert_int_equal(slab->list, SLAB_FULL);
@@ -71,7 +71,7 @@ static void draining_slabs_are_used_last(void **state)
     node_put_latent(draining, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
     second = slab_grow(cache, draining->node, OS_ALLOC_DEFAULT);
-    node_add_slab(node, second); /* free */
+    node_add_slab(node, second, NULL, 0); /* free */
     node_take_all(cache, node, more, cache->capacity);
     assert_ptr_equal(slab_of(more[0]), second);
     assert_ptr_equal(slab_of(more[cache->capacity - 1]), second);

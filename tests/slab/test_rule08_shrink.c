@@ -18,7 +18,7 @@ static struct prudence_cache *full_slabs(const char *decay)
 
     assert_int_equal(prudence_option_set("decay", decay), 0);
     for (unsigned i = 0; i < SLABS; i++) {
-        node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT));
+        node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL, 0);
         node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
     }
     assert_int_equal(stats_of(cache).slabs_now, SLABS);

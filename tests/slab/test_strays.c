@@ -93,8 +93,8 @@ static void demand_looks_by_itself(void **state)
     allocate_all(cache, objects, cache->capacity);
     free_all(cache, objects, 30);
     injected_cpu = 8;
-    node_add_slab(node_here(cache),
-                  slab_grow(cache, 0, OS_ALLOC_DEFAULT)); /* so that the first look need not grow */
+    node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL,
+                  0); /* so that the first look need not grow */
     cache->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
     node_take_all(cache, node_here(cache), objects + 300, cache->capacity);

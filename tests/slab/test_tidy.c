@@ -6,7 +6,9 @@
 #include "slab/all_caches.h"
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
+#include "slab/preflush.h"
 #include "slab/tidy.h"
+#include "slab/transfer_batch.h"
 #include "slab/upkeep.h"
 #include "support/pages.h"
 
@@ -316,6 +318,80 @@ static void what_demand_wants_stays(void **state)
     destroy_empty(cache);
 }
 
+static void no_round_comes_to(struct prudence_cache *cache, struct slab_node *node)
+{
+    assert_true(node->settled);
+    os_lock_take(&node->lock); /* a visit would wait for it */
+    assert_false(node_tidy(cache, node));
+    os_lock_release(&node->lock);
+}
+
+/* A node where a round found nothing to do is left alone until a thread has come to it. */
+static void a_settled_node_is_passed_by(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(512, 64, domain);
+    struct slab_node *node = &cache->nodes[0];
+
+    (void)state;
+    injected_cpu = 0;
+    rounds(1);
+    no_round_comes_to(cache, node);
+    allocate_all(cache, objects, OBJECTS);
+    assert_false(node->settled);
+    rounds(
+        8); /* all is live; what a refill has left in the object cache goes, and so do free slabs */
+    no_round_comes_to(cache, node);
+    free_all(cache, objects, OBJECTS);
+    assert_false(node->settled);
+    rounds(8);
+    assert_int_equal(slabs_of(cache), 0);
+    no_round_comes_to(cache, node);
+
+    allocate_all(cache, objects, OBJECTS);
+    defer_all(cache, objects, OBJECTS);
+    rounds(8);
+    assert_false(node->settled); /* as long as anything is latent there */
+    for (unsigned i = 0; i < 8; i++) {
+        prudence_manual_advance(domain);
+        rounds(1);
+    }
+    assert_int_equal(slabs_of(cache), 0);
+    no_round_comes_to(cache, node);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* The idle helper takes no lock when it hands objects over: the next round comes nevertheless. */
+static void what_is_handed_over_is_seen(void **state)
+{
+    struct prudence_domain *domain = manual_domain();
+    struct prudence_cache *cache = fixed_cache(512, 64, domain);
+    struct slab_node *node = &cache->nodes[0];
+    struct cpu_cache *cpu;
+
+    (void)state;
+    injected_cpu = 0;
+    allocate_all(cache, objects, 128);
+    rounds(8);
+    assert_true(node->settled);
+    free_all(cache, objects, 64);
+    defer_all(cache, objects + 64, 64);
+    cpu = cpu_cache_take(cache, &cpu);
+    assert_non_null(cpu);
+    latent_close(cache, cpu);
+    cpu_cache_release(cpu);
+    assert_int_equal(preflush_cpu(cache, 0, TRANSFER_BATCHES), 64);
+    assert_true(node->settled);
+    assert_non_null(node->handover);
+    prudence_manual_advance(domain);
+    rounds(8);
+    assert_null(node->handover);
+    assert_int_equal(slabs_of(cache), 0);
+    check_books(cache);
+    destroy_empty(cache);
+}
+
 /* A visit does a part: some caches, some batches; the place is kept. */
 static void a_visit_is_bounded(void **state)
 {
@@ -497,6 +573,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_pass_may_end_early, begin, end),
         cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
+        cmocka_unit_test_setup_teardown(a_settled_node_is_passed_by, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_handed_over_is_seen, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
         cmocka_unit_test_setup_teardown(a_thread_that_cannot_tidy_goes_on, begin, end),

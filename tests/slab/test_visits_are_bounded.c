@@ -17,7 +17,7 @@ static struct prudence_cache *full_slabs(void)
 
     assert_true(SLABS * cache->capacity <= OBJECTS_MAX);
     for (unsigned i = 0; i < SLABS; i++) {
-        node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT));
+        node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL, 0);
         node_take_all(cache, node_here(cache), objects + i * cache->capacity, cache->capacity);
     }
     return cache;

@@ -4,6 +4,7 @@
 A finished run is kept in FOLDER/runs with what it depends on (kernel, load, program). A run whose file fits is not made again."""
 
 import argparse
+import dataclasses
 import datetime
 import functools
 import hashlib
@@ -23,11 +24,30 @@ from . import figures, loads
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "build/kernel"
-MODES = {"instructions": "evaluate", "counts": "evaluate-stats", "locks": "evaluate-locks"}  # and the kind of kernel
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    kind: str               # of kernel (tools/kernel-tree)
+    what: str               # for --help
+    one_cpu: bool = False   # whatever --cpus says
+    clock: bool = False     # the host's, so nothing else may run
+    once: bool = False      # a further round would say the same
+    memory: int = 0         # MB, at least
+    others: bool = True     # also loads that are not the paper's
+
+
+MODES = {
+    "instructions": Mode("evaluate", "one emulated CPU that counts them", one_cpu=True, others=False),
+    "counts": Mode("evaluate-stats", "SLUB counts too"),
+    "locks": Mode("evaluate-locks", "of nodes: how often they are taken"),
+    "wall": Mode("evaluate", "CPUs emulated at once, by the host's clock; one guest at a time", clock=True, others=False),
+    "checked": Mode("debug-evaluate-stress", "lockdep and KASAN must not complain; figures do not count", once=True, memory=2048),
+}
 PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "cpio": "cpio", "mmdebstrap": "mmdebstrap",
             "mkfs.ext4": "e2fsprogs", "flex": "flex", "bison": "bison", "bc": "bc", "gcc": "build-essential"}
 DISKS_MB = 16384  # more than all disks have
-COMPLAINTS = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "INFO: task", "Out of memory", "Killed process")
+COMPLAINTS = ("WARNING:", "BUG:", "Oops", "INFO: rcu", "INFO: task", "INFO: trying", "DEBUG_LOCKS", "Out of memory", "Killed process")
 
 
 def die(text):
@@ -40,18 +60,17 @@ def parse_arguments(arguments):
         description="The paper's evaluation: its loads in a Linux whose caches are SLUB's or Prudence's, the same transactions on a fresh boot.")
     parser.add_argument("--load", metavar="NAME,...", default=",".join(loads.LOADS), help="only these of " + ", ".join(loads.LOADS))
     parser.add_argument("--mode", metavar="NAME,...", default=",".join(MODES),
-                        help="instructions (one emulated CPU that counts them), counts (SLUB counts too), locks (of nodes: how often they are taken), "
-                        "or all (default)")
+                        help=", ".join(f"{name} ({mode.what})" for name, mode in MODES.items()) + "; all is the default")
     parser.add_argument("--side", metavar="NAME,...", default=",".join(loads.PAIR),
                         help=f"of {', '.join(loads.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
-                        f"{loads.LIST} objects ({','.join(loads.PAIR)})")
+                        f"{loads.LIST} objects, no_preflush is Prudence without pre-flush ({','.join(loads.PAIR)})")
     parser.add_argument("--scale", metavar="X", default=1.0, type=number(0.001, 1000, float, "a number from 0.001 to 1000"),
                         help="how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)")
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
                         help="boots of each load and side, in turn (2)")
     parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),
-                        help="of counts and locks; emulated in turn by one thread (2)")
-    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of counts and locks (1)")
+                        help="of all modes but instructions; emulated in turn by one thread, in mode wall by one each (2)")
+    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of all modes but instructions (1)")
     parser.add_argument("--memory", metavar="MB", default=1024, type=number(128, 65536, int, "a number from 128 to 65536"),
                         help="of the guest (1024)")
     parser.add_argument("--jobs", metavar="N", default=1, type=number(1, 64, int, "a number from 1 to 64"),
@@ -90,8 +109,9 @@ def call(*command, **more):
 def make_inputs(request, work):
     """Kernels, disks and the program; `work` is removed at the end."""
     for mode in request.mode:
-        call("tools/kernel-tree", "build", env={**os.environ, "KIND": MODES[mode]})
+        call("tools/kernel-tree", "build", env={**os.environ, "KIND": MODES[mode].kind})
     programs = Path(call("tools/kernel-fetch", "programs", stdout=subprocess.PIPE).strip())
+    call("tools/kernel-fetch", "qemu", stdout=subprocess.PIPE)  # once, before several guests want it
     call("gcc", "-O2", "-static", "-pthread", "-o", work / "load", "kernel/tree/load.c")
     call("truncate", "-s", "4G", work / "work")
     call("mkfs.ext4", "-q", "-F", work / "work", env={**os.environ, "PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"})
@@ -101,7 +121,13 @@ def make_inputs(request, work):
 
 
 def kernel_of(mode):
-    return KERNELS / f"6.1-tree/build-{MODES[mode]}/arch/x86/boot/bzImage"
+    return KERNELS / f"6.1-tree/build-{MODES[mode].kind}/arch/x86/boot/bzImage"
+
+
+def machine_of(mode, request):
+    """CPUs, nodes and memory of a guest."""
+    one = MODES[mode].one_cpu
+    return {"cpus": 1 if one else request.cpus, "nodes": 1 if one else request.nodes, "memory": max(request.memory, MODES[mode].memory)}
 
 
 def append_of(side):
@@ -116,8 +142,7 @@ def identity_of(mode, load, side, request, work):
         digest.update(file.read_bytes())
     digest.update(append_of(side).encode())
     digest.update(loads.script_of(load, side, request.scale, mode).encode())
-    return {"digest": digest.hexdigest(), "memory": request.memory,
-            **({"cpus": 1, "nodes": 1} if mode == "instructions" else {"cpus": request.cpus, "nodes": request.nodes})}
+    return {"digest": digest.hexdigest(), **machine_of(mode, request)}
 
 
 # -------------------------------------------------------------------------------------------------- a run
@@ -126,20 +151,22 @@ def boot(mode, load, side, turn, request, work, disks, place):
     """What the guest printed, as figures. A run that is repeated says the same to the instruction, so rounds differ in their random numbers."""
     script = work / f"script-{place.stem}"
     script.write_text(loads.script_of(load, side, request.scale, mode))
-    devices = ["-machine", "nvdimm=on", "-m", f"slots={len(disks)},maxmem={request.memory + DISKS_MB}M"]
+    machine = machine_of(mode, request)
+    devices = ["-machine", "nvdimm=on", "-m", f"slots={len(disks)},maxmem={machine['memory'] + DISKS_MB}M"]
     for i, disk in enumerate(reversed(disks)):  # the guest's first is the last named
         devices += ["-object", f"memory-backend-file,id=disk{i},mem-path={disk},size={disk.stat().st_size},share=off",
                     "-device", f"nvdimm,memdev=disk{i},node=0"]
-    few = mode == "instructions"
     console = place.with_suffix(".console")
     environment = {
         **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
-        "VMLINUZ": str(kernel_of(mode)), "MEMORY": str(request.memory), "TIMEOUT": str(request.timeout),
-        "CPUS": "1" if few else str(request.cpus), "NODES": "1" if few else str(request.nodes), "ICOUNT": "1", "SEED": str(turn + 1)}
+        "VMLINUZ": str(kernel_of(mode)), "TIMEOUT": str(request.timeout), **{name.upper(): str(value) for name, value in machine.items()},
+        **({"CX16": "1"} if MODES[mode].clock else {"ICOUNT": "1", "SEED": str(turn + 1)})}
     # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
     status, printed = kept_runs.run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)
     said = console.read_text(errors="replace") if console.exists() else ""
     complaints = [line for line in said.splitlines() if any(word in line for word in COMPLAINTS)]
+    if mode == "checked" and not status and loads.LOCKDEP_LASTED not in printed:
+        complaints.append("lockdep did not last until the end")
     if status or complaints:
         return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
     try:
@@ -151,8 +178,8 @@ def boot(mode, load, side, turn, request, work, disks, place):
 def plan(request):
     """Rounds outermost, sides innermost, so that both sides meet the same disturbance. Instructions of loads that are not the paper's are
     told by tools/kernel-tree figures, exactly."""
-    return [(mode, load, side, turn) for turn in range(request.rounds) for mode in request.mode for load in request.load
-            if mode != "instructions" or loads.LOADS[load].paper for side in request.side]
+    return [(mode, load, side, turn) for turn in range(request.rounds) for mode in request.mode if not (turn and MODES[mode].once)
+            for load in request.load if loads.LOADS[load].paper or MODES[mode].others for side in request.side]
 
 
 def run_once(mode, load, side, turn, request, work, disks, place):
@@ -162,13 +189,23 @@ def run_once(mode, load, side, turn, request, work, disks, place):
 
 
 def run_all(request, work, disks):
+    """Guests whose clock is the host's come last, and one at a time."""
+    by_clock = [mode for mode in request.mode if MODES[mode].clock]
+    runs, failed = run_modes(request, [mode for mode in request.mode if mode not in by_clock], request.jobs, work, disks)
+    more, failed_too = run_modes(request, by_clock, 1, work, disks)
+    return runs + more, failed + failed_too
+
+
+def run_modes(request, modes, jobs, work, disks):
     folder, tasks = request.folder / "runs", []
     for mode, name, side, turn in plan(request):
+        if mode not in modes:
+            continue
         identity = identity_of(mode, loads.LOADS[name], side, request, work)
         file = f"{mode}-{identity['cpus']}x{identity['nodes']}-{name}-{side}-{turn}"
         run = functools.partial(run_once, mode, loads.LOADS[name], side, turn, request, work, disks, folder / f"{file}.json")
         tasks.append(kept_runs.Task(file, f"{mode}, {name}, {side}, round {turn + 1}", (mode, name), identity, run))
-    runs, failed = kept_runs.run_all("kernel-evaluate", tasks, folder, request.jobs)
+    runs, failed = kept_runs.run_all("kernel-evaluate", tasks, folder, jobs)
     return [run | {"cpus": run["identity"]["cpus"], "nodes": run["identity"]["nodes"]} for run in runs], [title for title, _ in failed]
 
 

@@ -20,7 +20,7 @@ class Row:
     """One cache under one load: figures of each round, of both sides."""
     load: str
     cache: str
-    slub: list
+    slub: list  # or another side that Prudence is compared with
     ours: list
 
     def values(self, metric):
@@ -54,10 +54,11 @@ def machines_of(runs, mode="counts"):
     return sorted(found, key=lambda machine: (machine.nodes, machine.cpus))
 
 
-def rows_of(runs, machine, load, scale):
-    rounds = by_round(runs, "counts", machine, load)
-    names = sorted(set.intersection(*(ours["caches"].keys() & figures.watched(slub) for slub, ours in rounds))) if rounds else []
-    found = [Row(load, name, [figures.of_slub(slub, name) for slub, _ in rounds], [figures.of_prudence(ours, name) for _, ours in rounds]) for name in names]
+def rows_of(runs, machine, load, scale, other="slub"):
+    rounds = by_round(runs, "counts", machine, load, (other, "prudence"))
+    read = figures.of_slub if other == "slub" else figures.of_prudence
+    names = sorted(set.intersection(*(ours["caches"].keys() & figures.watched(theirs) for theirs, ours in rounds))) if rounds else []
+    found = [Row(load, name, [read(theirs, name) for theirs, _ in rounds], [figures.of_prudence(ours, name) for _, ours in rounds]) for name in names]
     return [row for row in found if min(min(one["allocations"], one["frees"]) for one in row.ours + row.slub) >= PAIRS * scale]
 
 
@@ -113,9 +114,13 @@ def disturbed_caches(runs, machine, side, scale):
 
 # ---------------------------------------------------------------------------------------------------- findings
 
-def improvement(runs, load, side="prudence"):
-    """Of throughput by instructions, against SLUB's: [share of each round]."""
-    return [slub["busy_ns"] / ours["busy_ns"] - 1 for slub, ours in by_round(runs, "instructions", ONE, load, ("slub", side))]
+def improvement(runs, load, pair=loads.PAIR):
+    """Of throughput by instructions, of the second side against the first: [share of each round]."""
+    return [one["busy_ns"] / other["busy_ns"] - 1 for one, other in by_round(runs, "instructions", ONE, load, pair)]
+
+
+def improvement_by_clock(runs, machine, load):
+    return [slub["wall_ns"] / ours["wall_ns"] - 1 for slub, ours in by_round(runs, "wall", machine, load)]
 
 
 def faster(runs, load, paper):

@@ -10,6 +10,7 @@ SAMPLE_MS = 2
 LOCKS = ("&n->list_lock", "prudence_node", "&zone->lock")  # as the kernel names them: of nodes, SLUB's and ours; of the page allocator
 INSTANCES = 4    # of Postmark, and threads of the loads of our own
 CLIENTS = 16     # of pgbench
+LOCKDEP_LASTED = "LOCKDEP 1"  # a complaint switches it off, and what comes later is not seen
 
 LIST = 1000      # objects of a per-CPU list of slub_lists; SLUB's own are 24 to 120
 
@@ -26,6 +27,7 @@ SIDES = {
     "kfree_rcu": Side("prudence_tree=all prudence_tree_side=kfree_rcu"),
     "slub_lists": Side("", "for cache in filp dentry inode_cache shmem_inode_cache ext4_inode_cache eventpoll_epi sock_inode_cache lsm_inode_cache "
                        f"radix_tree_node; do echo {LIST} >/sys/kernel/slab/$cache/cpu_partial || exit 1; done"),
+    "no_preflush": Side("prudence_tree=all prudence.preflush=0"),
 }
 PAIR = ("slub", "prudence")  # what the paper compares
 # As tools/kernel-tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has
@@ -94,7 +96,10 @@ def script_of(load, side, scale, mode):
     count = transactions_of(load, scale)
     prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, load.command))
     names = "\\|".join(LOCKS)
-    reset, show = ("echo 0 >/proc/lock_stat", f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat") if mode == "locks" else ("true", "true")
+    reset, show = {
+        "locks": ("echo 0 >/proc/lock_stat", f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat"),
+        "checked": ("true", "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats"),
+    }.get(mode, ("true", "true"))
     return f"""\
 mkdir /guest && mount -t ext4 -o ro /dev/pmem0 /guest && mount -t ext4 /dev/pmem1 /guest/work || exit 1
 for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done

@@ -311,12 +311,20 @@ void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
     while (!compare_exchange(&node->handover, &first, batch));
 }
 
+/* Tidying has to look at the node again. */
+static void unsettle(struct slab_node *node)
+{
+    if (node->settled)
+        store_relaxed(&node->settled, false);
+}
+
 static void receive(struct slab_node *node)
 {
     struct transfer_batch *batch = load_relaxed(&node->handover);
 
     if (likely(!batch))
         return;
+    unsettle(node);
     batch = exchange_acquire(&node->handover, NULL);
     while (batch) {
         struct transfer_batch *next = batch->next;
@@ -335,13 +343,6 @@ static void receive(struct slab_node *node)
         transfer_batch_return(batch);
         batch = next;
     }
-}
-
-/* Tidying has to look at the node again. */
-static void unsettle(struct slab_node *node)
-{
-    if (node->settled)
-        store_relaxed(&node->settled, false);
 }
 
 static void lock(struct slab_node *node)
@@ -869,7 +870,6 @@ void node_try_shrink(struct slab_node *node, unsigned keep)
     size_t bytes = 0;
 
     while (merged == NODE_SLABS_A_VISIT && os_lock_try(&node->lock)) {
-        unsettle(node);
         receive(node);
         merged = merge_safe(node);
         leave(node, keep, ALL_BYTES, &bytes);
@@ -986,7 +986,7 @@ unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes)
 {
     unsigned latent;
 
-    lock(node);
+    os_lock_take(&node->lock);
     receive(node);
     latent = node->latent;
     *bytes += node->latent_bytes;

@@ -39,9 +39,8 @@ struct slab_node {
     unsigned used_peak, used_peak_before; /* slabs not free, in this window of decay and the last */
     uint64_t window_end;                  /* ns */
     struct node_counts counts;
-    bool kept; /* a free slab has to stay for an extension */
-    bool
-        settled; /* tidying found nothing to do, and no thread has come since; atomic, written under the lock */
+    bool kept;                /* a free slab has to stay for an extension */
+    bool settled;             /* tidying found nothing, and no thread has come since; atomic */
     struct slab_node *helper; /* whose pages its last slab got, if not its own; atomic, a hint */
     struct transfer_batch
         *handover; /* pushed without the lock by the idle helper; emptied under it */

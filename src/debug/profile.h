@@ -16,6 +16,10 @@ void profile_start(void);
 /* Samples that there was no memory for. */
 uint64_t profile_dropped(void);
 
+/* The frame address of the library's function that allocates, so that a trace need not go through all calls below it; NULL: not
+ * known. Only while that function runs. */
+extern __thread const void *profile_entry;
+
 /* An object of `size` bytes that has only to be counted, if the CPU has one on these lines; else NULL, and nothing is counted. `lines`:
  * those that the cache's slabs have, which are closed where more than counting is to be done for its objects, or it
  * is destroyed. Never where nothing is sampled: the count stays 0 there.

@@ -19,7 +19,9 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     void *object;
 
     cache_require(cache, what);
+    profile_entry = __builtin_frame_address(0);
     object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
+    profile_entry = NULL;
     background_come_by(NULL);
     errno = object ? saved_errno : ENOMEM;
     return object;

@@ -20,11 +20,14 @@
 #include "debug/profile_sites.h"
 #include "debug/stack_depot.h"
 #include "heap/malloc.h"
+#include "os/posix/unwind.h"
 #include "support/gp_child.h"
 
 #define RATE     4096
 #define HELD     6000
 #define FUNCTION 1024 /* bytes of one that is looked for */
+#define LIBRARY                                                                                    \
+    4 /* its functions that a trace may begin with: none where they jump to each other */
 
 /* ------------------------------------------------------------------------------------------ looking */
 
@@ -209,12 +212,72 @@ static void classes_are_counted_and_not_open(void **state)
 
         prudence_free(prudence_malloc(size));
         assert_null(size_class_open(place));
-        if (os_percpu_rseq)
-            assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->percpu);
+        if (size_class_ready(size)) /* not with annotations */
+            assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->slab_percpu);
     }
     assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
     assert_ptr_equal(size_tables.counted[size_place(OBJECT_SIZE_MAX + 1)], os_percpu_owned_lines);
     assert_ptr_equal(size_tables.counted[size_place(0)], os_percpu_owned_lines);
+}
+
+/* ---------------------------------------------------------------------------------------- the places */
+
+static void count_site(const struct profile_site *site, void *count)
+{
+    (void)site;
+    ++*(unsigned *)count;
+}
+
+static unsigned sites(void)
+{
+    unsigned count = 0;
+
+    profile_sites_visit(count_site, &count);
+    return count;
+}
+
+static __attribute__((noinline, aligned(FUNCTION))) void *
+allocate_here(struct prudence_cache *cache)
+{
+    void *object;
+
+    sampling_left = 1;
+    object = prudence_cache_alloc(cache);
+    compiler_barrier();
+    return object;
+}
+
+/* Whether the caller of the library is found near the beginning: the calls inside the library were not gone through. */
+static void find_caller(const struct profile_site *site, void *found)
+{
+    void *const *frames;
+    unsigned count = stack_depot_trace(site->trace, &frames);
+
+    for (unsigned i = 0; i < count && i <= LIBRARY; i++)
+        if ((uintptr_t)frames[i] - (uintptr_t)allocate_here < FUNCTION)
+            *(bool *)found = true;
+}
+
+/* A place is one site for each cache, however often it is sampled. */
+static void places_are_told_apart(void **state)
+{
+    struct prudence_cache *caches[2] = {prudence_cache_create("here", 100, NULL),
+                                        prudence_cache_create("there", 100, NULL)};
+    unsigned before = sites();
+    bool found = false;
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        prudence_cache_free(caches[i % 2], allocate_here(caches[i % 2]));
+    assert_int_equal(sites(), before + 2);
+    assert_true(sums_of(SITE_ALLOCATES, "here", (uintptr_t)allocate_here).objects_ever > 0);
+    assert_true(sums_of(SITE_ALLOCATES, "there", (uintptr_t)allocate_here).objects_ever > 0);
+    profile_sites_visit(find_caller, &found);
+    if (UNWIND_BY_RULES)
+        assert_true(found);
+    assert_null(profile_entry);
+    for (unsigned i = 0; i < 2; i++)
+        destroy_empty(caches[i]);
 }
 
 /* ---------------------------------------------------------------------------------------- the views */
@@ -633,6 +696,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(sizes_of_every_path_are_unbiased),
         cmocka_unit_test(each_byte_is_counted_once),
         cmocka_unit_test(classes_are_counted_and_not_open),
+        cmocka_unit_test(places_are_told_apart),
         cmocka_unit_test(views_of_all_kinds),
         cmocka_unit_test(reallocations_are_followed),
         cmocka_unit_test(without_memory_samples_are_dropped),

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "heap/object.h"
-#include "heap/size_class.h"
+#include "heap/malloc.h"
 #include "preload/interface.h"
 
 static void *fail(int error)
@@ -21,30 +20,32 @@ static void *fail(int error)
     return NULL;
 }
 
-/* From the object cache, or NULL. */
-static inline void *alloc_fast(size_t size)
-{
-    struct prudence_cache *cache = size_class_open(size);
-
-    return likely(cache) ? cache_alloc_fast(cache) : NULL;
-}
-
 FAST_ENTRY void *MALLOC_NAME(malloc)(size_t size)
 {
-    void *object = alloc_fast(size);
+    size_t place = size_place(size);
+    struct prudence_cache *cache = size_class_open(place);
+    void *object;
 
+    if (unlikely(!cache))
+        return malloc_counted(size, place);
+    object = cache_alloc_fast(cache);
     return likely(object) ? object : malloc_slow(size);
 }
 
 void *MALLOC_NAME(calloc)(size_t count, size_t size)
 {
-    size_t bytes;
+    struct prudence_cache *cache;
+    size_t bytes, place;
     void *object;
 
     if (unlikely(!checked_multiply(count, size, &bytes)))
         return fail(ENOMEM);
-    object = alloc_fast(bytes);
-    return likely(object) ? memset(object, 0, bytes) : calloc_slow(bytes);
+    place = size_place(bytes);
+    cache = size_class_open(place);
+    if (unlikely(!cache))
+        return calloc_counted(bytes, place);
+    object = cache_alloc_fast(cache);
+    return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 
 FAST_ENTRY void MALLOC_NAME(free)(void *object)

@@ -17,8 +17,7 @@
 #include <prudence/prudence.h>
 
 #include "base/checked.h"
-#include "heap/object.h"
-#include "heap/size_class.h"
+#include "heap/malloc.h"
 
 #define OPERATOR_NEW            "_Znwm"
 #define OPERATOR_NEW_ALIGNED    "_ZnwmSt11align_val_t"
@@ -67,11 +66,22 @@ static __attribute__((noinline)) void *new_slow(size_t size)
     return likely(object) ? object : of_runtime(OPERATOR_NEW, size).new(size);
 }
 
+FAST_ENTRY static __attribute__((noinline)) void *new_counted(size_t size, size_t place)
+{
+    void *object = profile_alloc_counted(&size_tables.counted[place], size);
+
+    return likely(object) ? object : new_slow(size);
+}
+
 FAST_ENTRY void *operator_new(size_t size)
 {
-    struct prudence_cache *cache = size_class_open(size);
-    void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
+    size_t place = size_place(size);
+    struct prudence_cache *cache = size_class_open(place);
+    void *object;
 
+    if (unlikely(!cache))
+        return new_counted(size, place);
+    object = cache_alloc_fast(cache);
     return likely(object) ? object : new_slow(size);
 }
 

@@ -41,6 +41,8 @@ struct sample {
 
 static uint64_t dropped; /* atomic */
 
+__thread const void *profile_entry;
+
 uint64_t profile_dropped(void)
 {
     return load_relaxed(&dropped);
@@ -135,9 +137,10 @@ static void going(struct slab *slab)
 /* ---------------------------------------------------------------------------------------- a sample's life */
 
 /* NULL: dropped. */
-static struct sample *sample_make(const struct prudence_cache *cache, size_t size)
+static struct sample *sample_make(const struct prudence_cache *cache, size_t size,
+                                  const void *frame_address)
 {
-    struct profile_site *site = profile_site_here(SITE_ALLOCATES, cache);
+    struct profile_site *site = profile_site_here(SITE_ALLOCATES, cache, frame_address);
     struct sample *sample = site ? os_meta_alloc(sizeof *sample) : NULL;
 
     if (!sample) {
@@ -199,7 +202,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
     if (!change(sample, SAMPLE_LIVE, SAMPLE_LATENT))
         return;
     sample->since = life_ends(sample);
-    sample->deferred_by = profile_site_here(SITE_DEFERS, slab->cache);
+    sample->deferred_by = profile_site_here(SITE_DEFERS, slab->cache, NULL);
     if (sample->deferred_by)
         profile_site_begins(sample->deferred_by, sample->objects, sample->size);
     else
@@ -234,15 +237,18 @@ static struct slab *make_lone(struct prudence_cache *cache)
     return slab;
 }
 
-/* The object, if it is sampled, in place of one of the cache's slabs. */
+/* The object, if it is sampled, in place of one of the cache's slabs. Its caller's frame is that of this allocation only: what follows may call
+ * a constructor that allocates. */
 static void *sampled_alloc(struct prudence_cache *cache, size_t size)
 {
+    const void *frame_address = profile_entry;
     struct sample *sample;
     struct slab *slab;
 
+    profile_entry = NULL;
     if (cache->slab_extensions & EXTENSION_BIT(PROFILE_EXTENSION) || !sampling_is_due(size))
         return NULL;
-    sample = sample_make(cache, size);
+    sample = sample_make(cache, size, frame_address);
     slab = sample ? make_lone(cache) : NULL;
     if (!slab) {
         drop(sample);
@@ -257,7 +263,7 @@ static void *sampled_alloc(struct prudence_cache *cache, size_t size)
 static void count(struct slab *slab, void *object, size_t size)
 {
     struct sample **place = place_of(slab, object);
-    struct sample *sample = sampling_is_due(size) ? sample_make(slab->cache, size) : NULL;
+    struct sample *sample = sampling_is_due(size) ? sample_make(slab->cache, size, NULL) : NULL;
 
     if (!place) {
         drop(sample);

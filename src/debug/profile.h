@@ -16,21 +16,26 @@ void profile_start(void);
 /* Samples that there was no memory for. */
 uint64_t profile_dropped(void);
 
-/* Whether an allocation of `size` bytes has only to be counted. Never where nothing is sampled, where the count stays 0. */
-static inline bool profile_only_counts(size_t size)
-{
-    return sampling_left > (int64_t)size;
-}
+/* The frame address of the library's function that allocates, so that a trace need not go through all calls below it; NULL: not
+ * known. Only while that function runs. */
+extern __thread const void *profile_entry;
 
-/* Such an object, if the CPU's object cache has one; else NULL. Where more than counting is to be done for the objects of a
- * cache, or it is destroyed, the lines that its slabs have are closed. */
-static inline void *profile_alloc_counted(struct prudence_cache *cache, size_t size)
+/* An object of `size` bytes that has only to be counted, if the CPU has one on these lines; else NULL, and nothing is counted. `lines`:
+ * those that the cache's slabs have, which are closed where more than counting is to be done for its objects, or it
+ * is destroyed. Never where nothing is sampled: the count stays 0 there.
+ *
+ * Counted first, and taken back if that was wrong, because what is counted is frequent, and then it is one instruction. */
+static inline void *profile_alloc_counted(void *const *lines, size_t size)
 {
-    void *object = os_percpu_pop(&cache->slab_percpu);
+    void *object;
 
-    if (likely(object != NULL))
-        sampling_left -= (int64_t)size;
-    return object;
+    if (likely(sampling_goes_on(size))) {
+        object = os_percpu_pop(lines);
+        if (likely(object != NULL))
+            return object;
+    }
+    sampling_takes_back(size);
+    return NULL;
 }
 
 #endif /* DEBUG_PROFILE_H */

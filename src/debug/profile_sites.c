@@ -63,9 +63,10 @@ static struct profile_site *add(struct profile_site **bucket, uint32_t trace,
     return site;
 }
 
-struct profile_site *profile_site_here(enum site_role role, const struct prudence_cache *cache)
+struct profile_site *profile_site_here(enum site_role role, const struct prudence_cache *cache,
+                                       const void *frame_address)
 {
-    uint32_t trace = stack_depot_here();
+    uint32_t trace = stack_depot_from(frame_address);
     struct profile_site **bucket = bucket_of(trace, cache->number, role);
     struct profile_site *site = find(bucket, trace, cache->number, role);
 

@@ -31,8 +31,9 @@ struct profile_site {
 /* Makes the table. False: no memory. */
 bool profile_sites_start(void);
 
-/* The site of this call; NULL: no memory. */
-struct profile_site *profile_site_here(enum site_role role, const struct prudence_cache *cache);
+/* The site of this call; NULL: no memory. `frame_address`: of os_trace_capture_from(); NULL: it is not known. */
+struct profile_site *profile_site_here(enum site_role role, const struct prudence_cache *cache,
+                                       const void *frame_address);
 
 void profile_site_begins(struct profile_site *site, uint64_t objects, size_t size);
 void profile_site_ends(struct profile_site *site, uint64_t objects, size_t size, uint64_t age);

@@ -16,6 +16,27 @@ extern uint64_t sampling_seed;
 /* Bytes that this thread may still allocate before it comes to the next sample; 0 or less: not drawn yet. */
 extern __thread int64_t sampling_left;
 
+/* Counts `size` bytes. False: they reach the next sample, or there is none; then they are to be taken back. */
+static inline bool sampling_goes_on(size_t size)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+    bool goes_on; /* one instruction, and no other to test what it left */
+
+    __asm__("subq %[size], %[left]"
+            : [left] "+m"(sampling_left), "=@ccg"(goes_on)
+            : [size] "r"(size));
+    return goes_on;
+#else
+    sampling_left = (int64_t)((uint64_t)sampling_left - size);
+    return sampling_left > 0;
+#endif
+}
+
+static inline void sampling_takes_back(size_t size)
+{
+    sampling_left = (int64_t)((uint64_t)sampling_left + size);
+}
+
 /* Whether `size` bytes, which are allocated now, reach the thread's next sample. */
 bool sampling_is_due(size_t size);
 

@@ -111,11 +111,8 @@ static uint32_t add(struct depot *to, uint32_t hash, void *const *frames, unsign
     return (uint32_t)place;
 }
 
-uint32_t stack_depot_here(void)
+static uint32_t number_of(void *const *frames, unsigned count)
 {
-    void *frames[OS_TRACE_MAX];
-    unsigned count =
-        stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
     struct depot *ready = count ? stack_depot_ready() : NULL;
     uint32_t hash, number;
 
@@ -124,6 +121,27 @@ uint32_t stack_depot_here(void)
     hash = hash_of(frames, count);
     number = find(ready, hash, frames, count);
     return number ? number : add(ready, hash, frames, count);
+}
+
+uint32_t stack_depot_here(void)
+{
+    void *frames[OS_TRACE_MAX];
+    unsigned count =
+        stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
+
+    return number_of(frames, count);
+}
+
+uint32_t stack_depot_from(const void *frame_address)
+{
+    void *frames[OS_TRACE_MAX];
+    unsigned wanted = (unsigned)stack_depot_frames, count = 0;
+
+    if (wanted && frame_address)
+        count = os_trace_capture_from(frame_address, frames, wanted);
+    if (wanted && !count)
+        count = os_trace_capture(frames, wanted);
+    return number_of(frames, count);
 }
 
 unsigned stack_depot_trace(uint32_t number, void *const **frames)

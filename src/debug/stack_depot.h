@@ -8,6 +8,9 @@
 /* The number of the trace that led here; 0 when it is not known. */
 uint32_t stack_depot_here(void);
 
+/* The same, from the caller of a function that is running; `frame_address`: of os_trace_capture_from(); NULL: it is not known. */
+uint32_t stack_depot_from(const void *frame_address);
+
 /* The frames of trace `number`, which stay; how many. Async-signal-safe. */
 unsigned stack_depot_trace(uint32_t number, void *const **frames);
 

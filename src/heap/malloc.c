@@ -7,10 +7,8 @@
 
 #include "base/checked.h"
 #include "debug/instruments.h"
-#include "debug/profile.h"
 #include "debug/red_zones.h"
-#include "heap/object.h"
-#include "heap/size_class.h"
+#include "heap/malloc.h"
 #include "slab/misuse.h"
 
 static void *out_of_memory(void)
@@ -33,44 +31,39 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     return object ? object : out_of_memory();
 }
 
-static __attribute__((noinline)) void *malloc_slower(size_t size)
+/* No registers are saved for what is only counted. */
+__attribute__((noinline)) void *malloc_slow(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return cache ? object_alloc_slow(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
+    return cache ? object_alloc_slower(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
 }
 
-/* What is only counted; else NULL. */
-static inline void *malloc_counted(size_t size)
+FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
 {
-    struct prudence_cache *cache =
-        size && profile_only_counts(size) ? size_class_ready(size) : NULL;
-
-    return cache ? profile_alloc_counted(cache, size) : NULL;
-}
-
-/* Saves no registers for what is only counted. */
-void *malloc_slow(size_t size)
-{
-    void *object = malloc_counted(size);
-
-    return object ? object : malloc_slower(size);
-}
-
-FAST_ENTRY void *prudence_malloc(size_t size)
-{
-    struct prudence_cache *cache = size_class_open(size);
-    void *object = likely(cache) ? cache_alloc_fast(cache) : NULL;
+    void *object = profile_alloc_counted(&size_tables.counted[place], size);
 
     return likely(object) ? object : malloc_slow(size);
 }
 
-void *calloc_slow(size_t bytes)
+FAST_ENTRY void *prudence_malloc(size_t size)
 {
-    void *object = malloc_counted(bytes);
+    size_t place = size_place(size);
+    struct prudence_cache *cache = size_class_open(place);
+    void *object;
 
-    return object ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
+    if (unlikely(!cache))
+        return malloc_counted(size, place);
+    object = cache_alloc_fast(cache);
+    return likely(object) ? object : malloc_slow(size);
+}
+
+void *calloc_counted(size_t bytes, size_t place)
+{
+    void *object = profile_alloc_counted(&size_tables.counted[place], bytes);
+
+    return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }
 
 void *prudence_calloc(size_t count, size_t size)

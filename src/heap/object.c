@@ -12,14 +12,16 @@
 #include "slab/gate.h"
 #include "slab/misuse.h"
 
-static __attribute__((noinline)) void *alloc_slow(struct prudence_cache *cache, size_t size,
-                                                  const char *what)
+__attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache, size_t size,
+                                                    const char *what)
 {
     int saved_errno = errno;
     void *object;
 
     cache_require(cache, what);
+    profile_entry = __builtin_frame_address(0);
     object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
+    profile_entry = NULL;
     background_come_by(NULL);
     errno = object ? saved_errno : ENOMEM;
     return object;
@@ -32,9 +34,9 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
 
     if (likely(cache)) {
         size = size ? size : cache->object_size;
-        object = profile_only_counts(size) ? profile_alloc_counted(cache, size) : NULL;
+        object = profile_alloc_counted(&cache->slab_percpu, size);
     }
-    return object ? object : alloc_slow(cache, size, what);
+    return object ? object : object_alloc_slower(cache, size, what);
 }
 
 static __attribute__((noinline)) struct slab *report(const struct prudence_cache *cache,

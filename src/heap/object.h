@@ -15,16 +15,14 @@
  * `what` names the public function, `size` is what its caller asked for; 0: a whole object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what);
+/* The same of a caller that has found no object which is only to be counted. */
+void *object_alloc_slower(struct prudence_cache *cache, size_t size, const char *what);
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what);
 void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
-
-/* malloc.c: prudence_malloc() without its fast path, for callers that have tried that. */
-void *malloc_slow(size_t size);
-void *calloc_slow(size_t bytes); /* the same of prudence_calloc(1, bytes) */
 
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);

@@ -10,14 +10,15 @@
 #include "heap/size_class.h"
 
 #include "debug/red_zones.h"
+#include "debug/sampling.h"
 
 #define ALIGNED_CLASSES 16 /* by the logarithm of the size */
 
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
 
 struct prudence_cache *size_classes[CLASSES];
-struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
-struct prudence_cache *open_classes[SMALL_MAX / LINEAR_STEP + 1];
+struct prudence_cache *small_classes[SMALL_STEPS];
+struct size_tables size_tables;
 static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
 static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
 static struct prudence_cache *empty_class;
@@ -74,11 +75,26 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
     return *place;
 }
 
+/* Also without a profile, because one may still be asked for as long as there is no cache. */
+void size_classes_start(void)
+{
+    for (size_t place = 0; place < SIZE_PLACES; place++)
+        size_tables.counted[place] = os_percpu_owned_lines;
+}
+
+/* For allocations. An empty object is never only counted, because it has no bytes that could be sampled. */
+static void ready(size_t place, struct prudence_cache *cache)
+{
+    if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
+        store_release(&size_tables.open[place], cache);
+    else if (sampling_rate && place)
+        store_release(&size_tables.counted[place], cache->slab_percpu);
+}
+
 static void ready_small(size_t step, struct prudence_cache *cache)
 {
     store_release(&small_classes[step], cache);
-    if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
-        store_release(&open_classes[step], cache);
+    ready(step, cache);
 }
 
 static struct prudence_cache *make_class(unsigned class)
@@ -91,6 +107,8 @@ static struct prudence_cache *make_class(unsigned class)
     for (size_t step = empty_guard_wanted; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
         if (size_class_of(max_size(step * LINEAR_STEP, 1)) == class)
             ready_small(step, cache);
+    if (cache && class_size(class) > SMALL_MAX)
+        ready(SMALL_STEPS + class, cache);
     return cache;
 }
 

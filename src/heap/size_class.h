@@ -16,12 +16,24 @@ extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 
 /* The classes of the smallest and most frequent sizes once more, by size in steps, rounded up: one
  * load instead of the arithmetic below. */
-#define SMALL_MAX 1024
-extern HIDDEN struct prudence_cache *small_classes[SMALL_MAX / LINEAR_STEP + 1];
+#define SMALL_MAX   1024
+#define SMALL_STEPS (SMALL_MAX / LINEAR_STEP + 1)
+extern HIDDEN struct prudence_cache *small_classes[SMALL_STEPS];
 
-/* Of these, the ones whose fast path of allocations was open when they were made. Allocations look here, so that they do not try in vain
- * where all bytes are counted. */
-extern HIDDEN struct prudence_cache *open_classes[SMALL_MAX / LINEAR_STEP + 1];
+/* Where allocations look. The places of a table are the smallest sizes in steps, then the classes, then one for all sizes that have
+ * no class, where nothing ever is. */
+#define SIZE_PLACES (SMALL_STEPS + CLASSES + 1)
+struct size_tables {
+    /* The classes whose fast path of allocations was open when they were made: so where all bytes are counted, it is not tried in vain. */
+    struct prudence_cache *open[SIZE_PLACES];
+    /* With a profile: the lines of classes whose objects are only to be counted. All others: lines that are closed for good, so that
+     * allocations need not ask. */
+    void *counted[SIZE_PLACES];
+};
+extern HIDDEN struct size_tables size_tables;
+
+/* Before the first class is made. */
+void size_classes_start(void);
 
 /* `size` is 1 to OBJECT_SIZE_MAX. */
 static inline unsigned size_class_of(size_t size)
@@ -36,26 +48,33 @@ static inline unsigned size_class_of(size_t size)
            (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
 }
 
-static inline __attribute__((always_inline)) struct prudence_cache *
-size_class_in(struct prudence_cache *const *small, size_t size)
+/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
+static inline __attribute__((always_inline)) struct prudence_cache *size_class_ready(size_t size)
 {
     if (likely(size <= SMALL_MAX))
-        return load_acquire(&small[(size + LINEAR_STEP - 1) / LINEAR_STEP]);
+        return load_acquire(&small_classes[(size + LINEAR_STEP - 1) / LINEAR_STEP]);
     if (unlikely(size > OBJECT_SIZE_MAX))
         return NULL;
     return load_acquire(&size_classes[size_class_of(size)]);
 }
 
-/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
-static inline struct prudence_cache *size_class_ready(size_t size)
+/* Of any size. */
+static inline __attribute__((always_inline)) size_t size_place(size_t size)
 {
-    return size_class_in(small_classes, size);
+    size_t place = SIZE_PLACES - 1;
+
+    if (likely(size <= SMALL_MAX))
+        place = (size + LINEAR_STEP - 1) / LINEAR_STEP;
+    else if (likely(size <= OBJECT_SIZE_MAX))
+        place = SMALL_STEPS + size_class_of(size);
+    __asm__("" : "+r"(place)); /* gcc would multiply it here, with an instruction of its own */
+    return place;
 }
 
-/* The same, for an allocation's fast path; NULL also if that would fail anyway. */
-static inline struct prudence_cache *size_class_open(size_t size)
+/* The cache of sizes with that place, for an allocation's fast path; NULL also if that would fail anyway. */
+static inline __attribute__((always_inline)) struct prudence_cache *size_class_open(size_t place)
 {
-    return size_class_in(open_classes, size);
+    return load_acquire(&size_tables.open[place]);
 }
 
 /* The cache for `size` bytes at `alignment`, made if need be; NULL when it must be a large block,

@@ -197,12 +197,14 @@ void os_word_wake_some(uint32_t *word, unsigned count); /* the threads that have
 /* --- traces: the calls that led here, innermost first ---
  * os_trace_prime makes them possible; it may allocate, so not from inside an allocation.
  * os_trace_capture gives up to `count` frames and returns how many (0 until it is primed, and inside
- * itself); it neither allocates nor takes a lock. os_trace_describe makes a line of a frame, with the module and the offset
- * in it, which begins with two spaces; os_trace_print writes these lines as messages. */
+ * itself); it neither allocates nor takes a lock. os_trace_capture_from does the same, but begins at a function of the
+ * library that is running, and has called this, perhaps through others: `frame_address` is its __builtin_frame_address(0). 0 also where that
+ * cannot be done. os_trace_describe makes a line of a frame, with the module and the offset in it, which begins with two spaces; os_trace_print writes these lines as messages. */
 #define OS_TRACE_MAX  32u
 #define OS_TRACE_LINE 500
 void os_trace_prime(void);
 unsigned os_trace_capture(void **frames, unsigned count);
+unsigned os_trace_capture_from(const void *frame_address, void **frames, unsigned count);
 void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE]);
 void os_trace_print(void *const *frames, unsigned count);
 

@@ -12,6 +12,7 @@
 #include "debug/shuffle.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
+#include "heap/size_class.h"
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
@@ -72,6 +73,7 @@ static void start_caches(void)
 {
     if (!slab_start())
         os_panic("no memory to start");
+    size_classes_start();
 }
 
 static void start_tidying(void)

@@ -19,10 +19,15 @@
 #include "debug/profile.h"
 #include "debug/profile_sites.h"
 #include "debug/stack_depot.h"
+#include "heap/malloc.h"
+#include "os/posix/unwind.h"
 #include "support/gp_child.h"
 
 #define RATE     4096
+#define HELD     6000
 #define FUNCTION 1024 /* bytes of one that is looked for */
+#define LIBRARY                                                                                    \
+    4 /* its functions that a trace may begin with: none where they jump to each other */
 
 /* ------------------------------------------------------------------------------------------ looking */
 
@@ -87,6 +92,14 @@ static void assert_equal(double a, double b)
         fail_msg("%f is not %f", a, b);
 }
 
+static void *held[HELD];
+
+static void free_all_sizes(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        prudence_free(held[i]);
+}
+
 /* ---------------------------------------------------------------------------------------- the sums */
 
 static void weights_are_exact(void **state)
@@ -143,6 +156,130 @@ static void sizes_are_those_asked_for(void **state)
     assert_about((after.bytes_ever - before.bytes_ever) / 600, MANY, 600);
 }
 
+/* Of what has no cache: through every place where bytes are counted, from the CPU's stack and where that is empty. */
+static void sizes_of_every_path_are_unbiased(void **state)
+{
+    static const size_t sizes[] = {24, 1020, 1030, 5000, 30000};
+    static const char *const classes[] = {"size-32", "size-1024", "size-1152", "size-5120",
+                                          "size-30720"};
+    enum { MANY = 12000, AT_ONCE = 300 };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct sums before = sums_of(SITE_ALLOCATES, classes[i], 0), after;
+
+        for (unsigned n = 0; n < MANY / AT_ONCE; n++) {
+            for (unsigned k = 0; k < AT_ONCE; k++)
+                held[k] = k % 2 ? calloc_counted(sizes[i], size_place(sizes[i]))
+                                : prudence_malloc(sizes[i]);
+            free_all_sizes(AT_ONCE);
+        }
+        after = sums_of(SITE_ALLOCATES, classes[i], 0);
+        assert_about(after.objects_ever - before.objects_ever, MANY, (double)sizes[i]);
+    }
+}
+
+/* Exactly, whether the CPU's stack has an object or not, whether a class exists or not. */
+static void each_byte_is_counted_once(void **state)
+{
+    const int64_t far = (int64_t)1 << 40;
+    unsigned count = 0;
+
+    (void)state;
+    for (size_t size = 1; size < 2 * OBJECT_SIZE_MAX; size += 1 + size / 50) {
+        for (unsigned n = 0; n < 4; n++) {
+            sampling_left = far;
+            held[count] = n % 2 ? calloc_counted(size, size_place(size)) : prudence_malloc(size);
+            assert_int_equal(far - sampling_left, size);
+            assert_non_null(held[count++]);
+        }
+    }
+    assert_true(count < HELD);
+    free_all_sizes(count);
+    sampling_left = far;
+    assert_null(prudence_malloc(SIZE_MAX / 2 + 1));
+    assert_null(prudence_malloc(SIZE_MAX));
+    assert_int_equal(sampling_left, far);
+    sampling_left = 1; /* the next is sampled */
+}
+
+/* Where they are counted no fast path is tried in vain, and the lines that it would have tried are the ones that serve. */
+static void classes_are_counted_and_not_open(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size <= OBJECT_SIZE_MAX; size += 1 + size / 50) {
+        size_t place = size_place(size);
+
+        prudence_free(prudence_malloc(size));
+        assert_null(size_class_open(place));
+        if (size_class_ready(size)) /* not with annotations */
+            assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->slab_percpu);
+    }
+    assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
+    assert_ptr_equal(size_tables.counted[size_place(OBJECT_SIZE_MAX + 1)], os_percpu_owned_lines);
+    assert_ptr_equal(size_tables.counted[size_place(0)], os_percpu_owned_lines);
+}
+
+/* ---------------------------------------------------------------------------------------- the places */
+
+static void count_site(const struct profile_site *site, void *count)
+{
+    (void)site;
+    ++*(unsigned *)count;
+}
+
+static unsigned sites(void)
+{
+    unsigned count = 0;
+
+    profile_sites_visit(count_site, &count);
+    return count;
+}
+
+static __attribute__((noinline, aligned(FUNCTION))) void *
+allocate_here(struct prudence_cache *cache)
+{
+    void *object;
+
+    sampling_left = 1;
+    object = prudence_cache_alloc(cache);
+    compiler_barrier();
+    return object;
+}
+
+/* Whether the caller of the library is found near the beginning: the calls inside the library were not gone through. */
+static void find_caller(const struct profile_site *site, void *found)
+{
+    void *const *frames;
+    unsigned count = stack_depot_trace(site->trace, &frames);
+
+    for (unsigned i = 0; i < count && i <= LIBRARY; i++)
+        if ((uintptr_t)frames[i] - (uintptr_t)allocate_here < FUNCTION)
+            *(bool *)found = true;
+}
+
+/* A place is one site for each cache, however often it is sampled. */
+static void places_are_told_apart(void **state)
+{
+    struct prudence_cache *caches[2] = {prudence_cache_create("here", 100, NULL),
+                                        prudence_cache_create("there", 100, NULL)};
+    unsigned before = sites();
+    bool found = false;
+
+    (void)state;
+    for (unsigned i = 0; i < 20; i++)
+        prudence_cache_free(caches[i % 2], allocate_here(caches[i % 2]));
+    assert_int_equal(sites(), before + 2);
+    assert_true(sums_of(SITE_ALLOCATES, "here", (uintptr_t)allocate_here).objects_ever > 0);
+    assert_true(sums_of(SITE_ALLOCATES, "there", (uintptr_t)allocate_here).objects_ever > 0);
+    profile_sites_visit(find_caller, &found);
+    if (UNWIND_BY_RULES)
+        assert_true(found);
+    assert_null(profile_entry);
+    for (unsigned i = 0; i < 2; i++)
+        destroy_empty(caches[i]);
+}
+
 /* ---------------------------------------------------------------------------------------- the views */
 
 static __attribute__((noinline, aligned(FUNCTION))) void defer_here(struct prudence_cache *cache,
@@ -180,9 +317,6 @@ static struct prudence_cache *cache_of_kind(enum kind kind)
     attr.domain = kind == DESTRUCTED ? NULL : manual_domain();
     return prudence_cache_create(names[kind], 1000, &attr);
 }
-
-#define HELD 6000
-static void *held[HELD];
 
 static void end_grace_periods(struct prudence_cache *cache)
 {
@@ -559,6 +693,10 @@ int main(int count, char **arguments)
         cmocka_unit_test(weights_are_exact),
         cmocka_unit_test(sums_are_unbiased),
         cmocka_unit_test(sizes_are_those_asked_for),
+        cmocka_unit_test(sizes_of_every_path_are_unbiased),
+        cmocka_unit_test(each_byte_is_counted_once),
+        cmocka_unit_test(classes_are_counted_and_not_open),
+        cmocka_unit_test(places_are_told_apart),
         cmocka_unit_test(views_of_all_kinds),
         cmocka_unit_test(reallocations_are_followed),
         cmocka_unit_test(without_memory_samples_are_dropped),

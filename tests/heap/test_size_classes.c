@@ -21,6 +21,9 @@ static void every_size_fits_its_class(void **state)
         assert_false(failed);
         assert_ptr_equal(cache, size_classes[class]);
         assert_ptr_equal(cache, size_class_ready(size));
+        if (os_percpu_rseq)
+            assert_ptr_equal(cache, size_class_open(size_place(size)));
+        assert_ptr_equal(size_tables.counted[size_place(size)], os_percpu_owned_lines);
         assert_true(class == last || class == last + 1);
         assert_true(cache->object_size >= size);
         assert_true(cache->stride - cache->object_size <= CACHE_LINE);
@@ -50,6 +53,8 @@ static void other_sizes_have_none(void **state)
     (void)state;
     assert_null(size_class_ready(OBJECT_SIZE_MAX + 1));
     assert_null(size_class_ready(SIZE_MAX));
+    assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
+    assert_null(size_class_open(size_place(SIZE_MAX)));
     assert_null(size_class_cache(OBJECT_SIZE_MAX + 1, 1, &failed));
     assert_null(size_class_cache(SIZE_MAX, 1, &failed));
     assert_null(size_class_cache(100, 8192, &failed));

@@ -16,13 +16,16 @@
 
 #define MOST 64
 
-static void *ours[MOST], *theirs[MOST];
-static unsigned our_count, their_count, wanted = MOST;
+static void *ours[MOST], *theirs[MOST], *from[MOST];
+static unsigned our_count, their_count, from_count, wanted = MOST;
 static volatile unsigned choice;
 
 /* The frames of this function and those below it differ: they are captured at two places of it. */
 static __attribute__((noinline)) void capture(void)
 {
+    struct code_range none = {0, 0};
+
+    from_count = unwind_from(__builtin_frame_address(0), none, from, wanted);
     our_count = unwind_here(ours, wanted);
     their_count = (unsigned)backtrace(theirs, (int)wanted);
     compiler_barrier();
@@ -39,6 +42,11 @@ static void assert_same(void)
     for (unsigned i = 0; i < deep; i++)
         if (ours[i + 2] != theirs[i + 1])
             fail_msg("frame %u: %p is not %p", i, ours[i + 2], theirs[i + 1]);
+    /* `from` begins with the call of capture. */
+    assert_in_range(from_count, their_count - 1, their_count == wanted ? wanted : their_count - 1);
+    for (unsigned i = 0; i + 1 < their_count; i++)
+        if (from[i] != theirs[i + 1])
+            fail_msg("frame %u: %p is not %p", i, from[i], theirs[i + 1]);
 }
 
 /* Frames of several kinds: small, large, of a size that is not known before, with all registers in use. */
@@ -135,6 +143,42 @@ static void wrong_rules_are_replaced(void **state)
     }
 }
 
+/* The first frames are, as long as they are in that code; behind others they are not. As many are found as without. */
+static __attribute__((noinline)) void unwind_past(struct code_range skipped, unsigned count)
+{
+    their_count = (unsigned)backtrace(theirs, MOST);
+    our_count = unwind_from(__builtin_frame_address(0), skipped, ours, count);
+    compiler_barrier();
+}
+
+static __attribute__((noinline)) void call_unwind_past(struct code_range skipped, unsigned count)
+{
+    unwind_past(skipped, count);
+    compiler_barrier();
+}
+
+static void frames_of_some_code_are_skipped(void **state)
+{
+    struct code_range code = {0, 0};
+
+    (void)state;
+    call_unwind_past(code, MOST);
+    assert_int_equal(our_count, their_count - 1);
+    code.start = (uintptr_t)theirs[1];
+    code.end = code.start + 1;
+    call_unwind_past(code, MOST);
+    assert_int_equal(our_count, their_count - 2);
+    assert_ptr_equal(ours[0], theirs[2]);
+    call_unwind_past(code, 2);
+    assert_int_equal(our_count, 2);
+    assert_ptr_equal(ours[1], theirs[3]);
+    code.start = (uintptr_t)theirs[4];
+    code.end = code.start + 1;
+    call_unwind_past(code, MOST);
+    assert_int_equal(our_count, their_count - 1);
+    assert_ptr_equal(ours[3], theirs[4]);
+}
+
 /* Inside the stack they may lead anywhere, but nothing else is read. */
 static void wrong_rules_do_no_harm(void **state)
 {
@@ -160,6 +204,19 @@ static void what_is_no_code_has_no_rule(void **state)
     assert_int_equal(unwind_rule_at(0), 0);
     assert_int_equal(unwind_rule_at(UINTPTR_MAX), 0);
     prudence_free(heap);
+}
+
+/* Those of the last trace, frame by frame, whether they were remembered or read from the tables. */
+static void recent_rules_are_known(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 20; n++) {
+        if (n == 10)
+            memset(rules, 0, sizeof rules);
+        down(n % 9, n * 2654435761u);
+        for (unsigned i = 0; i + 1 < our_count && i < RECENT; i++)
+            assert_ptr_equal(&rules[recent[i]], slot_of((uintptr_t)ours[i]));
+    }
 }
 
 /* A place has one word, and no other place is taken for it. */
@@ -210,7 +267,9 @@ int main(void)
         cmocka_unit_test(each_thread_has_its_stack),
         cmocka_unit_test(wrong_rules_are_replaced),
         cmocka_unit_test(wrong_rules_do_no_harm),
+        cmocka_unit_test(frames_of_some_code_are_skipped),
         cmocka_unit_test(what_is_no_code_has_no_rule),
+        cmocka_unit_test(recent_rules_are_known),
         cmocka_unit_test(rules_are_told_apart),
 #endif
     };

@@ -27,7 +27,7 @@
 
 static uint32_t primed, ended;
 static bool is_static; /* the program has no dynamic section; written before `primed` */
-static uintptr_t our_code, our_code_end;
+static struct code_range our_code;
 static __thread bool capturing;
 
 static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored)
@@ -47,8 +47,8 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
             continue;
         is_static = !dynamic;
         if (*module->dlpi_name) { /* the program itself has no name */
-            our_code = start;
-            our_code_end = end;
+            our_code.start = start;
+            our_code.end = end;
         }
         return 1;
     }
@@ -78,7 +78,19 @@ void posix_trace_end(void)
 
 static bool is_ours(const void *frame)
 {
-    return (uintptr_t)frame - our_code < our_code_end - our_code;
+    return (uintptr_t)frame - our_code.start < our_code.end - our_code.start;
+}
+
+unsigned os_trace_capture_from(const void *frame_address, void **frames, unsigned count)
+{
+    unsigned captured;
+
+    if (!load_acquire(&primed) || capturing || !count)
+        return 0;
+    capturing = true;
+    captured = unwind_from(frame_address, our_code, frames, count);
+    capturing = false;
+    return captured;
 }
 
 unsigned os_trace_capture(void **frames, unsigned count)

@@ -65,6 +65,25 @@ static uint64_t rule_from_tables(uintptr_t pc)
     return rule;
 }
 
+/* Where the rules of the first frames of this thread's last trace are. A program that allocates much drives them out of the CPU's caches from one sample to the
+ * next, and the next rule is not known before the frame below is left. But most frames of two traces are the same, so all are fetched
+ * at once. */
+#define RECENT 16
+static __thread uint16_t recent[RECENT];
+_Static_assert(INDEX_BITS <= 16, "an index is two bytes");
+
+static void fetch_recent(void)
+{
+    for (unsigned i = 0; i < RECENT; i++)
+        __builtin_prefetch(&rules[recent[i]]);
+}
+
+static void note_recent(unsigned frame, uintptr_t pc)
+{
+    if (frame < RECENT)
+        recent[frame] = (uint16_t)(slot_of(pc) - rules);
+}
+
 /* ----------------------------------------------------------------------------------------- frames */
 
 struct frame {
@@ -99,32 +118,52 @@ static bool leave(struct frame *frame, uint64_t rule, uintptr_t end)
     return true;
 }
 
-/* Up to the outermost function. 0: does not come so far. */
-static unsigned walk(struct frame frame, void **frames, unsigned count, bool by_tables)
+static bool is_in(struct code_range range, uintptr_t pc)
+{
+    return pc - range.start < range.end - range.start;
+}
+
+/* Up to the outermost function, or `count` frames, at least one. 0: does not come so far. */
+static unsigned walk(struct frame frame, struct code_range skipped, void **frames, unsigned count,
+                     bool by_tables)
 {
     uintptr_t end = by_tables ? UINTPTR_MAX : known_end;
+    unsigned found = 0;
 
-    for (unsigned i = 0; i < count; i++) {
-        uint64_t rule = by_tables ? 0 : remembered(frame.pc);
+    for (unsigned i = 0;; i++) {
+        uint64_t rule;
 
-        frames[i] = (void *)frame.pc; /* NOLINT(performance-no-int-to-ptr) */
-        rule = rule ? rule : rule_from_tables(frame.pc);
-        if (rule == RULE_OUTERMOST) {
-            count = i + 1;
+        if (found || !is_in(skipped, frame.pc))
+            frames[found++] = (void *)frame.pc; /* NOLINT(performance-no-int-to-ptr) */
+        if (found == count)
             break;
-        }
+        note_recent(i, frame.pc);
+        rule = by_tables ? 0 : remembered(frame.pc);
+        rule = rule ? rule : rule_from_tables(frame.pc);
+        if (rule == RULE_OUTERMOST)
+            break;
         if (!rule || !leave(&frame, rule, end))
             return 0;
     }
     if (by_tables)
         known_end = frame.sp;
-    return count;
+    return found;
+}
+
+static unsigned walk_twice(struct frame frame, struct code_range skipped, void **frames,
+                           unsigned count)
+{
+    unsigned found;
+
+    fetch_recent();
+    found = walk(frame, skipped, frames, count, false);
+    return found ? found : walk(frame, skipped, frames, count, true);
 }
 
 __attribute__((noinline)) unsigned unwind_here(void **frames, unsigned count)
 {
+    struct code_range none = {0, 0};
     struct frame here;
-    unsigned found;
 
     __asm__ __volatile__(
         "leaq 1f(%%rip), %[pc]\n"
@@ -132,14 +171,33 @@ __attribute__((noinline)) unsigned unwind_here(void **frames, unsigned count)
         "movq %%rsp, %[sp]\n\t"
         "movq %%rbp, %[bp]"
         : [pc] "=&r"(here.pc), [sp] "=&r"(here.sp), [bp] "=&r"(here.bp));
-    found = walk(here, frames, count, false);
-    return found ? found : walk(here, frames, count, true);
+    return walk_twice(here, none, frames, count);
+}
+
+unsigned unwind_from(void *const *frame_address, struct code_range skipped, void **frames,
+                     unsigned count)
+{
+    struct frame caller = {.bp = (uintptr_t)frame_address[0],
+                           .pc = (uintptr_t)frame_address[1],
+                           .sp = (uintptr_t)(frame_address + 2)};
+
+    return walk_twice(caller, skipped, frames, count);
 }
 
 #else
 
 unsigned unwind_here(void **frames, unsigned count)
 {
+    (void)frames;
+    (void)count;
+    return 0;
+}
+
+unsigned unwind_from(void *const *frame_address, struct code_range skipped, void **frames,
+                     unsigned count)
+{
+    (void)frame_address;
+    (void)skipped;
     (void)frames;
     (void)count;
     return 0;

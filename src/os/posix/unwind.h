@@ -34,4 +34,12 @@ uint64_t unwind_rule_at(uintptr_t pc);
  * Async-signal-safe, but not inside itself; takes no lock, and allocates nothing. */
 unsigned unwind_here(void **frames, unsigned count);
 
+/* The same, beginning with the call of a function whose frame address this is: the caller's rbp and the return address lie there.
+ * Calls from the code in `skipped`, before any other, are left out. */
+struct code_range {
+    uintptr_t start, end;
+};
+unsigned unwind_from(void *const *frame_address, struct code_range skipped, void **frames,
+                     unsigned count);
+
 #endif /* OS_POSIX_UNWIND_H */

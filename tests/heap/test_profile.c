@@ -495,11 +495,32 @@ static int use_all_sizes(void)
     return before == after ? 42 : 1;
 }
 
+/* A block grows, and moves or keeps its place: each size that it has is one allocation. */
+static int grow_a_block(void)
+{
+    struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
+    char *block = prudence_malloc(100000);
+    double bytes = 100000;
+
+    for (size_t size = 200000; size <= 1000000; size += 100000) {
+        block = prudence_realloc(block, size);
+        bytes += (double)size;
+    }
+    after = sums_of(SITE_ALLOCATES, "large", 0);
+    assert_equal(after.objects_ever - before.objects_ever, 10);
+    assert_equal(after.bytes_ever - before.bytes_ever, bytes);
+    assert_equal(after.bytes_now - before.bytes_now, 1000000);
+    prudence_free(block);
+    return 42;
+}
+
 /* As another program: nothing is sampled, nothing was asked for, or a file where none can be. */
 static int role(const char *name)
 {
     if (strcmp(name, "sizes") == 0)
         return use_all_sizes();
+    if (strcmp(name, "grown") == 0)
+        return grow_a_block();
     prudence_free(prudence_malloc(100));
     if (strcmp(name, "off") == 0)
         return prudence_profile_dump("/dev/null") == ENODATA ? 42 : 1;
@@ -553,6 +574,21 @@ static void other_options_beside_it(void **state)
     }
 }
 
+static void a_block_that_moves_counts_once(void **state)
+{
+    static const char *const options[] = {"", ",guard_large=1", ",hardened=1", ",limit=4M"};
+    struct child_result result;
+    char all[64];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        snprintf(all, sizeof all, "profile=4K%s", options[i]);
+        child_again("grown", all, &result);
+        if (!child_exited_with(&result, 42))
+            fail_msg("%s: status %#x: %s", all, (unsigned)result.status, result.output);
+    }
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -568,6 +604,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_child_has_it_all),
         cmocka_unit_test(options_are_obeyed),
         cmocka_unit_test(other_options_beside_it),
+        cmocka_unit_test(a_block_that_moves_counts_once),
     };
 
     sampling_seed = 4711;

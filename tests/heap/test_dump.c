@@ -366,6 +366,60 @@ static void handlers_of_the_program_stay(void **state)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
+/* What is not called without us is not called with us either: flags are no handler. */
+static void flags_without_a_handler_are_none(void **state)
+{
+    static void (*const actions[])(int) = {SIG_DFL, SIG_IGN};
+
+    (void)state;
+    assert_int_equal(prudence_option_set("dump_file", path_in("none.txt")), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sigaction none = {.sa_flags = SA_SIGINFO};
+
+        none.sa_handler = actions[i];
+        sigaction(SIGUSR1, &none, NULL);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        raise(SIGUSR1);
+        read_and_remove(path_in("none.txt"));
+        assert_int_equal(heads(), 1);
+        assert_int_equal(prudence_option_set("dump", "0"), 0);
+        assert_ptr_equal(present_of(SIGUSR1).sa_handler, actions[i]);
+    }
+    signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+/* It tidies up, and ends the process by its signal. */
+static void handle_once(int number)
+{
+    if (handled++)
+        _exit(1);
+    raise(number);
+}
+
+static int raise_for_one_time(void *ignored)
+{
+    struct sigaction own = {.sa_handler = handle_once, .sa_flags = (int)SA_RESETHAND};
+
+    (void)ignored;
+    handled = 0;
+    sigaction(SIGUSR1, &own, NULL);
+    prudence_option_set("dump", "SIGUSR1");
+    raise(SIGUSR1);
+    return 2;
+}
+
+static void a_handler_for_one_signal_is_called_once(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(raise_for_one_time, NULL, &result);
+    assert_true(WIFSIGNALED(result.status));
+    assert_int_equal(WTERMSIG(result.status), SIGUSR1);
+    assert_int_equal(child_count(&result, "prudence " PRUDENCE_VERSION ": process"), 1);
+}
+
 #define WORKERS 3
 #define SIGNALS 100
 
@@ -426,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_signal_writes_to_the_file),
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(handlers_of_the_program_stay),
+        cmocka_unit_test(flags_without_a_handler_are_none),
+        cmocka_unit_test(a_handler_for_one_signal_is_called_once),
         cmocka_unit_test(signals_may_come_anywhere),
     };
 

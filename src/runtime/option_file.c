@@ -75,7 +75,9 @@ int option_file_open(const char *path, enum option_file_use use)
     return option_file_open_path(mark ? name : path, use);
 }
 
+/* The lock is taken away before: a child that was forked meanwhile has the file open, and would keep it. */
 void option_file_close(int fd)
 {
+    flock(fd, LOCK_UN);
     syscall(SYS_close, fd);
 }

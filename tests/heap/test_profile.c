@@ -14,11 +14,14 @@
 #include <math.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "debug/profile.h"
 #include "debug/profile_sites.h"
 #include "debug/stack_depot.h"
+#include "runtime/option_file.h"
 #include "support/gp_child.h"
 
 #define RATE     4096
@@ -386,6 +389,28 @@ static void errors_are_told(void **state)
     assert_non_null(strstr(text, "\"typesafe\"\nages "));
 }
 
+/* Another thread forks while a profile is being written: the child has the file open as long as it lives. */
+static void a_child_keeps_no_profile_from_being_written(void **state)
+{
+    pid_t child;
+    int fd;
+
+    (void)state;
+    make_file();
+    fd = option_file_open_path(MEMORY_FILE, OPTION_FILE_OVERWRITE);
+    assert_true(fd >= 0);
+    assert_int_equal(prudence_profile_dump(MEMORY_FILE), EWOULDBLOCK);
+    child = fork();
+    while (child == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+        pause();
+    option_file_close(fd);
+    assert_int_equal(prudence_profile_dump(MEMORY_FILE), 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    take_file();
+    assert_whole();
+}
+
 static struct prudence_cache *stormy;
 static uint32_t storm_ends;
 
@@ -600,6 +625,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(without_memory_samples_are_dropped),
         cmocka_unit_test(without_memory_for_tables),
         cmocka_unit_test(errors_are_told),
+        cmocka_unit_test(a_child_keeps_no_profile_from_being_written),
         cmocka_unit_test(a_profile_is_written_beside_all),
         cmocka_unit_test(a_child_has_it_all),
         cmocka_unit_test(options_are_obeyed),

@@ -25,7 +25,9 @@ def number(value):
 
 
 def text(characters):
-    return characters.string(errors="replace")
+    """A name. Characters that a terminal would obey, and bytes that are none, are shown as '?'."""
+    name = characters.string("utf-8", errors="replace")
+    return "".join(character if character.isprintable() and character != "\ufffd" else "?" for character in name)
 
 
 def type_of(name):

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <prudence/heap_walk.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -215,6 +216,56 @@ static void where_the_reader_is_stands_there_if_traced(void **state)
     held_reader_end(&reader);
     assert_int_equal(prudence_cache_barrier(cache), 0);
     assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
+#define ODD   "\n\033[31m\177\x9b\xc2\x9b\xc3\xa9" /* a line's end, what a terminal obeys, and a letter */
+#define SHOWN "??[31m???\xc3\xa9"
+
+/* All that has names: the summary, all statistics, the walk over the heap. */
+static const char *everything(struct prudence_cache *cache)
+{
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    assert_int_equal(prudence_stats_print(file, PRUDENCE_STATS_TEXT), 0);
+    assert_int_equal(prudence_heap_print(cache, file, PRUDENCE_STATS_TEXT), 0);
+    fclose(file);
+    return text;
+}
+
+/* No name writes a line of its own, nor anything that a terminal obeys. */
+static void names_are_shown_within_their_line(void **state)
+{
+    char *name_before = program_invocation_short_name, odd_program[] = "prog" ODD;
+    struct prudence_domain *domain =
+        prudence_domain_create("domain" ODD, PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("cache" ODD, 1024, &attr);
+    struct held_reader reader = {.domain = domain};
+
+    (void)state;
+    held_reader_start(&reader);
+    pthread_setname_np(reader.thread, "p\033\x9b\xc3\xa9");
+    defer_some(cache);
+    program_invocation_short_name = odd_program;
+    for (unsigned all = 0; all < 2; all++) {
+        if (all)
+            everything(cache);
+        else
+            dumped();
+        expect("process %d (prog" SHOWN "), ", (int)getpid());
+        expect("of cache 'cache" SHOWN "', domain 'domain" SHOWN "': thread 'p??\xc3\xa9' (tid ");
+        for (const char *at = text; *at; at++)
+            assert_true(*at == '\n' || (unsigned char)*at >= ' ');
+    }
+    expect("\ncache cache" SHOWN "\n");
+    expect("\ndomain domain" SHOWN "\n");
+    expect("\nreader p??\xc3\xa9\n  domain                 domain" SHOWN "\n");
+    expect("bytes of 'cache" SHOWN "': objects of 1024 bytes");
+    program_invocation_short_name = name_before;
+    held_reader_end(&reader);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
 /* -------------------------------------------------------------------------------- where it is asked */
@@ -475,6 +526,7 @@ int main(void)
         cmocka_unit_test(readers_of_a_set_are_named),
         cmocka_unit_test(the_most_come_first),
         cmocka_unit_test(where_the_reader_is_stands_there_if_traced),
+        cmocka_unit_test(names_are_shown_within_their_line),
         cmocka_unit_test(inside_the_library_no_lock_is_taken),
         cmocka_unit_test(errors_of_writing_are_returned),
         cmocka_unit_test(a_signal_writes_to_the_file),

@@ -26,7 +26,7 @@ PROGRAM = r"""
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-char *live, *cached, *safe, *fresh, *in_slab, *free_one, *neighbour, *large;
+char *live, *cached, *safe, *fresh, *in_slab, *free_one, *neighbour, *large, *odd;
 static void *many[5000];
 
 static struct prudence_cache *cache_of(const char *name, struct prudence_domain *domain)
@@ -62,6 +62,7 @@ int main(void)
         prudence_cache_free_deferred(other, i ? prudence_cache_alloc(other) : safe);
     prudence_manual_advance(domain);
     prudence_manual_advance(domain);
+    odd = prudence_cache_alloc(cache_of("odd\n\033[31m\x9b\xc2\x9b\xc3\xa9", domain));
     prudence_domain_read_lock(domain);
     for (int i = 0; i < 5000; i++)
         prudence_cache_free_deferred(cache, many[i]);
@@ -98,13 +99,13 @@ class Gdb(unittest.TestCase):
     def gdb(cls, *commands):
         words = [word for command in ("set confirm off", "set debuginfod enabled off", "set width 0", "set style enabled off",
                                       f"source {COMMANDS}", *commands) for word in ("-ex", command)]
-        return subprocess.run(["gdb", "-nx", "-batch", *words, "program"], cwd=cls.path, text=True,
+        return subprocess.run(["gdb", "-nx", "-batch", *words, "program"], cwd=cls.path, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120).stdout
 
     @staticmethod
     def questions():
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
-                 "whois neighbour", "whois large", "whois 4096", "whois main", "whois", "caches", "latent", "latent routes",
+                 "whois neighbour", "whois large", "whois odd", "whois 4096", "whois main", "whois", "caches", "latent", "latent routes",
                  "latent nothing", "readers")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
 
@@ -138,6 +139,12 @@ class Gdb(unittest.TestCase):
             self.assertIn("an address is missing", answer)
         for answer in self.answers("latent nothing"):
             self.assertIn("there is no cache 'nothing'", answer)
+
+    def test_names_are_shown_within_their_line(self):
+        for question in ("whois odd", "caches"):
+            for answer in self.answers(question):
+                self.assertIn("odd??[31m??\u00e9", answer)
+                self.assertNotIn("\033", answer)
 
     def test_counts_are_the_librarys(self):
         for answer in self.answers("caches"):

@@ -124,6 +124,21 @@ class Profile(Tools):
             self.assertNotIn("\033", shown)
         self.run_tool(odd, "-o", self.folder / "odd.pb.gz")
 
+    def test_a_function_without_a_name_does_not_get_another_ones(self):
+        source, library = self.folder / "stripped.c", self.folder / "stripped.so"
+        source.write_text("void named(void) {}\nstatic void hidden(void) { named(); }\nvoid (*pointer)(void) = hidden;\n"
+                          'asm(".text\\n.globl label\\n.type label, @function\\nlabel: nop\\nnop\\n");\n')
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+        table = subprocess.run(["nm", library], text=True, capture_output=True, check=True).stdout
+        places = {line.split()[2]: int(line.split()[0], 16) for line in table.splitlines() if len(line.split()) == 3}
+        names = {"named": "named", "hidden": "hidden", "label": "label"}
+        for stripped in (False, True):
+            if stripped:
+                subprocess.run(["strip", library], check=True)
+                names["hidden"] = None
+            module = modules.Module(library)
+            self.assertEqual({name: module.name(places[name] + 1) for name in names}, names)
+
     def test_the_man_page_has_all_options(self):
         page = (ROOT / "docs/man/prudence-profile.1").read_text().replace("\\-", "-")
         for option in re.findall(r"--[a-z]+", self.run_tool("--help")):

@@ -133,7 +133,7 @@ static SEPARATE void find_reader(const struct prudence_domain *domain,
         gp_domain_leave(member);
     }
     if (longest->nesting)
-        reader_trace(longest);
+        reader_look_up(longest);
 }
 
 /* -------------------------------------------------------------------------------------------- text */

@@ -268,6 +268,45 @@ static void names_are_shown_within_their_line(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
+/* System calls of this process that have read; 0: this system does not count them. */
+static unsigned long reads(void)
+{
+    unsigned long count = 0;
+    FILE *file = fopen("/proc/self/io", "re");
+    char line[64];
+
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "syscr: %lu", &count) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+/* There may be thousands of threads: only the one that is told is looked up. */
+static void one_thread_is_looked_up_for_each_cache(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
+    struct held_reader readers[60];
+    unsigned long before, after;
+
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        readers[i] = (struct held_reader){.domain = NULL};
+        held_reader_start(&readers[i]);
+    }
+    defer_some(cache);
+    before = reads();
+    dumped();
+    after = reads();
+    expect("thread '%s'", program_invocation_short_name);
+    assert_true(after - before < 10);
+    for (unsigned i = 0; i < 60; i++)
+        held_reader_end(&readers[i]);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
 /* -------------------------------------------------------------------------------- where it is asked */
 
 static void inside_the_library_no_lock_is_taken(void **state)
@@ -527,6 +566,7 @@ int main(void)
         cmocka_unit_test(the_most_come_first),
         cmocka_unit_test(where_the_reader_is_stands_there_if_traced),
         cmocka_unit_test(names_are_shown_within_their_line),
+        cmocka_unit_test(one_thread_is_looked_up_for_each_cache),
         cmocka_unit_test(inside_the_library_no_lock_is_taken),
         cmocka_unit_test(errors_of_writing_are_returned),
         cmocka_unit_test(a_signal_writes_to_the_file),

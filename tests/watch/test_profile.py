@@ -111,6 +111,13 @@ class Profile(Tools):
             self.assertIn(f"{name}: {reason}", self.run_tool(self.folder / name, status=1))
         self.assertIn("No such file", self.run_tool(self.folder / "none", status=1))
 
+    def test_output_that_cannot_be_written_is_named(self):
+        for output, reason in ((">/dev/full", "standard output cannot be written: No space left on device"),
+                               (">&-", "standard output is closed"), ("-o /dev/full", "/dev/full: No space left on device"),
+                               ("-o /nowhere/at/all", "/nowhere/at/all: No such file or directory")):
+            done = Tools.run_tool(self, "sh", "-c", f'exec "$0" "$1" {output}', PROFILE, self.during, status=1)
+            self.assertEqual(done.stderr, f"prudence-profile: {reason}\n")
+
     def test_names_of_any_kind(self):
         odd = self.folder / "odd"
         subprocess.run(["/a\n \033\u2028\"", odd], executable=self.program, check=True, timeout=PATIENCE, env=os.environ | {

@@ -389,6 +389,24 @@ static void errors_are_told(void **state)
     assert_non_null(strstr(text, "\"typesafe\"\nages "));
 }
 
+/* Another thread may write to a number of these, which the program has closed. */
+static int open_without_standard_descriptors(void *ignored)
+{
+    (void)ignored;
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    for (unsigned i = 0; i < 4; i++)
+        if (option_file_open_path("/dev/null", OPTION_FILE_OVERWRITE) < 3)
+            return 1;
+    return fcntl(0, F_GETFD) == -1 ? 42 : 2;
+}
+
+static void no_file_is_a_standard_descriptor(void **state)
+{
+    (void)state;
+    assert_child(open_without_standard_descriptors, NULL);
+}
+
 /* Another thread forks while a profile is being written: the child has the file open as long as it lives. */
 static void a_child_keeps_no_profile_from_being_written(void **state)
 {
@@ -625,6 +643,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(without_memory_samples_are_dropped),
         cmocka_unit_test(without_memory_for_tables),
         cmocka_unit_test(errors_are_told),
+        cmocka_unit_test(no_file_is_a_standard_descriptor),
         cmocka_unit_test(a_child_keeps_no_profile_from_being_written),
         cmocka_unit_test(a_profile_is_written_beside_all),
         cmocka_unit_test(a_child_has_it_all),

@@ -218,7 +218,8 @@ static void where_the_reader_is_stands_there_if_traced(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-#define ODD   "\n\033[31m\177\x9b\xc2\x9b\xc3\xa9" /* a line's end, what a terminal obeys, and a letter */
+#define ODD                                                                                        \
+    "\n\033[31m\177\x9b\xc2\x9b\xc3\xa9" /* a line's end, what a terminal obeys, and a letter */
 #define SHOWN "??[31m???\xc3\xa9"
 
 /* All that has names: the summary, all statistics, the walk over the heap. */

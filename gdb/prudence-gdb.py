@@ -25,7 +25,9 @@ def number(value):
 
 
 def text(characters):
-    return characters.string(errors="replace")
+    """A name. Characters that a terminal would obey, and bytes that are none, are shown as '?'."""
+    name = characters.string("utf-8", errors="replace")
+    return "".join(character if character.isprintable() and character != "\ufffd" else "?" for character in name)
 
 
 def type_of(name):
@@ -64,6 +66,11 @@ class Copy:
         if not found:
             raise gdb.GdbError(f"prudence: {self.objfile.filename} has no debug information of '{name}'")
         return found.value()
+
+    def variable_of(self, file, name):
+        """A static variable whose name others have, too; None: there is none."""
+        return next((symbol.value() for symbol in gdb.lookup_static_symbols(name)
+                     if symbol.symtab.objfile == self.objfile and symbol.symtab.filename.endswith("/" + file)), None)
 
     def caches(self):
         return list_entries(self.slab_caches, "struct prudence_cache", "link")
@@ -181,16 +188,33 @@ def state_of(copy, slab, index, address):
     return "live: allocated, and not freed (or it rests, with quarantine or shuffle)"
 
 
+def large_block_at_rest(copy, address):
+    """What large_guard.c says of a freed large block, whose pages stay closed for a while; None: it lies in none."""
+    rests, room = copy.variable_of("large_guard.c", "rests"), copy.variable_of("large_guard.c", "room")
+    for at in range(number(room) if room is not None else 0):
+        pages, front, size = (number(rests[at][member]) for member in ("pages", "front", "size"))
+        if pages <= address < pages + number(rests[at]["bytes"]):
+            return f"{address:#x}: freed: a large block of {size} bytes at {pages + front:#x}, whose pages are closed for a while"
+    return None
+
+
+def object_bytes(slab):
+    """From one object to the next. Of a large block what its user has: the rest of its pages are margins, which are closed."""
+    if number(slab["cache"]["percpu"]):
+        return number(slab["cache"]["stride"])
+    margins = number(slab["base"]) - number(slab["pages"]) + (number(slab["margin_pages"]) << PAGE_SHIFT)
+    return number(slab["bytes"]) - margins
+
+
 def whois(copy, address):
     slab = copy.owner_of(address)
     if slab is None:
-        return None
-    cache = slab["cache"]
-    size, base = number(cache["object_size"]), number(slab["base"])
-    large = not number(cache["percpu"])
-    stride = number(slab["bytes"]) if large else number(cache["stride"])
+        rest = large_block_at_rest(copy, address)
+        return rest and [rest]
+    cache, base, stride = slab["cache"], number(slab["base"]), object_bytes(slab)
+    what = f"objects of {number(cache['object_size'])} bytes" if number(cache["percpu"]) else f"a block of {stride} bytes"
     index, into = divmod(address - base, stride)
-    lines = [f"{address:#x}: cache '{text(cache['name'])}' (objects of {size} bytes), domain '{text(cache['domain']['name'])}'",
+    lines = [f"{address:#x}: cache '{text(cache['name'])}' ({what}), domain '{text(cache['domain']['name'])}'",
              f"slab {number(slab.address):#x}, node {number(slab['node'])}: pages {number(slab['pages']):#x} of {number(slab['bytes'])} bytes, "
              f"{number(slab['capacity'])} objects, {number(slab['free'])} free, {number(slab['latent'])} latent"]
     if address < base or index >= number(slab["capacity"]):
@@ -204,8 +228,8 @@ def whois(copy, address):
 # ------------------------------------------------------------------------------------------- commands
 
 def sums_of(copy, cache):
-    """live, cached and latent objects, as src/slab/stats.c adds them up."""
-    allocated = freed = deferred = cached = latent = 0
+    """live, cached and latent objects, and bytes of the latent ones, as src/slab/stats.c adds them up."""
+    allocated = freed = deferred = cached = latent = latent_bytes = 0
     for _, cpu in copy.cpu_caches(cache):
         line, counts = cpu["line"], cpu["counts"]
         on_stack, pops = number(line["stack_word"]) & 0xffff, number(line["stack_word"]) >> 16
@@ -219,8 +243,10 @@ def sums_of(copy, cache):
         allocated += number(counts["allocations"])
         freed += number(counts["frees"])
         deferred += number(counts["deferred"])
-        latent += number(node["latent"]) + sum(1 for _ in handed_over(node))
-    return allocated - freed - deferred, cached, latent
+        in_slabs, on_the_way = number(node["latent"]), sum(1 for _ in handed_over(node))
+        latent += in_slabs + on_the_way
+        latent_bytes += number(node["latent_bytes"]) - in_slabs * number(cache["stride"])  # large blocks differ in size
+    return allocated - freed - deferred, cached, latent, latent_bytes + latent * number(cache["stride"])
 
 
 def readers_of(domain):
@@ -267,10 +293,10 @@ class Caches(gdb.Command):
         for copy in copies():
             rows = []
             for cache in copy.caches():
-                live, cached, latent = sums_of(copy, cache)
+                live, cached, latent, latent_bytes = sums_of(copy, cache)
                 if live or cached or latent or number(cache["slabs_now"]):
-                    rows.append((text(cache["name"]), number(cache["object_size"]), live, cached, latent,
-                                 number(cache["slabs_now"]), latent * number(cache["stride"]),
+                    size = number(cache["object_size"]) if number(cache["percpu"]) else "-"
+                    rows.append((text(cache["name"]), size, live, cached, latent, number(cache["slabs_now"]), latent_bytes,
                                  text(cache["domain"]["name"])))
             print(f"caches of {copy.objfile.filename}")
             table(("cache", "size", "live", "cached", "latent", "slabs", "latent bytes", "domain"), rows)
@@ -316,6 +342,11 @@ class Latent(gdb.Command):
                 slabs.setdefault(number(slab["waiting_cookie"]["value"]), []).append(number(slab["latent"]))
             for cookie, latent in slabs.items():
                 print(f"  node {node}: {sum(latent)} objects in {len(latent)} slabs, {wait_of(domain, cookie)}")
+            batches = {}
+            for _, cookie in handed_over(structure):
+                batches[cookie] = batches.get(cookie, 0) + 1
+            for cookie, count in batches.items():
+                print(f"  on the way to node {node}: {count} objects, {wait_of(domain, cookie)}")
         for thread, nesting, begun in inside_of(domain):
             print(f"  thread {thread} is inside since {begun} grace periods (nested {nesting})")
 

@@ -231,7 +231,7 @@ enum prudence_stats_format {
 /*
  * Prints the summary of prudence_dump, then totals, every cache that was ever used, every domain, every reader and
  * short-term memory to `file`, as text or as one JSON object (RFC 8259, UTF-8; a byte of a name that is not UTF-8 becomes
- * U+FFFD). The locale does not matter. Does not allocate of its own. Returns 0, or an error number: EINVAL, or that of
+ * U+FFFD). As text a name has '?' for such a byte and for each control character, also in prudence_dump. The locale does not matter. Does not allocate of its own. Returns 0, or an error number: EINVAL, or that of
  * the stream.
  */
 PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format format);

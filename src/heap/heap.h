@@ -15,7 +15,7 @@ extern struct os_lock heap_lock;
 
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
-void *large_alloc_grown(size_t size);
+void *large_alloc_grown(size_t size, size_t room);
 bool large_resize(struct slab *slab, size_t size);
 size_t large_growing(size_t size);
 struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain);

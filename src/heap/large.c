@@ -59,12 +59,13 @@ static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes,
     return slab ? slab->base : NULL;
 }
 
-static void *alloc(size_t size, size_t alignment, bool grown, bool *zeroed)
+/* `room`: for so many bytes there are pages, `size` of them are asked for. */
+static void *alloc(size_t size, size_t room, size_t alignment, bool grown, bool *zeroed)
 {
     struct prudence_cache *cache;
     size_t bytes;
 
-    if (!pages_of(size, alignment, &bytes))
+    if (!pages_of(room, alignment, &bytes))
         return NULL;
     cache = large_cache();
     return cache ? alloc_from(cache, size, bytes, alignment, grown, zeroed) : NULL;
@@ -73,15 +74,15 @@ static void *alloc(size_t size, size_t alignment, bool grown, bool *zeroed)
 /* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed)
 {
-    return alloc(size, alignment, false, zeroed);
+    return alloc(size, size, alignment, false, zeroed);
 }
 
-/* For an object that has grown and has to be copied. NULL when memory ran out. */
-void *large_alloc_grown(size_t size)
+/* For an object that has grown and has to be copied, with pages for `room` bytes. NULL when memory ran out. */
+void *large_alloc_grown(size_t size, size_t room)
 {
     bool zeroed;
 
-    return alloc(size, 1, true, &zeroed);
+    return alloc(size, room, 1, true, &zeroed);
 }
 
 /* A cache of its own for such blocks, whose readers are those of `domain` (NULL: the default domain). Blocks are

@@ -107,17 +107,6 @@ size_t prudence_usable_size(const void *object)
  * move it to. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
-/* A large block of `size` bytes where there is room for more. */
-static void *large_with_room(size_t size, size_t room)
-{
-    void *object = large_alloc_grown(room);
-    struct slab *slab = object ? slab_known(object) : (struct slab *)NULL;
-
-    if (slab && unlikely(load_relaxed(&slab->extensions)))
-        extensions_resized(slab, object, size);
-    return object;
-}
-
 /* In place of an object of `slab`. A block that has grown once will grow again. */
 static void *malloc_moved(const struct slab *slab, size_t size, size_t usable)
 {
@@ -127,9 +116,9 @@ static void *malloc_moved(const struct slab *slab, size_t size, size_t usable)
     if (size <= usable || size <= OBJECT_SIZE_MAX || instruments_move(slab))
         return prudence_malloc(size);
     if (is_large(slab) && growing > size)
-        object = large_with_room(size, growing);
+        object = large_alloc_grown(size, growing);
     if (!object)
-        object = large_alloc_grown(size);
+        object = large_alloc_grown(size, size);
     return object ? object : out_of_memory();
 }
 

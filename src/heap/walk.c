@@ -167,6 +167,14 @@ static void read_slab(struct heap_walk *walk, const struct walked_slab *walked)
     }
 }
 
+/* Of an object that is guarded alone, the class's size would lead behind its pages. */
+static size_t usable_bytes(const struct slab *slab)
+{
+    size_t bytes = slab_usable_bytes(slab);
+
+    return slab->alone ? min_size(bytes, slab->bytes - slab_front_margin(slab)) : bytes;
+}
+
 static void describe(struct walked_slab *walked)
 {
     struct slab *slab = walked->slab;
@@ -177,7 +185,7 @@ static void describe(struct walked_slab *walked)
         .cache = cache,
         .pages = slab->pages,
         .bytes = slab->bytes,
-        .object_size = slab_usable_bytes(slab),
+        .object_size = usable_bytes(slab),
         .object_stride = slab_object_bytes(slab),
         .node = slab->node,
         .is_large = !cache->percpu || slab->alone,

@@ -19,6 +19,7 @@
 #include "os/os.h"
 #include "posix.h"
 #include "runtime/options.h"
+#include "runtime/output.h"
 
 static bool enabled;
 static int duplicate = -1;
@@ -55,11 +56,13 @@ static bool is_our_stderr(int fd)
 static void print_all(int fd)
 {
     FILE *file = fdopen(fd, "w");
+    struct output output = {.file = file};
 
     if (!file)
         return;
-    fprintf(file, "prudence: statistics of process %d (%s)\n", (int)getpid(),
-            program_invocation_short_name);
+    output_print(&output, "prudence: statistics of process %d (", (int)getpid());
+    output_name(&output, program_invocation_short_name);
+    output_text(&output, ")\n");
     prudence_stats_print(file, PRUDENCE_STATS_TEXT);
     fflush(file); /* not closed: the descriptor may be standard error itself */
 }

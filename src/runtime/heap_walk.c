@@ -111,6 +111,17 @@ struct printing {
     unsigned state, run; /* so many in a row have it */
 };
 
+static void print_name(struct printing *printing, const char *name)
+{
+    if (printing->json) {
+        output_json_string(&printing->output, name);
+        return;
+    }
+    output_text(&printing->output, "'");
+    output_name(&printing->output, name);
+    output_text(&printing->output, "'");
+}
+
 static void print_slab(struct printing *printing, const struct prudence_heap_slab *slab)
 {
     struct output *output = &printing->output;
@@ -119,20 +130,14 @@ static void print_slab(struct printing *printing, const struct prudence_heap_sla
                  printing->json ? "%s{\"pages\":\"%p\",\"bytes\":%lu,\"cache\":"
                                 : "%s%p %lu bytes of ",
                  printing->separator, slab->pages, (unsigned long)slab->bytes);
-    if (printing->json)
-        output_json_string(output, slab->cache_name);
-    else
-        output_print(output, "'%s'", slab->cache_name);
+    print_name(printing, slab->cache_name);
     output_print(output,
                  printing->json
                      ? ",\"object_size\":%lu,\"object_stride\":%lu,\"node\":%lu,\"domain\":"
                      : ": objects of %lu bytes, each %lu; node %lu, domain ",
                  (unsigned long)slab->object_size, (unsigned long)slab->object_stride,
                  (unsigned long)slab->node);
-    if (printing->json)
-        output_json_string(output, slab->domain);
-    else
-        output_print(output, "'%s'", slab->domain);
+    print_name(printing, slab->domain);
     output_print(
         output,
         printing->json ? ",\"objects\":%lu,\"live\":%lu,\"cached\":%lu,\"latent\":%lu,\"free\":%lu,"

@@ -46,6 +46,16 @@ static bool overwrite(int fd)
     return ftruncate(fd, 0) == 0;
 }
 
+/* A program that has closed its standard input, output or error may write to that number still. If there is no other, it stays. */
+static int behind_standard_descriptors(int fd)
+{
+    int other = fd <= STDERR_FILENO ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+
+    if (other >= 0)
+        syscall(SYS_close, fd);
+    return other >= 0 ? other : fd;
+}
+
 int option_file_open_path(const char *path, enum option_file_use use)
 {
     int flags = use == OPTION_FILE_APPEND ? O_APPEND : 0;
@@ -54,6 +64,7 @@ int option_file_open_path(const char *path, enum option_file_use use)
 
     if (fd < 0)
         return fd;
+    fd = behind_standard_descriptors(fd);
     fcntl(fd, F_SETFL, flags); /* only the opening must not wait */
     if (use == OPTION_FILE_OVERWRITE && !overwrite(fd)) {
         int error = errno;
@@ -75,7 +86,9 @@ int option_file_open(const char *path, enum option_file_use use)
     return option_file_open_path(mark ? name : path, use);
 }
 
+/* The lock is taken away before: a child that was forked meanwhile has the file open, and would keep it. */
 void option_file_close(int fd)
 {
+    flock(fd, LOCK_UN);
     syscall(SYS_close, fd);
 }

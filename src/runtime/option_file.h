@@ -25,7 +25,7 @@ int option_file_open_path(const char *path, enum option_file_use use);
 /* The same of a path of an option: with the process's id instead of the first "%p". */
 int option_file_open(const char *path, enum option_file_use use);
 
-/* The same of close(). */
+/* Unlocks and closes it; as safe. */
 void option_file_close(int fd);
 
 #endif /* RUNTIME_OPTION_FILE_H */

@@ -108,6 +108,27 @@ static unsigned utf8_bytes(const unsigned char *text)
     return bytes;
 }
 
+/* U+0000 to U+001F, and U+007F to U+009F. */
+static bool is_control(const unsigned char *text)
+{
+    return *text < 0x20 || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
+}
+
+void output_name(struct output *output, const char *name)
+{
+    const unsigned char *text = (const unsigned char *)name;
+
+    while (*text) {
+        unsigned bytes = utf8_bytes(text);
+
+        if (bytes && !is_control(text))
+            put(output, (const char *)text, bytes);
+        else
+            output_text(output, "?");
+        text += bytes ? bytes : 1;
+    }
+}
+
 void output_json_string(struct output *output, const char *name)
 {
     const unsigned char *text = (const unsigned char *)name;

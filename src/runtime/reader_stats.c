@@ -50,7 +50,6 @@ static void fill(const struct prudence_domain *domain, const struct reader_slot 
                  struct prudence_reader_stats *stats)
 {
     uint64_t word = load_relaxed(&slot->reader.word);
-    char name[OS_THREAD_NAME_MAX];
 
     *stats = (struct prudence_reader_stats){
         .thread = load_relaxed(&slot->thread),
@@ -58,13 +57,15 @@ static void fill(const struct prudence_domain *domain, const struct reader_slot 
         .inside_ns = inside_ns(slot),
         .grace_periods_begun = grace_periods_begun(domain, slot),
     };
-    os_thread_name((int)stats->thread, name);
-    name_copy(stats->thread_name, sizeof stats->thread_name, name);
     name_copy(stats->domain, sizeof stats->domain, domain->name);
 }
 
-void reader_trace(struct prudence_reader_stats *stats)
+void reader_look_up(struct prudence_reader_stats *stats)
 {
+    char name[OS_THREAD_NAME_MAX];
+
+    os_thread_name((int)stats->thread, name);
+    name_copy(stats->thread_name, sizeof stats->thread_name, name);
     if (stats->nesting && load_relaxed(&gp_stall_trace))
         stats->frame_count = os_thread_trace((int)stats->thread, stats->frames, OS_TRACE_MAX,
                                              STALL_TRACE_PATIENCE_NS);
@@ -146,7 +147,7 @@ int prudence_next_reader_sized(struct prudence_walk *walk, struct prudence_reade
     process_start();
     if (!walk_to_reader(walk, &all))
         return ENOENT;
-    reader_trace(&all);
+    reader_look_up(&all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

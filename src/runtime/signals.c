@@ -68,11 +68,11 @@ static void give_back(uint64_t choice)
         sigaction(signals[choice].number, &signals[choice].before, NULL);
 }
 
-/* On the thread's other stack, if it has one: Go requires that. */
+/* On the thread's other stack, if it has one: Go requires that. A handler for one signal may end the process by the next one. */
 static void take(uint64_t choice)
 {
     if (choice && !is_ours(signals[choice].number))
-        posix_signal_stand_before(signals[choice].number, on_signal, SA_ONSTACK,
+        posix_signal_stand_before(signals[choice].number, on_signal, SA_ONSTACK | (int)SA_RESETHAND,
                                   &signals[choice].before);
 }
 

@@ -158,20 +158,24 @@ static void print_word(struct output *output, bool json, const char *margin, con
                        const char *word)
 {
     if (json)
-        output_print(output, ",\"%s\":\"%s\"", name, word);
+        output_print(output, ",\"%s\":", name);
     else
-        output_print(output, "%s%-*s %s\n", margin, 24 - (int)strlen(margin), name, word);
+        output_print(output, "%s%-*s ", margin, 24 - (int)strlen(margin), name);
+    (json ? output_json_string : output_name)(output, word);
+    output_text(output, json ? "" : "\n");
 }
 
 /* Begins an element of a list. */
 static void print_name(struct output *output, bool json, const char *what, const char *name)
 {
-    if (!json) {
-        output_print(output, "\n%s %s\n", what, name);
-        return;
+    if (json) {
+        output_text(output, "{\"name\":");
+        output_json_string(output, name);
+    } else {
+        output_print(output, "\n%s ", what);
+        output_name(output, name);
+        output_text(output, "\n");
     }
-    output_text(output, "{\"name\":");
-    output_json_string(output, name);
 }
 
 static void print_totals(struct output *output, bool json)
@@ -240,12 +244,7 @@ static void print_readers(struct output *output, bool json)
             continue;
         output_text(output, json ? separator : "");
         print_name(output, json, "reader", stats.thread_name);
-        if (json)
-            output_text(output, ",\"domain\":");
-        if (json)
-            output_json_string(output, stats.domain);
-        else
-            print_word(output, json, "  ", "domain", stats.domain);
+        print_word(output, json, "  ", "domain", stats.domain);
         print_figures(output, json, "  ", &stats, reader_figures, COUNT_OF(reader_figures));
         output_text(output, json ? "}" : "");
         separator = ",";

@@ -133,7 +133,7 @@ static SEPARATE void find_reader(const struct prudence_domain *domain,
         gp_domain_leave(member);
     }
     if (longest->nesting)
-        reader_trace(longest);
+        reader_look_up(longest);
 }
 
 /* -------------------------------------------------------------------------------------------- text */
@@ -148,6 +148,13 @@ static SEPARATE void print_frames(struct output *output, const struct prudence_r
     }
 }
 
+static void print_named(struct output *output, const char *what, const char *name)
+{
+    output_print(output, "%s '", what);
+    output_name(output, name);
+    output_text(output, "'");
+}
+
 static void print_reader(struct output *output, const struct prudence_domain *domain,
                          const struct prudence_reader_stats *reader)
 {
@@ -157,10 +164,10 @@ static void print_reader(struct output *output, const struct prudence_domain *do
                                 : "no thread is inside; the next grace periods free them\n");
         return;
     }
-    output_print(output, "thread '%s' (tid %d) is inside a read-side critical section",
-                 reader->thread_name, (int)reader->thread);
+    print_named(output, "thread", reader->thread_name);
+    output_print(output, " (tid %d) is inside a read-side critical section", (int)reader->thread);
     if (strcmp(reader->domain, domain->name) != 0)
-        output_print(output, " of '%s'", reader->domain);
+        print_named(output, " of", reader->domain);
     if (reader->inside_ns) {
         output_text(output, ", in the way for ");
         output_duration(output, reader->inside_ns);
@@ -178,13 +185,16 @@ static SEPARATE void print_holders(struct output *output, const struct holders *
         find_reader(holder->domain, &reader);
         output_text(output, "latent: ");
         output_bytes(output, holder->bytes);
-        output_print(output, " of cache '%s', domain '%s': ", holder->name, holder->domain->name);
+        print_named(output, " of cache", holder->name);
+        print_named(output, ", domain", holder->domain->name);
+        output_text(output, ": ");
         print_reader(output, holder->domain, &reader);
     }
     for (unsigned i = 0; i < LIVE_SHOWN && holders->live[i].bytes; i++) {
         output_text(output, "live: ");
         output_bytes(output, holders->live[i].bytes);
-        output_print(output, " of cache '%s'\n", holders->live[i].name);
+        print_named(output, " of cache", holders->live[i].name);
+        output_text(output, "\n");
     }
 }
 
@@ -222,8 +232,9 @@ static void print_waits(struct output *output, const struct prudence_stats *tota
 
 static void print_head(struct output *output, uint64_t now)
 {
-    output_print(output, "prudence " PRUDENCE_VERSION ": process %d (%s), ", (int)getpid(),
-                 program_invocation_short_name);
+    output_print(output, "prudence " PRUDENCE_VERSION ": process %d (", (int)getpid());
+    output_name(output, program_invocation_short_name);
+    output_text(output, "), ");
     output_time(output, now);
     output_text(output, "\n");
 }

@@ -198,10 +198,39 @@ static void misuse_names_thread_and_object(void **state)
     }
 }
 
+/* --------------------------------------------------------------------------------------- on one line */
+
+static int misuse_of_odd_names(void *ignored)
+{
+    struct prudence_cache *cache =
+        prudence_cache_create("a\nprudence: all\033[2J\xc2\x9b\xc3\xa9", 64, NULL);
+
+    (void)ignored;
+    pthread_setname_np(pthread_self(), "odd\033c");
+    prudence_cache_free(cache, &cache);
+    return 0;
+}
+
+/* A message ends where the library ends it, and has nothing that a terminal obeys. */
+static void a_message_is_one_line(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(misuse_of_odd_names, NULL, &result);
+    assert_true(child_died(&result));
+    assert_false(child_said(&result, "\nprudence: all"));
+    assert_true(child_said(&result, "in thread 'odd?c'"));
+    assert_false(child_said(&result, "\033"));
+    assert_false(child_said(&result, "\x9b"));
+    assert_true(child_said(&result, "\xc3\xa9"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_overrun_names_the_reader),
+        cmocka_unit_test(a_message_is_one_line),
         cmocka_unit_test(or_the_caller_itself),
         cmocka_unit_test(misuse_names_thread_and_object),
     };

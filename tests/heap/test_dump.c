@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <prudence/heap_walk.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,6 +218,96 @@ static void where_the_reader_is_stands_there_if_traced(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
+#define ODD                                                                                        \
+    "\n\033[31m\177\x9b\xc2\x9b\xc3\xa9" /* a line's end, what a terminal obeys, and a letter */
+#define SHOWN "??[31m???\xc3\xa9"
+
+/* All that has names: the summary, all statistics, the walk over the heap. */
+static const char *everything(struct prudence_cache *cache)
+{
+    FILE *file = fmemopen(text, sizeof text, "w");
+
+    assert_int_equal(prudence_stats_print(file, PRUDENCE_STATS_TEXT), 0);
+    assert_int_equal(prudence_heap_print(cache, file, PRUDENCE_STATS_TEXT), 0);
+    fclose(file);
+    return text;
+}
+
+/* No name writes a line of its own, nor anything that a terminal obeys. */
+static void names_are_shown_within_their_line(void **state)
+{
+    char *name_before = program_invocation_short_name, odd_program[] = "prog" ODD;
+    struct prudence_domain *domain =
+        prudence_domain_create("domain" ODD, PRUDENCE_DOMAIN_MEMB, NULL);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("cache" ODD, 1024, &attr);
+    struct held_reader reader = {.domain = domain};
+
+    (void)state;
+    held_reader_start(&reader);
+    pthread_setname_np(reader.thread, "p\033\x9b\xc3\xa9");
+    defer_some(cache);
+    program_invocation_short_name = odd_program;
+    for (unsigned all = 0; all < 2; all++) {
+        if (all)
+            everything(cache);
+        else
+            dumped();
+        expect("process %d (prog" SHOWN "), ", (int)getpid());
+        expect("of cache 'cache" SHOWN "', domain 'domain" SHOWN "': thread 'p??\xc3\xa9' (tid ");
+        for (const char *at = text; *at; at++)
+            assert_true(*at == '\n' || (unsigned char)*at >= ' ');
+    }
+    expect("\ncache cache" SHOWN "\n");
+    expect("\ndomain domain" SHOWN "\n");
+    expect("\nreader p??\xc3\xa9\n  domain                 domain" SHOWN "\n");
+    expect("bytes of 'cache" SHOWN "': objects of 1024 bytes");
+    program_invocation_short_name = name_before;
+    held_reader_end(&reader);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* System calls of this process that have read; 0: this system does not count them. */
+static unsigned long reads(void)
+{
+    unsigned long count = 0;
+    FILE *file = fopen("/proc/self/io", "re");
+    char line[64];
+
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "syscr: %lu", &count) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+/* There may be thousands of threads: only the one that is told is looked up. */
+static void one_thread_is_looked_up_for_each_cache(void **state)
+{
+    struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
+    struct held_reader readers[60];
+    unsigned long before, after;
+
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        readers[i] = (struct held_reader){.domain = NULL};
+        held_reader_start(&readers[i]);
+    }
+    defer_some(cache);
+    before = reads();
+    dumped();
+    after = reads();
+    expect("thread '%s'", program_invocation_short_name);
+    assert_true(after - before < 10);
+    for (unsigned i = 0; i < 60; i++)
+        held_reader_end(&readers[i]);
+    assert_int_equal(prudence_cache_barrier(cache), 0);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+}
+
 /* -------------------------------------------------------------------------------- where it is asked */
 
 static void inside_the_library_no_lock_is_taken(void **state)
@@ -366,6 +457,60 @@ static void handlers_of_the_program_stay(void **state)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
+/* What is not called without us is not called with us either: flags are no handler. */
+static void flags_without_a_handler_are_none(void **state)
+{
+    static void (*const actions[])(int) = {SIG_DFL, SIG_IGN};
+
+    (void)state;
+    assert_int_equal(prudence_option_set("dump_file", path_in("none.txt")), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct sigaction none = {.sa_flags = SA_SIGINFO};
+
+        none.sa_handler = actions[i];
+        sigaction(SIGUSR1, &none, NULL);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
+        raise(SIGUSR1);
+        read_and_remove(path_in("none.txt"));
+        assert_int_equal(heads(), 1);
+        assert_int_equal(prudence_option_set("dump", "0"), 0);
+        assert_ptr_equal(present_of(SIGUSR1).sa_handler, actions[i]);
+    }
+    signal(SIGUSR1, SIG_DFL);
+    assert_int_equal(prudence_option_set("dump_file", ""), 0);
+}
+
+/* It tidies up, and ends the process by its signal. */
+static void handle_once(int number)
+{
+    if (handled++)
+        _exit(1);
+    raise(number);
+}
+
+static int raise_for_one_time(void *ignored)
+{
+    struct sigaction own = {.sa_handler = handle_once, .sa_flags = (int)SA_RESETHAND};
+
+    (void)ignored;
+    handled = 0;
+    sigaction(SIGUSR1, &own, NULL);
+    prudence_option_set("dump", "SIGUSR1");
+    raise(SIGUSR1);
+    return 2;
+}
+
+static void a_handler_for_one_signal_is_called_once(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(raise_for_one_time, NULL, &result);
+    assert_true(WIFSIGNALED(result.status));
+    assert_int_equal(WTERMSIG(result.status), SIGUSR1);
+    assert_int_equal(child_count(&result, "prudence " PRUDENCE_VERSION ": process"), 1);
+}
+
 #define WORKERS 3
 #define SIGNALS 100
 
@@ -421,11 +566,15 @@ int main(void)
         cmocka_unit_test(readers_of_a_set_are_named),
         cmocka_unit_test(the_most_come_first),
         cmocka_unit_test(where_the_reader_is_stands_there_if_traced),
+        cmocka_unit_test(names_are_shown_within_their_line),
+        cmocka_unit_test(one_thread_is_looked_up_for_each_cache),
         cmocka_unit_test(inside_the_library_no_lock_is_taken),
         cmocka_unit_test(errors_of_writing_are_returned),
         cmocka_unit_test(a_signal_writes_to_the_file),
         cmocka_unit_test(what_cannot_be_done_is_said),
         cmocka_unit_test(handlers_of_the_program_stay),
+        cmocka_unit_test(flags_without_a_handler_are_none),
+        cmocka_unit_test(a_handler_for_one_signal_is_called_once),
         cmocka_unit_test(signals_may_come_anywhere),
     };
 

@@ -26,7 +26,7 @@ PROGRAM = r"""
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-char *live, *cached, *safe, *fresh, *in_slab, *free_one, *neighbour, *large;
+char *live, *cached, *safe, *fresh, *in_slab, *free_one, *neighbour, *large, *odd, *resting, *deferred;
 static void *many[5000];
 
 static struct prudence_cache *cache_of(const char *name, struct prudence_domain *domain)
@@ -55,6 +55,9 @@ int main(void)
     fresh = prudence_cache_alloc(cache);
     safe = prudence_cache_alloc(other);
     large = prudence_malloc(100000);
+    resting = prudence_malloc(90000);
+    deferred = prudence_malloc(200000);
+    prudence_free(resting);
     for (int i = 0; i < 5000; i++)
         many[i] = prudence_cache_alloc(cache);
     prudence_cache_free(cache, cached);
@@ -62,10 +65,12 @@ int main(void)
         prudence_cache_free_deferred(other, i ? prudence_cache_alloc(other) : safe);
     prudence_manual_advance(domain);
     prudence_manual_advance(domain);
+    odd = prudence_cache_alloc(cache_of("odd\n\033[31m\x9b\xc2\x9b\xc3\xa9", domain));
     prudence_domain_read_lock(domain);
     for (int i = 0; i < 5000; i++)
         prudence_cache_free_deferred(cache, many[i]);
     prudence_cache_free_deferred(cache, fresh);
+    prudence_free_deferred(deferred);
     in_slab = many[0];
     prudence_stats_print(stdout, PRUDENCE_STATS_JSON);
     fflush(stdout);
@@ -98,14 +103,15 @@ class Gdb(unittest.TestCase):
     def gdb(cls, *commands):
         words = [word for command in ("set confirm off", "set debuginfod enabled off", "set width 0", "set style enabled off",
                                       f"source {COMMANDS}", *commands) for word in ("-ex", command)]
-        return subprocess.run(["gdb", "-nx", "-batch", *words, "program"], cwd=cls.path, text=True,
+        return subprocess.run(["gdb", "-nx", "-batch", *words, "program"], cwd=cls.path, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120).stdout
 
     @staticmethod
     def questions():
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
-                 "whois neighbour", "whois large", "whois 4096", "whois main", "whois", "caches", "latent", "latent routes",
-                 "latent nothing", "readers")
+                 "whois neighbour", "whois large", "whois odd", "whois large + 102399",
+                 "whois large + 102400", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
+                 "caches", "latent", "latent routes", "latent nothing", "readers")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
 
     def answers(self, question):
@@ -124,6 +130,18 @@ class Gdb(unittest.TestCase):
                     self.assertIn(said, answer)
                     self.assertIn("object 0" if question == "large" else "object ", answer)
 
+    def test_pages_beside_large_blocks(self):
+        """The first blocks have a closed page on each side, and rest closed when they are freed."""
+        for question, said in (("large + 102399", "the address is 102399 bytes into it"),
+                               ("large + 102400", "in no object: before the first or behind the last"),
+                               ("large - 1", "in no object: before the first or behind the last"),
+                               ("resting + 89999", "freed: a large block of 90112 bytes at 0x")):
+            for answer in self.answers(f"whois {question}"):
+                self.assertIn(said, answer, question)
+        large, = (cache for cache in self.stats["caches_list"] if cache["name"] == "large")
+        for answer in self.answers("caches"):
+            self.assertRegex(answer, rf"(?m)^large +- +1 +0 +1 +2 +{large['bytes_latent']} +default$")
+
     def test_grace_periods(self):
         for answer in self.answers("whois safe"):
             self.assertRegex(answer, r"latent in the latent cache of CPU \d+: cookie 0x\w+, over")
@@ -138,6 +156,12 @@ class Gdb(unittest.TestCase):
             self.assertIn("an address is missing", answer)
         for answer in self.answers("latent nothing"):
             self.assertIn("there is no cache 'nothing'", answer)
+
+    def test_names_are_shown_within_their_line(self):
+        for question in ("whois odd", "caches"):
+            for answer in self.answers(question):
+                self.assertIn("odd??[31m??\u00e9", answer)
+                self.assertNotIn("\033", answer)
 
     def test_counts_are_the_librarys(self):
         for answer in self.answers("caches"):

@@ -431,6 +431,18 @@ static void sent(void *ignored)
     raise(SIGSEGV);
 }
 
+/* By flags that say nothing of SIG_IGN. */
+static void sent_and_ignored(void *ignored)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
+
+    (void)ignored;
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGSEGV, &action, NULL);
+    guarded(64);
+    raise(SIGSEGV);
+}
+
 static void handlers_are_chained(void **state)
 {
     unsigned reports = 0;
@@ -455,6 +467,7 @@ static void handlers_are_chained(void **state)
     assert_null(strstr(strstr(output, "its one time") + 1, "its one time"));
     expect_signal(SIGSEGV, sent, NULL, output, sizeof output);
     assert_null(strstr(output, "prudence"));
+    expect_life(sent_and_ignored, NULL, output, sizeof output);
 }
 
 /* ---------------------------------------------------------------------------------- fork, failure */

@@ -531,6 +531,31 @@ static void guarded(void *unused)
     assert_int_equal(shown.sum.latent, 40);
 }
 
+static int read_whole(const struct prudence_heap_slab *slab,
+                      const struct prudence_heap_object *object, void *sum)
+{
+    const unsigned char *bytes = object ? object->address : NULL;
+
+    if (object && object->state == PRUDENCE_OBJECT_LIVE &&
+        bytes + object->size > (const unsigned char *)slab->pages + slab->bytes)
+        return 1;
+    for (uint64_t i = 0; object && object->state == PRUDENCE_OBJECT_LIVE && i < object->size; i++)
+        *(unsigned *)sum += bytes[i];
+    return 0;
+}
+
+/* A visitor may look into each live object, also where a closed page is behind it. */
+static void read_all(void *option)
+{
+    unsigned sum = 0;
+
+    set(option, "1");
+    for (size_t size = 0; size < 200000; size += 1 + size / 3)
+        for (unsigned i = 0; i < 4; i++)
+            assert_non_null(prudence_malloc(size));
+    assert_int_equal(prudence_heap_walk(NULL, read_whole, &sum), 0);
+}
+
 static void extensions_keep_objects_back(void **state)
 {
     static char output[4096];
@@ -540,6 +565,17 @@ static void extensions_keep_objects_back(void **state)
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
         expect_life(kept_back, (void *)options[i], output, sizeof output);
     expect_life(guarded, NULL, output, sizeof output);
+}
+
+static void live_objects_can_be_read(void **state)
+{
+    static char output[4096];
+    static const char *const options[] = {"guard",     "hardened",    "guard_empty", "guard_large",
+                                          "red_zones", "guard_first", "profile"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
+        expect_life(read_all, (void *)options[i], output, sizeof output);
 }
 
 /* ------------------------------------------------------------------------------------------------- refusals */
@@ -640,6 +676,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extensions_keep_objects_back), /* first: they are start options */
+        cmocka_unit_test(live_objects_can_be_read),     /* the same */
         cmocka_unit_test(each_place_is_told),
         cmocka_unit_test(transfer_batches_are_latent),
         cmocka_unit_test(large_blocks_are_slabs),

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "debug/profile.h"
@@ -21,6 +23,7 @@
 #include "debug/stack_depot.h"
 #include "heap/malloc.h"
 #include "os/posix/unwind.h"
+#include "runtime/option_file.h"
 #include "support/gp_child.h"
 
 #define RATE     4096
@@ -520,6 +523,46 @@ static void errors_are_told(void **state)
     assert_non_null(strstr(text, "\"typesafe\"\nages "));
 }
 
+/* Another thread may write to a number of these, which the program has closed. */
+static int open_without_standard_descriptors(void *ignored)
+{
+    (void)ignored;
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    for (unsigned i = 0; i < 4; i++)
+        if (option_file_open_path("/dev/null", OPTION_FILE_OVERWRITE) < 3)
+            return 1;
+    return fcntl(0, F_GETFD) == -1 ? 42 : 2;
+}
+
+static void no_file_is_a_standard_descriptor(void **state)
+{
+    (void)state;
+    assert_child(open_without_standard_descriptors, NULL);
+}
+
+/* Another thread forks while a profile is being written: the child has the file open as long as it lives. */
+static void a_child_keeps_no_profile_from_being_written(void **state)
+{
+    pid_t child;
+    int fd;
+
+    (void)state;
+    make_file();
+    fd = option_file_open_path(MEMORY_FILE, OPTION_FILE_OVERWRITE);
+    assert_true(fd >= 0);
+    assert_int_equal(prudence_profile_dump(MEMORY_FILE), EWOULDBLOCK);
+    child = fork();
+    while (child == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
+        pause();
+    option_file_close(fd);
+    assert_int_equal(prudence_profile_dump(MEMORY_FILE), 0);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    take_file();
+    assert_whole();
+}
+
 static struct prudence_cache *stormy;
 static uint32_t storm_ends;
 
@@ -629,11 +672,32 @@ static int use_all_sizes(void)
     return before == after ? 42 : 1;
 }
 
+/* A block grows, and moves or keeps its place: each size that it has is one allocation. */
+static int grow_a_block(void)
+{
+    struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
+    char *block = prudence_malloc(100000);
+    double bytes = 100000;
+
+    for (size_t size = 200000; size <= 1000000; size += 100000) {
+        block = prudence_realloc(block, size);
+        bytes += (double)size;
+    }
+    after = sums_of(SITE_ALLOCATES, "large", 0);
+    assert_equal(after.objects_ever - before.objects_ever, 10);
+    assert_equal(after.bytes_ever - before.bytes_ever, bytes);
+    assert_equal(after.bytes_now - before.bytes_now, 1000000);
+    prudence_free(block);
+    return 42;
+}
+
 /* As another program: nothing is sampled, nothing was asked for, or a file where none can be. */
 static int role(const char *name)
 {
     if (strcmp(name, "sizes") == 0)
         return use_all_sizes();
+    if (strcmp(name, "grown") == 0)
+        return grow_a_block();
     prudence_free(prudence_malloc(100));
     if (strcmp(name, "off") == 0)
         return prudence_profile_dump("/dev/null") == ENODATA ? 42 : 1;
@@ -687,6 +751,21 @@ static void other_options_beside_it(void **state)
     }
 }
 
+static void a_block_that_moves_counts_once(void **state)
+{
+    static const char *const options[] = {"", ",guard_large=1", ",hardened=1", ",limit=4M"};
+    struct child_result result;
+    char all[64];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+        snprintf(all, sizeof all, "profile=4K%s", options[i]);
+        child_again("grown", all, &result);
+        if (!child_exited_with(&result, 42))
+            fail_msg("%s: status %#x: %s", all, (unsigned)result.status, result.output);
+    }
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -702,10 +781,13 @@ int main(int count, char **arguments)
         cmocka_unit_test(without_memory_samples_are_dropped),
         cmocka_unit_test(without_memory_for_tables),
         cmocka_unit_test(errors_are_told),
+        cmocka_unit_test(no_file_is_a_standard_descriptor),
+        cmocka_unit_test(a_child_keeps_no_profile_from_being_written),
         cmocka_unit_test(a_profile_is_written_beside_all),
         cmocka_unit_test(a_child_has_it_all),
         cmocka_unit_test(options_are_obeyed),
         cmocka_unit_test(other_options_beside_it),
+        cmocka_unit_test(a_block_that_moves_counts_once),
     };
 
     sampling_seed = 4711;

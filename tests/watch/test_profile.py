@@ -111,6 +111,13 @@ class Profile(Tools):
             self.assertIn(f"{name}: {reason}", self.run_tool(self.folder / name, status=1))
         self.assertIn("No such file", self.run_tool(self.folder / "none", status=1))
 
+    def test_output_that_cannot_be_written_is_named(self):
+        for output, reason in ((">/dev/full", "standard output cannot be written: No space left on device"),
+                               (">&-", "standard output is closed"), ("-o /dev/full", "/dev/full: No space left on device"),
+                               ("-o /nowhere/at/all", "/nowhere/at/all: No such file or directory")):
+            done = Tools.run_tool(self, "sh", "-c", f'exec "$0" "$1" {output}', PROFILE, self.during, status=1)
+            self.assertEqual(done.stderr, f"prudence-profile: {reason}\n")
+
     def test_names_of_any_kind(self):
         odd = self.folder / "odd"
         subprocess.run(["/a\n \033\u2028\"", odd], executable=self.program, check=True, timeout=PATIENCE, env=os.environ | {
@@ -123,6 +130,21 @@ class Profile(Tools):
             self.assertIn("(a? ??\")", shown)
             self.assertNotIn("\033", shown)
         self.run_tool(odd, "-o", self.folder / "odd.pb.gz")
+
+    def test_a_function_without_a_name_does_not_get_another_ones(self):
+        source, library = self.folder / "stripped.c", self.folder / "stripped.so"
+        source.write_text("void named(void) {}\nstatic void hidden(void) { named(); }\nvoid (*pointer)(void) = hidden;\n"
+                          'asm(".text\\n.globl label\\n.type label, @function\\nlabel: nop\\nnop\\n");\n')
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+        table = subprocess.run(["nm", library], text=True, capture_output=True, check=True).stdout
+        places = {line.split()[2]: int(line.split()[0], 16) for line in table.splitlines() if len(line.split()) == 3}
+        names = {"named": "named", "hidden": "hidden", "label": "label"}
+        for stripped in (False, True):
+            if stripped:
+                subprocess.run(["strip", library], check=True)
+                names["hidden"] = None
+            module = modules.Module(library)
+            self.assertEqual({name: module.name(places[name] + 1) for name in names}, names)
 
     def test_the_man_page_has_all_options(self):
         page = (ROOT / "docs/man/prudence-profile.1").read_text().replace("\\-", "-")

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import unittest
 
-from watching import BUILD, ROOT, TOP, Case, until
+from watching import BUILD, ROOT, STAT, TOP, Case, until
 
 NOBODY = 65534
 FAST = ("--interval", "50ms")
@@ -146,6 +146,16 @@ class Tools(Case):
                                    (("--nothing",), "unrecognized arguments: --nothing")):
             with self.subTest(arguments):
                 self.refused(message, *arguments, status=2)
+
+    def test_output_that_cannot_be_written_is_named(self):
+        watched = self.start()
+        watched.ask("keep 1")
+        for command in ((TOP, "--once"), (TOP, "--once", "--json"), (TOP, "--once", "--csv"), (STAT,), (STAT, "--csv")):
+            for output, reason in ((">/dev/full", "standard output cannot be written: No space left on device"),
+                                   (">&-", "standard output is closed")):
+                with self.subTest(command=command, output=output):
+                    done = self.run_tool("sh", "-c", f'exec "$0" "$@" {output}', *command, "--pid", watched.pid, *FAST, status=1)
+                    self.assertEqual(done.stderr, f"{command[0].name}: {reason}\n")
 
     def test_it_ends_with_the_process(self):
         watched = self.start()

@@ -12,7 +12,7 @@ class Module:
     """An ELF file. Empty if it cannot be read: it may have gone, or be another's."""
 
     def __init__(self, path):
-        self.build_id, self.segments, self.starts, self.names = "", [], [], []
+        self.build_id, self.segments, self.starts, self.functions = "", [], [], []
         try:
             with open(path, "rb") as file:
                 self._read(ELFFile(file))
@@ -28,18 +28,25 @@ class Module:
                                       if note["n_type"] == "NT_GNU_BUILD_ID"), self.build_id)
         table = elf.get_section_by_name(".symtab") or elf.get_section_by_name(".dynsym")
         symbols = {} if not table else {
-            one["st_value"]: one.name for one in table.iter_symbols()
+            one["st_value"]: (one["st_size"], one.name) for one in table.iter_symbols()
             if one["st_info"]["type"] in ("STT_FUNC", "STT_LOOS") and one["st_value"]}
         self.starts = sorted(symbols)
-        self.names = [symbols[start] for start in self.starts]
+        self.functions = [symbols[start] for start in self.starts]
 
     def name(self, offset):
-        """Of the function at an offset in the file; None: unknown."""
+        """Of the function at an offset in the file; None: unknown. In a stripped file static functions have no names."""
         for start, size, address in self.segments:
             if start <= offset < start + size:
-                place = bisect.bisect_right(self.starts, offset - start + address)
-                return self.names[place - 1] if place else None
+                return self._name_at(offset - start + address)
         return None
+
+    def _name_at(self, address):
+        """A function of no size is one of assembler, whose end is not told."""
+        place = bisect.bisect_right(self.starts, address)
+        if not place:
+            return None
+        size, name = self.functions[place - 1]
+        return name if not size or address < self.starts[place - 1] + size else None
 
 
 @functools.lru_cache(maxsize=None)

@@ -2,10 +2,10 @@
 """prudence-profile: a heap profile as text, as a leak report, or for pprof."""
 
 import argparse
-import os
 import sys
 
 from . import profile_file, text
+from .layout import WatchError
 from .source import set_encoding, write
 
 # What is listed: a site's role, its objects and bytes, and the words for both.
@@ -102,30 +102,42 @@ def arguments(words):
 
 def write_for_pprof(profile, path):
     from . import pprof # python3-protobuf is needed for nothing else
-    with open(path, "wb") as file:
-        file.write(pprof.converted(profile))
+    converted = pprof.converted(profile)
+    try:
+        with open(path, "wb") as file:
+            file.write(converted)
+    except OSError as error:
+        raise WatchError(f"{path}: {error.strerror}") from None
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            return profile_file.read(file.read())
+    except OSError as error:
+        raise WatchError(f"{path}: {error.strerror}") from None
+    except profile_file.BadProfile as error:
+        raise WatchError(f"{path}: {error}") from None
 
 
 def run(words):
     """The program. Returns its exit status."""
     wanted = arguments(words)
+    set_encoding(False)
     try:
-        with open(wanted.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            profile = profile_file.read(file.read())
+        profile = read(wanted.file)
         if wanted.output:
             write_for_pprof(profile, wanted.output)
             return 0
         lines = (leaks(profile, wanted.count) if wanted.leaks else
                  ages(profile, wanted.view, wanted.count) if wanted.ages else top(profile, wanted.view, wanted.count))
-    except (OSError, profile_file.BadProfile) as error:
-        print(f"prudence-profile: {wanted.file}: {error}", file=sys.stderr)
+        write("\n".join(map(text.printable, lines)))
+    except WatchError as error:
+        print(text.printable(f"prudence-profile: {error}"), file=sys.stderr)
         return 1
     except ImportError as error:
         print(f"prudence-profile: {error} (Debian: python3-protobuf, python3-pyelftools)", file=sys.stderr)
         return 1
-    set_encoding(False)
-    try:
-        write("\n".join(map(text.printable, lines)))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()) # or Python's end complains
+        pass # whoever read has enough
     return 0

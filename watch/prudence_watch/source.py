@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Samples of a process, one after the other, each with what happened since the one before."""
 
+import os
 import sys
 import time
 
+from .layout import WatchError
 from .rates import GracePeriods, History
 
 LOOK = 0.05  # seconds between looks at grace periods
@@ -41,6 +43,8 @@ class Source:
 
 def set_encoding(for_programs):
     """Of standard output: what programs read is UTF-8, and terminals get a '?' for what they cannot show."""
+    if not sys.stdout:
+        return  # it is closed: write() says so
     if for_programs:
         sys.stdout.reconfigure(encoding="utf-8")
     else:
@@ -49,5 +53,13 @@ def set_encoding(for_programs):
 
 def write(line):
     """A line on standard output, at once."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    if not sys.stdout:
+        raise WatchError("standard output is closed")
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left, or Python's end complains
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise WatchError(f"standard output cannot be written: {error.strerror}") from None

@@ -2,7 +2,6 @@
 """prudence-stat: samples of a running process, as lines or as metrics."""
 
 import argparse
-import os
 import signal
 import sys
 import time
@@ -84,7 +83,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-stat: {error}")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end complains
+        pass  # whoever read has enough
     except KeyboardInterrupt:
         return 130
     return 0

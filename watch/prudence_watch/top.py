@@ -174,7 +174,7 @@ def run(arguments):
     except WatchError as error:
         return text.printable(f"prudence-top: {error}")
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's end complains
+        pass  # whoever read has enough
     except KeyboardInterrupt:
         return 130
     return 0

@@ -94,12 +94,12 @@ static void pass_on(struct sigaction *found_action, int number, siginfo_t *info,
     if (found_action)
         action = use(found_action);
     handler = action.sa_handler;
-    if (action.sa_flags & SA_SIGINFO) {
-        action.sa_sigaction(number, info, context);
-    } else if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) {
+    if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) { /* with SA_SIGINFO, too */
         signal(number, SIG_DFL);
         if (!faulted)
             raise(number); /* delivered when this handler returns */
+    } else if (handler != SIG_IGN && action.sa_flags & SA_SIGINFO) {
+        action.sa_sigaction(number, info, context);
     } else if (handler != SIG_IGN) {
         handler(number);
     }

@@ -70,7 +70,8 @@ uint64_t posix_clock_coarse_ns(void);
 extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
 
 /* Installs a handler, with SA_SIGINFO, SA_RESTART and `flags`, in front of the program's, which is *before from then on. The program's mask
- * stays, and that its signal ends system calls. Not for one signal by two threads at a time. */
+ * stays, and that its signal ends system calls; with SA_RESETHAND in `flags`, also that it is for one signal: then ours is as well. Not
+ * for one signal by two threads at a time. */
 typedef void posix_signal_handler(int number, siginfo_t *info, void *context);
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                struct sigaction *before);

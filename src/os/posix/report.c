@@ -28,6 +28,20 @@ static size_t where(char *line)
     return written > 0 ? (size_t)written : 0;
 }
 
+/* Names come from outside. None ends the line, and none has what a terminal obeys: U+0000 to U+001F, U+007F to U+009F. */
+static void keep_printable(char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)line[i];
+        unsigned char next = i + 1 < length ? (unsigned char)line[i + 1] : 0;
+
+        if (byte < 0x20 || byte == 0x7f)
+            line[i] = '?';
+        else if (byte == 0xc2 && next >= 0x80 && next < 0xa0)
+            line[i] = line[i + 1] = '?';
+    }
+}
+
 static void write_line(const char *format, va_list arguments)
 {
     static const char prefix[] = "prudence: ";
@@ -44,6 +58,7 @@ static void write_line(const char *format, va_list arguments)
         length += min_size((size_t)written, sizeof line - length - WHERE_MAX - 1);
     if (*format != ' ')
         length += where(line + length);
+    keep_printable(line, length);
     line[length++] = '\n';
     posix_write(STDERR_FILENO, line, length); /* if it fails, nobody is left to tell */
     errno = saved_errno;

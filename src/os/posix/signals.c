@@ -2,13 +2,14 @@
 /* Handlers of ours that stand in front of the program's, if it has one. */
 #include "posix.h"
 
+/* SA_SIGINFO may stand beside SIG_DFL and SIG_IGN, too. Both members are one word. */
 static bool is_handler(const struct sigaction *action)
 {
-    return action->sa_flags & SA_SIGINFO ||
-           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* If the program has a handler, it counts on what that blocks, and perhaps on system calls that the signal ends. */
+/* If the program has a handler, it counts on what that blocks, perhaps on system calls that the signal ends, and on its being
+ * called once. */
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                struct sigaction *before)
 {
@@ -17,15 +18,19 @@ void posix_signal_stand_before(int number, posix_signal_handler *handler, int fl
     sigaction(number, NULL, before);
     if (is_handler(before)) {
         ours.sa_mask = before->sa_mask;
-        ours.sa_flags &= ~SA_RESTART | before->sa_flags;
+        ours.sa_flags &= ~(SA_RESTART | (int)SA_RESETHAND) | before->sa_flags;
+    } else {
+        ours.sa_flags &= ~(int)SA_RESETHAND;
     }
     sigaction(number, &ours, NULL);
 }
 
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
 {
+    if (!is_handler(to))
+        return;
     if (to->sa_flags & SA_SIGINFO)
         to->sa_sigaction(number, info, context);
-    else if (is_handler(to))
+    else
         to->sa_handler(number);
 }

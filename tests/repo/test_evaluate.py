@@ -108,6 +108,15 @@ class Arguments(unittest.TestCase):
         self.assertIn("prudence-bench is missing: run `make build`", str(end.exception.code))
 
 
+class Document(unittest.TestCase):
+    def test_servers_alone_have_a_host(self):
+        """They do not tell; the page names the machine."""
+        programs = mock.Mock(allocators={"glibc": None}, build=Path("build"))
+        with mock.patch.object(cli.allocators, "probe", lambda *_: {"host": HOST}):
+            made = cli.document_of(cli.parse_arguments(["--quick"]), programs, [one | {"others_cpus": 0, "load_average": 0} for one in server()], [], [])
+        self.assertEqual(made["host"], HOST)
+
+
 class Plan(unittest.TestCase):
     def test_rounds_are_outermost_and_counts_that_repeat_come_once(self):
         self.assertEqual([(turn, part.name) for turn, part in plan.rounds(True, ["mix", "pairs", "tree"], 2)],

@@ -22,14 +22,7 @@ static void *fail(int error)
 
 FAST_ENTRY void *MALLOC_NAME(malloc)(size_t size)
 {
-    size_t place = size_place(size);
-    struct prudence_cache *cache = size_class_open(place);
-    void *object;
-
-    if (unlikely(!cache))
-        return malloc_counted(size, place);
-    object = cache_alloc_fast(cache);
-    return likely(object) ? object : malloc_slow(size);
+    return malloc_fast(size);
 }
 
 void *MALLOC_NAME(calloc)(size_t count, size_t size)

@@ -49,14 +49,7 @@ FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t pl
 
 FAST_ENTRY void *prudence_malloc(size_t size)
 {
-    size_t place = size_place(size);
-    struct prudence_cache *cache = size_class_open(place);
-    void *object;
-
-    if (unlikely(!cache))
-        return malloc_counted(size, place);
-    object = cache_alloc_fast(cache);
-    return likely(object) ? object : malloc_slow(size);
+    return malloc_fast(size);
 }
 
 void *calloc_counted(size_t bytes, size_t place)

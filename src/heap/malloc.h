@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands behind the fast paths of prudence_malloc() and of the functions that mean the same (malloc.c). */
+/* The fast path of prudence_malloc() and of the functions that mean the same, and what stands behind it (malloc.c). */
 #ifndef HEAP_MALLOC_H
 #define HEAP_MALLOC_H
 
@@ -15,5 +15,18 @@ void *malloc_counted(size_t size, size_t place);
 
 /* The same of prudence_calloc(1, bytes). */
 void *calloc_counted(size_t bytes, size_t place);
+
+/* prudence_malloc(), for each function that means the same. */
+static inline void *malloc_fast(size_t size)
+{
+    size_t place = size_place(size);
+    struct prudence_cache *cache = size_class_open(place);
+    void *object;
+
+    if (unlikely(!cache))
+        return malloc_counted(size, place);
+    object = cache_alloc_fast(cache);
+    return likely(object) ? object : malloc_slow(size);
+}
 
 #endif /* HEAP_MALLOC_H */

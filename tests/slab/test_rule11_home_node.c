@@ -58,8 +58,8 @@ static void freed_elsewhere(void **state)
         const struct node_counts *counts = &cache->nodes[node].counts;
 
         assert_true(counts->flushed_objects > COUNT / 2);
-        /* A flush is of 8 objects, two of each node: one visit to each, whatever their order. */
-        assert_int_equal(counts->flushed_objects, 2 * counts->flushes);
+        /* A flush is of 8 objects, two of each node, or of more when tidying: one visit to each, whatever their order. */
+        assert_true(2 * counts->flushes <= counts->flushed_objects);
     }
     expect_all_at_home(cache);
     destroy_empty(cache);

@@ -733,36 +733,39 @@ static void options_are_obeyed(void **state)
     assert_true(child_said(&result, "option 'profile': bad value '1Q'"));
 }
 
+static void child_is_content(const char *what, const char *options)
+{
+    struct child_result result;
+
+    child_again(what, options, &result);
+    if (!child_exited_with(&result, 42))
+        fail_msg("%s: status %#x: %s", options, (unsigned)result.status, result.output);
+}
+
 static void other_options_beside_it(void **state)
 {
     static const char *const options[] = {
         "",         "check=1",       "red_zones=1", "red_zones=1,zero_on_free=1",
         "guard=10", "quarantine=1M", "shuffle=1",   "hardened=1,check=1,quarantine=64K,guard=10",
         "rseq=0",   "limit=8M"};
-    struct child_result result;
     char all[128];
 
     (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
         snprintf(all, sizeof all, "profile=4K,trace=4,%s", options[i]);
-        child_again("sizes", all, &result);
-        if (!child_exited_with(&result, 42))
-            fail_msg("%s: status %#x: %s", all, (unsigned)result.status, result.output);
+        child_is_content("sizes", all);
     }
 }
 
 static void a_block_that_moves_counts_once(void **state)
 {
     static const char *const options[] = {"", ",guard_large=1", ",hardened=1", ",limit=4M"};
-    struct child_result result;
     char all[64];
 
     (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
         snprintf(all, sizeof all, "profile=4K%s", options[i]);
-        child_again("grown", all, &result);
-        if (!child_exited_with(&result, 42))
-            fail_msg("%s: status %#x: %s", all, (unsigned)result.status, result.output);
+        child_is_content("grown", all);
     }
 }
 

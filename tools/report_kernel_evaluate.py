@@ -26,6 +26,8 @@ NOTES = [
     "allocator; of SLUB's, those of the fast path alone stand in brackets. An object-cache churn is a pair of a refill from the node and a flush to it; "
     "SLUB's flushes are drains of a CPU's partial slabs. Slab churns are pairs of slabs made and given back.",
     "Peaks of Prudence, and what it has two seconds after the load, include what SLUB keeps of that cache from before it changed. SLUB's peaks are samples, one in 2 ms.",
+    "Latency: one emulated CPU that counts instructions, one thread that reads the clock before and after each operation. What interrupts an "
+    "operation is in it: callbacks, grace periods, the timer, Prudence's helper.",
     "Locks: a kernel that counts how often each is taken (LOCK_STAT), and by another CPU than the time before. With Prudence, the nodes' are those of both allocators. CPUs are emulated in turn, so "
     "a lock is hardly ever found taken.",
     "Wall time: CPUs are emulated at once, each by a thread of this machine, and the clock is its own. So translated code and a busy machine are in "
@@ -130,6 +132,16 @@ def by_clock(runs):
             if (rounds := findings.by_round(runs, "wall", machine, name))]
 
 
+LATENCIES = {"half are faster than": "p50_ns", "99 %": "p99_ns", "99.9 %": "p999_ns", "99.99 %": "p9999_ns", "slowest": "most_ns"}
+
+
+def latency(runs):
+    """How long an operation of one thread takes, and what came between."""
+    return [{"subject": name, **{title: " → ".join(spread([run["latency"][figure] for run in side], whole) for side in zip(*rounds))
+                                 for title, figure in LATENCIES.items()}, "rounds": str(len(rounds))}
+            for name in loads.LOADS if (rounds := findings.by_round(runs, "latency", findings.ONE, name))]
+
+
 def without_preflush(runs, scale):
     """Prudence alone, without pre-flush → with it."""
     cells = []
@@ -210,6 +222,7 @@ def sections_of(runs, scale):
                                     ("Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
                                     ("Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
                                     ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                    ("Latency of one operation, instructions, SLUB → Prudence", latency(runs)),
                                     ("Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
                                     ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
                                     ("Prudence without pre-flush → with it", without_preflush(runs, scale)),

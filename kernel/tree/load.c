@@ -7,9 +7,11 @@
  *     load epoll THREADS OPERATIONS          make an eventfd, add it to a set, close it
  *     load names THREADS OPERATIONS          make a file without opening it, remove it: no open file, so none of the attack's cache
  *     load names_storm THREADS OPERATIONS    the same, and the attack eight times after each
+ *     load latency NAME OPERATIONS           one of these by one thread, which notes how long each operation takes
  *     load measure SAMPLE_MS SETTLE_MS COMMAND...
  *
- * All but the last share their operations among threads, and exit with 1 when one fails. `measure` runs the command and then waits for what was
+ * Threads share the operations, and the program exits with 1 when one fails. `latency` prints "LATENCY p50_ns N p99_ns N ... most_ns N":
+ * whatever came between, such as callbacks in a softirq, is in it, and so is the reading of the clock. `measure` runs the command and then waits for what was
  * put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and
  * "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with the settling. With SAMPLE_MS
  * more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and "PEAK memory kb N", which is all
@@ -58,52 +60,49 @@ static bool another(void)
     return atomic_fetch_sub(&left, 1) > 0;
 }
 
-static void open_and_close(void)
+static unsigned long long now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * NS + (unsigned long long)time.tv_nsec;
+}
+
+struct worker {
+    int set; /* of epoll */
+    char name[32];
+};
+
+static void open_close(struct worker *unused)
 {
     int file = open("file", O_RDONLY);
 
     check(file, "open");
     close(file);
+    (void)unused;
 }
 
-static void *open_close(void *unused)
+static void names(struct worker *worker)
 {
-    while (another())
-        open_and_close();
-    return unused;
+    check(mknod(worker->name, S_IFREG | 0600, 0), "mknod");
+    check(unlink(worker->name), "unlink");
 }
 
-static bool storm;
-
-static void *names(void *unused)
+static void names_storm(struct worker *worker)
 {
-    char name[32];
-
-    snprintf(name, sizeof name, "name-%d", (int)gettid());
-    while (another()) {
-        check(mknod(name, S_IFREG | 0600, 0), "mknod");
-        check(unlink(name), "unlink");
-        for (unsigned i = 0; storm && i < STORM; i++)
-            open_and_close();
-    }
-    return unused;
+    names(worker);
+    for (unsigned i = 0; i < STORM; i++)
+        open_close(worker);
 }
 
-static void *epoll(void *unused)
+static void epoll(struct worker *worker)
 {
-    int set = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN};
+    int file = eventfd(0, 0);
 
-    check(set, "epoll_create1");
-    while (another()) {
-        struct epoll_event event = {.events = EPOLLIN};
-        int file = eventfd(0, 0);
-
-        check(file, "eventfd");
-        check(epoll_ctl(set, EPOLL_CTL_ADD, file, &event), "EPOLL_CTL_ADD");
-        close(file);
-    }
-    close(set);
-    return unused;
+    check(file, "eventfd");
+    check(epoll_ctl(worker->set, EPOLL_CTL_ADD, file, &event), "EPOLL_CTL_ADD");
+    close(file);
 }
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
@@ -124,9 +123,35 @@ static void *serve(void *unused)
     return unused;
 }
 
-static void listen_there(void)
+/* Closed by a reset: a port that waits after each connection would be gone after 28,000 of them. */
+static void tcp_crr(struct worker *unused)
+{
+    struct linger reset = {.l_onoff = 1};
+    int file = socket(AF_INET, SOCK_STREAM, 0);
+    char byte = 'x';
+
+    check(file, "socket");
+    check(setsockopt(file, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), "SO_LINGER");
+    check(connect(file, (struct sockaddr *)&address, sizeof address), "connect");
+    check(write(file, &byte, 1), "write");
+    check(read(file, &byte, 1), "read");
+    close(file);
+    (void)unused;
+}
+
+static void make_file(unsigned threads)
+{
+    int file = open("file", O_RDWR | O_CREAT, 0600);
+
+    check(file, "file");
+    close(file);
+    (void)threads;
+}
+
+static void start_servers(unsigned threads)
 {
     socklen_t length = sizeof address;
+    pthread_t server;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -134,57 +159,99 @@ static void listen_there(void)
     check(bind(listener, (struct sockaddr *)&address, sizeof address), "bind");
     check(getsockname(listener, (struct sockaddr *)&address, &length), "getsockname");
     check(listen(listener, 128), "listen");
+    for (unsigned i = 0; i < threads; i++)
+        check(-pthread_create(&server, NULL, serve, NULL), "pthread_create");
 }
 
-/* Closed by a reset: a port that waits after each connection would be gone after 28,000 of them. */
-static void *tcp_crr(void *unused)
+static void nothing(unsigned threads)
 {
-    struct linger reset = {.l_onoff = 1};
-
-    while (another()) {
-        int file = socket(AF_INET, SOCK_STREAM, 0);
-        char byte = 'x';
-
-        check(file, "socket");
-        check(setsockopt(file, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), "SO_LINGER");
-        check(connect(file, (struct sockaddr *)&address, sizeof address), "connect");
-        check(write(file, &byte, 1), "write");
-        check(read(file, &byte, 1), "read");
-        close(file);
-    }
-    return unused;
+    (void)threads;
 }
 
-static void run_threads(void *(*run)(void *), unsigned threads)
+static const struct load {
+    const char *name;
+    void (*prepare)(unsigned threads);
+    void (*once)(struct worker *worker);
+} loads[] = {
+    {"open_close", make_file, open_close}, {"tcp_crr", start_servers, tcp_crr},
+    {"epoll", nothing, epoll},             {"names", nothing, names},
+    {"names_storm", make_file, names_storm},
+};
+
+static const struct load *load_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
+        if (!strcmp(name, loads[i].name))
+            return &loads[i];
+    fprintf(stderr, "load: there is no '%s'\n", name);
+    exit(2);
+}
+
+static void worker_init(struct worker *worker)
+{
+    worker->set = epoll_create1(0);
+    check(worker->set, "epoll_create1");
+    snprintf(worker->name, sizeof worker->name, "name-%d", (int)gettid());
+}
+
+static void *work(void *argument)
+{
+    const struct load *load = argument;
+    struct worker worker;
+
+    worker_init(&worker);
+    while (another())
+        load->once(&worker);
+    close(worker.set);
+    return NULL;
+}
+
+static int run(const struct load *load, unsigned threads, long operations)
 {
     pthread_t ids[THREADS_MAX];
 
+    atomic_store(&left, operations);
+    load->prepare(threads);
     for (unsigned i = 0; i < threads; i++)
-        check(-pthread_create(&ids[i], NULL, run, NULL), "pthread_create");
+        check(-pthread_create(&ids[i], NULL, work, (void *)load), "pthread_create");
     for (unsigned i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
+    return 0;
 }
 
-static int load(const char *name, unsigned threads, long operations)
-{
-    pthread_t server;
+/* --------------------------------------------------------------------------------------- latency */
 
-    atomic_store(&left, operations);
-    if (!strcmp(name, "open_close") || !strcmp(name, "names") || !strcmp(name, "names_storm")) {
-        storm = !strcmp(name, "names_storm");
-        close(open("file", O_RDWR | O_CREAT, 0600));
-        run_threads(*name == 'o' ? open_close : names, threads);
-    } else if (!strcmp(name, "epoll")) {
-        run_threads(epoll, threads);
-    } else if (!strcmp(name, "tcp_crr")) {
-        listen_there();
-        for (unsigned i = 0; i < threads; i++)
-            check(-pthread_create(&server, NULL, serve, NULL), "pthread_create");
-        run_threads(tcp_crr, threads);
-    } else {
-        fprintf(stderr, "load: there is no '%s'\n", name);
-        return 2;
+static int compare(const void *one, const void *other)
+{
+    unsigned a = *(const unsigned *)one, b = *(const unsigned *)other;
+
+    return (a > b) - (a < b);
+}
+
+static int latency(const struct load *load, long operations)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } shown[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"p9999", 0.9999}};
+    unsigned *took = calloc((size_t)operations, sizeof *took);
+    struct worker worker;
+
+    check(took ? 0 : -1, "memory");
+    memset(took, 1, (size_t)operations * sizeof *took); /* no page faults later */
+    load->prepare(1);
+    worker_init(&worker);
+    for (long i = 0; i < operations; i++) {
+        unsigned long long begin = now();
+
+        load->once(&worker);
+        took[i] = (unsigned)(now() - begin);
     }
+    qsort(took, (size_t)operations, sizeof *took, compare);
+    printf("LATENCY");
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        printf(" %s_ns %u", shown[i].name, took[(size_t)((double)operations * shown[i].share)]);
+    printf(" most_ns %u\n", took[operations - 1]);
     return 0;
 }
 
@@ -361,14 +428,6 @@ static void print_peaks(void)
 
 /* ---------------------------------------------------------------------------------------- measure */
 
-static unsigned long long now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (unsigned long long)time.tv_sec * NS + (unsigned long long)time.tv_nsec;
-}
-
 static unsigned long long idle(int stat_file)
 {
     unsigned long long idled = 0, waited = 0;
@@ -432,18 +491,20 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
 
 int main(int count, char **arguments)
 {
+    long operations = count == 4 ? strtol(arguments[3], NULL, 0) : 0;
+
     if (count > 4 && !strcmp(arguments[1], "measure"))
         return measure((unsigned)strtoul(arguments[2], NULL, 0),
                        (unsigned)strtoul(arguments[3], NULL, 0), arguments + 4);
-    if (count == 4) {
+    if (operations >= 1 && !strcmp(arguments[1], "latency"))
+        return latency(load_of(arguments[2]), operations);
+    if (operations >= 1) {
         unsigned long threads = strtoul(arguments[2], NULL, 0);
-        long operations = strtol(arguments[3], NULL, 0);
 
-        if (threads >= 1 && threads <= THREADS_MAX && operations >= 1)
-            return load(arguments[1], (unsigned)threads, operations);
+        if (threads >= 1 && threads <= THREADS_MAX)
+            return run(load_of(arguments[1]), (unsigned)threads, operations);
     }
-    fprintf(
-        stderr,
-        "usage: load NAME THREADS OPERATIONS, or load measure SAMPLE_MS SETTLE_MS COMMAND...\n");
+    fprintf(stderr, "usage: load NAME THREADS OPERATIONS, load latency NAME OPERATIONS, or load "
+                    "measure SAMPLE_MS SETTLE_MS COMMAND...\n");
     return 2;
 }

@@ -122,9 +122,22 @@ lock_stat version 0.4
             Path(folder, "stat").write_text(stat)
             command = next(line for line in loads.script_of(loads.LOADS["epoll"], "slub", 1, "locks").splitlines() if line.startswith("sed"))
             said = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(figures.read(guest() + said, True)["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
+        self.assertEqual(figures.read(guest() + said, "locks")["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
         with self.assertRaisesRegex(figures.Incomplete, "no line LOCK"):
-            figures.read(guest(), True)
+            figures.read(guest(), "locks")
+
+    def test_of_latency(self):
+        """What the load itself prints; a run without it has failed."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["gcc", "-O1", "-Werror", "-pthread", "-o", f"{folder}/load", ROOT / "kernel/tree/load.c"], check=True)
+            for load in (load for load in loads.LOADS.values() if load.own):
+                command = ["sh", "-c", f"cd {folder} && ./load latency {load.name} 200"]
+                said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                found = figures.read(guest() + said, "latency")["latency"]
+                self.assertTrue(0 < found["p50_ns"] <= found["p99_ns"] <= found["p9999_ns"] <= found["most_ns"], found)
+                self.assertIn(f"./load latency {load.name} 40", loads.script_of(load, "slub", 40 / load.transactions, "latency"))
+        with self.assertRaisesRegex(figures.Incomplete, "no line LATENCY"):
+            figures.read(guest(), "latency")
 
     def test_says_what_is_missing(self):
         for text, why in ((guest().replace("LOAD", "load"), "no line LOAD"), (guest().replace("status 0", "status 3"), "status 3"),
@@ -296,6 +309,13 @@ class Runs(unittest.TestCase):
         self.assertEqual((len(runs), failed, order), (8, [], ["counts"] * 4 + ["wall"] * 4))
         self.assertEqual(most["wall"], 1)
 
+    def test_modes_choose_loads(self):
+        def chosen(mode):
+            return {load for _, load, _, _ in cli.plan(self.request("x", "--load", ",".join(loads.LOADS), "--mode", mode))}
+        self.assertEqual(chosen("latency"), {"open_close", "tcp_crr", "epoll", "names", "names_storm"})
+        self.assertEqual(chosen("instructions"), set(loads.PAPER))
+        self.assertEqual(chosen("counts"), set(loads.LOADS))
+
     def test_machines_of_modes(self):
         request = self.request("x", "--cpus", "4", "--nodes", "2")
         self.assertEqual(cli.machine_of("instructions", request), {"cpus": 1, "nodes": 1, "memory": 1024})
@@ -323,6 +343,8 @@ class Report(unittest.TestCase):
         lock = "LOCK %s 1 2 0 0 0 0 30 400 0 0 0 0\n"
         runs += [run_of(guest() + lock % "&n->list_lock", "slub", mode="locks"),
                  run_of(guest(ours=True) + lock % "&n->list_lock" + lock % "prudence_node" + lock % "&zone->lock", "prudence", mode="locks")]
+        late = "LATENCY p50_ns 4000 p90_ns 4100 p99_ns 4200 p999_ns %d p9999_ns 90000 most_ns 95000\n"
+        runs += [run_of(guest(ours=ours) + late % most, side, "epoll", "latency", cpus=1) for ours, side, most in ((False, "slub", 8000), (True, "prudence", 6000))]
         runs += both({}, mode="wall") + both({}, mode="checked") + [run_of(guest(ours=True, refills=700), "no_preflush", turn=turn) for turn in range(2)]
         document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
                     "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
@@ -343,6 +365,7 @@ class Report(unittest.TestCase):
         self.assertIn("| Figure 13 | PostgreSQL is faster | not measured |", text)
         self.assertIn("| 2 CPUs | 4,000.0 → 8,000.0 | 300.0 → 600.0 | 20.0 → 40.0 | 0.0 → 4,000.0 | 1 |", text)
         self.assertIn("| 2 CPUs | 0.00 → 0.00 | +0.0 % | 2 |", text)
+        self.assertIn("| epoll | 4,000 → 4,000 | 4,200 → 4,200 | 8,000 → 6,000 | 90,000 → 90,000 | 95,000 → 95,000 | 1 |", text)
         self.assertIn("| postmark: filp | 2 CPUs |  | 700 → 50 |", text)
         self.assertIn("| prudence | 2 CPUs | postmark |", text)
         self.assertIn("Findings of the paper (2 CPUs)", page)

@@ -35,10 +35,12 @@ class Mode:
     once: bool = False      # a further round would say the same
     memory: int = 0         # MB, at least
     others: bool = True     # also loads that are not the paper's
+    own: bool = False       # only loads of kernel/tree/load.c
 
 
 MODES = {
     "instructions": Mode("evaluate", "one emulated CPU that counts them", one_cpu=True, others=False),
+    "latency": Mode("evaluate", "how long each operation of one thread takes, counted likewise; only loads of our own", one_cpu=True, own=True),
     "counts": Mode("evaluate-stats", "SLUB counts too"),
     "locks": Mode("evaluate-locks", "of nodes: how often they are taken"),
     "wall": Mode("evaluate", "CPUs emulated at once, by the host's clock; one guest at a time", clock=True, others=False),
@@ -69,8 +71,8 @@ def parse_arguments(arguments):
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),
                         help="boots of each load and side, in turn (2)")
     parser.add_argument("--cpus", metavar="N", default=2, type=number(1, 16, int, "a number from 1 to 16"),
-                        help="of all modes but instructions; emulated in turn by one thread, in mode wall by one each (2)")
-    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of all modes but instructions (1)")
+                        help="of all modes but instructions and latency; emulated in turn by one thread, in mode wall by one each (2)")
+    parser.add_argument("--nodes", metavar="N", default=1, type=number(1, 2, int, "1 or 2"), help="of all modes but instructions and latency (1)")
     parser.add_argument("--memory", metavar="MB", default=1024, type=number(128, 65536, int, "a number from 128 to 65536"),
                         help="of the guest (1024)")
     parser.add_argument("--jobs", metavar="N", default=1, type=number(1, 64, int, "a number from 1 to 64"),
@@ -170,16 +172,20 @@ def boot(mode, load, side, turn, request, work, disks, place):
     if status or complaints:
         return {"failed": "\n".join([*complaints[:5], *printed.splitlines()[-8:]])}
     try:
-        return figures.read(printed, mode == "locks")
+        return figures.read(printed, mode)
     except figures.Incomplete as why:
         return {"failed": f"{why} ({console})"}
 
 
 def plan(request):
-    """Rounds outermost, sides innermost, so that both sides meet the same disturbance. Instructions of loads that are not the paper's are
-    told by tools/kernel-tree figures, exactly."""
+    """Rounds outermost, sides innermost, so that both sides meet the same disturbance."""
     return [(mode, load, side, turn) for turn in range(request.rounds) for mode in request.mode if not (turn and MODES[mode].once)
-            for load in request.load if loads.LOADS[load].paper or MODES[mode].others for side in request.side]
+            for load in request.load if has(MODES[mode], loads.LOADS[load]) for side in request.side]
+
+
+def has(mode, load):
+    """Instructions of loads that are not the paper's are told by tools/kernel-tree figures, exactly."""
+    return (load.paper or mode.others) and (load.own or not mode.own)
 
 
 def run_once(mode, load, side, turn, request, work, disks, place):

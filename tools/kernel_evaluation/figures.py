@@ -15,9 +15,12 @@ def pairs(words):
     return {name: int(value) for name, value in zip(words[::2], words[1::2])}
 
 
-def read(text, has_locks=False):
-    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: objects}, "peak_kb", "locks": {name: {"taken", ...}}}"""
-    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}, "locks": {}}
+WANTED = {"locks": "LOCK", "latency": "LATENCY"}  # lines that only these modes have
+
+
+def read(text, mode=None):
+    """{"wall_ns", "busy_ns", "slub" and "caches": {name: {"before", "after"}}, "totals", "peaks": {name: objects}, "peak_kb", "locks": {name: {"taken", ...}}, "latency": {"p50_ns", ...}}"""
+    run = {"slub": {}, "caches": {}, "totals": {}, "peaks": {}, "locks": {}, "latency": {}}
     for line in text.splitlines():
         words = line.split()
         kind = words[0] if len(words) > 2 else ""
@@ -29,6 +32,8 @@ def read(text, has_locks=False):
             run["totals"][words[1]] = pairs(words[2:])
         elif kind == "LOCK":  # /proc/lock_stat: contention by another CPU and all, four times; the same of acquisitions
             run["locks"][words[1]] = {"contended": int(words[3]), "moved": int(words[8]), "taken": int(words[9])}
+        elif kind == "LATENCY":
+            run["latency"] = pairs(words[1:])
         elif kind == "LOAD":
             run |= pairs(words[1:])
         elif kind == "PEAK" and words[1] == "memory":
@@ -43,8 +48,8 @@ def read(text, has_locks=False):
         run[kind] = {name: {"before": {}, **parts} for name, parts in run[kind].items() if "after" in parts}
     if not run["slub"]:
         raise Incomplete("figures after the load are missing")
-    if has_locks and not run["locks"]:
-        raise Incomplete("it has no line LOCK")
+    if mode in WANTED and not run[mode]:
+        raise Incomplete(f"it has no line {WANTED[mode]}")
     return run
 
 

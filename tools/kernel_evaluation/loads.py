@@ -45,6 +45,7 @@ class Load:
     prepare: str = "true"
     shares: int = 1
     paper: bool = True  # its caches are compared with the paper's
+    own: bool = False   # one of kernel/tree/load.c
 
 
 LOADS = {load.name: load for load in (
@@ -53,18 +54,18 @@ LOADS = {load.name: load for load in (
          "set transactions {share}\\nset seed %s\\nrun\\nquit\\n' $i $i | postmark >/work/$i.log & done; wait; "
          f"for i in $(seq {INSTANCES}); do case $(cat /work/$i.log) in *Data:*) ;; *) exit 1 ;; esac; done", shares=INSTANCES),
     Load("open_close", f"the attack of 3.4: {INSTANCES} threads open a file and close it", 200000, "open and close",
-         f"cd /tmp && ./load open_close {INSTANCES} {{n}}"),
+         f"cd /tmp && ./load open_close {INSTANCES} {{n}}", own=True),
     Load("untar", "a part of the kernel's source: untar onto ext4, remove", 3, "round",
          "for i in $(seq {n}); do tar xf /dev/pmem2 -C /work && rm -rf /work/include || exit 1; done"),
     Load("tcp_crr", f"TCP connect, request, response on the loopback: {INSTANCES} clients and servers of our own, in place of netperf", 20000,
-         "connection", f"/tmp/load tcp_crr {INSTANCES} {{n}}"),
+         "connection", f"/tmp/load tcp_crr {INSTANCES} {{n}}", own=True),
     Load("ab", "ApacheBench, 128 at once, against nginx", 6000, "request",
          "ab -q -n {n} -c 128 http://127.0.0.1:8080/index.html >/tmp/ab.log && case $(cat /tmp/ab.log) in *'Failed requests:        0'*) ;; *) exit 1 ;; esac",
          "mkdir -p /work/www /var/lib/nginx && head -c 4000 /dev/zero | tr '\\0' x >/work/www/index.html && "
          "printf 'user root; pid /tmp/nginx.pid; error_log /tmp/nginx.log; events { worker_connections 1024; } http { access_log off; "
          "server { listen 127.0.0.1:8080; root /work/www; } }\\n' >/tmp/nginx.conf && nginx -c /tmp/nginx.conf"),
     Load("epoll", f"{INSTANCES} threads: make an eventfd, add it to an epoll set, close it", 100000, "eventfd",
-         f"/tmp/load epoll {INSTANCES} {{n}}"),
+         f"/tmp/load epoll {INSTANCES} {{n}}", own=True),
     # dbench repeats its lines for a time. So the last one is an error: to close what no line has opened. It says at which line that was.
     Load("dbench", f"dbench, {INSTANCES} instances of the first lines of its own load, on ext4", 20000, "line",
          f"for i in $(seq {INSTANCES}); do dbench -t 1000000 -c /tmp/lines -D /work/$i 1 >/work/$i.log 2>&1 & done; wait; for i in $(seq {INSTANCES}); do "
@@ -77,9 +78,9 @@ LOADS = {load.name: load for load in (
          "$as $PG/initdb -D /work/pg -A trust --locale=C --no-sync >/tmp/initdb.log && "
          "$as $PG/pg_ctl -D /work/pg -w -t 600 -l /tmp/pg.log -o '-c listen_addresses= -c unix_socket_directories=/tmp' start >/tmp/start.log && "
          "$PG/pgbench -h /tmp -U postgres -i -q -s 1 postgres 2>/tmp/init.log", shares=CLIENTS),
-    Load("names", f"{INSTANCES} threads: make a name on tmpfs, remove it", 25000, "name", f"cd /tmp && ./load names {INSTANCES} {{n}}", paper=False),
+    Load("names", f"{INSTANCES} threads: make a name on tmpfs, remove it", 25000, "name", f"cd /tmp && ./load names {INSTANCES} {{n}}", paper=False, own=True),
     Load("names_storm", "the same, with the attack of 3.4 between: eight times open and close after each", 25000, "name",
-         f"cd /tmp && ./load names_storm {INSTANCES} {{n}}", paper=False),
+         f"cd /tmp && ./load names_storm {INSTANCES} {{n}}", paper=False, own=True),
 )}
 PAPER = {name: load for name, load in LOADS.items() if load.paper}
 # Does a storm in one cache (files) disturb others (those of a name)? A load alone, beside the storm, and the storm alone, as long.
@@ -94,7 +95,8 @@ def transactions_of(load, scale):
 def script_of(load, side, scale, mode):
     """For busybox's sh in the guest."""
     count = transactions_of(load, scale)
-    prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, load.command))
+    command = f"cd /tmp && ./load latency {load.name} {{n}}" if mode == "latency" else load.command
+    prepare, command = (text.replace("{n}", str(count)).replace("{share}", str(count // load.shares)) for text in (load.prepare, command))
     names = "\\|".join(LOCKS)
     reset, show = {
         "locks": ("echo 0 >/proc/lock_stat", f"sed -n 's/^ *\\({names}\\): */LOCK \\1 /p' /proc/lock_stat"),

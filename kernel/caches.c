@@ -219,6 +219,7 @@ void prudence_stats(struct prudence_stats *stats)
         .expedited = gp.expedited,
         .waits = gp.waits,
         .expiries = gp.expiries,
+        .hastened = gp.hastened,
         .throttle_waits = load_relaxed(&wait_counts.waits),
         .interrupts = load_relaxed(&os_percpu_interrupts),
     };

@@ -75,6 +75,7 @@ static int totals_show(struct seq_file *file, void *unused)
     SHOW(expedited);
     SHOW(waits);
     SHOW(expiries);
+    SHOW(hastened);
     SHOW(throttle_waits);
     SHOW(interrupts);
     return 0;

@@ -34,6 +34,9 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
  *     static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie); */
 #include "gp_poll.h"
 
+/* So many objects of `stride` bytes have got a cookie and wait. Grace periods that come by themselves may come sooner for it.
+ *     static inline void gp_note_closed(unsigned count, size_t stride); */
+
 /* After a poll or wait that found the grace period over: tells a race detector that what readers did in their
  * sections is before what the caller does now. Nothing else. */
 void gp_tell_over(const struct prudence_domain *domain);

@@ -153,6 +153,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     os_event_until(close, cache, (unsigned)(tail - cpu->closed), cookie);
     if (GP_CALLERS_DRIVE)
         latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
+    gp_note_closed((unsigned)(tail - cpu->closed), cache->stride);
     store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
     latent_set_stop(cpu, batch_of(cache, cpu));
 }

@@ -28,6 +28,7 @@ SIDES = {
     "slub_lists": Side("", "for cache in filp dentry inode_cache shmem_inode_cache ext4_inode_cache eventpoll_epi sock_inode_cache lsm_inode_cache "
                        f"radix_tree_node; do echo {LIST} >/sys/kernel/slab/$cache/cpu_partial || exit 1; done"),
     "no_preflush": Side("prudence_tree=all prudence.preflush=0"),
+    "no_hasten": Side("prudence_tree=all prudence.hasten=0"),
 }
 PAIR = ("slub", "prudence")  # what the paper compares
 # As tools/kernel-tree has it: the same for both sides. Random numbers are there from the beginning: otherwise the first program that wants some (ab) has

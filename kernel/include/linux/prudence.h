@@ -92,6 +92,7 @@ struct prudence_stats {
     u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, latent_bytes_peak;
     u64 latent_limit; /* bytes past which allocations that may sleep wait before a cache grows */
     u64 cookies, requests, expedited, waits, expiries;
+    u64 hastened; /* times that a CPU did its part of a grace period before its next tick; 0 in prudence.ko */
     u64 throttle_waits; /* of these, by allocations past latent_limit */
     u64 interrupts; /* of other CPUs, to take their caches */
 };

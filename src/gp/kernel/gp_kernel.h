@@ -23,12 +23,21 @@ unsigned long rcu_get_gp_seq(void);
 unsigned long rcu_exp_batches_completed(void);
 void rcu_force_quiescent_state(void);
 
+/* That of kernel/tree/patches. prudence.ko waits for ticks. */
+#ifndef CONFIG_PRUDENCE
+static inline void rcu_hasten(void)
+{
+}
+#endif
+extern bool gp_hastens; /* atomic */
+
 struct gp_kernel_stats {
     uint64_t cookies;   /* normal grace periods that some were handed out for */
     uint64_t requests;  /* grace periods asked for */
     uint64_t expedited; /* of these, expedited */
     uint64_t waits;     /* for a grace period to end */
     uint64_t expiries;  /* of these, those that met their deadline */
+    uint64_t hastened;  /* times that a CPU did its part before its next tick */
 };
 void gp_kernel_stats(struct gp_kernel_stats *stats);
 

@@ -25,6 +25,13 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return (int64_t)(load_acquire(&progress->completed) - cookie.value) >= 0;
 }
 
+/* Much that waits makes no grace period come sooner: misses do. */
+static inline void gp_note_closed(unsigned count, size_t stride)
+{
+    (void)count;
+    (void)stride;
+}
+
 /*
  * For a thread that has closed a batch, on CPU `cpu`: pushes grace periods on as far as that takes no system call, up
  * to that of `cookie`. Some 50 ns, and some 100 for each of a few readers; it never waits and takes no lock, so the

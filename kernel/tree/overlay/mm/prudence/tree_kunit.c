@@ -4,6 +4,7 @@
  * own, which changes if prudence_tree= says `all` or `kunit`, and else is SLUB's, so that most are skipped.
  */
 #include <kunit/test.h>
+#include <linux/prudence.h>
 #include <linux/prudence_tree.h>
 #include <linux/rcupdate.h>
 
@@ -14,6 +15,8 @@ static struct prudence_tree kunit_tree = {.name = "kunit", .head = PRUDENCE_TREE
 static struct kmem_cache *slub;
 static u32 *before; /* an object from before the change */
 static u32 *objects[OBJECTS];
+
+unsigned long rcu_get_gp_seq(void); /* kernel/rcu/rcu.h */
 
 static void construct(void *object)
 {
@@ -71,6 +74,67 @@ static void objects_are_as_the_constructor_left_them(struct kunit *test)
     }
 }
 
+static u64 hastened(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return stats.hastened;
+}
+
+/* So many objects of this cache, in the caller's section if it is in one. */
+static void defer_all(struct kunit *test, unsigned int count)
+{
+    for (; count; count--) {
+        u32 *object = prudence_tree_alloc(&kunit_tree, slub, GFP_NOWAIT);
+
+        KUNIT_ASSERT_NOT_NULL(test, object);
+        KUNIT_EXPECT_TRUE(test, prudence_tree_defer(&kunit_tree, object));
+    }
+}
+
+static bool is_under_way(void)
+{
+    return rcu_get_gp_seq() & 3; /* a state, 0 between two grace periods */
+}
+
+/* Much is what makes it worth the trouble: many objects of any size, so many bytes of small ones. */
+static void much_that_waits_hastens_a_grace_period(struct kunit *test)
+{
+    u64 before = hastened();
+    unsigned int rounds = 0;
+
+    need_change(test);
+    for (; hastened() == before && rounds < 10000; rounds++) {
+        defer_all(test, 100);
+        cond_resched(); /* RCU's thread has to begin one */
+    }
+    KUNIT_EXPECT_GE(test, rounds, 3u); /* 64 KB are 328 of them */
+    KUNIT_EXPECT_LT(test, rounds, 10000u);
+}
+
+/* In the section none ends that begins there, however much is deferred: some fifteen times as much as hastens one. */
+static void hastens_twice_in_a_grace_period_at_most(struct kunit *test)
+{
+    unsigned long begun;
+    u64 before;
+
+    need_change(test);
+    for (unsigned int i = 0; !is_under_way() && i < 1000; i++) {
+        start_poll_synchronize_rcu();
+        schedule_timeout_uninterruptible(1);
+    }
+    rcu_read_lock();
+    begun = rcu_get_gp_seq() / 4;
+    before = hastened();
+    KUNIT_EXPECT_TRUE(test, is_under_way());
+    defer_all(test, OBJECTS);
+    begun = rcu_get_gp_seq() / 4 - begun + 1;
+    KUNIT_EXPECT_LE(test, begun, 2ul);
+    KUNIT_EXPECT_LE(test, hastened() - before, (u64)(2 * begun));
+    rcu_read_unlock();
+}
+
 static int start(struct kunit_suite *suite)
 {
     slub = kmem_cache_create("prudence_kunit", 200, 0, 0, construct);
@@ -91,6 +155,8 @@ static struct kunit_case cases[] = {
     KUNIT_CASE(objects_from_before_stay_with_slub),
     KUNIT_CASE(nothing_comes_back_in_the_section_it_was_deferred_in),
     KUNIT_CASE(objects_are_as_the_constructor_left_them),
+    KUNIT_CASE(much_that_waits_hastens_a_grace_period),
+    KUNIT_CASE(hastens_twice_in_a_grace_period_at_most),
     {},
 };
 

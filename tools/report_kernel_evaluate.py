@@ -142,11 +142,15 @@ def latency(runs):
             for name in loads.LOADS if (rounds := findings.by_round(runs, "latency", findings.ONE, name))]
 
 
-def without_preflush(runs, scale):
-    """Prudence alone, without pre-flush → with it."""
+# Prudence without a part of it.
+WITHOUT = {"no_preflush": "Prudence without pre-flush → with it", "no_hasten": "Prudence that waits for ticks → that hastens grace periods"}
+
+
+def without(side, runs, scale):
+    """Prudence alone, without that → with it."""
     cells = []
     for name in loads.LOADS:
-        found = findings.improvement(runs, name, ("no_preflush", "prudence"))
+        found = findings.improvement(runs, name, (side, "prudence"))
         if found:
             cells.append({"subject": f"{name}: all", "on": f"{findings.ONE}, instructions", "throughput": spread(found, findings.percent), "misses": "",
                           "object-cache churns": "", "slab churns": "", "peak, KB": "", "KB two seconds after it": ""})
@@ -156,7 +160,7 @@ def without_preflush(runs, scale):
                        "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
                        "slab churns": beside(row, whole, lambda one: one["slab_churns"]), "peak, KB": beside(row, whole, findings.peak),
                        "KB two seconds after it": beside(row, whole, findings.left)}
-                      for row in findings.rows_of(runs, machine, name, scale, "no_preflush")]
+                      for row in findings.rows_of(runs, machine, name, scale, side)]
     return cells
 
 
@@ -188,7 +192,7 @@ def other_side(runs, name, side):
 
 def other_sides(runs):
     """What else SLUB can be compared with."""
-    return [cell for name in loads.LOADS for side in loads.SIDES if side not in (*loads.PAIR, "no_preflush") for cell in other_side(runs, name, side)]
+    return [cell for name in loads.LOADS for side in loads.SIDES if side not in (*loads.PAIR, *WITHOUT) for cell in other_side(runs, name, side)]
 
 
 def verdicts(checked):
@@ -225,7 +229,7 @@ def sections_of(runs, scale):
                                     ("Latency of one operation, instructions, SLUB → Prudence", latency(runs)),
                                     ("Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
                                     ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
-                                    ("Prudence without pre-flush → with it", without_preflush(runs, scale)),
+                                    *((title, without(side, runs, scale)) for side, title in WITHOUT.items()),
                                     ("Loads under lockdep and KASAN", checked_loads(runs)),
                                     ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 

@@ -345,7 +345,8 @@ class Report(unittest.TestCase):
                  run_of(guest(ours=True) + lock % "&n->list_lock" + lock % "prudence_node" + lock % "&zone->lock", "prudence", mode="locks")]
         late = "LATENCY p50_ns 4000 p90_ns 4100 p99_ns 4200 p999_ns %d p9999_ns 90000 most_ns 95000\n"
         runs += [run_of(guest(ours=ours) + late % most, side, "epoll", "latency", cpus=1) for ours, side, most in ((False, "slub", 8000), (True, "prudence", 6000))]
-        runs += both({}, mode="wall") + both({}, mode="checked") + [run_of(guest(ours=True, refills=700), "no_preflush", turn=turn) for turn in range(2)]
+        runs += both({}, mode="wall") + both({}, mode="checked") + [run_of(guest(ours=True, refills=700), side, turn=turn) for turn in range(2)
+                                                                  for side in ("no_preflush", "no_hasten")]
         document = {"program": "kernel-evaluate", "date": "2026-01-01T00:00:00Z", "prudence": "0", "scale": 1, "memory": 1024, "runs": runs,
                     "host": dict.fromkeys(("cpu", "cpus", "system", "kernel", "libc", "compiler", "huge_pages"), "x"), "skipped": []}
         with tempfile.TemporaryDirectory() as folder:
@@ -366,7 +367,8 @@ class Report(unittest.TestCase):
         self.assertIn("| 2 CPUs | 4,000.0 → 8,000.0 | 300.0 → 600.0 | 20.0 → 40.0 | 0.0 → 4,000.0 | 1 |", text)
         self.assertIn("| 2 CPUs | 0.00 → 0.00 | +0.0 % | 2 |", text)
         self.assertIn("| epoll | 4,000 → 4,000 | 4,200 → 4,200 | 8,000 → 6,000 | 90,000 → 90,000 | 95,000 → 95,000 | 1 |", text)
-        self.assertIn("| postmark: filp | 2 CPUs |  | 700 → 50 |", text)
+        for title in ("Prudence without pre-flush → with it", "Prudence that waits for ticks → that hastens grace periods"):
+            self.assertIn("| postmark: filp | 2 CPUs |  | 700 → 50 |", text[text.index(title):])
         self.assertIn("| prudence | 2 CPUs | postmark |", text)
         self.assertIn("Findings of the paper (2 CPUs)", page)
 

@@ -65,7 +65,7 @@ def parse_arguments(arguments):
                         help=", ".join(f"{name} ({mode.what})" for name, mode in MODES.items()) + "; all is the default")
     parser.add_argument("--side", metavar="NAME,...", default=",".join(loads.PAIR),
                         help=f"of {', '.join(loads.SIDES)}: kfree_rcu is SLUB with kfree_rcu for call_rcu, slub_lists is SLUB with per-CPU lists of "
-                        f"{loads.LIST} objects, no_preflush is Prudence without pre-flush ({','.join(loads.PAIR)})")
+                        f"{loads.LIST} objects, no_preflush and no_hasten are Prudence without pre-flush, and with grace periods that wait for ticks ({','.join(loads.PAIR)})")
     parser.add_argument("--scale", metavar="X", default=1.0, type=number(0.001, 1000, float, "a number from 0.001 to 1000"),
                         help="how many transactions; with 1, a cache has 5,000 to 200,000 pairs, the paper's over a million (1)")
     parser.add_argument("--rounds", metavar="N", default=2, type=number(1, 100, int, "a number from 1 to 100"),

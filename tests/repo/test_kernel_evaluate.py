@@ -141,7 +141,9 @@ lock_stat version 0.4
 
     def test_says_what_is_missing(self):
         for text, why in ((guest().replace("LOAD", "load"), "no line LOAD"), (guest().replace("status 0", "status 3"), "status 3"),
-                          (guest().replace("SLUB after", "SLUB later"), "figures after")):
+                          (guest().replace("SLUB after", "SLUB later"), "figures after"),
+                          (guest().replace("total_objects 64 ", "total_inp input: Generic Explorer Mouse "), "damaged: .*Generic"),
+                          (guest().replace("alloc_slab 4 free_slab 0", "alloc_slab"), "damaged: .*alloc_slab")):
             with self.assertRaisesRegex(figures.Incomplete, why):
                 figures.read(text)
 

@@ -12,7 +12,11 @@ class Incomplete(Exception):
 
 
 def pairs(words):
-    return {name: int(value) for name, value in zip(words[::2], words[1::2])}
+    """A kernel's message may have come into the middle of a line."""
+    try:
+        return {name: int(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    except ValueError:
+        raise Incomplete(f"a line is damaged: {' '.join(words)}") from None
 
 
 WANTED = {"locks": "LOCK", "latency": "LATENCY"}  # lines that only these modes have

@@ -104,6 +104,7 @@ def script_of(load, side, scale, mode):
         "checked": ("true", "sed -n 's/^ *debug_locks: */LOCKDEP /p' /proc/lockdep_stats"),
     }.get(mode, ("true", "true"))
     return f"""\
+dmesg -n 5
 mkdir /guest && mount -t ext4 -o ro /dev/pmem0 /guest && mount -t ext4 /dev/pmem1 /guest/work || exit 1
 for place in tmp run var/lib; do mount -t tmpfs none /guest/$place || exit 1; done
 mkdir -p /dev/shm && mount -t tmpfs none /dev/shm; chmod 1777 /guest/tmp /dev/shm; ip link set lo up

@@ -31,11 +31,6 @@ MODULE_PARM_DESC(preflush, "move latent objects to their slabs in idle time");
 module_param_named(spare_latent, slab_spares_latent, bool, 0644);
 MODULE_PARM_DESC(spare_latent, "take from a free slab before one that is mostly latent");
 
-#ifdef CONFIG_PRUDENCE
-module_param_named(hasten, gp_hastens, bool, 0644);
-MODULE_PARM_DESC(hasten, "a CPU on which much is deferred does not wait for ticks with its part of a grace period");
-#endif
-
 static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
 module_param(kasan, bool, 0444);
 MODULE_PARM_DESC(kasan, "KASAN is told when deferred objects are free; closes the fast paths");

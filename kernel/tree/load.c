@@ -11,11 +11,11 @@
  *     load measure SAMPLE_MS SETTLE_MS COMMAND...
  *
  * Threads share the operations, and the program exits with 1 when one fails. `latency` prints "LATENCY p50_ns N p99_ns N ... most_ns N":
- * whatever came between, such as callbacks in a softirq, is in it, and so is the reading of the clock. `measure` runs the command and then waits for what was
- * put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and
- * "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with the settling. With SAMPLE_MS
- * more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and "PEAK memory kb N", which is all
- * that either allocator has from the page allocator.
+ * whatever came between, such as callbacks in a softirq, is in it, and so is the reading of the clock. `measure` runs the command and
+ * then waits for what was put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...",
+ * "CACHE", "TOTALS"), and "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with
+ * the settling. With SAMPLE_MS more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and
+ * "PEAK memory kb N", which is all that either allocator has from the page allocator.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -163,18 +163,13 @@ static void start_servers(unsigned threads)
         check(-pthread_create(&server, NULL, serve, NULL), "pthread_create");
 }
 
-static void nothing(unsigned threads)
-{
-    (void)threads;
-}
-
 static const struct load {
     const char *name;
-    void (*prepare)(unsigned threads);
+    void (*prepare)(unsigned threads); /* NULL: nothing */
     void (*once)(struct worker *worker);
 } loads[] = {
     {"open_close", make_file, open_close}, {"tcp_crr", start_servers, tcp_crr},
-    {"epoll", nothing, epoll},             {"names", nothing, names},
+    {"epoll", NULL, epoll},                {"names", NULL, names},
     {"names_storm", make_file, names_storm},
 };
 
@@ -206,53 +201,54 @@ static void *work(void *argument)
     return NULL;
 }
 
-static int run(const struct load *load, unsigned threads, long operations)
+static void run(const struct load *load, unsigned threads, long operations)
 {
     pthread_t ids[THREADS_MAX];
 
     atomic_store(&left, operations);
-    load->prepare(threads);
+    if (load->prepare)
+        load->prepare(threads);
     for (unsigned i = 0; i < threads; i++)
         check(-pthread_create(&ids[i], NULL, work, (void *)load), "pthread_create");
     for (unsigned i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
-    return 0;
 }
 
 /* --------------------------------------------------------------------------------------- latency */
 
 static int compare(const void *one, const void *other)
 {
-    unsigned a = *(const unsigned *)one, b = *(const unsigned *)other;
+    unsigned long long a = *(const unsigned long long *)one;
+    unsigned long long b = *(const unsigned long long *)other;
 
     return (a > b) - (a < b);
 }
 
-static int latency(const struct load *load, long operations)
+static void latency(const struct load *load, long operations)
 {
     static const struct {
         const char *name;
         double share;
     } shown[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p999", 0.999}, {"p9999", 0.9999}};
-    unsigned *took = calloc((size_t)operations, sizeof *took);
+    unsigned long long *took = calloc((size_t)operations, sizeof *took);
     struct worker worker;
 
     check(took ? 0 : -1, "memory");
     memset(took, 1, (size_t)operations * sizeof *took); /* no page faults later */
-    load->prepare(1);
+    if (load->prepare)
+        load->prepare(1);
     worker_init(&worker);
     for (long i = 0; i < operations; i++) {
         unsigned long long begin = now();
 
         load->once(&worker);
-        took[i] = (unsigned)(now() - begin);
+        took[i] = now() - begin;
     }
     qsort(took, (size_t)operations, sizeof *took, compare);
     printf("LATENCY");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-        printf(" %s_ns %u", shown[i].name, took[(size_t)((double)operations * shown[i].share)]);
-    printf(" most_ns %u\n", took[operations - 1]);
-    return 0;
+        printf(" %s_ns %llu", shown[i].name, took[(size_t)((double)operations * shown[i].share)]);
+    printf(" most_ns %llu\n", took[operations - 1]);
 }
 
 /* ---------------------------------------------------------------------------------------- figures */
@@ -489,22 +485,26 @@ static int measure(unsigned sample_ms, unsigned settle_ms, char **command)
     return status;
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "usage: load NAME THREADS OPERATIONS, load latency NAME OPERATIONS, or load "
+                    "measure SAMPLE_MS SETTLE_MS COMMAND...\n");
+    return 2;
+}
+
 int main(int count, char **arguments)
 {
+    unsigned long threads = count == 4 ? strtoul(arguments[2], NULL, 0) : 0;
     long operations = count == 4 ? strtol(arguments[3], NULL, 0) : 0;
 
     if (count > 4 && !strcmp(arguments[1], "measure"))
         return measure((unsigned)strtoul(arguments[2], NULL, 0),
                        (unsigned)strtoul(arguments[3], NULL, 0), arguments + 4);
     if (operations >= 1 && !strcmp(arguments[1], "latency"))
-        return latency(load_of(arguments[2]), operations);
-    if (operations >= 1) {
-        unsigned long threads = strtoul(arguments[2], NULL, 0);
-
-        if (threads >= 1 && threads <= THREADS_MAX)
-            return run(load_of(arguments[1]), (unsigned)threads, operations);
-    }
-    fprintf(stderr, "usage: load NAME THREADS OPERATIONS, load latency NAME OPERATIONS, or load "
-                    "measure SAMPLE_MS SETTLE_MS COMMAND...\n");
-    return 2;
+        latency(load_of(arguments[2]), operations);
+    else if (operations >= 1 && threads >= 1 && threads <= THREADS_MAX)
+        run(load_of(arguments[1]), (unsigned)threads, operations);
+    else
+        return usage();
+    return 0;
 }

@@ -35,7 +35,7 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
 #include "gp_poll.h"
 
 /* So many objects of `stride` bytes have got a cookie and wait. Grace periods that come by themselves may come sooner for it.
- *     static inline void gp_note_closed(unsigned count, size_t stride); */
+ *     void gp_note_closed(unsigned count, size_t stride); */
 
 /* After a poll or wait that found the grace period over: tells a race detector that what readers did in their
  * sections is before what the caller does now. Nothing else. */

@@ -12,25 +12,15 @@
  * No request is lost: `wanted` is set before the irq_work is queued, and taken by the thread that asks. A normal
  * grace period that is asked for after the cookie was taken has that number or a higher one.
  *
- * A CPU on which much is deferred hastens its own part of what is under way (ADR 110), where the kernel has a function
- * for that (kernel/tree/patches). Expedited grace periods disturb every CPU: they are used only when memory is short,
- * or latent memory past its budget (kernel/limits.c).
+ * A CPU on which much is deferred hastens its own part of what is under way, if the kernel can (hasten.c). Expedited
+ * grace periods disturb every CPU: they are used only when memory is short, or latent memory past its budget
+ * (kernel/limits.c).
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/version.h>
 
 #include "gp_kernel.h"
-
-/*
- * What is closed on a CPU between two times that it hastens. A grace period costs some thousand instructions, so that
- * should be memory worth having, and hundreds of objects: of a larger one so many bytes count.
- */
-#define HASTEN_BYTES        ((size_t)64 << 10)
-#define HASTEN_OBJECT_BYTES ((size_t)256)
-
-/* Times in a grace period: to notice that it has begun and pass a quiescent state, and to report that. */
-#define HASTEN_TIMES 2
 
 /* A wait looks again so often, and less often the longer it lasts. */
 #define PAUSE_MIN_US 50
@@ -52,17 +42,6 @@ struct prudence_domain {
 
 static struct prudence_domain rcu;
 struct rcu_gp_oldstate gp_near;
-
-/* Of one CPU. Its owner's interrupts are off, or at the end of a cache it may be another CPU's: hints. */
-struct hurry {
-    size_t bytes;         /* closed since it hastened last */
-    unsigned long number; /* the grace period in which it did */
-    unsigned times;       /* ... so many times */
-    struct irq_work irq_work;
-};
-
-static DEFINE_PER_CPU(struct hurry, hurries);
-bool gp_hastens = true;
 
 static void ask(struct tasklet_struct *tasklet)
 {
@@ -103,11 +82,6 @@ static void ask_in_interrupt(struct irq_work *irq_work)
 static unsigned long next_number(unsigned long newest)
 {
     return (newest + 7) & ~3ul;
-}
-
-static bool is_under_way(unsigned long newest)
-{
-    return newest & 3;
 }
 
 /*
@@ -188,40 +162,6 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
     if (unlikely(!is_requested(state.rgos_norm, load_relaxed(&rcu.requested))))
         request(&state);
     return (gp_cookie){(uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm};
-}
-
-/* --------------------------------------------------------------------------------------- hastening */
-
-/* In an interrupt: a deferral may hold locks that the scheduler wants. */
-static void hasten(struct irq_work *irq_work)
-{
-    (void)irq_work;
-    rcu_hasten();
-    add_relaxed(&rcu.stats.hastened, 1);
-}
-
-/* Not so often that all of a CPU's time goes into grace periods. */
-static bool may_hasten(struct hurry *hurry, unsigned long newest)
-{
-    if (hurry->number != newest)
-        hurry->times = 0;
-    hurry->number = newest;
-    return hurry->times++ < HASTEN_TIMES;
-}
-
-/* So many objects were deferred on this CPU and wait from now on. */
-void gp_hasten_for(unsigned count, size_t stride)
-{
-    struct hurry *hurry = get_cpu_ptr(&hurries);
-    unsigned long newest = rcu_get_gp_seq();
-
-    hurry->bytes += count * min(stride, HASTEN_OBJECT_BYTES);
-    if (hurry->bytes >= HASTEN_BYTES && is_under_way(newest) && may_hasten(hurry, newest) &&
-        load_relaxed(&gp_hastens)) {
-        hurry->bytes = 0;
-        irq_work_queue(&hurry->irq_work);
-    }
-    put_cpu_ptr(&hurries);
 }
 
 /* It was, when it was handed out. */
@@ -360,19 +300,16 @@ void gp_kernel_stats(struct gp_kernel_stats *stats)
         .expedited = load_relaxed(&rcu.stats.expedited),
         .waits = load_relaxed(&rcu.stats.waits),
         .expiries = load_relaxed(&rcu.stats.expiries),
-        .hastened = load_relaxed(&rcu.stats.hastened),
+        .hastened = gp_hastened(),
     };
 }
 
 void gp_kernel_start(void)
 {
-    int cpu;
-
     os_irq_work_init(&rcu.irq_work, ask_in_interrupt);
     tasklet_setup(&rcu.tasklet, ask);
     INIT_WORK(&rcu.work, ask_in_thread);
-    for_each_possible_cpu(cpu)
-        os_irq_work_init(&per_cpu(hurries, cpu).irq_work, hasten);
+    gp_hasten_start();
     take_state(&gp_near);
     rcu.requested = gp_near.rgos_norm - 1; /* older than any to come */
     rcu.expedited = next_of_all() - 1;
@@ -381,10 +318,6 @@ void gp_kernel_start(void)
 /* Nobody takes cookies any more. */
 void gp_kernel_stop(void)
 {
-    int cpu;
-
-    for_each_possible_cpu(cpu)
-        irq_work_sync(&per_cpu(hurries, cpu).irq_work);
     irq_work_sync(&rcu.irq_work);
     tasklet_kill(&rcu.tasklet);
     flush_work(&rcu.work);

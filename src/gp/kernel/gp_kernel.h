@@ -23,13 +23,20 @@ unsigned long rcu_get_gp_seq(void);
 unsigned long rcu_exp_batches_completed(void);
 void rcu_force_quiescent_state(void);
 
-/* That of kernel/tree/patches. prudence.ko waits for ticks. */
-#ifndef CONFIG_PRUDENCE
-static inline void rcu_hasten(void)
+/* hasten.c; prudence.ko waits for ticks. */
+#ifdef CONFIG_PRUDENCE
+void gp_hasten_start(void);
+uint64_t gp_hastened(void);
+#else
+static inline void gp_hasten_start(void)
 {
 }
+
+static inline uint64_t gp_hastened(void)
+{
+    return 0;
+}
 #endif
-extern bool gp_hastens; /* atomic */
 
 struct gp_kernel_stats {
     uint64_t cookies;   /* normal grace periods that some were handed out for */

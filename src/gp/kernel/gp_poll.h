@@ -55,14 +55,16 @@ static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie coo
     return GP_REFUSED;
 }
 
-/* gp.c: so many objects of that stride were deferred on this CPU and wait from now on. Any context. */
-void gp_hasten_for(unsigned count, size_t stride);
-
+/* hasten.c, where the kernel has rcu_hasten(). On this CPU; any context. */
+#ifdef CONFIG_PRUDENCE
+void gp_note_closed(unsigned count, size_t stride);
+#else
 static inline void gp_note_closed(unsigned count, size_t stride)
 {
-    if (IS_ENABLED(CONFIG_PRUDENCE)) /* only there the kernel has rcu_hasten() */
-        gp_hasten_for(count, stride);
+    (void)count;
+    (void)stride;
 }
+#endif
 
 /* Nobody of ours pushes. */
 static inline bool gp_is_held_up(const struct prudence_domain *domain)

@@ -179,14 +179,15 @@ static void weigh_from_now(struct cpu_cache *cpu)
     store_relaxed(&cpu->worth_since, load_relaxed(&slab_budgets[cpu->line.cpu].wishes));
 }
 
-/* Gives that size, larger than the present one, to the caches of a CPU, which the caller owns; or their floor. False:
- * they keep what they have. */
+/* Gives `size`, which is larger than the present one, to the caches of a CPU, which the caller owns. If the budget refuses,
+ * gives their floor, but never more than `size`, because the caller has made arrays for that. False: they keep what they
+ * have. */
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
     if (cache->sized) {
         change_anyway(cache, cpu, size);
     } else if (!raise_cpu(cache, cpu, size)) {
-        size = budget_least(cache);
+        size = (unsigned)min_size(size, budget_least(cache));
         if (cpu->size >= size)
             return false;
         change_anyway(cache, cpu, size);

@@ -146,9 +146,11 @@ void cpu_cache_arrays_free(struct arrays arrays)
         os_arrays_free(arrays.block, arrays.bytes);
 }
 
-/* Their size has changed; owned. */
+/* Their size has changed; owned. Here every path passes that makes or takes arrays. */
 static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
+    debug_assert(cpu->size <= cpu->slots);
+    debug_assert(stack_count(&cpu->line) <= cpu->size && latent_count(cpu) <= cpu->size);
     os_percpu_limit_stack(&cpu->line, cpu->size);
     latent_set_stop(cpu, batch_of(cache, cpu));
 }

@@ -388,6 +388,35 @@ static void all_cpus_stay_under_the_total(void **state)
         assert_int_equal(used(cpu), 0);
 }
 
+/* A floor is raised by the option while the budget is used up. Caches that ask for less than their floor get no more than they
+ * have made arrays for: otherwise stack and ring would run out of their block. */
+static void a_floor_is_no_more_than_was_asked_for(void **state)
+{
+    struct prudence_cache *cache, *greedy[4];
+    unsigned before;
+
+    (void)state;
+    assert_int_equal(prudence_option_set("cache_per_cpu", "1"), 0);
+    cache = deferring_cache(64, NULL);
+    churn(cache, 40, 3);
+    before = size_here(cache);
+    for (unsigned i = 0; i < 4; i++) {
+        greedy[i] = fixed_cache(32768, 16, NULL);
+        churn(greedy[i], 64, 1);
+    }
+    assert_int_equal(prudence_option_set("cache_per_cpu", "1M"), 0);
+    assert_true(used_here() > (int64_t)MIB && before < budget_least(cache) / 2);
+    for (unsigned i = 0; i < 10 && size_here(cache) < budget_least(cache); i++) {
+        churn(cache, 2000, 1);
+        assert_true(size_here(cache) <= cpu_here(cache)->slots);
+    }
+    assert_int_equal(size_here(cache), budget_least(cache)); /* but it comes there */
+    destroy_empty(cache);
+    for (unsigned i = 0; i < 4; i++)
+        destroy_empty(greedy[i]);
+    assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
+}
+
 /* By arithmetic, with 200 caches of small objects on all CPUs: what each CPU may have in any case, what those that want more
  * may share, and the floors of those that come last. */
 static void the_bound_holds_for_any_number_of_cpus(void **state)
@@ -426,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_small_ring_waits_for_what_others_defer),
         cmocka_unit_test(what_is_safe_counts_as_cached),
         cmocka_unit_test(options_change_the_budget),
+        cmocka_unit_test(a_floor_is_no_more_than_was_asked_for),
         cmocka_unit_test(the_bound_holds_for_any_number_of_cpus),
         cmocka_unit_test(all_cpus_stay_under_the_total),
     };

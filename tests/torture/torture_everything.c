@@ -477,24 +477,39 @@ static void wait_for(struct kind *kind, uint64_t *random)
     }
 }
 
+/* Any option that may be changed at any time, to any value that leaves the objects' oracle right: no memory limit, and no
+ * shorter extensions than the threads ask for. Also by a thread of its own, as a storm. */
+static void set_any_option(uint64_t *random)
+{
+    static const struct {
+        const char *name, *values[4];
+    } options[] = {
+        {"cache_per_cpu", {"1", "64K", "1M", "8M"}},
+        {"cache_total", {"64K", "1M", "16M", "256M"}},
+        {"latent_limit", {"64K", "1M", "32M", "0"}},
+        {"call_limit", {"64K", "256K", "64M", "0"}},
+        {"wait_max", {"1ms", "5ms", "50ms", "500ms"}},
+        {"stall_timeout", {"0", "10s", "60s", "0"}},
+        {"retain", {"0", "64K", "2M", "64M"}},
+        {"decay", {"0", "1ms", "100ms", "10s"}},
+        {"huge_pages", {"0", "1", "0", "1"}},
+        {"background", {"idle", "0", "idle", "0"}},
+        {"preflush", {"0", "1", "0", "1"}},
+        {"scm_collection", {"eager", "lazy", "eager", "lazy"}},
+        {"scm_expired", {"free", "deferred", "free", "deferred"}},
+    };
+    unsigned which = torture_below(random, sizeof options / sizeof *options);
+
+    expect(
+        prudence_option_set(options[which].name, options[which].values[torture_below(random, 4)]));
+}
+
 static void administrate(struct kind *kind, uint64_t *random)
 {
-    static const char *const options[][2] = {
-        {"latent_limit", "1M"},
-        {"latent_limit", "32M"},
-        {"scm_collection", "eager"},
-        {"scm_collection", "lazy"},
-        {"scm_expired", "free"},
-        {"scm_expired", "deferred"},
-        {"decay", "0"},
-        {"decay", "100ms"},
-        {"call_limit", "256K"},
-        {"call_limit", "64M"},
-    };
     unsigned dice = torture_below(random, 14);
 
     if (dice < 10)
-        expect(prudence_option_set(options[dice][0], options[dice][1]));
+        set_any_option(random);
     else if (dice == 10)
         prudence_trim();
     else if (dice == 11 && kind->cache)
@@ -631,7 +646,7 @@ static void start_actor(unsigned which, uint64_t *random)
     actors[which] = torture_thread(actor, starts);
 }
 
-/* Sends signals, and a new thread for each that has ended. */
+/* Sends signals, changes options, and starts a new thread for each that has ended. */
 static void run_threads(uint64_t *random, double seconds)
 {
     uint64_t until = torture_now() + (uint64_t)(seconds * 1e9);
@@ -647,6 +662,7 @@ static void run_threads(uint64_t *random, double seconds)
         pthread_mutex_unlock(&acting_lock);
         if (pthread_tryjoin_np(actors[which], NULL) == 0)
             start_actor(which, random);
+        set_any_option(random);
         torture_sleep_us(200);
     }
     torture_stop();

@@ -234,7 +234,8 @@ PRUDENCE_API size_t prudence_cache_replace_bulk(struct prudence_cache *cache, si
 
 /*
  * Empties the object caches of all CPUs into their slabs, merges what is safe, and gives every
- * free slab back. Waits for nothing. With a destructor: runs those that keep a slab from going; inside a
+ * free slab back. Waits for nothing, but pushes grace periods on: what was deferred before a prudence_synchronize() that
+ * has returned is merged as well, unless a reader is inside a section now. With a destructor: runs those that keep a slab from going; inside a
  * read-side section, and in a destructor, it leaves them to the library's thread. Returns the bytes
  * given back. Cost: a system call for each CPU that holds objects.
  */
@@ -264,7 +265,7 @@ PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 
 /*
  * prudence_cache_shrink for every cache, and unused pages back to the system. Returns the bytes
- * given back.
+ * given back. Waits for nothing.
  */
 PRUDENCE_API size_t prudence_trim(void);
 

@@ -164,9 +164,10 @@ out:
 }
 
 /*
- * Appends an object to this CPU's ring; false when its batch is full or the line closed. The slot is
+ * Appends an object to this CPU's ring; false when its batch is full, the line is closed, or the slot before holds the same
+ * object: then it is deferred twice, or that slot is not used any more, and the slow path tells which. The slot is
  * ring[tail & mask]; but a batch ends where a turn of the ring does, so within one the slow path has
- * done that arithmetic: ring_turn + 8 x tail.
+ * done that arithmetic: ring_turn + 8 x tail. Below slot 0 lies the stack.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_append(void *const *lines, void *object, ptrdiff_t rseq)
@@ -177,6 +178,8 @@ prudence_sequence_append(void *const *lines, void *object, ptrdiff_t rseq)
                               "cmpq %%r8, %%rdx\n\t"
                               "jae %l[out]\n\t"
                               "movq 48(%%rcx), %%r8\n\t"
+                              "cmpq %[object], -8(%%r8,%%rdx,8)\n\t"
+                              "je %l[out]\n\t"
                               "movq %[object], (%%r8,%%rdx,8)\n\t"
                               "incq %%rdx\n\t"
                               "movq %%rdx, 32(%%rcx)\n"

@@ -13,6 +13,8 @@
 #include "slab/all_caches.h"
 #include "slab/drain.h"
 #include "slab/gate.h"
+#include "slab/latent_account.h"
+#include "slab/wait.h"
 #include "valid_name.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
@@ -164,6 +166,46 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
     return done;
 }
 
+/*
+ * What was deferred last has no cookie yet: in open batches, and in `next` of latent slabs. Shrinking takes these cookies,
+ * so they are newer than a grace period that the caller has waited for. So the grace periods of the new cookies are
+ * pushed on, which ends them at once where no reader is inside. Two times, because `next` gets its cookie only when the
+ * objects before it are merged. Twice each time: the grace period that is under way may have to end first.
+ */
+#define PUSHES 2
+
+static void push_grace_periods(struct prudence_domain *domain)
+{
+    for (unsigned i = 0; i < 2; i++)
+        gp_advance(domain, gp_snapshot(domain));
+}
+
+static size_t shrink_until_merged(struct prudence_cache *cache)
+{
+    size_t bytes = cache_shrink(cache);
+
+    for (unsigned i = 0; i < PUSHES && cache_has_latent(cache); i++) {
+        push_grace_periods(cache->domain);
+        bytes += cache_shrink(cache);
+    }
+    return bytes;
+}
+
+static void shrink_each(struct prudence_cache *cache)
+{
+    cache_shrink(cache);
+}
+
+static void shrink_all_until_merged(void)
+{
+    for_all_caches(shrink_each);
+    for (unsigned i = 0; i < PUSHES && latent_bytes(); i++) {
+        latent_drive_all();
+        latent_drive_all();
+        for_all_caches(shrink_each);
+    }
+}
+
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     cache_require(cache, "prudence_cache_shrink");
@@ -171,7 +213,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     shuffle_flush(cache);
     if (cache->destructor)
         destruct_shrink(cache);
-    return cache_shrink(cache);
+    return shrink_until_merged(cache);
 }
 
 /* Without a destructor only grace periods of the cache's domain are waited for. */
@@ -230,18 +272,12 @@ int prudence_cache_destroy(struct prudence_cache *cache)
 size_t prudence_trim(void)
 {
     struct os_pages_stats before, after;
-    struct list *item;
 
     process_start();
     os_pages_stats(&before);
     quarantine_flush();
     shuffle_flush_all();
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        cache_shrink(list_entry(item, struct prudence_cache, link));
-    }
-    os_lock_release(&slab_caches_lock);
+    shrink_all_until_merged();
     os_pages_trim();
     os_pages_stats(&after);
     before.used += before.retained;

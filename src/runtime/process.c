@@ -19,7 +19,7 @@
 #include "rcu/destruct.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
-#include "slab/drain.h"
+#include "slab/doubles.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
 #include "slab/tidy.h"
@@ -127,7 +127,8 @@ __attribute__((destructor)) static void when_unloaded(void)
     if (may_look()) {
         quarantine_flush(); /* what rests is looked at for the last time */
         shuffle_flush_all();
-        drain_for_doubles();
+        if (doubles_may_look())
+            doubles_look();
     }
     posix_trace_end();
 }

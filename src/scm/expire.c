@@ -69,7 +69,9 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union ex
             region_date_over(self, slab, object);
             return;
         }
-        if (!finalize(self, &expiry->word, object))
+        if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT)
+            suspect_check(slab, object, "expiration");
+        else if (!finalize(self, &expiry->word, object))
             return;
         store_relaxed(&expiry->word, 0u);
     }

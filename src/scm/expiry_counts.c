@@ -22,6 +22,7 @@ union expiry_count *expiry_counts_make(struct slab *slab)
     if (!counts)
         return NULL;
     slab_extend(slab, EXPIRY_COUNTS_EXTENSION);
+    suspects_mark(slab, counts);
     if (!compare_exchange(&slab->side[EXPIRY_COUNTS_EXTENSION], &none, counts)) {
         os_meta_free(counts, bytes_of(slab));
         return none;
@@ -46,26 +47,24 @@ static void going(struct slab *slab)
     os_meta_free(counts, bytes_of(slab));
 }
 
-/* NULL: the slab has none. */
-static uint32_t *word_of(struct slab *slab, const void *object)
-{
-    union expiry_count *counts = expiry_counts_in(slab);
-
-    return counts ? &counts[slab_index(slab, object)].word : NULL;
-}
-
 static bool is_short_term(struct slab *slab, const void *object)
 {
-    const uint32_t *word = word_of(slab, object);
+    const union expiry_count *counts = expiry_counts_in(slab);
 
-    return word && expiry_count_dates(load_relaxed(word));
+    return counts && expiry_count_dates(load_relaxed(&counts[slab_index(slab, object)].word));
 }
 
 /* An object is freed or deferred, by other means than a date: a short-term one is reported, and its finalizer is
- * forgotten. */
+ * forgotten. From now on it is a suspect. */
 static void end(struct slab *slab, void *object, const char *what)
 {
-    uint32_t *place = word_of(slab, object), word = place ? load_relaxed(place) : 0;
+    union expiry_count *counts = expiry_counts_in(slab), *expiry;
+    uint32_t word;
+
+    if (!counts)
+        return; /* there was no memory for them */
+    expiry = &counts[slab_index(slab, object)];
+    word = load_relaxed(&expiry->word);
 
     if (unlikely(expiry_count_dates(word))) {
         os_report(
@@ -75,8 +74,7 @@ static void end(struct slab *slab, void *object, const char *what)
             expiry_count_dates(word) == 1 ? "" : "s");
         explain_and_abort(slab, object);
     }
-    if (word)
-        store_relaxed(place, 0u);
+    expiry_count_suspect(expiry);
 }
 
 const struct slab_extension expiry_counts_extension = {

@@ -8,8 +8,8 @@
  * count is above 0 is "short-term": only the end of its last date frees it.
  *
  * When the words are made, the slab's fast path of freeing is closed, and that of the cache, in caches whose users
- * name them. So any other free of a short-term object is noticed, and the object's word is 0 when it is handed out
- * again. Frees by a date use the restartable sequences directly.
+ * name them. So any other free of a short-term object is noticed, and the object has neither dates nor a finalizer when
+ * it is handed out again. Frees by a date use the restartable sequences directly.
  *
  * The count is changed by atomic operations of any thread, but to 0 only by the thread that has the object
  * (expire.c); the finalizer is changed by the thread that has the object; the stamp as stamps.h says. An object
@@ -31,9 +31,11 @@ extern const struct slab_extension expiry_counts_extension;
 /* The most dates of an object, minus what one thread may add before another sees that it is too many. */
 #define EXPIRY_COUNT_MAX (EXPIRY_COUNT_MASK - (UINT32_C(1) << 20))
 
-/* Above the count: 0, the number of a finalizer, from 1 on, or that the object is a page of a region (scm/regions.h). */
+/* Above the count: 0, the number of a finalizer, from 1 on, that the object is a page of a region (scm/regions.h), or that
+ * it was freed, perhaps without having been allocated again (scm/suspects.c). */
 #define EXPIRY_COUNT_FINALIZERS 32
 #define EXPIRY_COUNT_REGION     33
+#define EXPIRY_COUNT_SUSPECT    34
 
 union expiry_count {
     struct {
@@ -43,6 +45,17 @@ union expiry_count {
     uint64_t both;
 };
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`word` is the lower half of `both`");
+
+static inline void expiry_count_suspect(union expiry_count *expiry)
+{
+    store_relaxed(&expiry->word, (uint32_t)EXPIRY_COUNT_SUSPECT << EXPIRY_COUNT_BITS);
+}
+
+/* --- suspects.c --- */
+/* Of a slab whose new words nobody sees yet: marks the objects that lie in CPUs' caches. */
+void suspects_mark(const struct slab *slab, union expiry_count *counts);
+/* Reports a suspect that lies in a CPU's caches. `what` is about to be done with it. */
+void suspect_check(const struct slab *slab, const void *object, const char *what);
 
 /* Those of a slab, made unless it has them; NULL: there is no memory for them. */
 union expiry_count *expiry_counts_make(struct slab *slab);

@@ -73,7 +73,9 @@ int scm_set_finalizer(void *object, int number)
         return ENOMEM;
     place = &counts[slab_index(slab, object)].word;
     word = load_relaxed(place);
-    if (!expiry_count_dates(word))
+    if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT && !expiry_count_dates(word))
+        suspect_check(slab, object, "scm_set_finalizer");
+    else if (!expiry_count_dates(word))
         slab_check_live(slab, object, "scm_set_finalizer");
     /* Dates may come and go meanwhile. */
     while (!compare_exchange(

@@ -15,6 +15,7 @@
 #include "slab/give.h"
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
+#include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/preflush.h"
@@ -32,6 +33,7 @@ struct deferral {
     void *object;
     bool past_limit; /* latent_limit does not count any more */
     bool comes_by;   /* its thread does upkeep afterwards */
+    bool twice;      /* it is in the ring already */
     /* Of the last visit to this CPU's caches: */
     bool owned; /* they were not another's */
     bool no_arrays;
@@ -136,7 +138,9 @@ static void visit(struct deferral *deferral, bool may_overflow)
     if (cpu) {
         deferral->no_arrays = !cpu->slots;
         deferral->begins = !load_relaxed(&cpu->line.ring_tail);
-        if (cpu->slots && reserve(deferral, cpu))
+        deferral->twice = latent_is_newest(cpu, deferral->object);
+        deferral->appended = deferral->twice;
+        if (cpu->slots && !deferral->twice && reserve(deferral, cpu))
             append(deferral, cpu, may_overflow, &hand);
         cpu_cache_release(cpu);
     }
@@ -200,6 +204,10 @@ void cache_defer(struct slab *slab, void *object)
         deferral.past_limit = !latent_make_room(cache, bytes, &throttle);
     if (unlikely(deferral.past_limit) && !latent_fits(0, false))
         gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
+    if (unlikely(deferral.twice)) {
+        describe_double(slab, object, true, "deferred free");
+        os_misuse();
+    }
     if (deferral.comes_by)
         come_by();
 }

@@ -251,42 +251,18 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
     return bytes;
 }
 
-/* Of other CPUs, each with a system call. */
-#define LAST_VISITS 256
-
-static bool is_child; /* its parent looks, and to look would copy the pages that they share */
-
-void drain_fork_child(void)
+/* Whether any object is deferred and not merged. */
+bool cache_has_latent(struct prudence_cache *cache)
 {
-    is_child = true;
-}
+    uint64_t bytes = 0;
 
-/*
- * When the process ends, what is free goes to its slabs, where the two copies of an object that was freed twice meet and are
- * reported, unless one of them was allocated again. Waits for no lock of caches, and looks at so many CPUs' caches at most.
- */
-void drain_for_doubles(void)
-{
-    unsigned visits = LAST_VISITS;
-    struct list *item;
-
-    if (is_child || !os_lock_try(&slab_caches_lock))
-        return;
-    store_relaxed(&slab_process_ends, true); /* other threads may go on */
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        for (unsigned i = 0; cache->percpu && i < os_cpu_count() && visits; i++) {
-            struct cpu_cache *cpu = cpu_cache_of(cache, i);
-
-            if (stack_count(&cpu->line) && i != os_cpu_current())
-                visits--;
-            if (stack_count(&cpu->line))
-                empty_cpu(cache, cpu, true);
-        }
-    }
-    os_lock_release(&slab_caches_lock);
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
+        if (latent_count(cpu_cache_of(cache, i)))
+            return true;
+    for (unsigned i = 0; i < os_node_count(); i++)
+        if (node_latent_objects(&cache->nodes[i], &bytes))
+            return true;
+    return false;
 }
 
 /* Frees arrays that were empty before: a CPU would make arrays that it uses again at once. */

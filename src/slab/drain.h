@@ -9,8 +9,7 @@ struct cpu_cache;
 struct prudence_cache;
 
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
-void drain_for_doubles(void);
-void drain_fork_child(void);
+bool cache_has_latent(struct prudence_cache *cache);
 size_t cache_shrink(struct prudence_cache *cache);
 size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted);
 size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted);

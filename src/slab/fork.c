@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/drain.h"
+#include "slab/doubles.h"
 #include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
@@ -105,7 +105,7 @@ void slab_fork_child(bool whole)
     os_carry_forget_others();
     preflush_fork_child();
     tidy_fork_child();
-    drain_fork_child();
+    doubles_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
         preflush_go_on();

@@ -199,6 +199,14 @@ bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *
            tail - load_relaxed(&cpu->line.ring_head) >= cpu->size;
 }
 
+/* Whether the object is the newest one in the ring, and is deferred once more. */
+bool latent_is_newest(const struct cpu_cache *cpu, const void *object)
+{
+    uint64_t newest = load_relaxed(&cpu->line.ring_tail) - 1;
+
+    return latent_count(cpu) && cpu->line.ring[newest & cpu->line.ring_mask] == object;
+}
+
 /* The slow path's append, which also works when the batch could not be closed. Room for it is reserved. False when
  * the ring is at its limit. */
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)

@@ -22,6 +22,7 @@ void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_is_newest(const struct cpu_cache *cpu, const void *object);
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count);

@@ -92,7 +92,7 @@ void node_hand_over(struct slab_node *node, struct transfer_batch *batch);
 unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes);
 
 extern uint64_t slab_decay;     /* ns; the option decay */
-extern bool slab_process_ends;  /* doubles are looked for once more (drain_for_doubles) */
+extern bool slab_process_ends;  /* doubles are looked for once more (doubles.c) */
 extern bool slab_spares_latent; /* a free slab is taken before one that is mostly latent */
 
 #endif /* SLAB_NODE_H */

@@ -34,6 +34,14 @@ static void defer_twice(void *unused)
     settle();
 }
 
+static void defer_twice_around_another(void *other)
+{
+    prudence_cache_free_deferred(cache, object);
+    prudence_cache_free_deferred(cache, other);
+    prudence_cache_free_deferred(cache, object);
+    settle();
+}
+
 static void free_deferred_one(void *unused)
 {
     (void)unused;
@@ -83,7 +91,8 @@ static void doubles_die_in_the_slab(void **state)
     object = prudence_cache_alloc(cache);
     snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
     expect_death(free_twice, NULL, "double free", pointer, "already free");
-    expect_death(defer_twice, NULL, "double free", pointer, "already free");
+    expect_death(defer_twice, NULL, "double free", pointer, "already deferred and not yet safe");
+    expect_death(defer_twice_around_another, neighbour, "double free", pointer, "already free");
     expect_death(free_deferred_one, NULL, "double free", pointer, "already free");
     expect_death(defer_free_one, NULL, "double free", pointer, "already free");
     expect_death(defer_twice_past_the_latent_cache, NULL, "double free", pointer,

@@ -96,6 +96,84 @@ static void freed_objects(void **state)
     assert_int_equal(prudence_cache_destroy(other), 0);
 }
 
+#define DEAD_MOST 16
+
+/* An object of a slab that gets its expiry counts before or after the object dies, and others that die after it. */
+struct death {
+    bool counts_first, deferred;
+    unsigned others;
+    void *object, *more[DEAD_MOST];
+};
+
+static void dies(const struct death *death, void *object)
+{
+    if (death->deferred)
+        prudence_free_deferred(object);
+    else
+        prudence_free(object);
+}
+
+static void refresh_when_dead(void *argument)
+{
+    const struct death *death = argument;
+
+    if (death->counts_first) {
+        scm_refresh(death->more[0], 0);
+        ticks(2);
+    }
+    dies(death, death->object);
+    for (unsigned i = 1; i <= death->others; i++)
+        dies(death, death->more[i]);
+    scm_refresh(death->object, 1);
+    os_report("not at the call");
+    ticks(3);
+}
+
+/* Freed or deferred, and in a CPU's cache: found when the date ends, before the object is handed out twice. */
+static void freed_objects_whose_date_ends(void **state)
+{
+    static const unsigned others[] = {0, 1, DEAD_MOST - 1};
+    struct death death;
+
+    (void)state;
+    death.object = scm_malloc(208);
+    for (unsigned i = 0; i < DEAD_MOST; i++)
+        death.more[i] = scm_malloc(208);
+    for (unsigned i = 0; i < 12; i++) {
+        death.counts_first = i & 1;
+        death.deferred = i & 2;
+        death.others = others[i / 4];
+        expect_death(refresh_when_dead, &death, "not at the call", "expiration: ",
+                     death.deferred ? "is already deferred and not yet safe" : "is already free");
+    }
+    scm_free(death.object);
+    for (unsigned i = 0; i < DEAD_MOST; i++)
+        scm_free(death.more[i]);
+}
+
+/* The mark of a free stays when an object is allocated again, and accuses nobody. */
+static void reused_objects_are_no_suspects(void **state)
+{
+    void *objects[8];
+
+    (void)state;
+    for (unsigned round = 0; round < 8; round++) {
+        for (unsigned i = 0; i < 8; i++)
+            objects[i] = scm_malloc(224);
+        for (unsigned i = 0; i < 8; i++) {
+            if ((i + round) % 3)
+                assert_int_equal(scm_refresh(objects[i], round % 2), 0);
+            else if (i % 2)
+                prudence_free_deferred(objects[i]);
+            else
+                prudence_free(objects[i]);
+        }
+        ticks(3);
+        prudence_synchronize();
+    }
+    assert_int_equal(mem_info().num_dates, 0);
+}
+
 /* "Passing short-term memory objects to scm_free is a programming error": and so are all other ways. */
 static void freeing_a_short_term_object(void **state)
 {
@@ -332,6 +410,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(foreign_and_interior_pointers, fresh),
         cmocka_unit_test_setup(freed_objects, fresh),
+        cmocka_unit_test_setup(freed_objects_whose_date_ends, fresh),
+        cmocka_unit_test_setup(reused_objects_are_no_suspects, fresh),
         cmocka_unit_test_setup(freeing_a_short_term_object, fresh),
         cmocka_unit_test_setup(a_date_that_is_not_counted, fresh),
         cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
@@ -344,6 +424,7 @@ int main(void)
     };
 
     scm_test_uses();
+    pin_thread(); /* suspects are looked for on this CPU */
     cache = prudence_cache_create("short", 64, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ static __always_inline bool os_percpu_push_here(void *const *lines, void *object
     return true;
 }
 
-/* Appends to the ring. False: at its stop, or owned. */
+/* Appends to the ring. False: at its stop, owned, or the slot before holds the same object (below slot 0 lies the stack). */
 static __always_inline bool os_percpu_append_here(void *const *lines, void *object)
 {
     struct os_percpu_line *line = os_percpu_here(lines);
@@ -117,6 +117,9 @@ static __always_inline bool os_percpu_append_here(void *const *lines, void *obje
         return false;
     tail = line->ring_tail;
     if (unlikely(tail == line->ring_stop))
+        return false;
+    if (unlikely(((void **)line->ring_turn)[tail - 1] ==
+                 object)) /* deferred twice, or not used any more */
         return false;
     ((void **)line->ring_turn)[tail] = object;
     store_relaxed(&line->ring_tail, tail + 1);

@@ -131,8 +131,8 @@ out:
     return false;
 }
 
-/* Appends an object to this CPU's ring; false when its batch is full or the line owned. The slot is
- * ring_turn + 8 x tail (see os_percpu_x86_64.h). */
+/* Appends an object to this CPU's ring; false when its batch is full, the line is owned, or the slot before holds the same
+ * object. The slot is ring_turn + 8 x tail (see <prudence/sequences.h>). */
 static inline bool os_percpu_append(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN RSEQ_LINE_UNOWNED("%l[out]")
@@ -140,13 +140,17 @@ static inline bool os_percpu_append(void *const *lines, void *object)
                               "cmp x10, x11\n\t"
                               "b.eq %l[out]\n\t"
                               "ldr x11, [x9, #48]\n\t"
-                              "str %[object], [x11, x10, lsl #3]\n\t"
+                              "add x11, x11, x10, lsl #3\n\t"
+                              "ldur x12, [x11, #-8]\n\t"
+                              "cmp x12, %[object]\n\t"
+                              "b.eq %l[out]\n\t"
+                              "str %[object], [x11]\n\t"
                               "add x10, x10, #1\n\t"
                               "str x10, [x9, #32]\n"
                               "2:"
                               :
                               : RSEQ_INPUTS, [object] "r"(object)
-                              : "memory", "cc", "x9", "x10", "x11"
+                              : "memory", "cc", "x9", "x10", "x11", "x12"
                               : out);
     return true;
 out:

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Objects that were given back twice are found when the process ends, wherever both copies are, and although no grace period
+ * ends. What other threads hold is passed over, and counted.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "gp/user/domain.h"
+#include "os/posix/posix.h"
+#include "slab/all_caches.h"
+#include "slab/doubles.h"
+#include "slab/latent_cache.h"
+#include "slab/start.h"
+#include "support/slab_test.h"
+
+#define OTHERS 4
+
+static struct prudence_cache *cache;
+static void *object, *others[OTHERS];
+static char pointer[40];
+static bool injected;
+
+struct misuse {
+    bool defers[2];    /* else frees */
+    unsigned between;  /* others that are given back in the same way as the first copy */
+    bool on_other_cpu; /* the second copy */
+};
+
+static void give_back(bool defers, void *given)
+{
+    if (defers)
+        prudence_cache_free_deferred(cache, given);
+    else
+        prudence_cache_free(cache, given);
+}
+
+static void misuse_and_end(void *argument)
+{
+    const struct misuse *misuse = argument;
+
+    give_back(misuse->defers[0], object);
+    for (unsigned i = 0; i < misuse->between; i++)
+        give_back(misuse->defers[0], others[i]);
+    if (misuse->on_other_cpu)
+        injected_cpu = 33;
+    give_back(misuse->defers[1], object);
+    os_report("not at the call");
+    doubles_look();
+}
+
+static void copies_meet(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        struct misuse misuse = {{i & 1, i & 2}, i & 4 ? 1 : OTHERS, i & 8};
+
+        if (misuse.on_other_cpu && !injected)
+            continue;
+        expect_death(misuse_and_end, &misuse, "not at the call", "end of the process: double free",
+                     pointer);
+    }
+}
+
+/* Both copies in a ring that has no place for one more cookie: its last batch cannot be closed before others have gone. */
+static void copies_meet_in_a_ring_without_places(void **state)
+{
+    struct misuse misuse = {{true, true}, OTHERS, false};
+    struct cpu_cache *cpu = cpu_here(cache);
+    unsigned slots = cpu->batch_mask + 1;
+    void *more[64];
+
+    (void)state;
+    assert_true(slots <= 64);
+    allocate_all(cache, more, slots);
+    for (unsigned i = 0; i < slots; i++) {
+        prudence_cache_free_deferred(cache, more[i]);
+        cpu = cpu_cache_take(cache, &misuse);
+        assert_non_null(cpu);
+        cpu->batch_tail++; /* as if each had a cookie of its own */
+        batches_of(cpu)[(cpu->batch_tail - 1) & cpu->batch_mask] =
+            (struct batch){.end = cpu->line.ring_tail, .cookie = gp_snapshot(cache->domain)};
+        cpu->closed = cpu->line.ring_tail;
+        cpu_cache_release(cpu);
+    }
+    expect_death(misuse_and_end, &misuse, "end of the process: double free", pointer, NULL);
+    prudence_manual_advance(cache->domain);
+    prudence_cache_shrink(cache);
+}
+
+/* The other thread's, or nobody's any more. */
+static void what_others_own_is_passed_over(void **state)
+{
+    uint64_t before = doubles_passed_over();
+    struct cpu_cache *cpu;
+
+    (void)state;
+    prudence_cache_free(cache, prudence_cache_alloc(cache));
+    cpu = cpu_cache_take(cache, &before);
+    assert_non_null(cpu);
+    doubles_look();
+    assert_int_equal(doubles_passed_over(), before + 1);
+    assert_true(os_percpu_confirm(&cpu->line, &before));
+    cpu_cache_release(cpu);
+    doubles_look();
+    assert_int_equal(doubles_passed_over(), before + 1);
+}
+
+static void *look(void *unused)
+{
+    doubles_look();
+    return unused;
+}
+
+static void a_locked_list_is_not_waited_for(void **state)
+{
+    uint64_t before = doubles_passed_over();
+    pthread_t thread;
+
+    (void)state;
+    os_lock_take(&slab_caches_lock);
+    assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    os_lock_release(&slab_caches_lock);
+    assert_int_equal(doubles_passed_over(), before + os_cpu_count());
+}
+
+/* Without misuse nothing is said, everything stays what it was, and the caches serve on. */
+static void the_look_harms_nothing(void **state)
+{
+    static void *objects[200];
+    struct prudence_cache_stats before, after;
+
+    (void)state;
+    allocate_all(cache, objects, 200);
+    free_all(cache, objects, 60);
+    defer_all(cache, objects + 60, 60);
+    before = stats_of(cache);
+    doubles_look();
+    check_books(cache);
+    after = stats_of(cache);
+    assert_int_equal(after.objects_live, before.objects_live);
+    assert_int_equal(after.objects_latent, before.objects_latent);
+    assert_int_equal(stack_count(&cpu_here(cache)->line), 0);
+    assert_int_equal(latent_count(cpu_here(cache)), 0);
+    free_all(cache, objects + 120, 80);
+    prudence_manual_advance(cache->domain);
+}
+
+static int make_cache(void **state)
+{
+    (void)state;
+    injected_cpu = 0;
+    cache = fixed_cache(64, 32, manual_domain());
+    object = prudence_cache_alloc(cache);
+    allocate_all(cache, others, OTHERS);
+    snprintf(pointer, sizeof pointer, "%p of cache 'test'", object);
+    return 0;
+}
+
+static int end_cache(void **state)
+{
+    (void)state;
+    prudence_cache_free(cache, object);
+    free_all(cache, others, OTHERS);
+    destroy_empty(cache);
+    slab_process_ends = false;
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(copies_meet, make_cache, end_cache),
+        cmocka_unit_test_setup_teardown(copies_meet_in_a_ring_without_places, make_cache,
+                                        end_cache),
+        cmocka_unit_test_setup_teardown(what_others_own_is_passed_over, make_cache, end_cache),
+        cmocka_unit_test_setup_teardown(a_locked_list_is_not_waited_for, make_cache, end_cache),
+        cmocka_unit_test_setup_teardown(the_look_harms_nothing, make_cache, end_cache),
+    };
+    int failed;
+
+    pin_thread();
+    failed = cmocka_run_group_tests_name("of this machine", tests, NULL, NULL);
+    inject_topology();
+    assert(slab_start());
+    injected = true;
+    return failed + cmocka_run_group_tests_name("64 CPUs", tests, NULL, NULL);
+}

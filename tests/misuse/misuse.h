@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The misuse matrix: each operation (operations.c) gets a pointer of each kind (kinds.c), in objects of four sizes; then the
+ * process goes on in one of four ways, its run (runs.c). A cell is an operation, a kind and a size. Each run of each cell is a
+ * process of its own (program_misuse.c), and test_misuse.py judges how it ended.
+ */
+#ifndef TESTS_MISUSE_H
+#define TESTS_MISUSE_H
+
+#include <prudence/prudence.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OBJECTS     300  /* of most cells */
+#define OBJECTS_MAX 4096 /* of those that fill a ring of small objects */
+
+/* What a cell works on. */
+struct subject {
+    size_t size;
+    bool by_cache;                 /* the objects are those of `cache`; else of prudence_malloc */
+    struct prudence_cache *cache;  /* what operations by cache are given; NULL: they take none */
+    bool other_cpu;                /* something of the objects' cache is on another CPU, too */
+    size_t claimed;                /* the size that prudence_free_sized is given */
+    size_t count;                  /* of `objects`, NULLs included */
+    void *objects[OBJECTS_MAX];    /* allocated by the cell; NULL: freed, deferred or misused */
+    void *pointer;                 /* is misused */
+    _Alignas(16) char on_stack[64]; /* the subject is on main's stack */
+};
+
+enum operation_flags {
+    OPERATION_BY_CACHE = 1 << 0, /* takes the cache, so it has objects of one */
+    OPERATION_BY_SIZE = 1 << 1,  /* takes the size */
+    OPERATION_KEEPS = 1 << 2,    /* may be used on objects with dates */
+    OPERATION_ASKS = 1 << 3,     /* changes nothing, so nothing can be noticed later */
+};
+
+struct operation {
+    const char *name;
+    unsigned flags;
+    void (*misuse)(struct subject *subject);
+    void (*finish)(struct subject *subject); /* NULL, or what comes later and belongs to it */
+};
+
+enum kind_flags {
+    KIND_DEAD = 1 << 0,  /* an object that was freed or deferred */
+    KIND_OTHER = 1 << 1, /* a live object of another cache, or size */
+    KIND_DATED = 1 << 2, /* a live object that has a date */
+    KIND_OTHER_CPU = 1 << 3, /* needs a second CPU */
+};
+
+struct kind {
+    const char *name;
+    unsigned flags;
+    void (*make)(struct subject *subject); /* leaves the pointer in the subject */
+};
+
+struct run {
+    const char *name;
+    void (*go_on)(struct subject *subject);
+};
+
+extern const struct operation operations[];
+extern const struct kind kinds[];
+extern const struct run runs[];
+extern const size_t operation_count, kind_count, run_count;
+
+/* program_misuse.c */
+
+/* Tells test_misuse.py how far the process has come. */
+void say(const char *word, const void *pointer);
+/* Ends the process when the cell cannot be set up as it should. */
+void require(bool condition, const char *what);
+
+/* kinds.c */
+
+void *allocate(struct subject *subject);
+void give(const struct subject *subject, void *object);
+/* The reader of some kinds leaves its section. Nothing in other kinds. */
+void reader_leaves(void);
+/* Stays on one CPU. False: there is no second one. */
+bool stay_on_cpu(bool home);
+
+#endif /* TESTS_MISUSE_H */

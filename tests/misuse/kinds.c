@@ -141,26 +141,36 @@ static void end_in_thread(struct subject *subject,
 
 static struct {
     bool inside;
+    struct prudence_domain *domain;
     sem_t entered, leave, left;
 } reader;
+
+void synchronize(const struct subject *subject)
+{
+    if (subject->domain)
+        prudence_domain_synchronize(subject->domain);
+    else
+        prudence_synchronize();
+}
 
 static void *read_on(void *unused)
 {
     (void)unused;
-    prudence_read_lock();
+    prudence_domain_read_lock(reader.domain);
     sem_post(&reader.entered);
     sem_wait(&reader.leave);
-    prudence_read_unlock();
+    prudence_domain_read_unlock(reader.domain);
     sem_post(&reader.left);
     while (true)
         pause();
     return NULL;
 }
 
-static void reader_enters(void)
+static void reader_enters(const struct subject *subject)
 {
     pthread_t thread;
 
+    reader.domain = subject->domain ? subject->domain : prudence_default_domain();
     sem_init(&reader.entered, 0, 0);
     sem_init(&reader.leave, 0, 0);
     sem_init(&reader.left, 0, 0);
@@ -266,7 +276,7 @@ static void deferred_on_other_cpu(struct subject *subject)
 static void deferred_synchronized(struct subject *subject)
 {
     deferred(subject);
-    prudence_synchronize();
+    synchronize(subject);
 }
 
 static void deferred_trimmed(struct subject *subject)
@@ -278,7 +288,7 @@ static void deferred_trimmed(struct subject *subject)
 
 static void deferred_with_reader(struct subject *subject)
 {
-    reader_enters();
+    reader_enters(subject);
     deferred(subject);
 }
 
@@ -297,7 +307,7 @@ static void replaced(struct subject *subject)
     void *other;
 
     choose(subject);
-    reader_enters();
+    reader_enters(subject);
     other = subject->by_cache ? prudence_cache_replace(subject->cache, subject->pointer)
                               : prudence_realloc(subject->pointer, 2 * subject->size);
     require(other && other != subject->pointer, "another object");
@@ -314,15 +324,14 @@ static void dated(struct subject *subject)
     require(scm_refresh(subject->pointer, 1) == 0, "a date");
 }
 
-/* Of another cache; for prudence_free_sized: of another size class. */
+/* Of another cache; for prudence_free_sized: of another size. A size class knows a size that is too small, too. */
 static void of_other_cache(struct subject *subject)
 {
-    struct prudence_cache *other = prudence_cache_create("other", subject->size, NULL);
-
     choose(subject);
-    subject->claimed = subject->size / 4;
-    if (subject->by_cache)
-        subject->pointer = prudence_cache_alloc(other);
+    subject->claimed = subject->by_cache ? 2 * subject->size : subject->size / 4;
+    if (subject->by_cache && subject->takes_cache)
+        subject->pointer =
+            prudence_cache_alloc(prudence_cache_create("other", subject->size, NULL));
 }
 
 /* The cache is gone with the object; calls by cache get the destroyed one. */

@@ -2,7 +2,8 @@
 /*
  * The misuse matrix: each operation (operations.c) gets a pointer of each kind (kinds.c), in objects of four sizes; then the
  * process goes on in one of four ways, its run (runs.c). A cell is an operation, a kind and a size. Each run of each cell is a
- * process of its own (program_misuse.c), and test_misuse.py judges how it ended.
+ * process of its own (program_misuse.c), and test_misuse.py judges how it ended. The whole matrix exists for several origins of
+ * the objects (origins.c).
  */
 #ifndef TESTS_MISUSE_H
 #define TESTS_MISUSE_H
@@ -14,16 +15,21 @@
 #define OBJECTS     300  /* of most cells */
 #define OBJECTS_MAX 4096 /* of those that fill a ring of small objects */
 
+struct operation;
+struct kind;
+
 /* What a cell works on. */
 struct subject {
     size_t size;
-    bool by_cache;                 /* the objects are those of `cache`; else of prudence_malloc */
-    struct prudence_cache *cache;  /* what operations by cache are given; NULL: they take none */
-    bool other_cpu;                /* something of the objects' cache is on another CPU, too */
-    size_t claimed;                /* the size that prudence_free_sized is given */
-    size_t count;                  /* of `objects`, NULLs included */
-    void *objects[OBJECTS_MAX];    /* allocated by the cell; NULL: freed, deferred or misused */
-    void *pointer;                 /* is misused */
+    bool by_cache;                  /* the objects are those of `cache`; else of prudence_malloc */
+    struct prudence_cache *cache;   /* what operations by cache are given */
+    struct prudence_domain *domain; /* of the cache; NULL: the default domain */
+    bool takes_cache;               /* the operation takes the cache */
+    bool other_cpu;                 /* something of the objects' cache is on another CPU, too */
+    size_t claimed;                 /* the size that prudence_free_sized is given */
+    size_t count;                   /* of `objects`, NULLs included */
+    void *objects[OBJECTS_MAX];     /* allocated by the cell; NULL: freed, deferred or misused */
+    void *pointer;                  /* is misused */
     _Alignas(16) char on_stack[64]; /* the subject is on main's stack */
 };
 
@@ -42,9 +48,9 @@ struct operation {
 };
 
 enum kind_flags {
-    KIND_DEAD = 1 << 0,  /* an object that was freed or deferred */
-    KIND_OTHER = 1 << 1, /* a live object of another cache, or size */
-    KIND_DATED = 1 << 2, /* a live object that has a date */
+    KIND_DEAD = 1 << 0,      /* an object that was freed or deferred */
+    KIND_OTHER = 1 << 1,     /* a live object of another cache, or size */
+    KIND_DATED = 1 << 2,     /* a live object that has a date */
     KIND_OTHER_CPU = 1 << 3, /* needs a second CPU */
 };
 
@@ -59,10 +65,17 @@ struct run {
     void (*go_on)(struct subject *subject);
 };
 
+/* Where the objects come from. */
+struct origin {
+    const char *name;
+    struct prudence_cache *(*make)(struct subject *subject);
+};
+
 extern const struct operation operations[];
 extern const struct kind kinds[];
 extern const struct run runs[];
-extern const size_t operation_count, kind_count, run_count;
+extern const struct origin origins[];
+extern const size_t operation_count, kind_count, run_count, origin_count;
 
 /* program_misuse.c */
 
@@ -77,6 +90,8 @@ void *allocate(struct subject *subject);
 void give(const struct subject *subject, void *object);
 /* The reader of some kinds leaves its section. Nothing in other kinds. */
 void reader_leaves(void);
+/* Waits for the readers of the objects' domain. */
+void synchronize(const struct subject *subject);
 /* Stays on one CPU. False: there is no second one. */
 bool stay_on_cpu(bool home);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One cell of the misuse matrix (misuse.h): `program_misuse OPERATION KIND SIZE RUN`, each by its number except the size;
- * without arguments it lists operations, kinds and runs. It writes how far it has come; a cell that cannot be set up exits
+ * One cell of the misuse matrix (misuse.h): `program_misuse OPERATION KIND SIZE RUN ORIGIN`, each by its number except the size;
+ * without arguments it lists all of these, and which cells mean nothing. It writes how far it has come; a cell that cannot be set up exits
  * with 20, one that needs a second CPU, where there is none, with 77.
  */
 #include "misuse.h"
@@ -55,6 +55,8 @@ static void list_all(void)
         printf("kind\t%s\n", kinds[i].name);
     for (size_t i = 0; i < run_count; i++)
         printf("run\t%s\n", runs[i].name);
+    for (size_t i = 0; i < origin_count; i++)
+        printf("origin\t%s\n", origins[i].name);
     for (size_t i = 0; i < operation_count; i++) {
         for (size_t k = 0; k < kind_count; k++) {
             const char *reason = means_nothing(&operations[i], &kinds[k]);
@@ -81,22 +83,24 @@ int main(int count, char **arguments)
     const struct operation *operation;
     const struct kind *kind;
     const struct run *run;
+    const struct origin *origin;
 
-    if (count != 5) {
+    if (count != 6) {
         list_all();
         return 0;
     }
     operation = &operations[number(arguments[1], operation_count)];
     kind = &kinds[number(arguments[2], kind_count)];
     run = &runs[number(arguments[4], run_count)];
+    origin = &origins[number(arguments[5], origin_count)];
     memset(&subject, 0, sizeof subject);
     subject.other_cpu = kind->flags & KIND_OTHER_CPU;
     if (!stay_on_cpu(true) && subject.other_cpu)
         return NO_SECOND_CPU;
     subject.size = subject.claimed = number(arguments[3], 1 << 16);
-    subject.by_cache = operation->flags & OPERATION_BY_CACHE;
-    if (subject.by_cache)
-        subject.cache = prudence_cache_create("subject", subject.size, NULL);
+    subject.takes_cache = operation->flags & OPERATION_BY_CACHE;
+    subject.cache = origin->make(&subject);
+    subject.by_cache = subject.cache != NULL;
     kind->make(&subject);
     say("call", subject.pointer);
     operation->misuse(&subject);

@@ -5,7 +5,6 @@
  */
 #include "misuse.h"
 
-#include <prudence/rcu.h>
 #include <stdlib.h>
 
 #define ALLOCATED     1000 /* objects, in the run that goes on as if nothing had happened */
@@ -60,7 +59,7 @@ static void trim(struct subject *subject)
 {
     reader_leaves();
     say("trim", NULL);
-    prudence_synchronize();
+    synchronize(subject);
     prudence_trim();
     if (subject->by_cache)
         prudence_cache_shrink(subject->cache);
@@ -72,7 +71,7 @@ static void go_on(struct subject *subject)
 {
     reader_leaves();
     say("synchronize", NULL);
-    prudence_synchronize();
+    synchronize(subject);
     allocate_and_free(subject, subject->size > 4096 ? ALLOCATED_BIG : ALLOCATED);
     return_from_main(subject);
 }

@@ -5,9 +5,12 @@
 #include <prudence/call.h>
 #include <prudence/scm.h>
 
-/* What an operation returns is live. It takes the place of an object that is not. */
+/* What an operation returns is live. It takes the place of an object that is not. If it is the misused object itself, the
+ * library's books are in order again, although the object is in them and in the program's hands. */
 static void keep(struct subject *subject, void *object)
 {
+    if (object == subject->pointer)
+        say("returned", object);
     for (size_t i = 0; object && i < subject->count; i++) {
         if (!subject->objects[i]) {
             subject->objects[i] = object;

@@ -36,14 +36,15 @@ OPTIONS = ("rseq=0", "reader_mode=free", "decay=0", "background=0", "cache_per_c
 # When the library reported it: the last thing that the process said before it was ended.
 CALL, COLLECTION, TRIM, ALLOCATION, END = "call", "collection", "trim", "allocation", "end"
 STAGES = {"call": CALL, "collection": COLLECTION, "trim": TRIM, "synchronize": TRIM, "allocation": ALLOCATION,
-          "twice": ALLOCATION, "end": END}
+          "returned": CALL, "twice": ALLOCATION, "end": END}
 CAUGHT = (CALL, COLLECTION, TRIM, ALLOCATION, END)
 AT_ONCE = (CALL, COLLECTION) # before the operation was over
 SILENT = "silent"
+RETURNED = "returned" # silent, and the operation returned the object: after that its books are in order
 ABSENT = "no second CPU" # everything else is a failure of the test: a crash, a report without the pointer, ...
 
 # Of the cells by default. The last one is what is reached; nothing was promised.
-TWICE_BEFORE_TRIM, TWICE_GOING_ON = 40, 400
+TWICE_BEFORE_TRIM, TWICE_GOING_ON = 40, 400 # those that are RETURNED are among them
 
 Outcome = collections.namedtuple("Outcome", "when twice said")
 Cell = collections.namedtuple("Cell", "operation kind size")
@@ -87,7 +88,8 @@ def judge(status, words, errors):
     if status == 77:
         when = ABSENT
     elif status == 0:
-        when = "does not abort" if said else SILENT
+        returned = any(word.startswith("returned ") for word in words)
+        when = "does not abort" if said else RETURNED if returned else SILENT
     elif status != -signal.SIGABRT:
         when = f"ends with {status}, after {stage!r}"
     elif not said:
@@ -131,7 +133,7 @@ def failures(matrix, outcomes):
     """Whatever the mode: every outcome is one of those that have a name here."""
     for cell, runs in outcomes.items():
         for run, outcome in runs.items():
-            if outcome.when not in CAUGHT + (SILENT, ABSENT):
+            if outcome.when not in CAUGHT + (SILENT, RETURNED, ABSENT):
                 yield f"{matrix.name(cell)}, {run}: {outcome.when} ({outcome.said})"
 
 
@@ -153,6 +155,13 @@ def not_at_once(matrix, outcomes):
     for cell, runs in outcomes.items():
         if runs["exit"].when not in (CALL, ABSENT):
             yield f"{matrix.name(cell)}: {runs['exit'].when}"
+
+
+def not_set_up(matrix, outcomes):
+    """Kinds whose objects are in their slabs: there a question sees the state."""
+    for cell, runs in outcomes.items():
+        if matrix.asks_only(cell) and matrix.kinds[cell.kind].endswith("slab") and runs["exit"].when != CALL:
+            yield f"{matrix.name(cell)}: the object is not in its slab"
 
 
 def trials():
@@ -180,7 +189,7 @@ def test():
         for run in runs:
             print(f"{title}, {len(cells)} cells, {run}: {dict(count(outcomes, run))}", flush=True)
         wrong += [f"{title}: {what}" for what in (
-            *failures(matrix, outcomes), *silent_at_end(matrix, outcomes), *too_often_twice(outcomes),
+            *failures(matrix, outcomes), *not_set_up(matrix, outcomes), *silent_at_end(matrix, outcomes), *too_often_twice(outcomes),
             *(not_at_once(matrix, outcomes) if options in STRICT else ()))]
     print("\n".join(wrong))
     return 1 if wrong else 0
@@ -205,7 +214,7 @@ def text_of(matrix, cell, runs):
     if matrix.asks_only(cell) and end.when == SILENT:
         return "no"
     found = [name for name, known in (("trim", trim.when in CAUGHT and not trim.twice), ("end", end.when == END)) if known]
-    return (", ".join(found) or "**silent**") + (" ²" if trim.twice else " ¹" if on.twice else "")
+    return (", ".join(found) or f"**{end.when}**") + (" ²" if trim.twice else " ¹" if on.twice else "")
 
 
 def columns_of_cells(matrix, outcomes):
@@ -230,17 +239,20 @@ def table_of_cells(matrix, outcomes):
 
 
 def table_of_counts(matrix, outcomes):
-    classes = [*CAUGHT, "twice", SILENT]
+    classes = [*CAUGHT, "twice", RETURNED, SILENT]
     yield f"| options, run | {' | '.join(classes)} |"
     yield "|" + "---|" * (len(classes) + 1)
     for options, cells in outcomes.items():
         silent_by_right = sum(matrix.asks_only(cell) and runs["exit"].when == SILENT for cell, runs in cells.items())
+        rows = collections.defaultdict(list)
         for run in matrix.runs:
             counts = count(cells, run)
-            row = [str(counts[name]) for name in classes]
+            row = [f"{counts[name]:,}" for name in classes]
             if silent_by_right:
-                row[-1] = f"{counts[SILENT] - silent_by_right} and {silent_by_right} questions"
-            yield f"| {options}, {run} | {' | '.join(row)} |"
+                row[-1] = f"{counts[SILENT] - silent_by_right:,} and {silent_by_right} questions"
+            rows[" | ".join(row)].append(run)
+        for row, runs in rows.items():
+            yield f"| {options}: {', '.join(runs)} | {row} |"
 
 
 def tables():
@@ -261,8 +273,8 @@ def write_page():
     text = PAGE.read_text()
     for name, lines in tables().items():
         mark = f"<!-- {name} -->"
-        inside = "\n".join(["", *lines, ""])
-        text, found = re.subn(f"(?<={mark}\n).*?(?={mark}\n)", lambda _: inside.lstrip("\n"), text, flags=re.S)
+        inside = "\n".join(["", *lines, "", ""])
+        text, found = re.subn(f"(?<={mark}\n).*?(?={mark}\n)", lambda _, inside=inside: inside, text, flags=re.S)
         if found != 1:
             print(f"{PAGE}: not one part between two lines {mark}")
             return 1

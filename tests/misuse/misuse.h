@@ -88,11 +88,18 @@ void require(bool condition, const char *what);
 
 void *allocate(struct subject *subject);
 void give(const struct subject *subject, void *object);
-/* The reader of some kinds leaves its section. Nothing in other kinds. */
+/* threads.c */
+
+/* Stays on one CPU. False: there is no second one. */
+bool stay_on_cpu(bool home);
+/* Calls `end` for the pointer in another thread. */
+void end_in_thread(struct subject *subject,
+                   void (*end)(const struct subject *subject, void *object), bool at_home,
+                   bool stays);
+/* A thread enters a section of the objects' domain, and leaves it; the second does nothing if none has entered. */
+void reader_enters(const struct subject *subject);
 void reader_leaves(void);
 /* Waits for the readers of the objects' domain. */
 void synchronize(const struct subject *subject);
-/* Stays on one CPU. False: there is no second one. */
-bool stay_on_cpu(bool home);
 
 #endif /* TESTS_MISUSE_H */

@@ -21,8 +21,9 @@
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles
  *    are caught for certain at the call under the option check=1, else if the object was the last of
  *    its cache that was freed on this CPU, or when both copies meet in the slab, which they may do
- *    as late as at the end of the process; everything else in that list is always caught at the call. Options that look for
- *    more (guard, zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/reference/options.md.
+ *    as late as at the end of the process; everything else in that list is always caught at the call.
+ *    docs/reference/misuse.md has a table of what is reported when. Options that look for more (guard,
+ *    zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/reference/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never
  *    inside a read-side critical section, never with a lock of ours held, and never longer than the
  *    option wait_max for one and the same section of a reader that has a CPU, or wants none. So no lock

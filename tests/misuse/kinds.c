@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of pointers of the misuse matrix: what the pointer is when the operation gets it. */
+#include "misuse.h"
+
+#include <prudence/scm.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------------------------ objects of a cell */
+
+void *allocate(struct subject *subject)
+{
+    void *object =
+        subject->by_cache ? prudence_cache_alloc(subject->cache) : prudence_malloc(subject->size);
+
+    require(object != NULL, "memory");
+    return object;
+}
+
+void give(const struct subject *subject, void *object)
+{
+    if (subject->by_cache)
+        prudence_cache_free(subject->cache, object);
+    else
+        prudence_free(object);
+}
+
+static void defer(const struct subject *subject, void *object)
+{
+    if (subject->by_cache)
+        prudence_cache_free_deferred(subject->cache, object);
+    else
+        prudence_free_deferred(object);
+}
+
+static void allocate_all(struct subject *subject, size_t count)
+{
+    subject->count = count;
+    for (size_t i = 0; i < count; i++)
+        subject->objects[i] = allocate(subject);
+}
+
+/* Takes the one in the middle out of the live ones. */
+static void choose(struct subject *subject)
+{
+    if (!subject->count)
+        allocate_all(subject, OBJECTS);
+    subject->pointer = subject->objects[subject->count / 2];
+    subject->objects[subject->count / 2] = NULL;
+}
+
+/* Frees, or defers, `count` others. */
+static void end_others(struct subject *subject, size_t count,
+                       void (*end)(const struct subject *subject, void *object))
+{
+    for (size_t i = 0; i < subject->count && count; i++) {
+        if (subject->objects[i]) {
+            end(subject, subject->objects[i]);
+            subject->objects[i] = NULL;
+            count--;
+        }
+    }
+    require(!count, "enough others");
+}
+
+static void empty_caches(const struct subject *subject)
+{
+    if (subject->by_cache)
+        prudence_cache_shrink(subject->cache);
+    else
+        prudence_trim();
+}
+
+/* ------------------------------------------------------------------------------------------------ freed */
+
+static void freed(struct subject *subject)
+{
+    choose(subject);
+    give(subject, subject->pointer);
+}
+
+static void freed_then_one(struct subject *subject)
+{
+    freed(subject);
+    end_others(subject, 1, give);
+}
+
+static void freed_then_100(struct subject *subject)
+{
+    freed(subject);
+    end_others(subject, 100, give);
+}
+
+/* Objects beside it are live, so the slab stays. */
+static void freed_in_slab(struct subject *subject)
+{
+    freed(subject);
+    empty_caches(subject);
+}
+
+/* The last objects, which are live, lie in other slabs. */
+static void freed_slab_gone(struct subject *subject)
+{
+    allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
+    choose(subject);
+    end_others(subject, subject->count - 10, give);
+    give(subject, subject->pointer);
+    empty_caches(subject);
+    prudence_trim();
+}
+
+static void freed_by_thread(struct subject *subject)
+{
+    choose(subject);
+    end_in_thread(subject, give, true, true);
+}
+
+static void freed_by_ended_thread(struct subject *subject)
+{
+    choose(subject);
+    end_in_thread(subject, give, true, false);
+}
+
+static void freed_on_other_cpu(struct subject *subject)
+{
+    choose(subject);
+    stay_on_cpu(false);
+    give(subject, subject->pointer);
+    stay_on_cpu(true);
+}
+
+/* --------------------------------------------------------------------------------------------- deferred */
+
+static void deferred(struct subject *subject)
+{
+    choose(subject);
+    defer(subject, subject->pointer);
+}
+
+static void deferred_then_one(struct subject *subject)
+{
+    deferred(subject);
+    end_others(subject, 1, defer);
+}
+
+/* So its batch is closed. */
+static void deferred_then_200(struct subject *subject)
+{
+    deferred(subject);
+    end_others(subject, 200, defer);
+}
+
+static void deferred_on_other_cpu(struct subject *subject)
+{
+    choose(subject);
+    end_in_thread(subject, defer, false, true);
+}
+
+static void deferred_synchronized(struct subject *subject)
+{
+    deferred(subject);
+    synchronize(subject);
+}
+
+static void deferred_trimmed(struct subject *subject)
+{
+    deferred_synchronized(subject);
+    empty_caches(subject);
+    prudence_trim();
+}
+
+static void deferred_with_reader(struct subject *subject)
+{
+    reader_enters(subject);
+    deferred(subject);
+}
+
+/* A reader keeps the ring from emptying. The oldest objects in it are the first that go to their latent slabs. */
+static void deferred_in_latent_slab(struct subject *subject)
+{
+    allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
+    deferred_with_reader(subject);
+    end_others(subject, subject->count - 10, defer);
+}
+
+/* Deferred by a call that returns another object: the reader sees to that. Without a cache: freed by a reallocation that
+ * moved it. */
+static void replaced(struct subject *subject)
+{
+    void *other;
+
+    choose(subject);
+    reader_enters(subject);
+    other = subject->by_cache ? prudence_cache_replace(subject->cache, subject->pointer)
+                              : prudence_realloc(subject->pointer, 2 * subject->size);
+    require(other && other != subject->pointer, "another object");
+    reader_leaves();
+    subject->objects[subject->count++] = other;
+}
+
+/* -------------------------------------------------------------------------------- live, but not to be freed so */
+
+/* It would be freed by its date. */
+static void dated(struct subject *subject)
+{
+    choose(subject);
+    require(scm_refresh(subject->pointer, 1) == 0, "a date");
+}
+
+/* Of another cache; for prudence_free_sized: of another size. A size class knows a size that is too small, too. */
+static void of_other_cache(struct subject *subject)
+{
+    choose(subject);
+    subject->claimed = subject->by_cache ? 2 * subject->size : subject->size / 4;
+    if (subject->by_cache && subject->takes_cache)
+        subject->pointer =
+            prudence_cache_alloc(prudence_cache_create("other", subject->size, NULL));
+}
+
+/* The cache is gone with the object; calls by cache get the destroyed one. */
+static void of_destroyed_cache(struct subject *subject)
+{
+    struct prudence_cache *gone = prudence_cache_create("destroyed", subject->size, NULL);
+
+    choose(subject);
+    subject->pointer = prudence_cache_alloc(gone);
+    prudence_cache_free(gone, subject->pointer);
+    require(prudence_cache_destroy(gone) == 0, "a destroyed cache");
+    if (subject->by_cache)
+        subject->cache = gone;
+}
+
+/* -------------------------------------------------------------------------------------------- no object */
+
+static void interior(struct subject *subject)
+{
+    choose(subject);
+    subject->pointer = (char *)subject->pointer + 16;
+}
+
+static void misaligned(struct subject *subject)
+{
+    choose(subject);
+    subject->pointer = (char *)subject->pointer + 1;
+}
+
+static void foreign(struct subject *subject)
+{
+    choose(subject);
+    subject->pointer = malloc(subject->size);
+}
+
+static void on_stack(struct subject *subject)
+{
+    choose(subject);
+    subject->pointer = subject->on_stack;
+}
+
+static void is_static(struct subject *subject)
+{
+    static _Alignas(16) char bytes[64];
+
+    choose(subject);
+    subject->pointer = bytes;
+}
+
+const struct kind kinds[] = {
+    {"freed", KIND_DEAD, freed},
+    {"freed, then another", KIND_DEAD, freed_then_one},
+    {"freed, then 100 others", KIND_DEAD, freed_then_100},
+    {"freed, in its slab", KIND_DEAD, freed_in_slab},
+    {"freed, its slab gone", KIND_DEAD, freed_slab_gone},
+    {"freed by a thread that lives", KIND_DEAD, freed_by_thread},
+    {"freed by a thread that ended", KIND_DEAD, freed_by_ended_thread},
+    {"freed on another CPU", KIND_DEAD | KIND_OTHER_CPU, freed_on_other_cpu},
+    {"deferred", KIND_DEAD, deferred},
+    {"deferred, then another", KIND_DEAD, deferred_then_one},
+    {"deferred, then 200 others", KIND_DEAD, deferred_then_200},
+    {"deferred on another CPU", KIND_DEAD | KIND_OTHER_CPU, deferred_on_other_cpu},
+    {"deferred, synchronized", KIND_DEAD, deferred_synchronized},
+    {"deferred, synchronized, trimmed", KIND_DEAD, deferred_trimmed},
+    {"deferred, a reader inside", KIND_DEAD, deferred_with_reader},
+    {"deferred, in its latent slab", KIND_DEAD, deferred_in_latent_slab},
+    {"replaced", KIND_DEAD, replaced},
+    {"has a date", KIND_DATED, dated},
+    {"of another cache or size", KIND_OTHER, of_other_cache},
+    {"of a destroyed cache", 0, of_destroyed_cache},
+    {"interior", 0, interior},
+    {"misaligned", 0, misaligned},
+    {"foreign", 0, foreign},
+    {"on the stack", 0, on_stack},
+    {"static", 0, is_static},
+};
+const size_t kind_count = sizeof kinds / sizeof kinds[0];

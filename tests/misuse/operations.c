@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The operations of the misuse matrix: every public call that ends an object, and two that use one. */
+#include "misuse.h"
+
+#include <prudence/call.h>
+#include <prudence/scm.h>
+
+/* What an operation returns is live. It takes the place of an object that is not. If it is the misused object itself, the
+ * library's books are in order again, although the object is in them and in the program's hands. */
+static void keep(struct subject *subject, void *object)
+{
+    if (object == subject->pointer)
+        say("returned", object);
+    for (size_t i = 0; object && i < subject->count; i++) {
+        if (!subject->objects[i]) {
+            subject->objects[i] = object;
+            return;
+        }
+    }
+    require(!object, "no place for what was returned");
+}
+
+/* The pointer between two live objects, as bulk calls get it. Those are not live afterwards. */
+static void take_three(struct subject *subject, void **three)
+{
+    three[1] = subject->pointer;
+    for (size_t i = 0, taken = 0; i < subject->count && taken <= 2; i++) {
+        if (subject->objects[i]) {
+            three[taken] = subject->objects[i];
+            subject->objects[i] = NULL;
+            taken += 2;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------- by pointer alone */
+
+static void by_free(struct subject *subject)
+{
+    prudence_free(subject->pointer);
+}
+
+static void by_free_sized(struct subject *subject)
+{
+    prudence_free_sized(subject->pointer, subject->claimed);
+}
+
+static void by_free_deferred(struct subject *subject)
+{
+    prudence_free_deferred(subject->pointer);
+}
+
+/* To a size for which it has to move. */
+static void by_realloc(struct subject *subject)
+{
+    keep(subject, prudence_realloc(subject->pointer, 2 * subject->size));
+}
+
+static void by_usable_size(struct subject *subject)
+{
+    require(prudence_usable_size(subject->pointer) > 0, "a size");
+}
+
+/* ------------------------------------------------------------------------------------------ by cache */
+
+static void by_cache_free(struct subject *subject)
+{
+    prudence_cache_free(subject->cache, subject->pointer);
+}
+
+static void by_cache_free_bulk(struct subject *subject)
+{
+    void *three[3];
+
+    take_three(subject, three);
+    prudence_cache_free_bulk(subject->cache, 3, three);
+}
+
+static void by_cache_free_deferred(struct subject *subject)
+{
+    prudence_cache_free_deferred(subject->cache, subject->pointer);
+}
+
+static void by_cache_free_deferred_bulk(struct subject *subject)
+{
+    void *three[3];
+
+    take_three(subject, three);
+    prudence_cache_free_deferred_bulk(subject->cache, 3, three);
+}
+
+static void by_cache_replace(struct subject *subject)
+{
+    keep(subject, prudence_cache_replace(subject->cache, subject->pointer));
+}
+
+static void by_cache_replace_bulk(struct subject *subject)
+{
+    void *three[3];
+    size_t returned;
+
+    take_three(subject, three);
+    returned = prudence_cache_replace_bulk(subject->cache, 3, three);
+    for (size_t i = 0; i < returned; i++)
+        keep(subject, three[i]);
+}
+
+/* ----------------------------------------------------------------------------------------- callbacks */
+
+static struct {
+    struct prudence_head head; /* not in the object: to write there would be another misuse */
+    void *object;
+} called;
+
+static void free_called(struct prudence_head *head)
+{
+    (void)head;
+    prudence_free(called.object);
+}
+
+/* The misuse is in the callback, which waits for readers. */
+static void by_call(struct subject *subject)
+{
+    called.object = subject->pointer;
+    prudence_call(&called.head, free_called);
+    reader_leaves();
+    prudence_barrier();
+}
+
+/* --------------------------------------------------------------------------------- short-term memory */
+
+static void by_scm_free(struct subject *subject)
+{
+    scm_free(subject->pointer);
+}
+
+static void by_scm_refresh(struct subject *subject)
+{
+    require(scm_refresh(subject->pointer, 1) == 0, "a date");
+}
+
+/* The date expires. */
+static void collect(struct subject *subject)
+{
+    (void)subject;
+    say("collection", NULL);
+    for (unsigned i = 0; i < 5; i++)
+        scm_tick();
+    scm_collect();
+}
+
+const struct operation operations[] = {
+    {"prudence_free", 0, by_free, NULL},
+    {"prudence_free_sized", OPERATION_BY_SIZE, by_free_sized, NULL},
+    {"prudence_free_deferred", 0, by_free_deferred, NULL},
+    {"prudence_realloc", OPERATION_KEEPS, by_realloc, NULL},
+    {"prudence_usable_size", OPERATION_KEEPS | OPERATION_ASKS, by_usable_size, NULL},
+    {"prudence_cache_free", OPERATION_BY_CACHE, by_cache_free, NULL},
+    {"prudence_cache_free_bulk", OPERATION_BY_CACHE, by_cache_free_bulk, NULL},
+    {"prudence_cache_free_deferred", OPERATION_BY_CACHE, by_cache_free_deferred, NULL},
+    {"prudence_cache_free_deferred_bulk", OPERATION_BY_CACHE, by_cache_free_deferred_bulk, NULL},
+    {"prudence_cache_replace", OPERATION_BY_CACHE, by_cache_replace, NULL},
+    {"prudence_cache_replace_bulk", OPERATION_BY_CACHE, by_cache_replace_bulk, NULL},
+    {"prudence_call", 0, by_call, NULL},
+    {"scm_free", 0, by_scm_free, NULL},
+    {"scm_refresh", OPERATION_KEEPS, by_scm_refresh, collect},
+};
+const size_t operation_count = sizeof operations / sizeof operations[0];

@@ -1,0 +1,295 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# ctest: cost 12
+"""The misuse matrix: every cell of program_misuse.c, what is caught and when.
+
+    test_misuse.py          the test; PRUDENCE_MODELS=deep (make test-long): all sizes, origins and options
+    test_misuse.py page     writes the tables of docs/reference/misuse.md anew
+    test_misuse.py table    the same tables on standard output
+    test_misuse.py list     every cell that is not caught, or only after an object was handed out twice
+
+A cell is run once that ends by exit(). If its misuse is caught before that, the other runs would only repeat it, because
+they have the same beginning; else it is run once for each of the other ways to go on.
+"""
+
+import collections
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/reference/misuse.md"
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
+PROGRAM = BUILD / "bin/misuse_program_misuse"
+INLINE = BUILD / "bin/misuse_program_misuse_inline"
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
+SIZES = [64, 512, 4096, 32768]
+SOME_SIZES = SIZES if DEEP else SIZES[:1]
+STRICT = ("check=1", "hardened=1") # everything is caught at the call
+# Other ways through the library; in the deep test only.
+OPTIONS = ("rseq=0", "reader_mode=free", "decay=0", "background=0", "cache_per_cpu=64K", "scm_collection=eager")
+
+# When the library reported it: the last thing that the process said before it was ended.
+CALL, COLLECTION, TRIM, ALLOCATION, END = "call", "collection", "trim", "allocation", "end"
+STAGES = {"call": CALL, "collection": COLLECTION, "trim": TRIM, "synchronize": TRIM, "allocation": ALLOCATION,
+          "returned": CALL, "twice": ALLOCATION, "end": END}
+CAUGHT = (CALL, COLLECTION, TRIM, ALLOCATION, END)
+AT_ONCE = (CALL, COLLECTION) # before the operation was over
+SILENT = "silent"
+RETURNED = "returned" # silent, and the operation returned the object: after that its books are in order
+ABSENT = "no second CPU" # everything else is a failure of the test: a crash, a report without the pointer, ...
+
+# Of the cells by default. The last one is what is reached; nothing was promised.
+TWICE_BEFORE_TRIM, TWICE_GOING_ON = 40, 400 # those that are RETURNED are among them
+
+Outcome = collections.namedtuple("Outcome", "when twice said")
+Cell = collections.namedtuple("Cell", "operation kind size")
+PLAIN = 0 # the origin of the objects
+
+
+class Matrix:
+    """What `program` has: names, and which cells mean nothing, or leave nothing behind. Objects of one origin."""
+
+    def __init__(self, program, origin=PLAIN):
+        self.program, self.origin, self.nothing, self.asks = program, origin, {}, set()
+        names = collections.defaultdict(list)
+        for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines():
+            key, *values = line.split("\t")
+            if key == "nothing":
+                self.nothing[int(values[0]), int(values[1])] = values[2]
+            elif key == "asks":
+                self.asks.add((int(values[0]), int(values[1])))
+            else:
+                names[key].append(values[0])
+        self.operations, self.kinds, self.runs = names["operation"], names["kind"], names["run"]
+        self.origins = names["origin"]
+
+    def cells(self, sizes, operations=None):
+        return [Cell(operation, kind, size) for operation in operations or range(len(self.operations))
+                for kind in range(len(self.kinds)) for size in sizes if (operation, kind) not in self.nothing]
+
+    def asks_only(self, cell):
+        return (cell.operation, cell.kind) in self.asks
+
+    def name(self, cell):
+        return f"{self.operations[cell.operation]}, {self.kinds[cell.kind]}, {cell.size} bytes"
+
+
+def judge(status, words, errors):
+    """What a process's end, and what it and the library wrote, say of the misuse."""
+    stage = words[-1].split()[0] if words else "nothing"
+    pointer = next((word.split()[1] for word in words if word.startswith("call ")), "?")
+    twice = any(word.startswith("twice ") for word in words)
+    said = next((line for line in errors.splitlines() if line.startswith("prudence: ")), "")
+    if status == 77:
+        when = ABSENT
+    elif status == 0:
+        returned = any(word.startswith("returned ") for word in words)
+        when = "does not abort" if said else RETURNED if returned else SILENT
+    elif status != -signal.SIGABRT:
+        when = f"ends with {status}, after {stage!r}"
+    elif not said:
+        when = "aborts without a word"
+    elif pointer not in errors and "'destroyed'" not in errors: # a report of a destroyed cache names the cache
+        when = "names another pointer"
+    else:
+        when = STAGES.get(stage, f"at {stage!r}")
+    return Outcome(when, twice, said)
+
+
+def run_cell(matrix, cell, run, options):
+    names = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "PRUDENCE_"))}
+    names |= {"PRUDENCE_OPTIONS": options} if options else {}
+    command = [matrix.program, *map(str, cell), str(matrix.runs.index(run)), str(matrix.origin)]
+    try:
+        done = subprocess.run(command, env=names, timeout=60, capture_output=True)
+    except subprocess.TimeoutExpired:
+        return Outcome("hangs", False, "")
+    return judge(done.returncode, done.stdout.decode().splitlines(), done.stderr.decode(errors="replace"))
+
+
+def run_all(matrix, cells, options="", runs=None):
+    """A dictionary of the runs' outcomes for each cell."""
+    def of_cell(cell):
+        first = run_cell(matrix, cell, "exit", options)
+        again = first.when not in AT_ONCE + (ABSENT,)
+        return {run: run_cell(matrix, cell, run, options) if again and run != "exit" else first
+                for run in runs or matrix.runs}
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(cells, pool.map(of_cell, cells)))
+
+
+def count(outcomes, run):
+    return collections.Counter("twice" if outcome[run].twice else outcome[run].when for outcome in outcomes.values())
+
+
+# ------------------------------------------------------------------------------------------------ the test
+
+def failures(matrix, outcomes):
+    """Whatever the mode: every outcome is one of those that have a name here."""
+    for cell, runs in outcomes.items():
+        for run, outcome in runs.items():
+            if outcome.when not in CAUGHT + (SILENT, RETURNED, ABSENT):
+                yield f"{matrix.name(cell)}, {run}: {outcome.when} ({outcome.said})"
+
+
+def silent_at_end(matrix, outcomes):
+    for cell, runs in outcomes.items():
+        for run in ("exit", "return"):
+            if run in runs and runs[run].when == SILENT and not matrix.asks_only(cell):
+                yield f"{matrix.name(cell)}: silent at {run}"
+
+
+def too_often_twice(outcomes):
+    for run, most in (("trim", TWICE_BEFORE_TRIM), ("on", TWICE_GOING_ON)):
+        twice = sum(run in runs and runs[run].twice for runs in outcomes.values())
+        if twice > most:
+            yield f"run {run}: {twice} cells hand an object out twice before it is said, more than {most}"
+
+
+def not_at_once(matrix, outcomes):
+    for cell, runs in outcomes.items():
+        if runs["exit"].when not in (CALL, ABSENT):
+            yield f"{matrix.name(cell)}: {runs['exit'].when}"
+
+
+def not_set_up(matrix, outcomes):
+    """Kinds whose objects are in their slabs: there a question sees the state."""
+    for cell, runs in outcomes.items():
+        if matrix.asks_only(cell) and matrix.kinds[cell.kind].endswith("slab") and runs["exit"].when != CALL:
+            yield f"{matrix.name(cell)}: the object is not in its slab"
+
+
+def trials():
+    """(title, matrix, cells, options, runs) of what is to be tested."""
+    matrix, inlined = Matrix(PROGRAM), Matrix(INLINE)
+    by_cache = [number for number, name in enumerate(inlined.operations) if "cache" in name]
+    runs = matrix.runs if DEEP else ["exit", "trim", "on"]
+    yield "by default", matrix, matrix.cells(SIZES), "", runs
+    yield "return", matrix, matrix.cells(SIZES[:1]), "", ["exit", "return"]
+    yield "inlined", inlined, inlined.cells(SOME_SIZES, by_cache), "", runs
+    for origin, name in enumerate(matrix.origins):
+        if origin != PLAIN:
+            other = Matrix(PROGRAM, origin)
+            yield name, other, other.cells(SOME_SIZES), "", runs if DEEP else ["exit"]
+    for options in STRICT:
+        yield options, matrix, matrix.cells(SOME_SIZES), options, ["exit"]
+    for options in OPTIONS if DEEP else ():
+        yield options, matrix, matrix.cells(SIZES), options, runs
+
+
+def test():
+    wrong = []
+    for title, matrix, cells, options, runs in trials():
+        outcomes = run_all(matrix, cells, options, runs)
+        for run in runs:
+            print(f"{title}, {len(cells)} cells, {run}: {dict(count(outcomes, run))}", flush=True)
+        wrong += [f"{title}: {what}" for what in (
+            *failures(matrix, outcomes), *not_set_up(matrix, outcomes), *silent_at_end(matrix, outcomes), *too_often_twice(outcomes),
+            *(not_at_once(matrix, outcomes) if options in STRICT else ()))]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+# --------------------------------------------------------------------------------------- tables and lists
+
+def merged(texts):
+    """One text for all sizes, or each with its sizes."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    sizes = collections.defaultdict(list)
+    for size, text in zip(SIZES, texts):
+        sizes[text].append(str(size))
+    return "; ".join(f"{text} ({', '.join(of)})" for text, of in sizes.items())
+
+
+def text_of(matrix, cell, runs):
+    end, trim, on = runs["exit"], runs["trim"], runs["on"]
+    if end.when in AT_ONCE:
+        return end.when
+    if matrix.asks_only(cell) and end.when == SILENT:
+        return "no"
+    found = [name for name, known in (("trim", trim.when in CAUGHT and not trim.twice), ("end", end.when == END)) if known]
+    return (", ".join(found) or f"**{end.when}**") + (" ²" if trim.twice else " ¹" if on.twice else "")
+
+
+def columns_of_cells(matrix, outcomes):
+    """(operations, their column) where operations with equal columns share one."""
+    columns = collections.defaultdict(list)
+    for operation, name in enumerate(matrix.operations):
+        column = []
+        for kind in range(len(matrix.kinds)):
+            cells = [Cell(operation, kind, size) for size in SIZES]
+            column.append("–" if (operation, kind) in matrix.nothing else
+                          merged([text_of(matrix, cell, outcomes[cell]) for cell in cells]))
+        columns[tuple(column)].append(f"`{name.removeprefix('prudence_')}`")
+    return [(names, column) for column, names in columns.items()]
+
+
+def table_of_cells(matrix, outcomes):
+    columns = columns_of_cells(matrix, outcomes)
+    yield f"| pointer | {' | '.join(', '.join(names) for names, _ in columns)} |"
+    yield "|" + "---|" * (len(columns) + 1)
+    for kind, name in enumerate(matrix.kinds):
+        yield f"| {name} | {' | '.join(column[kind] for _, column in columns)} |"
+
+
+def table_of_counts(matrix, outcomes):
+    classes = [*CAUGHT, "twice", RETURNED, SILENT]
+    yield f"| options, run | {' | '.join(classes)} |"
+    yield "|" + "---|" * (len(classes) + 1)
+    for options, cells in outcomes.items():
+        silent_by_right = sum(matrix.asks_only(cell) and runs["exit"].when == SILENT for cell, runs in cells.items())
+        rows = collections.defaultdict(list)
+        for run in matrix.runs:
+            counts = count(cells, run)
+            row = [f"{counts[name]:,}" for name in classes]
+            if silent_by_right:
+                row[-1] = f"{counts[SILENT] - silent_by_right:,} and {silent_by_right} questions"
+            rows[" | ".join(row)].append(run)
+        for row, runs in rows.items():
+            yield f"| {options}: {', '.join(runs)} | {row} |"
+
+
+def tables():
+    matrix = Matrix(PROGRAM)
+    cells = matrix.cells(SIZES)
+    outcomes = {options or "by default": run_all(matrix, cells, options) for options in ("", *STRICT)}
+    return {"counts": [f"Of {len(matrix.operations) * len(matrix.kinds) * len(SIZES):,} cells {len(cells):,} mean something.", "",
+                       *table_of_counts(matrix, outcomes)],
+            "cells": list(table_of_cells(matrix, outcomes["by default"]))}
+
+
+def print_tables():
+    print("\n\n".join("\n".join(lines) for lines in tables().values()))
+    return 0
+
+
+def write_page():
+    text = PAGE.read_text()
+    for name, lines in tables().items():
+        mark = f"<!-- {name} -->"
+        inside = "\n".join(["", *lines, "", ""])
+        text, found = re.subn(f"(?<={mark}\n).*?(?={mark}\n)", lambda _, inside=inside: inside, text, flags=re.S)
+        if found != 1:
+            print(f"{PAGE}: not one part between two lines {mark}")
+            return 1
+    PAGE.write_text(text)
+    return 0
+
+
+def list_missed():
+    for title, matrix, cells, options, runs in trials():
+        for cell, outcomes in run_all(matrix, cells, options, runs).items():
+            if any(outcome.twice or outcome.when not in CAUGHT for outcome in outcomes.values()):
+                print(f"{title}: {matrix.name(cell)}: " + ", ".join(
+                    f"{run} {outcome.when}{' TWICE' if outcome.twice else ''}" for run, outcome in outcomes.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit({"table": print_tables, "page": write_page, "list": list_missed}.get(" ".join(sys.argv[1:]), test)())

@@ -193,12 +193,21 @@ PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free_deferred(struct prudenc
 PRUDENCE_INLINE_FUNCTION PRUDENCE_KEEP void *
 prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
 {
-    void *(*slow)(struct prudence_cache *, void *);
+    void *(*slow)(struct prudence_cache *, void *), *(*slow_alloc)(struct prudence_cache *);
+    void *object;
 
     if (prudence_inline_is_of(cache, old) &&
         __builtin_expect(
-            prudence_sequence_append(prudence_inline_lines(cache), old, prudence_inline_rseq), 1))
-        return prudence_inline_cache_alloc(cache);
+            prudence_sequence_append(prudence_inline_lines(cache), old, prudence_inline_rseq), 1)) {
+        object = prudence_sequence_pop(prudence_inline_lines(cache), prudence_inline_rseq);
+        if (__builtin_expect(object == PRUDENCE_NULL, 0)) {
+            __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_alloc") : "=r"(slow_alloc));
+            return slow_alloc(cache);
+        }
+        if (__builtin_expect(object != old, 1))
+            return object;
+        /* It came back. Deferred once more, its copies meet if it had been free or deferred before. */
+    }
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_replace") : "=r"(slow));
     return slow(cache, old);
 }

@@ -154,13 +154,64 @@ void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t coun
     free_deferred_bulk(cache, count, objects, "prudence_cache_free_deferred_bulk");
 }
 
+/* Of the objects that were deferred, the first ones; and a bit for each of these, by its address. */
+#define OLDS 16
+
+struct olds {
+    uint64_t bits;
+    size_t count;
+    const void *objects[OLDS];
+};
+
+static uint64_t old_bit(const void *object)
+{
+    return UINT64_C(1) << ((uintptr_t)object * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+static void olds_note(struct olds *olds, void *const *objects, size_t count)
+{
+    olds->bits = 0;
+    olds->count = min_size(count, OLDS);
+    for (size_t i = 0; i < olds->count; i++) {
+        olds->objects[i] = objects[i];
+        olds->bits |= old_bit(objects[i]);
+    }
+}
+
+static bool olds_have(const struct olds *olds, const void *object)
+{
+    if (likely(!(olds->bits & old_bit(object))))
+        return false;
+    for (size_t i = 0; i < olds->count; i++)
+        if (olds->objects[i] == object)
+            return true;
+    return false;
+}
+
+/* Objects that came back get others in their place; returns how many there are then (without memory, less). */
+static size_t instead_of_olds(struct prudence_cache *cache, const struct olds *olds, size_t count,
+                              void **objects)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!olds_have(olds, objects[i]))
+            continue;
+        objects[i] = object_instead(cache, objects[i], "prudence_cache_replace_bulk");
+        if (!objects[i])
+            objects[i] = objects[--count];
+    }
+    return count;
+}
+
 size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
+    struct olds olds;
     size_t done;
 
     cache_require(cache, "prudence_cache_replace_bulk");
+    olds_note(&olds, objects, count);
     free_deferred_bulk(cache, count, objects, "prudence_cache_replace_bulk");
     done = alloc_bulk(cache, count, objects);
+    done = instead_of_olds(cache, &olds, done, objects);
     for (size_t i = done; i < count; i++)
         objects[i] = NULL;
     return done;

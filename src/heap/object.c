@@ -95,5 +95,31 @@ void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *
                           const char *what)
 {
     object_free_deferred_slow(cache, old, slab, what);
-    return object_alloc(cache, 0, what);
+    return object_replace_checked(cache, old, NULL, what);
+}
+
+void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
+                             const char *what)
+{
+    if (!object)
+        object = object_alloc(cache, 0, what);
+    return likely(object != old) || !object ? object : object_instead(cache, old, what);
+}
+
+/*
+ * Either its grace period began and ended in between, or it had been free or deferred before, and another copy is where it was
+ * deferred to now. So it is deferred once more: in the first case it is the caller's, as any object that was allocated; in
+ * the second its copies meet in the ring, in its slab, or at the end of the process. Without this the caller would publish
+ * an object that is handed out again later. A few times, because the other copy may come next.
+ */
+__attribute__((noinline)) void *object_instead(struct prudence_cache *cache, void *old,
+                                               const char *what)
+{
+    void *object = old;
+
+    for (unsigned i = 0; i < 3 && object == old; i++) {
+        object_free_deferred(slab_of_cache(cache, old), cache, true, old, what);
+        object = object_alloc(cache, 0, what);
+    }
+    return object;
 }

@@ -23,6 +23,11 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
+/* `old` was deferred, and `object` allocated then; NULL: not yet. */
+void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
+                             const char *what);
+/* The object that was deferred came back by the allocation after it: gives another one. */
+void *object_instead(struct prudence_cache *cache, void *old, const char *what);
 
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
@@ -64,7 +69,7 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
 }
 
 /* A deferral and an allocation: the second sequence finds the cache's words and the CPU's line where the first left
- * them. A cache whose slab was found is not NULL. */
+ * them. A cache whose slab was found is not NULL. An object that comes back at once is looked at (object_instead). */
 static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
 {
     struct slab *slab = slab_of_cache(cache, old);
@@ -72,7 +77,9 @@ static inline void *object_replace(struct prudence_cache *cache, void *old, cons
 
     if (unlikely(!slab) || unlikely(!os_percpu_append_and_pop(&cache->fast_percpu, old, &object)))
         return object_replace_slow(cache, old, slab, what);
-    return likely(object) ? object : object_alloc_slow(cache, 0, what);
+    return likely(object) && likely(object != old)
+               ? object
+               : object_replace_checked(cache, old, object, what);
 }
 
 #endif /* HEAP_OBJECT_H */

@@ -38,7 +38,7 @@ demo: setup-demo ## watch Prudence hold a flat memory line under an update storm
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test
 
-test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64
+test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64, guests
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-rt 6.1-debug
 	@tools/test-slices

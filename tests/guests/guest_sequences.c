@@ -137,6 +137,7 @@ static unsigned count_restarts(void *(*helper)(void *))
         if (pthread_create(&thread, NULL, helper, NULL) != 0)
             return 0;
         restarts += is_restarted();
+        atomic_store(&shared.begun, 1); /* it may have been restarted before it could say so */
         pthread_join(thread, NULL);
     }
     return restarts;

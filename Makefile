@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate evaluate evaluate-quick site check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 test-guests fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate evaluate evaluate-quick site check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -38,7 +38,7 @@ demo: setup-demo ## watch Prudence hold a flat memory line under an update storm
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
 	@tools/test
 
-test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64
+test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64, guests
 	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test
 	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-rt 6.1-debug
 	@tools/test-slices
@@ -46,9 +46,14 @@ test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture t
 	@tools/mutants
 	@tools/fuzz 300
 	@tools/test-aarch64
+	@tools/test-guests
+	@tools/test-aarch64 --kernel 16k 'os_test_*' 'heap_test_*' 'slab_test_*' 'torture_[cmp]*'
 
 test-aarch64: setup-aarch64 ## the tests on aarch64: under user emulation, and in a Debian guest
 	@tools/test-aarch64
+
+test-guests: setup-aarch64 ## arm64 kernels that do not restart sequences, and pages of 16 KB, in guests
+	@tools/test-guests
 
 test-programs: setup-programs build ## real programs on our malloc
 	@tools/test-programs

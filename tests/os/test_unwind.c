@@ -16,8 +16,13 @@
 
 #define MOST 64
 
-static void *ours[MOST], *theirs[MOST], *from[MOST];
-static unsigned our_count, their_count, from_count, wanted = MOST;
+static void *ours[MOST];
+static unsigned our_count;
+
+#if UNWIND_BY_RULES
+
+static void *theirs[MOST], *from[MOST];
+static unsigned their_count, from_count, wanted = MOST;
 static volatile unsigned choice;
 
 /* The frames of this function and those below it differ: they are captured at two places of it. */
@@ -118,8 +123,6 @@ static void each_thread_has_its_stack(void **state)
         pthread_join(thread, NULL);
     }
 }
-
-#if UNWIND_BY_RULES
 
 static void make_all_rules(uint64_t rule)
 {

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prints where the library runs and what it has decided there: kernel, page size, C library, sequences or locks; and how long
+ * a process takes to start with the library, with its test of sequences and without (rseq=0).
+ *
+ *     guest_state
+ *
+ * Exit status 0: all of it is known, and starts are not slower by more than the test of sequences may take; 1: otherwise.
+ */
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include <gnu/libc-version.h>
+#include <spawn.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STARTS 21
+#define MOST_EXTRA                                                                                 \
+    250.0 /* ms: five times what the test may take, because the machine may be busy */
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Returns the milliseconds from start to end of a process that allocates once; negative if it failed. */
+static double start_once(char *const *environment)
+{
+    char *const arguments[] = {(char *)"guest_state", (char *)"start", NULL};
+    double begin = now_ms();
+    int status;
+    pid_t child;
+
+    if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environment) != 0 ||
+        waitpid(child, &status, 0) != child || status != 0)
+        return -1;
+    return now_ms() - begin;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The median of some starts; negative if one failed. */
+static double start_ms(char *const *environment)
+{
+    double times[STARTS];
+
+    for (unsigned i = 0; i < STARTS; i++) {
+        times[i] = start_once(environment);
+        if (times[i] < 0)
+            return -1;
+    }
+    qsort(times, STARTS, sizeof times[0], compare);
+    return times[STARTS / 2];
+}
+
+int main(int count, char **arguments)
+{
+    char *const tested[] = {NULL}, *const untested[] = {(char *)"PRUDENCE_OPTIONS=rseq=0", NULL};
+    struct utsname system;
+    char percpu[256];
+    double with, without;
+
+    prudence_free(prudence_malloc(64));
+    if (count > 1 && strcmp(arguments[1], "start") == 0)
+        return GUEST_RIGHT;
+    if (uname(&system) != 0)
+        return GUEST_WRONG;
+    printf("state: %s %s, pages of %ld bytes, glibc %s, %ld CPUs, percpu %s\n", system.release,
+           system.machine, sysconf(_SC_PAGESIZE), gnu_get_libc_version(),
+           sysconf(_SC_NPROCESSORS_ONLN), guest_percpu(percpu, sizeof percpu));
+    with = start_ms(tested);
+    without = start_ms(untested);
+    printf("state: a process starts and ends in %.2f ms, with rseq=0 in %.2f ms\n", with, without);
+    if (with < 0 || without < 0 || !percpu[0])
+        return GUEST_WRONG;
+    return with - without > MOST_EXTRA ? GUEST_WRONG : GUEST_RIGHT;
+}

@@ -99,6 +99,11 @@ struct prudence_stats {
     uint64_t bytes_cached;  /* all caches, added up */
     uint64_t cache_per_cpu; /* the options of these names, bytes */
     uint64_t cache_total;
+    /* Why percpu is "lock", as text: an option, the C library, or that the kernel does not restart sequences; else "". */
+    char percpu_reason[48];
+    /* CPUs' caches in which the last look for double frees, when the process ends, did not look, because other threads
+     * held them. */
+    uint64_t doubles_passed_over;
 };
 
 /* Of a domain. */

@@ -4,7 +4,7 @@
  * that they consist of stand in each structure. Its reader is watch/prudence_watch/layout.py.
  *
  *     prudence-export 1                 the layout's number
- *     text version 0.1.0
+ *     text version 0.1.0                '_' stands for a blank
  *     number pid 4711
  *     address slab_caches 7f0c12345678  of a variable
  *     member slab_node.latent 128 4     offset and bytes
@@ -156,6 +156,20 @@ static void print_numbers(struct output *output)
     print_number(output, "qsbr", PRUDENCE_DOMAIN_QSBR);
 }
 
+/* How per-CPU caches are protected, and why by locks. */
+static void print_percpu(struct output *output)
+{
+    const char *why = os_percpu_why_not;
+
+    output_print(output, "text percpu %s\n", why ? "lock" : "rseq");
+    if (!why)
+        return;
+    output_text(output, "text percpu_reason ");
+    for (; *why; why++)
+        output_print(output, "%c", *why == ' ' ? '_' : *why);
+    output_text(output, "\n");
+}
+
 static void print_addresses(struct output *output)
 {
     struct pages_words pages;
@@ -177,6 +191,7 @@ static void print_addresses(struct output *output)
 void export_layout_print(struct output *output)
 {
     output_print(output, "prudence-export %d\ntext version " PRUDENCE_VERSION "\n", EXPORT_LAYOUT);
+    print_percpu(output);
     print_numbers(output);
     print_addresses(output);
     for (unsigned i = 0; i < sizeof members / sizeof members[0]; i++)

@@ -15,6 +15,7 @@
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
 #include "slab/budget.h"
+#include "slab/doubles.h"
 #include "slab/latent_account.h"
 #include "slab/stats.h"
 #include "slab/wait.h"
@@ -167,6 +168,9 @@ static void add_grace_periods(struct prudence_stats *total)
     total->stalls = load_relaxed(&domain->stalls);
     total->readers = readers_reap(domain, true, READERS_A_FEW);
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
+    snprintf(total->percpu_reason, sizeof total->percpu_reason, "%s",
+             os_percpu_why_not ? os_percpu_why_not : "");
+    total->doubles_passed_over = doubles_passed_over();
     set_text(total->readers_mode, load_relaxed(&domain->shared.fenced) ? "fenced" : "fence-free");
     set_text(total->membarrier, os_membarrier_available() ? "available" : "missing");
 }

@@ -134,6 +134,7 @@ static const struct figure total_figures[] = {
     TOTAL_FIGURE(bytes_cached),
     TOTAL_FIGURE(cache_per_cpu),
     TOTAL_FIGURE(cache_total),
+    TOTAL_FIGURE(doubles_passed_over),
 };
 _Static_assert(sizeof(size_t) == sizeof(uint64_t) && sizeof(long) == sizeof(uint64_t),
                "figures are read as 64-bit words");
@@ -184,6 +185,8 @@ static void print_totals(struct output *output, bool json)
 
     prudence_stats(&stats);
     print_word(output, json, "", "percpu", stats.percpu);
+    if (json || stats.percpu_reason[0])
+        print_word(output, json, "", "percpu_reason", stats.percpu_reason);
     print_word(output, json, "", "readers_mode", stats.readers_mode);
     print_word(output, json, "", "membarrier", stats.membarrier);
     print_figures(output, json, "", &stats, total_figures, COUNT_OF(total_figures));

@@ -296,12 +296,20 @@ static uint64_t seconds_now(void)
     return (uint64_t)now.tv_sec;
 }
 
+static void print_percpu(struct output *output)
+{
+    if (os_percpu_why_not)
+        output_print(output, "per-CPU caches: locks instead of restartable sequences (%s)\n",
+                     os_percpu_why_not);
+}
+
 static SEPARATE void print_totals(struct output *output, const struct holders *holders)
 {
     struct prudence_stats totals;
 
     prudence_stats(&totals);
     print_head(output, seconds_now());
+    print_percpu(output);
     print_pages(output, &totals, holders);
     print_waits(output, &totals);
 }
@@ -326,6 +334,7 @@ void summary_print_without_locks(struct output *output)
     struct prudence_stats totals = {.caches = 0};
 
     print_head(output, seconds_now());
+    print_percpu(output);
     if (stats_of_memory_without_locks(&totals))
         print_pages(output, &totals, NULL);
     print_waits(output, &totals);

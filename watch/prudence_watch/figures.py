@@ -271,7 +271,9 @@ class Watch:
     def sample(self):
         """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more."""
         self.process.check()
-        copies = [{"version": layout.texts["version"], "malloc": bool(layout.numbers["malloc"])} for layout in self.process.copies]
+        copies = [{"version": layout.texts["version"], "malloc": bool(layout.numbers["malloc"]),
+                   "percpu": layout.texts.get("percpu", "rseq"), "percpu_reason": layout.texts.get("percpu_reason", "")}
+                  for layout in self.process.copies]
         sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
                   "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
         caches, domains, totals = [], [], dict.fromkeys(

@@ -38,7 +38,7 @@ class Layout:
         if kind == "number":
             self.numbers[words[0]] = int(words[1])
         elif kind == "text":
-            self.texts[words[0]] = words[1]
+            self.texts[words[0]] = words[1].replace("_", " ")
         elif kind == "address":
             self.addresses[words[0]] = int(words[1], 16)
         elif kind == "member":

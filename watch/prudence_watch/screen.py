@@ -155,6 +155,9 @@ def head_lines(sample, history, view, width):
     yield (WARNING if view.ended else BOLD), (
         f"prudence-top: {sample['program']} ({sample['pid']}), Prudence {sample['version']}, {sample['time'][:19].replace('T', ' ')} UTC; "
         f"{state}; by {view.sort.name}")
+    for copy in sample["copies"]:
+        if copy["percpu"] == "lock":
+            yield WARNING, f"per-CPU caches: locks instead of restartable sequences ({copy['percpu_reason']})"
     yield from memory_lines(sample, history, width, view.plain)
     yield grace_period_line(sample)
     yield from reader_lines(sample)

@@ -80,6 +80,9 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
 /* Whether fast paths may be used; constant after start. */
 extern HIDDEN bool os_percpu_rseq;
 
+/* Why not; NULL: they may. Up to 47 characters. */
+extern HIDDEN const char *os_percpu_why_not;
+
 /* Lines that are owned and closed for good. Caches that may not use fast paths have these, which saves the others
  * a test: they find the line closed and go the slow way. */
 extern HIDDEN void *os_percpu_owned_lines;

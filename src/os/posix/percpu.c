@@ -6,11 +6,13 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "sequence_test.h"
 
 /* Aligned, as the section is then. */
 bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = false;
 ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
 void *os_percpu_owned_lines READ_MOSTLY = NULL;
+const char *os_percpu_why_not = NULL;
 void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 _Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
                "a closed stack is read as deep as an open one");
@@ -25,6 +27,14 @@ static _Thread_local struct {
 /* glibc since 2.35 registers rseq for every thread and says where; weak, for older ones. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
+
+#if defined(__SANITIZE_THREAD__)
+#define RACE_DETECTOR_BUILD true
+#else
+#define RACE_DETECTOR_BUILD false
+#endif
+
+static const char KERNEL_IS_BROKEN[] = "the kernel does not restart sequences";
 
 /* What glibc writes into cpu_id where the kernel does not; and before it has tried. */
 #define REGISTRATION_FAILED UINT32_C(0xfffffffe)
@@ -92,28 +102,60 @@ static void owned_lines_start(void)
     os_percpu_owned_lines = (void *)lines; /* NOLINT(performance-no-int-to-ptr) */
 }
 
+/* The kernel is asked with this thread's struct rseq where it is registered. */
+static const char *why_kernel_is_refused(void)
+{
+    enum sequence_verdict verdict;
+
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
+        !membarrier_rseq(0))
+        return "no membarrier for sequences";
+    os_percpu_rseq_offset = __rseq_offset;
+    verdict = posix_sequence_verdict();
+    if (verdict == SEQUENCES_RESTART)
+        return NULL;
+    os_percpu_rseq_offset = offset_without_rseq();
+    return verdict == SEQUENCES_GO_ON ? KERNEL_IS_BROKEN : "the kernel could not be tested";
+}
+
+/* Why sequences may not be used; NULL: they may. */
+static const char *why_not(bool wanted)
+{
+    if (!OS_PERCPU_HAS_RSEQ)
+        return "not on this processor";
+    if (RACE_DETECTOR_BUILD)
+        return "ThreadSanitizer does not see them";
+    if (!wanted)
+        return "option rseq=0";
+    if (!glibc_knows_rseq())
+        return "the C library has none";
+    if (glibc_failed_to_register())
+        return "not registered by the C library";
+    return why_kernel_is_refused();
+}
+
 void posix_percpu_start(bool wanted)
 {
+    static bool said;
+
     owned_lines_start();
     os_percpu_rseq = false;
     os_percpu_rseq_offset = offset_without_rseq();
-#if OS_PERCPU_HAS_RSEQ && !defined(__SANITIZE_THREAD__)
-    if (!wanted || !glibc_knows_rseq() || glibc_failed_to_register())
+    os_percpu_why_not = why_not(wanted);
+    os_percpu_rseq = !os_percpu_why_not;
+    if (os_percpu_why_not != KERNEL_IS_BROKEN || said)
         return;
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
-        !membarrier_rseq(0))
-        return;
-    os_percpu_rseq_offset = __rseq_offset;
-    os_percpu_rseq = true;
-#else
-    (void)wanted;
-#endif
+    said = true;
+    os_report(
+        "this kernel does not restart preempted sequences (rseq; Linux 6.19 to 7.0 on AArch64), so "
+        "per-CPU caches are protected by locks. Linux 7.1 is right");
 }
 
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 {
     posix_cpu_inject(cpus, nodes, current);
     os_percpu_rseq = false;
+    os_percpu_why_not = "injected topology";
 }
 
 /* Relaxed: the fence that follows puts it before whatever a section begins with then. A local take may have

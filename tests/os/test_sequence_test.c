@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The test of the kernel's sequences: what it says here, that it can fail, for which kernels it is made, and what the library
+ * does when it fails: locks, closed lines for inlined code, one message, and the reason in statistics and dump.
+ *
+ * ctest: not-with thread (ThreadSanitizer's build has no sequences)
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/posix/posix.h"
+#include "os/posix/sequence_test.h"
+#include "support/slab_test.h"
+
+static bool machine_has_sequences(void)
+{
+    struct prudence_stats stats;
+
+    prudence_stats(&stats);
+    return strcmp(stats.percpu, "rseq") == 0;
+}
+
+/* Twenty times, and never the contrary. On a busy machine there may be no verdict. */
+static bool says(bool armed, enum sequence_verdict right, enum sequence_verdict wrong)
+{
+    unsigned count = 0;
+
+    while (count < 20) {
+        enum sequence_verdict said = sequence_test(armed);
+
+        if (said == wrong)
+            return false;
+        count += said == right;
+    }
+    return true;
+}
+
+/* This thread's struct rseq is registered, and the test is told where it is. */
+static void a_right_kernel_restarts(void **state)
+{
+    sigset_t before, after;
+
+    (void)state;
+    if (!machine_has_sequences())
+        skip();
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    errno = EDOM;
+    assert_true(says(true, SEQUENCES_RESTART, SEQUENCES_GO_ON));
+    assert_int_equal(errno, EDOM);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_memory_equal(&before, &after, 8);         /* what the kernel knows of */
+    assert_int_equal(waitpid(-1, NULL, __WALL), -1); /* no helper is left */
+    assert_int_equal(errno, ECHILD);
+}
+
+/* A sequence of which the kernel does not know goes on, as all do where the kernel is broken. */
+static void a_broken_kernel_is_found(void **state)
+{
+    (void)state;
+    if (!machine_has_sequences())
+        skip();
+    assert_true(says(false, SEQUENCES_GO_ON, SEQUENCES_RESTART));
+}
+
+static void kernels_that_are_asked(void **state)
+{
+    static const char *const asked[] = {"6.19",    "6.19.11+deb13-cloud-arm64",
+                                        "6.20.1",  "7.0.13",
+                                        "7.0-rc3", "2.6.79",
+                                        "",        "x",
+                                        "6",       "unknown",
+                                        "6.x"};
+    static const char *const others[] = {"6.18.15", "6.1.0-37-cloud-arm64",
+                                         "7.1.3",   "7.2-rc1",
+                                         "5.10",    "4.4.0",
+                                         "8.0",     "10.19",
+                                         "3.10.0",  "7.10",
+                                         "6.2"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++)
+        assert_true(sequence_test_is_wanted_for(asked[i]));
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(sequence_test_is_wanted_for(others[i]));
+}
+
+static enum sequence_verdict verdict;
+
+static enum sequence_verdict injected(void)
+{
+    return verdict;
+}
+
+/* In a child: as if the process had started where the test says `verdict`. */
+static void start_with_a_verdict(void *argument)
+{
+    struct prudence_stats stats;
+    struct prudence_cache *cache;
+    void *objects[100];
+
+    verdict = *(const enum sequence_verdict *)argument;
+    posix_sequence_verdict_injected = injected;
+    posix_percpu_start(true);
+    posix_percpu_start(true); /* as when the option is set again: nothing more is said */
+    cache = prudence_cache_create("test", 64, NULL);
+    assert_ptr_equal(cache->fast_percpu, os_percpu_owned_lines);
+    assert_null(os_percpu_pop(&os_percpu_owned_lines));
+    allocate_all(cache, objects, 100);
+    defer_all(cache, objects, 50);
+    free_all(cache, objects + 50, 50);
+    prudence_synchronize();
+    check_books(cache);
+    assert_int_equal(prudence_cache_destroy(cache), 0);
+    prudence_stats(&stats);
+    fprintf(stderr, "percpu=%s reason=%s.\n", stats.percpu, stats.percpu_reason);
+    prudence_dump(2);
+}
+
+static void a_failed_test_means_locks(void **state)
+{
+    static const char message[] = "does not restart preempted sequences";
+    char output[4096], *said;
+
+    (void)state;
+    if (!machine_has_sequences())
+        skip();
+    verdict = SEQUENCES_GO_ON;
+    expect_life(start_with_a_verdict, &verdict, output, sizeof output);
+    expect_text(output, "percpu=lock reason=the kernel does not restart sequences.");
+    expect_text(output, "per-CPU caches: locks instead of restartable sequences (the kernel");
+    said = strstr(output, message);
+    assert_non_null(said);
+    assert_null(strstr(said + 1, message));
+}
+
+static void no_verdict_means_locks(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    if (!machine_has_sequences())
+        skip();
+    verdict = SEQUENCES_UNKNOWN;
+    expect_life(start_with_a_verdict, &verdict, output, sizeof output);
+    expect_text(output, "percpu=lock reason=the kernel could not be tested.");
+}
+
+static void the_reason_is_told(void **state)
+{
+    struct prudence_stats stats;
+
+    (void)state;
+    prudence_stats(&stats);
+    if (strcmp(stats.percpu, "rseq") == 0)
+        assert_string_equal(stats.percpu_reason, "");
+    else
+        assert_string_not_equal(stats.percpu_reason, "");
+    posix_percpu_start(false);
+    prudence_stats(&stats);
+    assert_string_equal(stats.percpu, "lock");
+    if (OS_PERCPU_HAS_RSEQ)
+        assert_string_equal(stats.percpu_reason, "option rseq=0");
+    posix_percpu_start(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_right_kernel_restarts), cmocka_unit_test(a_broken_kernel_is_found),
+        cmocka_unit_test(kernels_that_are_asked),  cmocka_unit_test(a_failed_test_means_locks),
+        cmocka_unit_test(no_verdict_means_locks),  cmocka_unit_test(the_reason_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

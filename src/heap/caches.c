@@ -188,14 +188,14 @@ static bool olds_have(const struct olds *olds, const void *object)
     return false;
 }
 
-/* Objects that came back get others in their place; returns how many there are then (without memory, less). */
+/* Objects that came back get others in their place, which may come back as well; returns how many there are then (without
+ * memory, less). */
 static size_t instead_of_olds(struct prudence_cache *cache, const struct olds *olds, size_t count,
                               void **objects)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!olds_have(olds, objects[i]))
-            continue;
-        objects[i] = object_instead(cache, objects[i], "prudence_cache_replace_bulk");
+        for (unsigned tries = 0; tries < 3 && olds_have(olds, objects[i]); tries++)
+            objects[i] = object_instead(cache, objects[i], "prudence_cache_replace_bulk");
         if (!objects[i])
             objects[i] = objects[--count];
     }

@@ -179,14 +179,27 @@ static void print_name(struct output *output, bool json, const char *what, const
     }
 }
 
+/* In text the reason stands behind the word. */
+static void print_percpu(struct output *output, bool json, const struct prudence_stats *stats)
+{
+    char both[sizeof stats->percpu + sizeof stats->percpu_reason + 4];
+
+    if (json) {
+        print_word(output, json, "", "percpu", stats->percpu);
+        print_word(output, json, "", "percpu_reason", stats->percpu_reason);
+        return;
+    }
+    snprintf(both, sizeof both, stats->percpu_reason[0] ? "%s (%s)" : "%s", stats->percpu,
+             stats->percpu_reason);
+    print_word(output, json, "", "percpu", both);
+}
+
 static void print_totals(struct output *output, bool json)
 {
     struct prudence_stats stats;
 
     prudence_stats(&stats);
-    print_word(output, json, "", "percpu", stats.percpu);
-    if (json || stats.percpu_reason[0])
-        print_word(output, json, "", "percpu_reason", stats.percpu_reason);
+    print_percpu(output, json, &stats);
     print_word(output, json, "", "readers_mode", stats.readers_mode);
     print_word(output, json, "", "membarrier", stats.membarrier);
     print_figures(output, json, "", &stats, total_figures, COUNT_OF(total_figures));

@@ -44,7 +44,7 @@ RETURNED = "returned" # silent, and the operation returned the object: after tha
 ABSENT = "no second CPU" # everything else is a failure of the test: a crash, a report without the pointer, ...
 
 # Of the cells by default. The last one is what is reached; nothing was promised.
-TWICE_BEFORE_TRIM, TWICE_GOING_ON = 40, 400 # those that are RETURNED are among them
+RETURNED_MOST, TWICE_BEFORE_TRIM, TWICE_GOING_ON = 4, 40, 640 # those that are RETURNED are among them
 
 Outcome = collections.namedtuple("Outcome", "when twice said")
 Cell = collections.namedtuple("Cell", "operation kind size")
@@ -144,6 +144,14 @@ def silent_at_end(matrix, outcomes):
                 yield f"{matrix.name(cell)}: silent at {run}"
 
 
+def too_often_returned(outcomes):
+    """prudence_cache_replace gave the misused object back, which then looks like any other."""
+    for run in ("exit", "return"):
+        returned = sum(run in runs and runs[run].when == RETURNED for runs in outcomes.values())
+        if returned > RETURNED_MOST:
+            yield f"run {run}: {returned} cells give the misused object back and say nothing, more than {RETURNED_MOST}"
+
+
 def too_often_twice(outcomes):
     for run, most in (("trim", TWICE_BEFORE_TRIM), ("on", TWICE_GOING_ON)):
         twice = sum(run in runs and runs[run].twice for runs in outcomes.values())
@@ -189,7 +197,7 @@ def test():
         for run in runs:
             print(f"{title}, {len(cells)} cells, {run}: {dict(count(outcomes, run))}", flush=True)
         wrong += [f"{title}: {what}" for what in (
-            *failures(matrix, outcomes), *not_set_up(matrix, outcomes), *silent_at_end(matrix, outcomes), *too_often_twice(outcomes),
+            *failures(matrix, outcomes), *not_set_up(matrix, outcomes), *silent_at_end(matrix, outcomes), *too_often_returned(outcomes), *too_often_twice(outcomes),
             *(not_at_once(matrix, outcomes) if options in STRICT else ()))]
     print("\n".join(wrong))
     return 1 if wrong else 0

@@ -214,6 +214,39 @@ static void replace_in_no_cache(void *old)
         _Exit(0);
 }
 
+/* Free, and on top of the stack: the allocation would give it back, and then nobody could tell that it is deferred. */
+static void replace_a_freed_one(void *old)
+{
+    prudence_cache_free(mine, old);
+    replace(old);
+}
+
+static void replace_a_freed_one_in_bulk(void *old)
+{
+    void *both[2] = {old, prudence_cache_alloc(mine)};
+
+    prudence_cache_free(mine, old);
+    prudence_cache_replace_bulk(mine, 2, both);
+    prudence_manual_advance(mine->domain);
+    prudence_cache_shrink(mine);
+    prudence_manual_advance(mine->domain);
+    prudence_cache_shrink(mine);
+}
+
+static void what_comes_back_is_caught(void **state)
+{
+    void *object;
+
+    (void)state;
+    mine = fixed_cache(64, 32, manual_domain());
+    object = prudence_cache_alloc(mine);
+    expect_death(replace_a_freed_one, object, "double free", "already deferred and not yet safe",
+                 NULL);
+    expect_death(replace_a_freed_one_in_bulk, object, "double free", NULL, NULL);
+    prudence_cache_free(mine, object);
+    destroy_empty(mine);
+}
+
 static void misuse_is_caught_at_the_call(void **state)
 {
     struct prudence_cache *other = fixed_cache(64, 32, NULL);
@@ -244,6 +277,7 @@ int main(void)
         cmocka_unit_test(in_bulk_without_memory),
         cmocka_unit_test(with_a_destructor),
         cmocka_unit_test(misuse_is_caught_at_the_call),
+        cmocka_unit_test(what_comes_back_is_caught),
     };
 
     pin_thread();

@@ -75,12 +75,71 @@ static void trim_gives_pages_to_the_system(void **state)
     assert_int_equal(prudence_trim(), 0);
 }
 
+/* Of the default domain, far beyond its rings: open batches on two CPUs, closed ones, and latent slabs with both bitmaps. All was
+ * deferred before a grace period that is over. */
+static struct prudence_cache *deferred_and_synchronized(void)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
+
+    allocate_all(cache, objects, COUNT);
+    prudence_read_lock(); /* so that rings overflow */
+    defer_all(cache, objects, COUNT / 2);
+    injected_cpu = 33;
+    defer_all(cache, objects + COUNT / 2, COUNT / 2);
+    prudence_read_unlock();
+    prudence_synchronize();
+    assert_true(stats_of(cache).objects_latent > 0);
+    return cache;
+}
+
+static void shrink_after_synchronize_gives_everything_back(void **state)
+{
+    struct prudence_cache *cache = deferred_and_synchronized();
+
+    (void)state;
+    prudence_cache_shrink(cache);
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    check_books(cache);
+}
+
+static void trim_after_synchronize_gives_everything_back(void **state)
+{
+    struct prudence_cache *cache = deferred_and_synchronized();
+
+    (void)state;
+    prudence_trim();
+    assert_int_equal(stats_of(cache).objects_latent, 0);
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+    check_books(cache);
+}
+
+/* It does not wait for one that is inside, which would never end here, and keeps what that may see. */
+static void a_reader_inside_is_not_waited_for(void **state)
+{
+    struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
+
+    (void)state;
+    allocate_all(cache, objects, 100);
+    prudence_read_lock();
+    defer_all(cache, objects, 100);
+    prudence_trim();
+    prudence_cache_shrink(cache);
+    assert_int_equal(stats_of(cache).objects_latent, 100);
+    prudence_read_unlock();
+    prudence_trim();
+    assert_int_equal(stats_of(cache).slabs_now, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shrink_returns_what_it_gives_back),
         cmocka_unit_test(all_cpus_are_emptied),
         cmocka_unit_test(trim_gives_pages_to_the_system),
+        cmocka_unit_test(shrink_after_synchronize_gives_everything_back),
+        cmocka_unit_test(trim_after_synchronize_gives_everything_back),
+        cmocka_unit_test(a_reader_inside_is_not_waited_for),
     };
 
     pin_thread();

@@ -20,8 +20,8 @@
  *  - Misuse (foreign, interior or misaligned pointer, wrong cache, double free) is reported on
  *    standard error with pointer, cache and what happened, and then the process aborts. Doubles
  *    are caught for certain at the call under the option check=1, else if the object was the last of
- *    its cache that was freed on this CPU, or when both copies meet in the slab, which they may do
- *    as late as at the end of the process; everything else in that list is always caught at the call.
+ *    its cache that was freed, or deferred, on this CPU, or when both copies meet in the slab: in
+ *    prudence_trim(), or at the end of the process. Everything else in that list is always caught at the call.
  *    docs/reference/misuse.md has a table of what is reported when. Options that look for more (guard,
  *    zero_on_free, quarantine; Valgrind, AddressSanitizer) are in docs/reference/options.md.
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, never

@@ -105,10 +105,30 @@ static void doubles_die_in_the_slab(void **state)
     destroy_empty(cache);
 }
 
+/* The slot before still holds the object, which was merged since. */
+static void an_object_that_was_merged_is_deferred_again(void **state)
+{
+    (void)state;
+    cache = fixed_cache(100, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    for (unsigned i = 0; i < 100; i++) {
+        prudence_cache_free_deferred(cache, object);
+        if (i % 3 == 0)
+            prudence_cache_shrink(cache); /* closes the batch */
+        prudence_manual_advance(cache->domain);
+        prudence_manual_advance(cache->domain);
+        prudence_cache_shrink(cache);
+        object = prudence_cache_alloc(cache);
+    }
+    prudence_cache_free(cache, object);
+    destroy_empty(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(doubles_die_in_the_slab),
+        cmocka_unit_test(an_object_that_was_merged_is_deferred_again),
     };
 
     pin_thread();

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define THREADS_MOST 64
-#define HELD         24    /* objects that a thread holds at most */
-#define LEAST        20000 /* operations of each thread, however slow the machine is */
+#define HELD         24   /* objects that a thread holds at most */
+#define LEAST        5000 /* operations of each thread, however slow the machine is */
 
 struct object {
     _Atomic uint64_t

@@ -7,6 +7,10 @@
  * kernel is broken. Two events must restart a sequence: membarrier's command, and another thread on the same CPU.
  * (A signal must, too, but some broken kernels restart for a signal and for nothing else.)
  *
+ *     guest_sequences [uname26]
+ *
+ * uname26: the kernel calls itself 2.6, as for old programs, so its version says nothing about its sequences.
+ *
  * Exit status 0: the library uses sequences if and only if they are right here; 1: it does not.
  */
 #define _GNU_SOURCE
@@ -16,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/personality.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -185,11 +190,25 @@ static bool is_switched_off(void)
     return options && strstr(options, "rseq=0");
 }
 
-int main(void)
+/* Starts anew, because the library has decided already. Returns if that is refused. */
+static void start_as_2_6(char *program)
+{
+    char *const arguments[] = {program, NULL};
+
+    if (personality(PER_LINUX | UNAME26) >= 0)
+        execv("/proc/self/exe", arguments);
+    perror("uname26");
+}
+
+int main(int count, char **arguments)
 {
     char percpu[256];
     bool wanted, uses, says_locks;
 
+    if (count > 1) {
+        start_as_2_6(arguments[0]);
+        return GUEST_WRONG;
+    }
     prudence_free(prudence_malloc(64));
     wanted = kernel_is_right() && !is_switched_off();
     guest_percpu(percpu, sizeof percpu);

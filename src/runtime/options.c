@@ -69,6 +69,7 @@ struct option {
     void (*set)(uint64_t value);
 
     bool at_start; /* only before the first cache is made, or at start */
+    bool at_load;  /* only in the environment: before anything is mapped */
     void (*apply)(
         void); /* of an option of the start: makes a later change effective; under heap_lock */
 };
@@ -99,6 +100,11 @@ static bool parse_bytes(const struct option *option, const char *text, uint64_t 
 
     (void)option;
     return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
+}
+
+static bool parse_page_size(const struct option *option, const char *text, uint64_t *value)
+{
+    return parse_bytes(option, text, value) && posix_page_size_possible(*value);
 }
 
 static bool parse_time(const struct option *option, const char *text, uint64_t *value)
@@ -290,6 +296,8 @@ static const struct option options[] = {
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
+    {"page_size", "a power of two, from the size of the system's pages to 64K", parse_page_size,
+     .set = posix_page_size_set, .at_load = true},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
     {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
@@ -380,6 +388,10 @@ int prudence_option_set(const char *name, const char *value)
     option = find(name);
     if (!option)
         return unknown(name, value);
+    if (option->at_load) {
+        os_report("option '%s' can be set only in PRUDENCE_OPTIONS (value '%s')", name, value);
+        return EBUSY;
+    }
     if (option->at_start) {
         error = set_at_start(option, value);
         process_act();

@@ -439,9 +439,9 @@ void os_pages_free(void *pages, size_t bytes)
     struct place place;
     bool any;
 
-    debug_assert(are_whole(pages, bytes));
     os_lock_take(&pages_lock);
     place = place_of(pages);
+    debug_assert(are_whole(pages, bytes));
     if (place.region) {
         run_put(place.region, pages, bytes);
     } else {

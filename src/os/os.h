@@ -22,7 +22,7 @@
 
 /* --- pages (the page source) ---
  * os_pages_alloc: `bytes` (a multiple of os_page_size, as in all of these functions) aligned to `alignment` (a
- * power of two; to os_page_size at least), near `node`; NULL when the system, the option `limit` or an injected failure
+ * power of two; at least to os_page_size, since all are multiples of it), near `node`; NULL when the system, the option `limit` or an injected failure
  * says no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
  * an alloc or resize gave. Any thread; a lock and at times a system call. os_pages_alloc_as is told
  * what it may do. */

@@ -399,7 +399,6 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
     void *pages;
 
     debug_assert(are_whole(NULL, bytes));
-    alignment = max_size(alignment, os_page_size);
     if (injected_failure())
         return NULL;
     pages = pages_alloc(bytes, alignment, node, &clean);

@@ -5,7 +5,8 @@
  * that is no page's, and round lengths up to whole pages, so that what lies behind is unmapped, purged or closed as well.
  * What lives keeps its contents, zeroed memory is zero, and no call is of anything but whole pages.
  *
- * The same with the option page_size on the system as it is.
+ * The same with the option page_size on the system as it is. Systems with yet other pages are refused, and so is what is no
+ * whole page.
  *
  * ctest: not-with thread (it would not see what is mapped)
  */
@@ -19,6 +20,7 @@
 
 #include "base/random.h"
 #include "heap/heap.h"
+#include "mapping.h"
 #include "support/self.h"
 #include "support/slab_test.h"
 
@@ -351,6 +353,14 @@ static void at_once(void **state)
     expect("65536", "decay=0,retain=0,rseq=0", "page size 65536, many calls, not whole: 0");
 }
 
+/* Some of what is free stays, and that is no whole page. */
+static void but_a_part(void **state)
+{
+    (void)state;
+    expect("16384", "decay=0,retain=1000001", "page size 16384, many calls, not whole: 0");
+    expect("65536", "decay=0,retain=1000001", "page size 65536, many calls, not whole: 0");
+}
+
 /* Guard pages, closed blocks, pages of single objects. */
 static void with_options_that_look_for_bugs(void **state)
 {
@@ -397,15 +407,41 @@ static void other_systems_are_refused(void **state)
     }
 }
 
+static void purge_a_part(void *unused)
+{
+    char *pages = mapping_make(2 * os_page_size, os_page_size);
+
+    (void)unused;
+    mapping_purge(pages, os_page_size / 2);
+}
+
+static void purge_from_the_middle(void *unused)
+{
+    char *pages = mapping_make(2 * os_page_size, os_page_size);
+
+    (void)unused;
+    mapping_purge(pages + 64, os_page_size);
+}
+
+/* The system would do it to what lies beside it, too. In all builds. */
+static void parts_of_pages_are_refused(void **state)
+{
+    (void)state;
+    expect_death(purge_a_part, NULL, "are not whole pages of ", NULL, NULL);
+    expect_death(purge_from_the_middle, NULL, "are not whole pages of ", NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_pages_of_16_and_64_kib),
         cmocka_unit_test(at_once),
+        cmocka_unit_test(but_a_part),
         cmocka_unit_test(with_options_that_look_for_bugs),
         cmocka_unit_test(by_the_option),
         cmocka_unit_test(the_option_takes_no_other_sizes),
         cmocka_unit_test(other_systems_are_refused),
+        cmocka_unit_test(parts_of_pages_are_refused),
     };
 
     if (argc > 1 && strcmp(argv[1], "run") == 0)

@@ -8,6 +8,7 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "process.h"
 
 /* Until the system has been asked: what is right on every system. */
 size_t os_page_size READ_MOSTLY = OS_PAGE_SIZE_MOST;
@@ -39,5 +40,6 @@ bool posix_page_size_possible(uint64_t size)
 
 void posix_page_size_set(uint64_t size)
 {
-    os_page_size = size;
+    if (!load_relaxed(&process_started))
+        os_page_size = size;
 }

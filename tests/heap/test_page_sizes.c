@@ -294,6 +294,23 @@ static void step(unsigned round)
         prudence_trim();
 }
 
+/* Of CPUs: where pages are large they share one. What one leaves does not touch its neighbours. */
+static void arrays(void)
+{
+    struct block some[20];
+
+    for (unsigned i = 0; i < 20; i++) {
+        some[i].size = 2 * OS_PAGE_SIZE + 64;
+        some[i].bytes = os_arrays_alloc(some[i].size);
+        check(&some[i], some[i].size, 0, "arrays are not zero");
+        fill(&some[i]);
+    }
+    for (unsigned i = 0; i < 20; i += 2)
+        os_arrays_free(some[i].bytes, some[i].size);
+    for (unsigned i = 1; i < 20; i += 2)
+        check(&some[i], some[i].size, some[i].tag, "arrays have changed");
+}
+
 static int run(void)
 {
     cache = prudence_cache_create("pages", 24, NULL);
@@ -302,6 +319,7 @@ static int run(void)
     for (unsigned i = 0; i < BLOCKS; i++)
         if (blocks[i].bytes)
             end(&blocks[i]);
+    arrays();
     prudence_trim();
     fprintf(stderr, "page size %zu, %s, not whole: %lu (%s)\n", os_page_size,
             calls > 50 ? "many calls" : "few calls", not_whole, first_not_whole);

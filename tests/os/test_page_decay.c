@@ -234,7 +234,7 @@ static void what_was_regretted_is_kept(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 4000; i++) {
-        size_t bytes = (os_page_size << random_below(12)) / 4 * (4 + random_below(4));
+        size_t bytes = (OS_PAGE_SIZE << random_below(12)) / 4 * (4 + random_below(4));
         uint64_t clean = replace_any(round_up(bytes, os_page_size));
 
         taken += bytes;

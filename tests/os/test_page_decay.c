@@ -280,24 +280,24 @@ static void zeroed_tells_the_truth(void **state)
 /* Locked memory is not given back, and so it is not zero. */
 static void locked_memory_is_not_taken_for_zeroed(void **state)
 {
-    char *block = os_pages_alloc(16 * os_page_size, os_page_size, 0, NULL);
+    char *block = os_pages_alloc(8 * os_page_size, os_page_size, 0, NULL);
     char *other = os_pages_alloc(os_page_size, os_page_size, 0, NULL), *again;
     bool zeroed;
 
     (void)state;
-    if (syscall(SYS_mlock, block, 16 * os_page_size)) /* sanitizers make the function do nothing */
+    if (syscall(SYS_mlock, block, 8 * os_page_size)) /* sanitizers make the function do nothing */
         skip();
-    memset(block, 1, 16 * os_page_size);
-    os_pages_free(block, 16 * os_page_size);
+    memset(block, 1, 8 * os_page_size);
+    os_pages_free(block, 8 * os_page_size);
     assert_int_equal(os_pages_trim(), 0);
-    assert_int_equal(pages().retained, 16 * os_page_size);
-    again = os_pages_alloc(16 * os_page_size, os_page_size, 0, &zeroed);
+    assert_int_equal(pages().retained, 8 * os_page_size);
+    again = os_pages_alloc(8 * os_page_size, os_page_size, 0, &zeroed);
     assert_ptr_equal(again, block);
     assert_false(zeroed);
-    syscall(SYS_munlock, block, 16 * os_page_size);
-    os_pages_free(again, 16 * os_page_size);
+    syscall(SYS_munlock, block, 8 * os_page_size);
+    os_pages_free(again, 8 * os_page_size);
     now += DECAY; /* refused: not tried again before */
-    assert_int_equal(os_pages_trim(), 16 * os_page_size);
+    assert_int_equal(os_pages_trim(), 8 * os_page_size);
     os_pages_free(other, os_page_size);
 }
 

@@ -63,6 +63,7 @@ struct option {
     bool (*keep)(const char *text);
     uint64_t most;
     const char *const *choices;
+    bool (*possible)(uint64_t value); /* NULL: each that can be written is */
 
     uint64_t *word; /* one of these three */
     bool *flag;
@@ -100,11 +101,6 @@ static bool parse_bytes(const struct option *option, const char *text, uint64_t 
 
     (void)option;
     return parse_number(text, suffixes, units, value) && *value <= INT64_MAX;
-}
-
-static bool parse_page_size(const struct option *option, const char *text, uint64_t *value)
-{
-    return parse_bytes(option, text, value) && posix_page_size_possible(*value);
 }
 
 static bool parse_time(const struct option *option, const char *text, uint64_t *value)
@@ -296,8 +292,8 @@ static const struct option options[] = {
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
-    {"page_size", "a power of two, from the size of the system's pages to 64K", parse_page_size,
-     .set = posix_page_size_set, .at_load = true},
+    {BYTES("page_size", "a power of two, from the size of the system's pages to 64K"),
+     .possible = posix_page_size_possible, .set = posix_page_size_set, .at_load = true},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
     {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
@@ -309,7 +305,7 @@ static bool set(const struct option *option, const char *text)
 
     if (option->keep)
         return option->keep(text);
-    if (!option->parse(option, text, &value))
+    if (!option->parse(option, text, &value) || (option->possible && !option->possible(value)))
         return false;
     if (option->word)
         store_relaxed(option->word, value);

@@ -9,6 +9,7 @@
  * whole page.
  *
  * ctest: not-with thread (it would not see what is mapped)
+ * ctest: cost 5
  */
 #define _GNU_SOURCE /* mremap */
 #include <errno.h>
@@ -178,7 +179,7 @@ void *mremap(void *pages, size_t bytes, size_t wanted, int flags, ...)
 /* -------------------------------------------------------------------------------------- what runs there */
 
 #define BLOCKS 400
-#define ROUNDS 5000
+#define ROUNDS 3000
 
 static struct block {
     unsigned char *bytes;

@@ -38,7 +38,7 @@ static size_t page_size(void)
     static size_t size;
     const char *text;
 
-    if (!size) {
+    if (!size && environ) { /* AddressSanitizer maps before there is an environment */
         text = getenv(VARIABLE);
         size = text ? strtoull(text, NULL, 10) : SIZE_MAX;
     }

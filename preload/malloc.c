@@ -113,16 +113,16 @@ void *MALLOC_NAME(memalign)(size_t alignment, size_t size)
 
 void *MALLOC_NAME(valloc)(size_t size)
 {
-    return prudence_aligned_alloc(OS_PAGE_SIZE, size);
+    return prudence_aligned_alloc(os_page_size, size);
 }
 
 void *MALLOC_NAME(pvalloc)(size_t size)
 {
     size_t bytes;
 
-    if (unlikely(!checked_round_up(size, OS_PAGE_SIZE, &bytes)))
+    if (unlikely(!checked_round_up(size, os_page_size, &bytes)))
         return fail(ENOMEM);
-    return prudence_aligned_alloc(OS_PAGE_SIZE, bytes);
+    return prudence_aligned_alloc(os_page_size, bytes);
 }
 
 size_t MALLOC_NAME(malloc_usable_size)(void *object)

@@ -43,7 +43,7 @@ static bool pool_make(void)
     if (!guard_slots)
         guard_slots = os_meta_alloc(GUARD_SLOTS * sizeof *guard_slots);
     if (guard_slots)
-        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE);
+        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * os_page_size);
     for (unsigned i = 0; i < GUARD_SLOTS; i++)
         resting[i] = (uint16_t)i;
     resting_count = GUARD_SLOTS;
@@ -123,7 +123,7 @@ static void check_surroundings(const struct guard_slot *slot)
 {
     const char *page = page_of(slot), *wrong;
 
-    if (!is_pattern(slot->object + slot->size, page + OS_PAGE_SIZE, &wrong) ||
+    if (!is_pattern(slot->object + slot->size, page + os_page_size, &wrong) ||
         !is_pattern(page, slot->object, &wrong))
         guard_report_damage(slot, wrong);
 }
@@ -147,7 +147,7 @@ static void going(struct slab *slab)
     slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
     store_relaxed(&slot->slab, NULL);
-    os_pages_close(page_of(slot), OS_PAGE_SIZE);
+    os_pages_close(page_of(slot), os_page_size);
     slot_rest(slot);
 }
 
@@ -188,7 +188,7 @@ static void settle_all(void)
 
 static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 {
-    return round_up(size, cache->alignment) <= OS_PAGE_SIZE && !cache->constructor &&
+    return round_up(size, cache->alignment) <= os_page_size && !cache->constructor &&
            !cache->destructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
@@ -199,12 +199,12 @@ static void place(struct guard_slot *slot, const struct prudence_cache *cache, s
 
     tell_acquire(page);
     slot->object = add_relaxed(&turns, 1) % 2 == 0
-                       ? page + OS_PAGE_SIZE - round_up(size, cache->alignment)
+                       ? page + os_page_size - round_up(size, cache->alignment)
                        : page;
     slot->size = size;
     copy_unseen(slot->cache_name, cache->name, sizeof slot->cache_name);
     memset(page, PATTERN, (size_t)(slot->object - page));
-    memset(slot->object + size, PATTERN, (size_t)(page + OS_PAGE_SIZE - slot->object) - size);
+    memset(slot->object + size, PATTERN, (size_t)(page + os_page_size - slot->object) - size);
 }
 
 /* A guarded object, if it is this allocation's turn; NULL: it is not, or cannot be guarded, or no page is left. */
@@ -221,13 +221,13 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
         settle_all();
         return NULL;
     }
-    if (!os_pages_open(page_of(slot), OS_PAGE_SIZE))
+    if (!os_pages_open(page_of(slot), os_page_size))
         goto failed;
     place(slot, cache, size);
-    slab = slab_make_lone(cache, page_of(slot), OS_PAGE_SIZE, slot->object,
+    slab = slab_make_lone(cache, page_of(slot), os_page_size, slot->object,
                           EXTENSION_BIT(CHECK_EXTENSION));
     if (!slab) {
-        os_pages_close(page_of(slot), OS_PAGE_SIZE);
+        os_pages_close(page_of(slot), os_page_size);
         slot->state = GUARD_UNUSED;
         goto failed;
     }

@@ -35,13 +35,13 @@ extern char *guard_pool;
 
 static inline char *guard_page(unsigned slot)
 {
-    return guard_pool + ((size_t)2 * slot + 1) * OS_PAGE_SIZE;
+    return guard_pool + ((size_t)2 * slot + 1) * os_page_size;
 }
 
 static inline bool guard_has(const void *pointer)
 {
     return guard_pool && (uintptr_t)pointer - (uintptr_t)guard_pool <
-                             ((size_t)2 * GUARD_SLOTS + 1) * OS_PAGE_SIZE;
+                             ((size_t)2 * GUARD_SLOTS + 1) * os_page_size;
 }
 
 uint64_t guard_word(const struct guard_slot *slot);

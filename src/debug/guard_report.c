@@ -15,10 +15,10 @@
 static const struct guard_slot *slot_about(const void *address)
 {
     uintptr_t offset = (uintptr_t)address - (uintptr_t)guard_pool;
-    unsigned page = (unsigned)(offset / OS_PAGE_SIZE);
+    unsigned page = (unsigned)(offset / os_page_size);
     const struct guard_slot *before = page >= 2 ? &guard_slots[page / 2 - 1] : NULL;
     const struct guard_slot *behind = page / 2 < GUARD_SLOTS ? &guard_slots[page / 2] : NULL;
-    bool lower = offset % OS_PAGE_SIZE < OS_PAGE_SIZE / 2;
+    bool lower = offset % os_page_size < os_page_size / 2;
 
     if (page % 2)
         return behind;

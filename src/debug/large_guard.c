@@ -69,7 +69,7 @@ void large_guard_start(void)
     }
     if (wanted && room < REST_BLOCKS)
         os_report("option 'guard_large': no memory; large blocks are not guarded");
-    slab_margin = wanted && room == REST_BLOCKS ? OS_PAGE_SIZE : 0;
+    slab_margin = wanted && room == REST_BLOCKS ? os_page_size : 0;
     start_first(slab_margin || annotate_on ? 0 : (unsigned)large_guard_first);
 }
 
@@ -243,7 +243,7 @@ static bool take_first(size_t size)
         first_left--;
         store_relaxed(&first_bytes_left, first_bytes_left - size);
     }
-    if (!first_left || first_bytes_left < FIRST_LEAST)
+    if (!first_left || first_bytes_left < round_up(FIRST_LEAST, os_page_size))
         store_relaxed(&slab_first.kept, false);
     os_lock_release(&lock);
     return taken;

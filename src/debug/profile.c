@@ -223,8 +223,8 @@ static bool safe(struct slab *slab, void *object)
 
 static struct slab *make_lone(struct prudence_cache *cache)
 {
-    size_t bytes = round_up(cache->stride, OS_PAGE_SIZE);
-    void *pages = os_pages_alloc_as(bytes, OS_PAGE_SIZE, os_node_of_cpu(os_cpu_current()), NULL,
+    size_t bytes = round_up(cache->stride, os_page_size);
+    void *pages = os_pages_alloc_as(bytes, os_page_size, os_node_of_cpu(os_cpu_current()), NULL,
                                     os_alloc_first(OS_ALLOC_DEFAULT));
     struct slab *slab;
 

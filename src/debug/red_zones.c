@@ -106,7 +106,7 @@ static size_t size_asked(const struct slab *slab, const void *object)
 static char *slack_end(const struct slab *slab, char *object, size_t size)
 {
     bool may_change = is_large(slab) && !slab->cache->margin;
-    size_t room = may_change ? round_up(size, OS_PAGE_SIZE) : slab_usable_bytes(slab);
+    size_t room = may_change ? round_up(size, os_page_size) : slab_usable_bytes(slab);
 
     return object + min_size(room, size + SLACK_CHECKED);
 }

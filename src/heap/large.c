@@ -43,7 +43,7 @@ static bool pages_of(size_t size, size_t alignment, size_t *bytes)
     uint64_t limit = os_pages_limit();
     size_t huge;
 
-    return checked_round_up(max_size(size, 1), OS_PAGE_SIZE, bytes) &&
+    return checked_round_up(max_size(size, 1), os_page_size, bytes) &&
            checked_add(*bytes, alignment, &huge) && huge <= ADDRESSES &&
            (!limit || *bytes <= limit);
 }
@@ -129,7 +129,7 @@ bool large_resize(struct slab *slab, size_t size)
     size_t bytes;
     bool done;
 
-    if (size <= OBJECT_SIZE_MAX / 2 || !pages_of(size, 1, &bytes))
+    if (size <= max_size(OBJECT_SIZE_MAX, os_page_size) / 2 || !pages_of(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
     if (object_words(slab))

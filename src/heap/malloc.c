@@ -204,7 +204,7 @@ report_size(struct slab *slab, const void *object, size_t size, const char *what
 static bool has_pages_for(const struct slab *slab, size_t size)
 {
     return size > OBJECT_SIZE_MAX && size <= slab_usable_bytes(slab) &&
-           slab_usable_bytes(slab) - size < OS_PAGE_SIZE;
+           slab_usable_bytes(slab) - size < os_page_size;
 }
 
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what)

@@ -16,12 +16,14 @@
 #include "os_percpu.h"   /* per-CPU caches: fast paths and ownership */
 #include "os_system.h"   /* constants; what an allocation may do */
 
+/* The unit in which pages are counted, and in which the page map has entries. The system's own pages, os_page_size bytes
+ * (os_system.h), are a power of two of such units, one or more. */
 #define OS_PAGE_SIZE ((size_t)4096)
 
 /* --- pages (the page source) ---
- * os_pages_alloc: `bytes` (a multiple of the page size) aligned to `alignment` (a power of two, at
- * least a page), near `node`; NULL when the system, the option `limit` or an injected failure says
- * no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
+ * os_pages_alloc: `bytes` (a multiple of os_page_size, as in all of these functions) aligned to `alignment` (a
+ * power of two; at least to os_page_size, since all are multiples of it), near `node`; NULL when the system, the option `limit` or an injected failure
+ * says no. *zeroed (if given) tells whether they are known to be zero. os_pages_free takes exactly what
  * an alloc or resize gave. Any thread; a lock and at times a system call. os_pages_alloc_as is told
  * what it may do. */
 void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed);

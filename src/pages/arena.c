@@ -40,7 +40,7 @@ static struct group *group_of(struct arena *arena, unsigned slot)
  * one would do: the other is address space that is not touched. */
 bool arena_prepare(unsigned node)
 {
-    size_t bytes = round_up(sizeof(struct group), OS_PAGE_SIZE);
+    size_t bytes = round_up(sizeof(struct group), os_page_size);
     struct group *none = NULL, *group;
     unsigned i = 0;
 

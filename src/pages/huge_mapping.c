@@ -218,7 +218,7 @@ bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
 /* A huge mapping that was grown once will be grown again: how much address space to reserve behind it. */
 size_t huge_mapping_reserve_for(size_t bytes)
 {
-    return round_up(bytes / 4, OS_PAGE_SIZE);
+    return round_up(bytes / 4, os_page_size);
 }
 
 bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)

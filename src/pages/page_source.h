@@ -12,6 +12,9 @@
  *   purge.c         the rest goes back to the system
  *   pages.c         the functions of os/os.h
  *
+ * Pages are counted in units of OS_PAGE_SIZE. But every run and every huge mapping is whole pages of the system
+ * (os_page_size), in place and length, and so is what is purged.
+ *
  * Two locks. `pages_lock` guards all of this and is held for no system call. `purge_lock`,
  * taken before it, is held by the one thread at a time that gives memory back: it takes pages out
  * of circulation under pages_lock, gives them back without it, and puts them back as clean ones.
@@ -43,6 +46,12 @@ _Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole
 
 /* Where regions and huge mappings begin: multiples of a huge page. So no two begin in the same one. */
 #define HUGE_MAPPING_ALIGNMENT ((size_t)2 << 20)
+
+/* Whole pages of the system. */
+static inline bool are_whole(const void *pages, size_t bytes)
+{
+    return (((uintptr_t)pages | bytes) & (os_page_size - 1)) == 0;
+}
 
 extern struct os_lock pages_lock, purge_lock; /* working_set.c, purge.c */
 

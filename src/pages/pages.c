@@ -354,7 +354,7 @@ static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 static char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, size_t wanted,
                                       void *owner)
 {
-    struct huge_mapping *huge = huge_mapping_fresh(wanted, OS_PAGE_SIZE, region->node);
+    struct huge_mapping *huge = huge_mapping_fresh(wanted, os_page_size, region->node);
     unsigned start = page_in_region(region, run);
     bool lost = false;
 
@@ -398,6 +398,7 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
     bool clean = true;
     void *pages;
 
+    debug_assert(are_whole(NULL, bytes));
     if (injected_failure())
         return NULL;
     pages = pages_alloc(bytes, alignment, node, &clean);
@@ -439,6 +440,7 @@ void os_pages_free(void *pages, size_t bytes)
 
     os_lock_take(&pages_lock);
     place = place_of(pages);
+    debug_assert(are_whole(pages, bytes));
     if (place.region) {
         run_put(place.region, pages, bytes);
     } else {
@@ -457,6 +459,7 @@ bool os_pages_cut(void *pages, size_t bytes)
 {
     struct place place;
 
+    debug_assert(are_whole(pages, bytes));
     os_lock_take(&pages_lock);
     place = place_of(pages);
     if (place.region)
@@ -486,6 +489,7 @@ void os_pages_take_back(void *pages, size_t bytes)
 {
     struct place place;
 
+    debug_assert(are_whole(pages, bytes));
     os_lock_take(&pages_lock);
     place = place_of(pages);
     run_free_clean(place.region, page_in_region(place.region, pages),
@@ -511,6 +515,7 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
 {
     struct place place;
 
+    debug_assert(are_whole(pages, bytes | wanted));
     if (wanted > bytes && injected_failure())
         return NULL;
     os_lock_take(&pages_lock);

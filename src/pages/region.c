@@ -181,7 +181,7 @@ static bool region_map(struct region *region, size_t wanted, size_t least, size_
         region->pages = (unsigned)(wanted / OS_PAGE_SIZE);
         if (region->base || wanted == least)
             return region->base != NULL;
-        wanted = max_size(round_up(wanted / 4, OS_PAGE_SIZE), least);
+        wanted = max_size(round_up(wanted / 4, os_page_size), least);
     }
 }
 
@@ -256,8 +256,8 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
         return false;
     first = bits_find_set_before(region->used, behind);
     first = bits_find_set(region->dirty, first, behind);
-    if (behind - first > pages)
-        first = behind - pages;
+    if (behind - first > pages) /* whole pages of the system */
+        first = (behind - pages) & ~(unsigned)(os_page_size / OS_PAGE_SIZE - 1);
     *run = (struct leaving_run){.region = region, .start = first, .pages = behind - first};
     run->dirty = pages_take(region, first, behind);
     return true;

@@ -25,7 +25,8 @@
 #include "runtime/signals.h"
 
 #define EXPORT_NAME "prudence-export" /* watchers look for it */
-#define EXPORT_MOST ((size_t)16384)   /* bytes of a description */
+#define EXPORT_MOST                                                                                \
+    ((size_t)16384) /* bytes of a description, alone in its mapping, however large pages are */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u

@@ -63,12 +63,14 @@ struct option {
     bool (*keep)(const char *text);
     uint64_t most;
     const char *const *choices;
+    bool (*possible)(uint64_t value); /* NULL: each that can be written is */
 
     uint64_t *word; /* one of these three */
     bool *flag;
     void (*set)(uint64_t value);
 
     bool at_start; /* only before the first cache is made, or at start */
+    bool at_load;  /* only in the environment: before anything is mapped */
     void (*apply)(
         void); /* of an option of the start: makes a later change effective; under heap_lock */
 };
@@ -290,6 +292,8 @@ static const struct option options[] = {
     {BYTES("quarantine", limit), .word = &quarantine_limit, .at_start = true,
      .apply = instruments_start},
     {SWITCH("annotate"), .flag = &annotate_wanted, .at_start = true, .apply = instruments_start},
+    {BYTES("page_size", "a power of two, from the size of the system's pages to 64K"),
+     .possible = posix_page_size_possible, .set = posix_page_size_set, .at_load = true},
     {SWITCH("rseq"), .flag = &option_rseq, .at_start = true, .apply = apply_rseq},
     {SWITCH("slice_extension"), .flag = &option_slices, .at_start = true, .apply = apply_slices},
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
@@ -301,7 +305,7 @@ static bool set(const struct option *option, const char *text)
 
     if (option->keep)
         return option->keep(text);
-    if (!option->parse(option, text, &value))
+    if (!option->parse(option, text, &value) || (option->possible && !option->possible(value)))
         return false;
     if (option->word)
         store_relaxed(option->word, value);
@@ -380,6 +384,10 @@ int prudence_option_set(const char *name, const char *value)
     option = find(name);
     if (!option)
         return unknown(name, value);
+    if (option->at_load) {
+        os_report("option '%s' can be set only in PRUDENCE_OPTIONS (value '%s')", name, value);
+        return EBUSY;
+    }
     if (option->at_start) {
         error = set_at_start(option, value);
         process_act();

@@ -54,6 +54,7 @@ static void start_the_only_copy(void)
 
 static void start_system(void)
 {
+    posix_page_size_start();
     posix_cpu_start();
     posix_threads_start();
 }

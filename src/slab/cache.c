@@ -3,8 +3,8 @@
  * A slab cache's beginning and end.
  *
  * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
- * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Strides that would
- * crowd few sets of a first-level cache are avoided (ADR 38).
+ * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Where the system's pages are
+ * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
  */
 #include "slab/cache.h"
 
@@ -86,9 +86,10 @@ static void choose_slab(struct prudence_cache *cache)
         bytes *= 2;
     while (bytes / cache->stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
-    cache->slab_bytes = bytes;
-    cache->capacity = (unsigned)(bytes / cache->stride);
+    cache->slab_bytes = max_size(bytes, os_page_size);
+    cache->capacity = (unsigned)(cache->slab_bytes / cache->stride);
     cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
+    cache->free_limit = (unsigned)max_size(cache->free_limit * bytes / cache->slab_bytes, 1);
     choose_colors(cache);
 }
 
@@ -140,7 +141,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     if (layout->no_cpu_caches) {
         cache->capacity = 1;
         cache->stride = OS_PAGE_SIZE;
-        cache->margin = (uint16_t)slab_margin;
+        cache->margin = (uint32_t)slab_margin;
         return;
     }
     cache->redzone = (uint16_t)(layout->flags & CACHE_CLOSED ? cache->alignment : slab_redzone);

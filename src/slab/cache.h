@@ -58,10 +58,10 @@ struct prudence_cache {
     unsigned flags;
     uint32_t extensions;      /* a bit each (extension.h) */
     uint32_t slab_extensions; /* of these, those that its slabs have (only_instead) */
-    uint16_t redzone;         /* spare bytes behind each object */
-    uint16_t
+    uint32_t
         margin; /* of large blocks: bytes of pages before and behind each that may not be touched */
-    bool named; /* its users name it when they free, so its own `fast_percpu` are looked at */
+    uint16_t redzone; /* spare bytes behind each object */
+    bool named;       /* its users name it when they free, so its own `fast_percpu` are looked at */
     uint8_t window_wish; /* enum window_wish; atomic */
     bool sized; /* its creator said what its object caches may hold: they do, whatever the budget */
     void (*constructor)(void *object, void *context);

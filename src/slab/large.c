@@ -21,9 +21,9 @@ static struct slab *make_first(struct prudence_cache *cache, unsigned node, size
                                size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
     if (likely(load_relaxed(&slab_first.margins) <= 0) || cache->margin || bytes > FIRST_MOST ||
-        alignment > OS_PAGE_SIZE || sub_relaxed(&slab_first.margins, 1) <= 0)
+        alignment > os_page_size || sub_relaxed(&slab_first.margins, 1) <= 0)
         return NULL;
-    return slab_make(cache, node, bytes, alignment, OS_PAGE_SIZE, zeroed, flags);
+    return slab_make(cache, node, bytes, alignment, os_page_size, zeroed, flags);
 }
 
 /* Waits for memory, in the ways that `flags` allow. */

@@ -22,7 +22,7 @@ struct slab {
     uint32_t capacity; /* objects */
     uint16_t node;
     bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
-    uint8_t margin_pages; /* behind a large block: they may not be touched */
+    uint8_t margin_pages; /* of OS_PAGE_SIZE, behind a large block: they may not be touched */
     void *pages;
     size_t bytes;
     /* What moving objects between the node and CPUs' caches changes: a line of its own. */

@@ -39,7 +39,8 @@ static char *large(void)
 
 static bool has_margins(const void *block)
 {
-    return os_page_owner((const char *)block - 1) && slab_of(block)->margin_pages == 1;
+    return os_page_owner((const char *)block - 1) &&
+           slab_back_margin(slab_of(block)) == os_page_size;
 }
 
 /* ---------------------------------------------------------------------------------- what is caught */
@@ -53,7 +54,7 @@ static void before(void *unused)
 static void a_page_before(void *unused)
 {
     (void)unused;
-    large()[-4096] = 1;
+    large()[-(ptrdiff_t)os_page_size] = 1;
 }
 
 static void behind(void *unused)
@@ -186,7 +187,8 @@ static void so_many_and_no_more(void *unused)
     char *aligned;
 
     (void)unused;
-    aligned = prudence_aligned_alloc(8192, LARGE); /* a margin before it would have 8 KB */
+    aligned = prudence_aligned_alloc(2 * os_page_size,
+                                     LARGE); /* a margin before it would have two pages */
     assert_false(has_margins(aligned));
     prudence_free(prudence_malloc((1 << 20) + 1));
     for (unsigned i = 0; i < 3 * FIRST; i++) {
@@ -243,7 +245,7 @@ static void a_growing_block_loses_its_margins(void *unused)
     assert_ptr_equal(grown, block);
     assert_int_equal(prudence_usable_size(grown), 2 * LARGE);
     assert_null(os_page_owner(grown - 1));
-    assert_int_equal(used(), with_margins + LARGE - 2 * OS_PAGE_SIZE);
+    assert_int_equal(used(), with_margins + LARGE - 2 * os_page_size);
     memset(grown, 2, 2 * LARGE);
     grown = prudence_realloc(grown, LARGE / 2);
     assert_ptr_equal(grown, block);
@@ -253,7 +255,7 @@ static void a_growing_block_loses_its_margins(void *unused)
     }
     assert_int_equal(slab_of(grown)->margin_pages, 0);
     prudence_free(grown);
-    assert_int_equal(used(), with_margins - LARGE - 2 * OS_PAGE_SIZE);
+    assert_int_equal(used(), with_margins - LARGE - 2 * os_page_size);
 }
 
 /* A buffer that grows would lose them again. */

@@ -254,7 +254,7 @@ static void sizes_are_exact(void **state)
     object = prudence_malloc(0);
     assert_non_null(object);
     prudence_free(object);
-    object = prudence_malloc(5000); /* fits no page */
+    object = prudence_malloc(os_page_size + 1000); /* fits no page */
     assert_false(guard_has(object));
     prudence_free(object);
 }
@@ -323,7 +323,7 @@ static void the_oldest_page_is_used_first(void **state)
     for (unsigned i = 0; i < GUARD_SLOTS - 1; i++) {
         char *other = prudence_malloc(64);
 
-        assert_true(((uintptr_t)other ^ (uintptr_t)object) / OS_PAGE_SIZE);
+        assert_true(((uintptr_t)other ^ (uintptr_t)object) / os_page_size);
         prudence_free(other);
     }
     expect_signal(SIGSEGV, read_it, object, output, sizeof output); /* by one allocation */

@@ -24,8 +24,8 @@ static void freed_ones_go_back_at_once(void **state)
         char *block = prudence_malloc(sizes[i]);
 
         assert_non_null(block);
-        assert_int_equal(used() - before, round_up(sizes[i], 4096));
-        assert_int_equal(prudence_usable_size(block), round_up(sizes[i], 4096));
+        assert_int_equal(used() - before, round_up(sizes[i], os_page_size));
+        assert_int_equal(prudence_usable_size(block), round_up(sizes[i], os_page_size));
         memset(block, 1, sizes[i]);
         prudence_free(block);
         assert_int_equal(used(), before);
@@ -47,7 +47,7 @@ static void latent_bytes_are_those_of_the_blocks(void **state)
         assert_non_null(block);
         large = slab_of(block)->cache;
         prudence_free_deferred(block);
-        expected += round_up(sizes[i], 4096);
+        expected += round_up(sizes[i], os_page_size);
         assert_int_equal(stats_of(large).objects_latent, i + 1);
         assert_int_equal(stats_of(large).bytes_latent, expected);
     }

@@ -4,6 +4,7 @@
  * included: kept ones go back to the system before an allocation fails.
  *
  * ctest: inlined-too
+ * ctest: small-pages (counts blocks and margins under a limit)
  */
 #include "support/slab_test.h"
 

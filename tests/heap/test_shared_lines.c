@@ -12,6 +12,7 @@
  *     heap_test_shared_lines [CPUS NODES]     prints what it counts, for another machine too, and who shares what
  *
  * ctest: cost 20
+ * ctest: small-pages (counts lines)
  */
 #define _GNU_SOURCE /* gettid */
 #include <linux/membarrier.h>

@@ -221,29 +221,29 @@ static void ever_more_rarely(void **state)
 /* Regions are large: what counts is not that one is made, but what is handed out of them. */
 static void what_is_handed_out_is_looked_at(void **state)
 {
-    void *first = os_pages_alloc(OS_PAGE_SIZE, OS_PAGE_SIZE, 0, NULL), *runs[8];
+    void *first = os_pages_alloc(os_page_size, os_page_size, 0, NULL), *runs[8];
 
     (void)state;
     os_pages_trim();
     set_bytes("memory.max", 101 * MIB);
     now += 20 * MS;
     for (unsigned i = 0; i < 8; i++)
-        runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+        runs[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
     assert_true(os_memory_is_short());
     for (unsigned i = 0; i < 8; i++)
         os_pages_free(runs[i], MIB);
     set("memory.max", "max\n");
     now += 2000 * MS;
     for (unsigned i = 0; i < 8; i++) /* dirty ones: nothing is asked of the system */
-        runs[i] = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
+        runs[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
     set_bytes("memory.max", 101 * MIB);
     now += 2000 * MS;
     for (unsigned i = 0; i < 8; i++)
         os_pages_free(runs[i], MIB);
     for (unsigned i = 0; i < 4; i++)
-        os_pages_free(os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL), MIB);
+        os_pages_free(os_pages_alloc(MIB, os_page_size, 0, NULL), MIB);
     assert_false(os_memory_is_short());
-    os_pages_free(first, OS_PAGE_SIZE);
+    os_pages_free(first, os_page_size);
 }
 
 /* Through all layers: what is free in caches and pages goes when more is asked for. */

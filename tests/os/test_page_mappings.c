@@ -91,8 +91,8 @@ static char *use_up(size_t *bytes)
     *bytes = (size_t)1 << 30;
     many = mmap(NULL, *bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(many, MAP_FAILED);
-    for (size_t at = 0; at < *bytes; at += 2 * OS_PAGE_SIZE)
-        if (mprotect(many + at, OS_PAGE_SIZE, PROT_READ))
+    for (size_t at = 0; at < *bytes; at += 2 * os_page_size)
+        if (mprotect(many + at, os_page_size, PROT_READ))
             return many;
     munmap(many, *bytes);
     return NULL; /* more are allowed than we can make */

@@ -52,7 +52,7 @@ static void stays_one_mapping(size_t bytes)
         char *grown;
 
         others[steps++] = take(MIB);
-        wanted = round_up(bytes * 5 / 4, OS_PAGE_SIZE);
+        wanted = round_up(bytes * 5 / 4, os_page_size);
         grown = resize(block, bytes, wanted);
         if (!grown)
             skip(); /* a system without MREMAP_DONTUNMAP */
@@ -86,7 +86,7 @@ static void protected_in_the_middle(size_t bytes)
     char *block = take(bytes), *behind = take(MIB), *others[8], *resized;
 
     memset(block, 1, bytes);
-    assert_int_equal(mprotect(block + MIB, OS_PAGE_SIZE, PROT_READ), 0);
+    assert_int_equal(mprotect(block + MIB, os_page_size, PROT_READ), 0);
     for (unsigned i = 0; i < 4; i++) {
         resized = os_pages_resize(block, bytes, wanted, &owner);
         if (resized)
@@ -95,15 +95,15 @@ static void protected_in_the_middle(size_t bytes)
     }
     if (resized)
         block = resized;
-    assert_int_equal(mprotect(block + MIB, OS_PAGE_SIZE, PROT_READ | PROT_WRITE), 0);
-    for (size_t at = 0; at < bytes; at += OS_PAGE_SIZE)
+    assert_int_equal(mprotect(block + MIB, os_page_size, PROT_READ | PROT_WRITE), 0);
+    for (size_t at = 0; at < bytes; at += os_page_size)
         assert_int_equal(block[at], 1);
     for (unsigned i = 0; i < 8; i++) {
         others[i] = take(wanted);
         memset(others[i], (int)i + 2, wanted);
     }
     for (unsigned i = 0; i < 8; i++) {
-        for (size_t at = 0; at < wanted; at += OS_PAGE_SIZE)
+        for (size_t at = 0; at < wanted; at += os_page_size)
             assert_int_equal(others[i][at], i + 2);
         give(others[i], wanted);
     }
@@ -147,12 +147,12 @@ static size_t address_space(void)
     if (!file || fscanf(file, "%zu", &count) != 1)
         abort();
     fclose(file);
-    return count * OS_PAGE_SIZE;
+    return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static int grow_in_vain(void *unused)
 {
-    char *run = take(3 * MIB), *behind = take(OS_PAGE_SIZE);
+    char *run = take(3 * MIB), *behind = take(os_page_size);
     size_t before = 0;
 
     (void)unused;
@@ -165,7 +165,7 @@ static int grow_in_vain(void *unused)
         if (i == 0)
             before = address_space();
     }
-    give(behind, OS_PAGE_SIZE);
+    give(behind, os_page_size);
     give(run, 3 * MIB);
     return address_space() > before ? 2 : 42;
 }

@@ -4,6 +4,7 @@
  * the books' memory; and while it is asked, the limit holds for all.
  */
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "support/pages.h"
 
@@ -19,7 +20,7 @@ static size_t address_space(void)
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%lu", &count), 1);
     fclose(file);
-    return count * OS_PAGE_SIZE;
+    return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* The system has address space for another GiB. */

@@ -10,7 +10,7 @@
 
 #include "support/owned_pages.h"
 
-#define PAGE OS_PAGE_SIZE
+#define PAGE os_page_size
 
 static void write_numbers(char *block, size_t from, size_t to)
 {

@@ -7,8 +7,9 @@
  */
 #include "support/pages.h"
 
-#define PAGE  OS_PAGE_SIZE
-#define PAGES REGION_PAGES
+#define PAGE  os_page_size
+#define PAGES (unsigned)(REGION_SIZE / PAGE)
+#define UNITS (unsigned)(PAGE / OS_PAGE_SIZE) /* of a page, as regions count */
 
 static char *take(size_t pages)
 {
@@ -28,7 +29,7 @@ static struct region *region_at(const void *run)
 
 static void the_first_hole_that_fits(void **state)
 {
-    char *base = take(1), *runs[PAGES];
+    char *base = take(1), *runs[REGION_PAGES];
 
     (void)state;
     for (unsigned i = 1; i < PAGES; i++)
@@ -49,7 +50,7 @@ static void the_first_hole_that_fits(void **state)
             break;
     }
     for (unsigned i = 0; i < PAGES; i++)
-        if (bits_test(region_at(base)->used, i))
+        if (bits_test(region_at(base)->used, i * UNITS))
             os_pages_free(base + i * PAGE, PAGE);
 }
 
@@ -62,7 +63,7 @@ static void neighbours_become_one(void **state)
         take(1);
     for (unsigned i = 0; i < PAGES; i++) /* in an order far from that of addresses */
         os_pages_free(base + i * 389 % PAGES * PAGE, PAGE);
-    assert_int_equal(region_at(base)->longest, PAGES);
+    assert_int_equal(region_at(base)->longest, REGION_PAGES);
     assert_ptr_equal(take(PAGES / 2), base);
     assert_ptr_equal(take(PAGES / 2), base + PAGES / 2 * PAGE);
     os_pages_free(base, PAGES / 2 * PAGE);
@@ -124,13 +125,18 @@ static void empty_regions_are_unmapped(void **state)
 /* What the search begins with: no free run of 2^order pages or more begins before first[order]. */
 static void assert_first_is_a_bound(const struct region *region)
 {
-    for (unsigned start = bits_find_clear(region->used, 0, PAGES); start < PAGES;) {
-        unsigned end = bits_find_set(region->used, start, PAGES);
+    for (unsigned start = bits_find_clear(region->used, 0, REGION_PAGES); start < REGION_PAGES;) {
+        unsigned end = bits_find_set(region->used, start, REGION_PAGES);
 
         for (unsigned order = 0; order < RUN_ORDERS && (end - start) >> order; order++)
             assert_true(region->first[order] <= start);
-        start = bits_find_clear(region->used, end, PAGES);
+        start = bits_find_clear(region->used, end, REGION_PAGES);
     }
+}
+
+static unsigned order_of(unsigned units)
+{
+    return 31 - (unsigned)__builtin_clz(units);
 }
 
 static void small_holes_are_passed_once(void **state)
@@ -143,15 +149,15 @@ static void small_holes_are_passed_once(void **state)
         os_pages_free(base + i * PAGE, PAGE);
     behind = take(2);
     assert_ptr_equal(behind, base + PAGES / 4 * PAGE);
-    assert_int_equal(region->first[1], PAGES / 4);
-    assert_int_equal(region->first[0], 0);
+    assert_int_equal(region->first[order_of(2 * UNITS)], PAGES / 4 * UNITS);
+    assert_int_equal(region->first[order_of(UNITS)], 0);
     os_pages_free(base + 101 * PAGE, PAGE); /* three free pages */
-    assert_int_equal(region->first[1], 100);
+    assert_int_equal(region->first[order_of(2 * UNITS)], 100 * UNITS);
     assert_ptr_equal(take(3), base + 100 * PAGE);
     assert_first_is_a_bound(region);
     os_pages_free(behind, 2 * PAGE);
     for (unsigned i = 0; i < PAGES / 4; i++)
-        if (bits_test(region->used, i))
+        if (bits_test(region->used, i * UNITS))
             os_pages_free(base + i * PAGE, PAGE);
 }
 
@@ -231,7 +237,7 @@ static void nothing_is_left(void **state)
 
 static void free_foreign(void *unused)
 {
-    static char foreign[4096];
+    static char foreign[OS_PAGE_SIZE_MOST] __attribute__((aligned(65536)));
 
     (void)unused;
     os_pages_free(foreign, sizeof foreign);

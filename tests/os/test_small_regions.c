@@ -5,10 +5,11 @@
  * across its groups.
  */
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "support/pages.h"
 
-#define PAGE OS_PAGE_SIZE
+#define PAGE os_page_size
 
 static struct region *region_at(const void *run)
 {
@@ -41,7 +42,7 @@ static void the_first_follow_use(void **state)
             assert_non_null(runs[count]);
             memset(runs[count], 1, MIB / 2);
             assert_int_equal(region_at(runs[count])->slot, i);
-            assert_int_equal(region_at(runs[count])->pages * PAGE, expected[i] * MIB);
+            assert_int_equal(region_at(runs[count])->pages * OS_PAGE_SIZE, expected[i] * MIB);
             count++;
         }
     }
@@ -101,7 +102,7 @@ static size_t address_space(void)
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%lu", &count), 1);
     fclose(file);
-    return count * PAGE;
+    return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static void where_a_region_is_refused_a_smaller_one_does(void **state)
@@ -122,7 +123,7 @@ static void where_a_region_is_refused_a_smaller_one_does(void **state)
         assert_non_null(runs[i]);
         memset(runs[i], 1, MIB);
     }
-    assert_int_equal(region_at(runs[0])->pages * PAGE, 16 * MIB);
+    assert_int_equal(region_at(runs[0])->pages * OS_PAGE_SIZE, 16 * MIB);
     assert_ptr_equal(region_at(runs[1]), region_at(runs[0]));
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     os_pages_free(runs[0], MIB);
@@ -159,7 +160,7 @@ static void the_arena_has_groups(void **state)
         }
         assert_int_equal(regions[i]->slot, i);
     }
-    assert_int_equal(arena_bytes(node), count * PAGE);
+    assert_int_equal(arena_bytes(node), count * OS_PAGE_SIZE);
     static const unsigned places[] = {3, 4095, 4096, 8191, 8192, 8201};
     for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
         struct region *region = regions[places[i]];

@@ -91,6 +91,29 @@ static void the_next_cache_gets_them(void **state)
     os_arrays_free(again, 8 * OS_PAGE_SIZE);
 }
 
+/* Where pages are larger, those of a few KiB share one. They are apart, and each is zero when it is used again. */
+static void those_that_share_a_page_are_apart(void **state)
+{
+    unsigned char *arrays[20];
+    size_t bytes = 2 * OS_PAGE_SIZE + 64; /* room for four pages of 4 KiB */
+
+    (void)state;
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 20; i++) {
+            arrays[i] = os_arrays_alloc(bytes);
+            assert_non_null(arrays[i]);
+            for (size_t at = 0; at < bytes; at++)
+                assert_int_equal(arrays[i][at], 0);
+            memset(arrays[i], (int)(i + 1), bytes);
+        }
+        for (unsigned i = 0; i < 20; i++)
+            for (size_t at = 0; at < bytes; at++)
+                assert_int_equal(arrays[i][at], i + 1);
+        for (unsigned i = 0; i < 20; i++)
+            os_arrays_free(arrays[i], bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +121,7 @@ int main(void)
         cmocka_unit_test(when_a_trim_drops_them),
         cmocka_unit_test(when_the_cache_is_destroyed),
         cmocka_unit_test(the_next_cache_gets_them),
+        cmocka_unit_test(those_that_share_a_page_are_apart),
     };
 
     pin_thread();

@@ -3,6 +3,8 @@
  * Where nobody is inside, a writer's grace periods are over at once: two batches of objects at most go round, however
  * many are deferred. A reader that is inside keeps what it may see, as ever. Beside one that enters all the time, and
  * does not fence, it takes some batches more, since it is asked to fence.
+ *
+ * ctest: small-pages (bounds the bytes of slabs)
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

@@ -3,6 +3,8 @@
  * prudence_cache_barrier: when it returns, the destructor of every object that was deferred before has
  * returned, whichever thread had the object in its hands meanwhile. And it does return, although others
  * go on deferring.
+ *
+ * ctest: small-pages (counts on slabs of few objects)
  */
 #define _GNU_SOURCE
 #include <pthread.h>

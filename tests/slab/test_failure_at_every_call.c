@@ -6,6 +6,7 @@
  * with all that follow.
  *
  * ctest: inlined-too
+ * ctest: small-pages (counts on many small slabs)
  */
 #include "support/slab_test.h"
 

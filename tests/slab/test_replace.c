@@ -4,6 +4,7 @@
  * object; nothing is lost where memory runs out, in paths fast and slow, one by one and in bulk.
  *
  * ctest: inlined-too
+ * ctest: small-pages (has arrays for a slab of 4 KiB)
  */
 #include "support/slab_test.h"
 

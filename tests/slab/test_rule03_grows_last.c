@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects. */
+/*
+ * Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects.
+ *
+ * ctest: small-pages (has arrays for a slab of 4 KiB)
+ */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];

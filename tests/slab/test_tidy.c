@@ -2,6 +2,8 @@
 /*
  * Callers give back what was not used for `decay`: objects that lie on CPUs in vain, what is safe, free
  * slabs; a little each visit. The clock is the test's, and so are grace periods.
+ *
+ * ctest: small-pages (counts slabs)
  */
 #include "slab/all_caches.h"
 #include "slab/latent_account.h"

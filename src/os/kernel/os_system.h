@@ -27,6 +27,9 @@ static inline bool os_may_block(os_alloc_flags flags)
 /* Of variables that every CPU reads often and hardly any writes. */
 #define READ_MOSTLY __read_mostly
 
+/* The size of the system's pages. */
+#define os_page_size ((size_t)PAGE_SIZE)
+
 /* Whether another CPU may be interrupted for nothing but tidiness: not one that was set apart (isolcpus, nohz_full),
  * where each interrupt counts. What lies there is taken by tasks that run there, by destruction, and before something
  * is killed for memory. */

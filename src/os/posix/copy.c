@@ -9,11 +9,9 @@
  * The page is looked at where a thread has time: before it waits, registers, or takes another for gone
  * (os_copy_check).
  */
-#define _GNU_SOURCE /* MADV_WIPEONFORK */
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "os/os.h"
+#include "mapping.h"
 #include "posix.h"
 
 uint32_t *os_copy_page READ_MOSTLY = NULL;
@@ -27,14 +25,14 @@ void posix_copy_start(void (*when_copied)(void))
     mend = when_copied;
     if (load_relaxed(&os_copy_page))
         return;
-    page = mmap(NULL, OS_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
+    page = mapping_make(os_page_size, os_page_size);
+    if (!page)
         return;
     *page = 1;
-    if (madvise(page, OS_PAGE_SIZE, MADV_WIPEONFORK))
-        munmap(page, OS_PAGE_SIZE);
-    else
+    if (mapping_wipe_in_copies(page, os_page_size))
         store_release(&os_copy_page, page);
+    else
+        mapping_unmake(page, os_page_size);
 }
 
 void posix_copy_known(void)

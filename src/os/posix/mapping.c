@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the page source asks of the system. Every function keeps errno: a free may end here.
+ * What the library asks of the system where memory is concerned: no other file maps, unmaps, protects or gives back
+ * anything. Every function keeps errno: a free may end here.
+ *
+ * The system rounds what it is asked for outwards, to whole pages of its own, and would take what lies next to it as
+ * well. So everything is whole pages here, which is checked in all builds: a panic is better than somebody else's lost
+ * data.
  */
 #define _GNU_SOURCE /* mremap */
 #include <errno.h>
@@ -17,12 +22,33 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#define MADV_GUARD_REMOVE  103
+#endif
 
 bool (*os_memory_fails)(void) READ_MOSTLY = NULL;
 
 #define WISHES 16 /* aligned addresses that are tried one by one */
 
-static void *map(void *wish, size_t bytes, int protection, int flags)
+static bool is_aligned(const void *pages, size_t alignment)
+{
+    return ((uintptr_t)pages & (alignment - 1)) == 0;
+}
+
+static void require_whole_pages(const void *pages, size_t bytes)
+{
+    if (unlikely(!is_aligned(pages, os_page_size) || bytes & (os_page_size - 1)))
+        os_panic("%zu bytes at %p are not whole pages of %zu bytes", bytes, pages, os_page_size);
+}
+
+static void unmap(void *pages, size_t bytes)
+{
+    require_whole_pages(pages, bytes);
+    munmap(pages, bytes);
+}
+
+static void *ask(void *wish, size_t bytes, int protection, int flags)
 {
     void *pages = mmap(wish, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 
@@ -30,14 +56,35 @@ static void *map(void *wish, size_t bytes, int protection, int flags)
     return pages == MAP_FAILED ? NULL : pages;
 }
 
+/* The option page_size asks for larger pages than the system has, which knows nothing of it. */
+static void *ask_and_cut(size_t bytes, int protection, int flags)
+{
+    char *pages = ask(NULL, bytes + os_page_size, protection, flags);
+    char *aligned = (char *)round_up((uintptr_t)pages, os_page_size);
+
+    if (!pages)
+        return NULL;
+    if (aligned != pages)
+        munmap(pages, (size_t)(aligned - pages));
+    munmap(aligned + bytes, os_page_size - (size_t)(aligned - pages));
+    return aligned;
+}
+
+static void *map(void *wish, size_t bytes, int protection, int flags)
+{
+    void *pages;
+
+    require_whole_pages(wish, bytes);
+    pages = ask(wish, bytes, protection, flags);
+    if (likely(is_aligned(pages, os_page_size)))
+        return pages;
+    munmap(pages, bytes);
+    return ask_and_cut(bytes, protection, flags);
+}
+
 static void *map_at(void *wish, size_t bytes)
 {
     return map(wish, bytes, PROT_READ | PROT_WRITE, 0);
-}
-
-static bool is_aligned(const void *pages, size_t alignment)
-{
-    return ((uintptr_t)pages & (alignment - 1)) == 0;
 }
 
 /* More than is wanted, and what is too much of it unmapped. */
@@ -50,8 +97,8 @@ static void *map_and_cut(size_t bytes, size_t alignment, int protection, int fla
     if (!pages)
         return NULL;
     if (aligned != pages)
-        munmap(pages, (size_t)(aligned - pages));
-    munmap(aligned + bytes, alignment - (size_t)(aligned - pages));
+        unmap(pages, (size_t)(aligned - pages));
+    unmap(aligned + bytes, alignment - (size_t)(aligned - pages));
     return aligned;
 }
 
@@ -63,7 +110,7 @@ static void *map_exactly(uintptr_t wish, size_t bytes)
 
     if (!pages || (uintptr_t)pages == wish)
         return pages;
-    munmap(pages, bytes);
+    unmap(pages, bytes);
     return NULL;
 }
 
@@ -81,7 +128,7 @@ static void *map_aligned(size_t bytes, size_t alignment)
     if (!pages || is_aligned(pages, alignment))
         return pages;
     wish = (uintptr_t)pages & ~(uintptr_t)(alignment - 1);
-    munmap(pages, bytes);
+    unmap(pages, bytes);
     for (unsigned i = 0; i < WISHES && wish; i++) {
         pages = map_exactly(wish, bytes);
         if (pages)
@@ -104,19 +151,64 @@ void *mapping_make(size_t bytes, size_t alignment)
 void *mapping_reserve(size_t bytes, size_t alignment)
 {
     int saved_errno = errno;
-    void *pages = map_and_cut(bytes, alignment, PROT_NONE, MAP_NORESERVE);
+    void *pages = alignment <= os_page_size
+                      ? map(NULL, bytes, PROT_NONE, MAP_NORESERVE)
+                      : map_and_cut(bytes, alignment, PROT_NONE, MAP_NORESERVE);
 
     errno = saved_errno;
     return pages;
 }
 
-bool mapping_open(void *pages, size_t bytes)
+/* For a table of which most stays untouched: not counted by a system that counts what is mapped. */
+void *mapping_make_sparse(size_t bytes)
 {
     int saved_errno = errno;
-    bool done = mprotect(pages, bytes, PROT_READ | PROT_WRITE) == 0;
+    void *pages = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
 
     errno = saved_errno;
+    return pages;
+}
+
+static bool protect(void *pages, size_t bytes, int protection)
+{
+    int saved_errno = errno;
+    bool done;
+
+    require_whole_pages(pages, bytes);
+    done = mprotect(pages, bytes, protection) == 0;
+    errno = saved_errno;
     return done;
+}
+
+static bool advise(void *pages, size_t bytes, int advice)
+{
+    int saved_errno = errno;
+    bool done;
+
+    require_whole_pages(pages, bytes);
+    done = madvise(pages, bytes, advice) == 0;
+    errno = saved_errno;
+    return done;
+}
+
+bool mapping_open(void *pages, size_t bytes)
+{
+    return protect(pages, bytes, PROT_READ | PROT_WRITE);
+}
+
+bool mapping_close(void *pages, size_t bytes)
+{
+    return protect(pages, bytes, PROT_NONE);
+}
+
+bool mapping_mark(void *pages, size_t bytes, bool guarded)
+{
+    return advise(pages, bytes, guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
+}
+
+bool mapping_wipe_in_copies(void *pages, size_t bytes)
+{
+    return advise(pages, bytes, MADV_WIPEONFORK);
 }
 
 /* Memory near the node is a wish only (MPOL_PREFERRED), so a refusal is no failure. */
@@ -143,19 +235,18 @@ void os_pages_set_huge(bool wanted)
 /* Of what is mapped from now on. Where the system has none it stays as it is. */
 void mapping_wish_huge(void *pages, size_t bytes)
 {
-    int saved_errno = errno;
-
     if (load_relaxed(&huge_wanted))
-        madvise(pages, bytes, MADV_HUGEPAGE);
-    errno = saved_errno;
+        advise(pages, bytes, MADV_HUGEPAGE);
 }
 
 /* False where that would split a mapping while there are as many as there may be. */
 bool mapping_unmake(void *pages, size_t bytes)
 {
     int saved_errno = errno;
-    bool done = munmap(pages, bytes) == 0;
+    bool done;
 
+    require_whole_pages(pages, bytes);
+    done = munmap(pages, bytes) == 0;
     errno = saved_errno;
     return done;
 }
@@ -163,11 +254,7 @@ bool mapping_unmake(void *pages, size_t bytes)
 /* False for memory that is locked. */
 bool mapping_purge(void *pages, size_t bytes)
 {
-    int saved_errno = errno;
-    bool done = madvise(pages, bytes, MADV_DONTNEED) == 0;
-
-    errno = saved_errno;
-    return done;
+    return advise(pages, bytes, MADV_DONTNEED);
 }
 
 /* What the kernel counts as locked in this process: false if that is known to be nothing. The probe
@@ -188,14 +275,15 @@ static bool anything_is_locked(void)
 bool mapping_is_locked(void)
 {
     int saved_errno = errno;
-    unsigned char resident = 0;
-    void *page = map_at(NULL, OS_PAGE_SIZE);
+    unsigned char resident[OS_PAGE_SIZE_MOST / OS_PAGE_SIZE] = {
+        0}; /* with page_size they are several */
+    void *page = map_at(NULL, os_page_size);
     bool locked = !page;
 
-    if (page && mincore(page, OS_PAGE_SIZE, &resident) == 0)
-        locked = resident & 1 && anything_is_locked();
+    if (page && mincore(page, os_page_size, resident) == 0)
+        locked = resident[0] & 1 && anything_is_locked();
     if (page)
-        munmap(page, OS_PAGE_SIZE);
+        unmap(page, os_page_size);
     errno = saved_errno;
     return locked;
 }
@@ -203,8 +291,10 @@ bool mapping_is_locked(void)
 bool mapping_extend(void *pages, size_t bytes, size_t more)
 {
     int saved_errno = errno;
-    bool done = mremap(pages, bytes, bytes + more, 0) != MAP_FAILED;
+    bool done;
 
+    require_whole_pages(pages, bytes | more);
+    done = mremap(pages, bytes, bytes + more, 0) != MAP_FAILED;
     errno = saved_errno;
     return done;
 }
@@ -214,8 +304,11 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
 bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 {
     int saved_errno = errno;
-    bool done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-                       target) != MAP_FAILED;
+    bool done;
+
+    require_whole_pages(pages, bytes | (uintptr_t)target);
+    done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target) !=
+           MAP_FAILED;
 
     *lost = !done && errno != EINVAL;
     errno = saved_errno;
@@ -227,8 +320,10 @@ bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room)
 {
     int saved_errno = errno;
-    bool done = mremap(pages, bytes, room, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED;
+    bool done;
 
+    require_whole_pages(pages, bytes | room | (uintptr_t)target);
+    done = mremap(pages, bytes, room, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED;
     errno = saved_errno;
     return done;
 }

@@ -10,14 +10,19 @@ static inline bool injected_failure(void)
     return unlikely(os_memory_fails) && os_memory_fails();
 }
 
-/* --- mapping.c: address space, nodes, giving memory back. NULL and false: the system refuses. --- */
+/* --- mapping.c: address space, nodes, giving memory back. NULL and false: the system refuses. `bytes` and addresses
+ * are whole pages of the system (os_page_size), which is the least alignment. --- */
 void *mapping_make(size_t bytes, size_t alignment);
+void *mapping_make_sparse(size_t bytes); /* most of it stays untouched */
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
-void *mapping_reserve(size_t bytes, size_t alignment);       /* nobody may touch it yet */
-bool mapping_open(void *pages, size_t bytes);                /* of what is reserved */
-void mapping_wish_huge(void *pages, size_t bytes);           /* if the option says so */
-bool mapping_purge(void *pages, size_t bytes);               /* they read as zero afterwards */
+void *mapping_reserve(size_t bytes, size_t alignment);      /* nobody may touch it yet */
+bool mapping_open(void *pages, size_t bytes);               /* of what is reserved or closed */
+bool mapping_close(void *pages, size_t bytes);              /* with what is in them */
+bool mapping_mark(void *pages, size_t bytes, bool guarded); /* in the page table; Linux 6.13 */
+bool mapping_wipe_in_copies(void *pages, size_t bytes); /* they read as zero in forked children */
+void mapping_wish_huge(void *pages, size_t bytes);      /* if the option says so */
+bool mapping_purge(void *pages, size_t bytes);          /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
 bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
 /* Onto a mapping of `room` bytes, which it replaces. */

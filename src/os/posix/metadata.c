@@ -2,7 +2,8 @@
 /*
  * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped. Blocks of an even number of
  * steps begin at pairs of lines, because they may have parts for each CPU. Freed blocks wait in a list of their size.
- * Larger blocks are mapped on their own, and unmapped when they are freed; but arrays of CPUs stay mapped.
+ * Larger blocks are mapped on their own, and unmapped when they are freed; but arrays of CPUs stay mapped. Those that are
+ * smaller than a page of the system share one.
  */
 #include "mapping.h"
 
@@ -14,8 +15,8 @@ static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
 static uint64_t meta_bytes;
-static void *free_arrays
-    [64]; /* by the logarithm of what is mapped; each begins with the next one's address */
+static void
+    *free_arrays[64]; /* by the logarithm of their room; each begins with the next one's address */
 
 static void *meta_cut(size_t bytes)
 {
@@ -24,7 +25,7 @@ static void *meta_cut(size_t bytes)
     if (bytes % CACHE_LINES_APART == 0 && meta_next)
         meta_next += -(uintptr_t)meta_next % CACHE_LINES_APART;
     if (meta_end - meta_next < (ptrdiff_t)bytes) {
-        char *chunk = mapping_make(META_CHUNK, OS_PAGE_SIZE);
+        char *chunk = mapping_make(META_CHUNK, os_page_size);
         if (!chunk)
             return NULL;
         add_relaxed(&meta_bytes, META_CHUNK);
@@ -61,8 +62,8 @@ void *os_meta_alloc(size_t bytes)
     bytes = round_up(bytes, META_STEP);
     if (bytes <= META_MAX)
         return meta_alloc_small(bytes);
-    bytes = round_up(bytes, OS_PAGE_SIZE);
-    block = mapping_make(bytes, OS_PAGE_SIZE);
+    bytes = round_up(bytes, os_page_size);
+    block = mapping_make(bytes, os_page_size);
     if (block)
         add_relaxed(&meta_bytes, bytes);
     return block;
@@ -78,7 +79,7 @@ void os_meta_free(void *meta, size_t bytes)
 {
     bytes = round_up(bytes, META_STEP);
     if (bytes > META_MAX) {
-        bytes = round_up(bytes, OS_PAGE_SIZE);
+        bytes = round_up(bytes, os_page_size);
         mapping_unmake(meta, bytes);
         sub_relaxed(&meta_bytes, bytes);
         return;
@@ -91,10 +92,35 @@ void os_meta_free(void *meta, size_t bytes)
 
 /* ------------------------------------------------------------------------------------ arrays of CPUs */
 
-/* Those of about the same size share a mapping's size, so that one serves for another. */
+/* Those of about the same size have the same room, so that one serves for another. */
+static size_t arrays_room(size_t bytes)
+{
+    return round_up_to_power_of_two(bytes);
+}
+
 static void **arrays_like(size_t bytes)
 {
-    return &free_arrays[__builtin_ctzl(round_up_to_power_of_two(bytes))];
+    return &free_arrays[__builtin_ctzl(arrays_room(bytes))];
+}
+
+static bool arrays_share_a_page(size_t bytes)
+{
+    return arrays_room(bytes) < os_page_size;
+}
+
+static size_t arrays_counted(size_t bytes)
+{
+    return arrays_share_a_page(bytes) ? arrays_room(bytes) : round_up(bytes, os_page_size);
+}
+
+static void arrays_keep(void *arrays, size_t bytes)
+{
+    void **list = arrays_like(bytes);
+
+    os_lock_take(&meta_lock);
+    *(void **)arrays = *list;
+    *list = arrays;
+    os_lock_release(&meta_lock);
 }
 
 static void *arrays_reuse(size_t bytes)
@@ -111,6 +137,16 @@ static void *arrays_reuse(size_t bytes)
     return arrays;
 }
 
+static void *arrays_make(size_t bytes)
+{
+    size_t room = arrays_room(bytes), mapped = max_size(room, os_page_size);
+    char *arrays = mapping_make(mapped, os_page_size);
+
+    for (size_t at = room; arrays && at < mapped; at += room)
+        arrays_keep(arrays + at, bytes);
+    return arrays;
+}
+
 void *os_arrays_alloc(size_t bytes)
 {
     void *arrays;
@@ -121,9 +157,9 @@ void *os_arrays_alloc(size_t bytes)
         return NULL;
     arrays = arrays_reuse(bytes);
     if (!arrays)
-        arrays = mapping_make(round_up_to_power_of_two(bytes), OS_PAGE_SIZE);
+        arrays = arrays_make(bytes);
     if (arrays)
-        add_relaxed(&meta_bytes, round_up(bytes, OS_PAGE_SIZE));
+        add_relaxed(&meta_bytes, arrays_counted(bytes));
     return arrays;
 }
 
@@ -135,25 +171,20 @@ void *os_arrays_alloc(size_t bytes)
  */
 void os_arrays_free(void *arrays, size_t bytes)
 {
-    void **list = arrays_like(bytes);
-
     if (bytes <= META_MAX) {
         os_meta_free(arrays, bytes);
         return;
     }
-    if (!mapping_purge(arrays, bytes))
+    if (arrays_share_a_page(bytes) || !mapping_purge(arrays, round_up(bytes, os_page_size)))
         fill_unseen(arrays, 0, bytes);
-    sub_relaxed(&meta_bytes, round_up(bytes, OS_PAGE_SIZE));
-    os_lock_take(&meta_lock);
-    *(void **)arrays = *list;
-    *list = arrays;
-    os_lock_release(&meta_lock);
+    sub_relaxed(&meta_bytes, arrays_counted(bytes));
+    arrays_keep(arrays, bytes);
 }
 
 /* Memory for a table of which most stays untouched: not counted. */
 void *metadata_map(size_t bytes)
 {
-    return injected_failure() ? NULL : mapping_make(bytes, OS_PAGE_SIZE);
+    return injected_failure() ? NULL : mapping_make(bytes, os_page_size);
 }
 
 uint64_t metadata_bytes(void)

@@ -21,6 +21,11 @@ typedef unsigned os_alloc_flags;
  * They need a value. */
 #define READ_MOSTLY __attribute__((section("prudence_read_mostly")))
 
+/* The size of the system's pages, or what the option page_size says in its place: a power of two, at least OS_PAGE_SIZE.
+ * Constant from the start on, before anything is mapped. */
+#define OS_PAGE_SIZE_MOST ((size_t)64 << 10)
+extern HIDDEN size_t os_page_size;
+
 /* Whether it may sleep and disturb other CPUs. */
 static inline bool os_may_block(os_alloc_flags flags)
 {

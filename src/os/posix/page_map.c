@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The page map's slow side: making leaves and entering owners (see os_page_map.h). */
-#include <sys/mman.h>
-
 #include "mapping.h"
 
 void **os_page_map[PAGE_MAP_LEAVES];
@@ -14,12 +12,11 @@ static bool leaf_make(size_t index)
 
     if (injected_failure())
         return false;
-    leaf = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
-    if (leaf == MAP_FAILED)
+    leaf = mapping_make_sparse(bytes);
+    if (!leaf)
         return false;
     if (!compare_exchange(&os_page_map[index], &none, leaf))
-        munmap(leaf, bytes); /* another thread was first */
+        mapping_unmake(leaf, bytes); /* another thread was first */
     return true;
 }
 

@@ -14,6 +14,7 @@
 
 /* Called in this order, before any other function of os/os.h. The last three again when their options
  * change: membarrier at any time, rseq and slices while there is no cache. */
+void posix_page_size_start(void);
 void posix_cpu_start(void);
 void posix_threads_start(void);
 void posix_membarrier_start(bool wanted);
@@ -36,6 +37,10 @@ void posix_stay_loaded(void);
 /* From now on there are no traces, if the program is a static one: called by a destructor of the default
  * priority (trace.c). */
 void posix_trace_end(void);
+
+/* Pretend that the system's pages have `size` bytes, if that is possible: not less than they have. Before anything is mapped. */
+bool posix_page_size_possible(uint64_t size);
+void posix_page_size_set(uint64_t size);
 
 /* Pretend to have `cpus` CPUs on `nodes` nodes; `current` says which one a thread runs on. For
  * tests: before any cache is made, and followed by slab_start(), which sizes its arrays by the

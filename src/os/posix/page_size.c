@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The size of the system's pages (ADR 112): 4 KiB on x86-64, 4, 16 or 64 KiB on aarch64, where the kernel's builder
+ * chooses. The page source counts in units of OS_PAGE_SIZE on all of them; whatever is mapped, given back or protected
+ * is whole pages of the system.
+ */
+#include <sys/auxv.h>
+
+#include "os/os.h"
+#include "posix.h"
+#include "process.h"
+
+/* Until the system has been asked: what is right on every system. */
+size_t os_page_size READ_MOSTLY = OS_PAGE_SIZE_MOST;
+
+static size_t asked_size(void)
+{
+    return getauxval(AT_PAGESZ);
+}
+
+static bool is_known(size_t size)
+{
+    return is_power_of_two(size) && size >= OS_PAGE_SIZE && size <= OS_PAGE_SIZE_MOST;
+}
+
+void posix_page_size_start(void)
+{
+    size_t size = asked_size();
+
+    if (!is_known(size))
+        os_panic("this system has pages of %zu bytes; the library knows those of %zu to %zu bytes",
+                 size, (size_t)OS_PAGE_SIZE, OS_PAGE_SIZE_MOST);
+    os_page_size = size;
+}
+
+bool posix_page_size_possible(uint64_t size)
+{
+    return is_known(size) && size >= asked_size();
+}
+
+void posix_page_size_set(uint64_t size)
+{
+    if (!load_relaxed(&process_started))
+        os_page_size = size;
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Memory is mapped, unmapped, protected and given back in one file, which holds every call to whole pages of the system.
+
+The file of export.c is alone in its mapping."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = r"mmap|mmap64|munmap|mprotect|madvise|process_madvise|mremap|mincore|mbind|mlock|munlock|remap_file_pages|shmat"
+CALL = re.compile(rf"(?<![\w\"'])(?:SYS_(?:{CALLS})\b|(?:{CALLS})\s*\()")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+ALLOWED = {"src/os/posix/mapping.c", "src/runtime/export.c"}
+
+
+class MappingCalls(unittest.TestCase):
+    def test_stand_in_one_file(self):
+        found = {str(path.relative_to(ROOT)) for folder in ("src", "preload") for path in (ROOT / folder).rglob("*.[ch]")
+                 if CALL.search(COMMENT.sub("", path.read_text()))}
+        self.assertEqual(found, ALLOWED)
+
+    def test_each_is_held_to_whole_pages(self):
+        text = (ROOT / "src/os/posix/mapping.c").read_text()
+        for function in re.split(r"\n(?=\w[^\n;]*\([^;]*?\)\n\{)", text)[1:]:
+            name = re.match(r"[^(]*?(\w+)\(", function).group(1)
+            if CALL.search(COMMENT.sub("", function)) and name not in ("ask", "ask_and_cut", "mapping_make_on_node",
+                                                                     "mapping_is_locked"):
+                with self.subTest(name):
+                    self.assertIn("require_whole_pages(", function)
+
+
+if __name__ == "__main__":
+    unittest.main()

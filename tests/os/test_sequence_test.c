@@ -6,7 +6,9 @@
  * ctest: not-with thread (ThreadSanitizer's build has no sequences)
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <signal.h>
+#include <sys/single_threaded.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +64,44 @@ static void a_broken_kernel_is_found(void **state)
     if (!machine_has_sequences())
         skip();
     assert_true(says(false, SEQUENCES_GO_ON, SEQUENCES_RESTART));
+}
+
+static volatile sig_atomic_t children_told;
+
+static void count_child(int number)
+{
+    (void)number;
+    children_told = children_told + 1;
+}
+
+/* The helper is nobody's child that is told of, no thread, and gone. */
+static void ask_and_look(void *unused)
+{
+    char alone = __libc_single_threaded;
+
+    (void)unused;
+    signal(SIGCHLD, count_child);
+    for (unsigned i = 0; i < 20; i++)
+        sequence_test(true);
+    fprintf(stderr, "children told: %d\n", (int)children_told);
+    fprintf(stderr, "thread: %s\n",
+            alone == __libc_single_threaded ? "alone as before" : "not alone");
+    /* Refused to a process with threads (EINVAL); some systems refuse it to all. */
+    fprintf(stderr, "namespace: %s\n",
+            unshare(CLONE_NEWUSER) && errno == EINVAL ? "refused" : "as before");
+}
+
+static void the_test_leaves_nothing_behind(void **state)
+{
+    char output[4096];
+
+    (void)state;
+    if (!machine_has_sequences())
+        skip();
+    expect_life(ask_and_look, NULL, output, sizeof output);
+    expect_text(output, "children told: 0");
+    expect_text(output, "thread: alone as before");
+    expect_text(output, "namespace: as before");
 }
 
 static void kernels_that_are_asked(void **state)
@@ -168,9 +208,13 @@ static void the_reason_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_kernel_restarts), cmocka_unit_test(a_broken_kernel_is_found),
-        cmocka_unit_test(kernels_that_are_asked),  cmocka_unit_test(a_failed_test_means_locks),
-        cmocka_unit_test(no_verdict_means_locks),  cmocka_unit_test(the_reason_is_told),
+        cmocka_unit_test(a_right_kernel_restarts),
+        cmocka_unit_test(a_broken_kernel_is_found),
+        cmocka_unit_test(the_test_leaves_nothing_behind),
+        cmocka_unit_test(kernels_that_are_asked),
+        cmocka_unit_test(a_failed_test_means_locks),
+        cmocka_unit_test(no_verdict_means_locks),
+        cmocka_unit_test(the_reason_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

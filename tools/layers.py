@@ -43,6 +43,8 @@ HOOKS = {
     "thread_ended": "gp/user/reader_exit.c: what becomes of the slots of a thread that ends (readers.c)",
     "posix_clock_injected": "tests have their own clock",
     "posix_cpu_injected": "tests say whether a thread has a CPU",
+    "posix_sequence_verdict_injected": "tests say what the kernel does",
+    "look": "slab/newest.c: what is looked for in CPUs' caches",
     "scm_real_time": "tests have their own clock",
 }
 

@@ -14,6 +14,7 @@
 #include "slab/drain.h"
 #include "slab/gate.h"
 #include "slab/latent_account.h"
+#include "slab/misuse.h"
 #include "slab/wait.h"
 #include "valid_name.h"
 
@@ -188,18 +189,20 @@ static bool olds_have(const struct olds *olds, const void *object)
     return false;
 }
 
-/* Objects that came back get others in their place, which may come back as well; returns how many there are then (without
- * memory, less). */
-static size_t instead_of_olds(struct prudence_cache *cache, const struct olds *olds, size_t count,
-                              void **objects)
+/* Looks at the objects that came back. Both copies of one may be among them. */
+static void check_returns(struct prudence_cache *cache, const struct olds *olds, size_t count,
+                          void *const *objects)
 {
+    static const char what[] = "prudence_cache_replace_bulk";
+
     for (size_t i = 0; i < count; i++) {
-        for (unsigned tries = 0; tries < 3 && olds_have(olds, objects[i]); tries++)
-            objects[i] = object_instead(cache, objects[i], "prudence_cache_replace_bulk");
-        if (!objects[i])
-            objects[i] = objects[--count];
+        if (!olds_have(olds, objects[i]))
+            continue;
+        object_check_return(cache, objects[i], what);
+        for (size_t j = 0; j < i; j++)
+            if (unlikely(objects[j] == objects[i]))
+                report_double(slab_known(objects[i]), objects[i], false, what);
     }
-    return count;
 }
 
 size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, void **objects)
@@ -211,7 +214,7 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
     olds_note(&olds, objects, count);
     free_deferred_bulk(cache, count, objects, "prudence_cache_replace_bulk");
     done = alloc_bulk(cache, count, objects);
-    done = instead_of_olds(cache, &olds, done, objects);
+    check_returns(cache, &olds, done, objects);
     for (size_t i = done; i < count; i++)
         objects[i] = NULL;
     return done;

@@ -11,6 +11,7 @@
 #include "heap/cache_life.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
+#include "slab/newest.h"
 
 __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache, size_t size,
                                                     const char *what)
@@ -103,23 +104,22 @@ void *object_replace_checked(struct prudence_cache *cache, void *old, void *obje
 {
     if (!object)
         object = object_alloc(cache, 0, what);
-    return likely(object != old) || !object ? object : object_instead(cache, old, what);
+    if (unlikely(object == old) && object)
+        object_check_return(cache, old, what);
+    return object;
 }
 
-/*
- * Either its grace period began and ended in between, or it had been free or deferred before, and another copy is where it was
- * deferred to now. So it is deferred once more: in the first case it is the caller's, as any object that was allocated; in
- * the second its copies meet in the ring, in its slab, or at the end of the process. Without this the caller would publish
- * an object that is handed out again later. A few times, because the other copy may come next.
- */
-__attribute__((noinline)) void *object_instead(struct prudence_cache *cache, void *old,
-                                               const char *what)
-{
-    void *object = old;
+#define RETURN_LOOKED 32
 
-    for (unsigned i = 0; i < 3 && object == old; i++) {
-        object_free_deferred(slab_of_cache(cache, old), cache, true, old, what);
-        object = object_alloc(cache, 0, what);
-    }
-    return object;
+/*
+ * Either its grace period began and ended in between, or it had been free or deferred before, and a copy of it is still where
+ * it was deferred to, or lay before. The caller would publish it, and it would be handed out once more.
+ */
+__attribute__((noinline)) void object_check_return(struct prudence_cache *cache, const void *old,
+                                                   const char *what)
+{
+    bool latent;
+
+    if (unlikely(newest_have(cache, old, RETURN_LOOKED, &latent)))
+        report_double(slab_known(old), old, latent, what);
 }

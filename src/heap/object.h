@@ -26,8 +26,8 @@ void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *
 /* `old` was deferred, and `object` allocated then; NULL: not yet. */
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what);
-/* The object that was deferred came back by the allocation after it: gives another one. */
-void *object_instead(struct prudence_cache *cache, void *old, const char *what);
+/* The object that was deferred came back by the allocation after it: reports it, if it was free or deferred before. */
+void object_check_return(struct prudence_cache *cache, const void *old, const char *what);
 
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
@@ -69,7 +69,7 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
 }
 
 /* A deferral and an allocation: the second sequence finds the cache's words and the CPU's line where the first left
- * them. A cache whose slab was found is not NULL. An object that comes back at once is looked at (object_instead). */
+ * them. A cache whose slab was found is not NULL. An object that comes back at once is looked at (object_check_return). */
 static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
 {
     struct slab *slab = slab_of_cache(cache, old);

@@ -24,13 +24,18 @@ static bool machine_has_sequences(void)
     return strcmp(stats.percpu, "rseq") == 0;
 }
 
+static enum sequence_verdict ask(bool armed)
+{
+    return sequence_test((char *)__builtin_thread_pointer() + os_percpu_rseq_offset, armed);
+}
+
 /* Twenty times, and never the contrary. On a busy machine there may be no verdict. */
 static bool says(bool armed, enum sequence_verdict right, enum sequence_verdict wrong)
 {
     unsigned count = 0;
 
     while (count < 20) {
-        enum sequence_verdict said = sequence_test(armed);
+        enum sequence_verdict said = ask(armed);
 
         if (said == wrong)
             return false;
@@ -82,7 +87,7 @@ static void ask_and_look(void *unused)
     (void)unused;
     signal(SIGCHLD, count_child);
     for (unsigned i = 0; i < 20; i++)
-        sequence_test(true);
+        ask(true);
     fprintf(stderr, "children told: %d\n", (int)children_told);
     fprintf(stderr, "thread: %s\n",
             alone == __libc_single_threaded ? "alone as before" : "not alone");

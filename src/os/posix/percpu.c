@@ -110,11 +110,9 @@ static const char *why_kernel_is_refused(void)
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0) != 0 ||
         !membarrier_rseq(0))
         return "no membarrier for sequences";
-    os_percpu_rseq_offset = __rseq_offset;
-    verdict = posix_sequence_verdict();
+    verdict = posix_sequence_verdict((char *)__builtin_thread_pointer() + __rseq_offset);
     if (verdict == SEQUENCES_RESTART)
         return NULL;
-    os_percpu_rseq_offset = offset_without_rseq();
     return verdict == SEQUENCES_GO_ON ? KERNEL_IS_BROKEN : "the kernel could not be tested";
 }
 
@@ -143,6 +141,8 @@ void posix_percpu_start(bool wanted)
     os_percpu_rseq_offset = offset_without_rseq();
     os_percpu_why_not = why_not(wanted);
     os_percpu_rseq = !os_percpu_why_not;
+    if (os_percpu_rseq)
+        os_percpu_rseq_offset = __rseq_offset;
     if (os_percpu_why_not != KERNEL_IS_BROKEN || said)
         return;
     said = true;

@@ -202,10 +202,9 @@ static __attribute__((no_sanitize("address", "undefined"))) int help(void *unuse
     return 0;
 }
 
-static int try_once(bool armed)
+static int try_once(char *rseq, bool armed)
 {
     static char stack[16384] __attribute__((aligned(64)));
-    char *rseq = (char *)__builtin_thread_pointer() + os_percpu_rseq_offset;
     int helper, result;
 
     store_relaxed(&shared.begun, 0u);
@@ -220,12 +219,12 @@ static int try_once(bool armed)
     return result;
 }
 
-static enum sequence_verdict ask(bool armed)
+static enum sequence_verdict ask(char *rseq, bool armed)
 {
     unsigned restarts = 0, spins = 0;
 
     while (restarts < RESTARTS && spins < SPINS) {
-        switch (try_once(armed)) {
+        switch (try_once(rseq, armed)) {
         case RESTARTED:
             restarts++;
             break;
@@ -241,14 +240,14 @@ static enum sequence_verdict ask(bool armed)
     return restarts == RESTARTS ? SEQUENCES_RESTART : SEQUENCES_UNKNOWN;
 }
 
-enum sequence_verdict sequence_test(bool armed)
+enum sequence_verdict sequence_test(char *rseq, bool armed)
 {
     uint64_t all = ~UINT64_C(0), before;
     enum sequence_verdict verdict;
     int saved_errno = errno;
 
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    verdict = ask(armed);
+    verdict = ask(rseq, armed);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
     errno = saved_errno;
     return verdict;
@@ -256,9 +255,9 @@ enum sequence_verdict sequence_test(bool armed)
 
 #else
 
-enum sequence_verdict sequence_test(bool armed)
+enum sequence_verdict sequence_test(char *rseq, bool armed)
 {
-    (void)armed, (void)shared;
+    (void)rseq, (void)armed, (void)shared;
     return SEQUENCES_UNKNOWN;
 }
 
@@ -299,13 +298,13 @@ static bool is_wanted(void)
 #endif
 }
 
-enum sequence_verdict posix_sequence_verdict(void)
+enum sequence_verdict posix_sequence_verdict(char *rseq)
 {
     static enum sequence_verdict verdict = SEQUENCES_NOT_ASKED;
 
     if (posix_sequence_verdict_injected)
         return posix_sequence_verdict_injected();
     if (verdict == SEQUENCES_NOT_ASKED)
-        verdict = is_wanted() ? sequence_test(true) : SEQUENCES_RESTART;
+        verdict = is_wanted() ? sequence_test(rseq, true) : SEQUENCES_RESTART;
     return verdict;
 }

@@ -13,14 +13,15 @@ enum sequence_verdict {
 };
 
 /* Constant from the first call on. That takes some hundred microseconds where the kernel may be broken, and never spins for
- * more than 50 ms; elsewhere it does nothing. This thread's struct rseq is registered, and membarrier for sequences. */
-enum sequence_verdict posix_sequence_verdict(void);
+ * more than 50 ms; elsewhere it does nothing. `rseq` is this thread's struct rseq, which is registered, and
+ * so is membarrier for sequences. */
+enum sequence_verdict posix_sequence_verdict(char *rseq);
 
 /* What is asked for instead of the kernel. For tests. */
 extern enum sequence_verdict (*posix_sequence_verdict_injected)(void);
 
 /* The parts, for tests. `armed` false: as if the kernel were broken. */
-enum sequence_verdict sequence_test(bool armed);
+enum sequence_verdict sequence_test(char *rseq, bool armed);
 bool sequence_test_is_wanted_for(const char *release);
 
 #endif /* OS_POSIX_SEQUENCE_TEST_H */

@@ -17,6 +17,8 @@
 #include "posix.h"
 #include "slab/extension.h"
 
+size_t os_page_size = OS_PAGE_SIZE;
+
 /* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
 bool os_slices;
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A look at what came last into CPUs' caches.
+ *
+ * Other CPUs' caches cost a system call each, so they are looked at a few times in a process's life only: enough for a
+ * program that is tried out, nothing for one that runs for long. What is not seen here meets its copy in the slab, at
+ * the latest when the process ends (doubles.c).
+ */
+#include "slab/newest.h"
+
+#include "os/os.h"
+#include "slab/cache.h"
+#include "slab/latent_cache.h"
+
+#define EVERYWHERE_TIMES 16
+
+static uint32_t times; /* atomic; a few more do no harm */
+
+static void look_here(struct prudence_cache *cache, struct newest_search *search)
+{
+    struct cpu_cache *cpu = cpu_cache_take(cache, search);
+
+    if (!cpu)
+        return;
+    if (cpu->slots)
+        search->look(search, cpu);
+    cpu_cache_release(cpu);
+}
+
+static void look_everywhere(struct prudence_cache *cache, struct newest_search *search)
+{
+    for (unsigned i = 0; i < os_cpu_count() && !search->found; i++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, i);
+
+        if (!load_relaxed(&cpu->slots) || !(stack_count(&cpu->line) || latent_count(cpu)) ||
+            !cpu_cache_take_remote(cpu, search))
+            continue;
+        search->look(search, cpu);
+        cpu_cache_release(cpu);
+    }
+}
+
+void newest_look(struct prudence_cache *cache, struct newest_search *search)
+{
+    if (!cache->percpu)
+        return;
+    look_here(cache, search);
+    if (!search->found && load_relaxed(&times) < EVERYWHERE_TIMES) {
+        add_relaxed(&times, 1);
+        look_everywhere(cache, search);
+    }
+}
+
+struct object_search {
+    struct newest_search search;
+    const void *object;
+    unsigned most;
+    bool latent;
+};
+
+static void look_for_object(struct newest_search *search, const struct cpu_cache *cpu)
+{
+    struct object_search *wanted = (struct object_search *)search;
+    unsigned count = (unsigned)min_size(latent_count(cpu), wanted->most);
+
+    for (unsigned i = 0; i < count && !search->found; i++)
+        search->found = wanted->latent = newest_latent(cpu, i) == wanted->object;
+    count = (unsigned)min_size(stack_count(&cpu->line), wanted->most);
+    for (unsigned i = 0; i < count && !search->found; i++)
+        search->found = newest_free(cpu, i) == wanted->object;
+}
+
+bool newest_have(struct prudence_cache *cache, const void *object, unsigned most, bool *latent)
+{
+    struct object_search search = {{look_for_object, false}, object, most, false};
+
+    newest_look(cache, &search.search);
+    *latent = search.latent;
+    return search.search.found;
+}

@@ -105,6 +105,56 @@ static void local_dates_wait_for_local_ticks(void **state)
     assert_true(has_ended(global));
 }
 
+static int act_both_kinds(void *unused)
+{
+    int error = 0;
+
+    (void)unused;
+    for (unsigned i = 0; i < 3; i++)
+        error |= scm_refresh(object_new(), i) | scm_global_refresh(object_new(), i);
+    return error;
+}
+
+/* Ticks of the survivor, one after the other, again and again: L is a local one, G a global one. */
+static const char *const patterns[] = {"LG", "GL", "LLG", "LGG", "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
+
+/* Each of the ended threads left lists of both kinds. The lists of one kind are taken in as many ticks of that kind as
+ * there are, and end a few ticks later. */
+static void survive_by(const char *pattern, unsigned threads)
+{
+    enum { LISTS = 3, LATER = 8 };
+    struct actor actors[8];
+    unsigned local = 0, global = 0, i;
+
+    end_count = 0;
+    assert_int_equal(scm_register_thread(), 0);
+    for (i = 0; i < threads; i++) {
+        actor_start(&actors[i]);
+        assert_int_equal(does(&actors[i], act_both_kinds, NULL), 0);
+    }
+    for (i = 0; i < threads; i++)
+        actor_end(&actors[i]);
+    assert_int_equal(mem_info().num_dates, 2 * LISTS * threads);
+    for (i = 0; local < LISTS * threads + LATER || global < LISTS * threads + LATER; i++) {
+        bool is_local = pattern[i % strlen(pattern)] == 'L';
+
+        assert_int_equal(is_local ? scm_tick() : scm_global_tick(), 0);
+        local += is_local;
+        global += !is_local;
+    }
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(end_count, 2 * LISTS * threads);
+    assert_ptr_equal(scm_orphans.next, &scm_orphans);
+}
+
+static void whatever_the_order_of_ticks_all_is_taken(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        for (unsigned threads = 1; threads <= 8; threads++)
+            survive_by(patterns[i], threads);
+}
+
 /* A thread that never ticks by one of the clocks does not keep what another could end. */
 static void any_tick_takes_over(void **state)
 {
@@ -334,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_registered_thread_inherits, fresh),
         cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
+        cmocka_unit_test_setup(whatever_the_order_of_ticks_all_is_taken, fresh),
         cmocka_unit_test_setup(any_tick_takes_over, fresh),
         cmocka_unit_test_setup(nothing_is_earlier, fresh),
         cmocka_unit_test_setup(lists_that_meet_are_counted, fresh),

@@ -116,7 +116,8 @@ static int act_both_kinds(void *unused)
 }
 
 /* Ticks of the survivor, one after the other, again and again: L is a local one, G a global one. */
-static const char *const patterns[] = {"LG", "GL", "LLG", "LGG", "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
+static const char *const patterns[] = {"LG",   "GL",   "LLG",   "LGG",
+                                       "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
 
 /* Each of the ended threads left lists of both kinds. The lists of one kind are taken in as many ticks of that kind as
  * there are, and end a few ticks later. */

@@ -18,10 +18,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "scm/scm.h"
 #include "support/scm_torture.h"
 
 #define GROUP_MAX       8
+#define MS              UINT64_C(1000000)
+#define PERIOD_MAX      16 /* ms; of a real-time clock */
+#define AHEAD_MAX       40 /* ms; of a date by one */
 #define UNITS           30
 #define PATIENCE_PHASES 300   /* of global time */
 #define PATIENCE        10000 /* ticks of each survivor: many more than there are lists */
@@ -76,14 +78,17 @@ static void leave_date(unsigned *seed, struct scm_clock *clock, unsigned before)
 
 static void leave_by_time(unsigned *seed)
 {
-    struct scm_clock *real = scm_clock_create_realtime(1 + (unsigned)rand_r(seed) % 3);
-    struct object *object = make(seed);
-    unsigned milliseconds = (unsigned)rand_r(seed) % 10;
+    struct scm_clock *real = scm_clock_create_realtime(1 + (unsigned)rand_r(seed) % PERIOD_MAX);
 
     if (!real)
         abort();
-    object->not_before = real_time_ns() + milliseconds * UINT64_C(1000000);
-    check(scm_clock_refresh(real, object, milliseconds));
+    for (unsigned i = (unsigned)rand_r(seed) % 8; i; i--) {
+        struct object *object = make(seed);
+        unsigned milliseconds = (unsigned)rand_r(seed) % AHEAD_MAX;
+
+        object->not_before = torture_time() + milliseconds * MS;
+        check(scm_clock_refresh(real, object, milliseconds));
+    }
 }
 
 static void leave_region(unsigned *seed)
@@ -125,7 +130,7 @@ static void threads_end(unsigned count, unsigned *seed)
     for (unsigned i = 0; i < count; i++)
         check(pthread_join(threads[i], NULL));
     pthread_barrier_destroy(&ends.together);
-    ends.not_over = ends.by_time ? real_time_ns() + UINT64_C(30000000) : 0;
+    ends.not_over = ends.by_time ? torture_time() + (AHEAD_MAX + 4 * PERIOD_MAX) * MS : 0;
 }
 
 /* ------------------------------------------------------------------- threads that take it over */
@@ -134,6 +139,7 @@ static void tick_by_pattern(uint64_t number)
 {
     enum tick kind = ends.pattern[number % strlen(ends.pattern)] == 'L' ? LOCAL_TICK : GLOBAL_TICK;
 
+    pass_time(MS / 10);
     ticked[kind]++;
     check(kind == LOCAL_TICK ? scm_tick() : scm_global_tick());
 }
@@ -210,7 +216,7 @@ static void take_all_over(bool second, unsigned heirs, unsigned *seed)
         now = progress(number);
         if (heirs || !begun.ticks) {
             begun = now;
-            begun.ticks = heirs || real_time_ns() < ends.not_over ? 0 : number;
+            begun.ticks = heirs || torture_time() < ends.not_over ? 0 : number;
         } else if (is_long_ago(&begun, &now, second)) {
             fprintf(stderr, "%lu dates of ended threads are left for ever\n", dates_left());
             abort();
@@ -228,7 +234,7 @@ static void group_ends(unsigned *seed)
     heirs = heirs > 2 ? 0 : heirs;
     memset(&ends, 0, sizeof ends);
     ends.exact = !heirs;
-    ends.by_time = rand_r(seed) % 8 == 0;
+    ends.by_time = rand_r(seed) % 3 == 0;
     ends.pattern =
         tick_patterns[(unsigned)rand_r(seed) % (sizeof tick_patterns / sizeof *tick_patterns)];
     check(prudence_option_set("scm_collection", rand_r(seed) % 4 ? "lazy" : "eager"));

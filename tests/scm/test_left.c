@@ -362,7 +362,7 @@ static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
     (void)state;
     collection("lazy");
     for (given = OF_ONE_DATE; given <= 4 * OF_ONE_DATE; given += 3 * OF_ONE_DATE)
-        for (unsigned calls = 0; calls <= OF_ONE_DATE / TAKEN_PER_CALL + 1; calls += 3)
+        for (unsigned calls = 0; calls <= OF_ONE_DATE / TAKEN_PER_CALL + 1; calls += 9)
             for (enum taken_over way = BY_TICK; way < WAYS; way++)
                 hand_over(calls, way);
 }

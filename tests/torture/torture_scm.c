@@ -24,7 +24,7 @@
 #define THREADS 6
 #define SHARED  64
 #define OWN     128
-#define GROUPS  12 /* of threads that end, before each round */
+#define GROUPS  8 /* of threads that end, before each round */
 
 /* Of a region. */
 struct in_region {
@@ -284,7 +284,6 @@ int main(void)
             expect_nothing_left();
         }
         epochs(&groups_seed);
-        end_all();
         run_threads(&seed);
         end_all();
     } while (time(NULL) < until);

@@ -10,6 +10,11 @@
  *     local tick of its local clock or a left one, a global tick of its global clock. An orphan's time stands still,
  *     so the list has as many units left as it had when the thread ended.
  *
+ * Orphans have their turn in two queues, one for each kind of tick. Only ticks of that kind move its front. With one
+ * queue for both, a thread whose ticks alternate would take local lists of every second orphan and global lists of the
+ * others, and would never come to the rest. An orphan leaves a queue when it has nothing more for such ticks, so the
+ * first one always has something.
+ *
  * A list that moves is at worst later than it would have been, never earlier. When there is no memory for a longer
  * ring, it stays where it is.
  *
@@ -22,6 +27,10 @@
 
 uint32_t scm_left;
 
+/* Orphans that have something for local ticks, and for global ones; scm_lock. */
+static struct list turns[] = {[LOCAL_CLOCK] = {&turns[LOCAL_CLOCK], &turns[LOCAL_CLOCK]},
+                              [GLOBAL_CLOCK] = {&turns[GLOBAL_CLOCK], &turns[GLOBAL_CLOCK]}};
+
 /* Under scm_lock, after orphans, or what is left by real time, came or went. */
 void left_note(void)
 {
@@ -29,13 +38,6 @@ void left_note(void)
 
     store_relaxed(&scm_left,
                   (ticks ? LEFT_FOR_TICKS : 0) | (real_time_merges() ? LEFT_FOR_MERGES : 0));
-}
-
-bool thread_has_left(const struct scm_thread *thread)
-{
-    return thread->expired.last || !list_is_empty(&thread->ended) ||
-           !list_is_empty(&thread->ended_regions) || !list_is_empty(&thread->left) ||
-           !clock_is_empty(&thread->local) || !clock_is_empty(&thread->global);
 }
 
 /* ---------------------------------------------------------------------------------------- left */
@@ -133,6 +135,51 @@ void left_steps(struct scm_thread *self)
 
 /* ------------------------------------------------------------------------------------- orphans */
 
+/* What has expired is for the first tick that comes, of either kind. */
+static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
+{
+    if (orphan->expired.last || !list_is_empty(&orphan->ended) ||
+        !list_is_empty(&orphan->ended_regions))
+        return true;
+    if (kind == GLOBAL_CLOCK)
+        return !clock_is_empty(&orphan->global);
+    return !clock_is_empty(&orphan->local) || !list_is_empty(&orphan->left);
+}
+
+/* Under scm_lock. The orphan is in the queues of those ticks for which it has something, and keeps its turn where it
+ * is. If it has nothing at all, it is freed. */
+void orphan_keep_or_free(struct scm_thread *orphan)
+{
+    bool keep = false;
+
+    for (unsigned kind = LOCAL_CLOCK; kind <= GLOBAL_CLOCK; kind++) {
+        if (!has_for(orphan, kind)) {
+            list_remove(&orphan->turns[kind]);
+            continue;
+        }
+        if (list_is_empty(&orphan->turns[kind]))
+            list_append(&turns[kind], &orphan->turns[kind]);
+        keep = true;
+    }
+    if (keep)
+        return;
+    list_remove(&orphan->link);
+    thread_free(orphan);
+}
+
+/* Under scm_lock: a new thread takes the oldest orphan as its own. NULL: there is none. */
+struct scm_thread *orphan_take(void)
+{
+    struct scm_thread *orphan = list_first(&scm_orphans, struct scm_thread, link);
+
+    if (!orphan)
+        return NULL;
+    list_remove(&orphan->link);
+    for (unsigned kind = LOCAL_CLOCK; kind <= GLOBAL_CLOCK; kind++)
+        list_remove(&orphan->turns[kind]);
+    return orphan;
+}
+
 /* The descriptors of the first page that were taken are removed, so that the page can stand on any list. */
 static void first_page_begins_at_0(struct scm_thread *orphan)
 {
@@ -181,23 +228,17 @@ static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum c
 {
     take_expired(self, orphan);
     take_list(self, orphan, kind);
-    list_remove(&orphan->link);
-    if (thread_has_left(orphan))
-        list_append(&scm_orphans, &orphan->link);
-    else
-        thread_free(orphan);
+    list_remove(&orphan->turns[kind]);
+    orphan_keep_or_free(orphan);
 }
 
 /* A little of what ended threads have left: for a tick of that clock. */
 void left_take(struct scm_thread *self, enum clock_kind kind)
 {
-    struct scm_thread *orphan;
-
     if (!load_relaxed(&scm_left) || !os_lock_try(&scm_lock))
         return;
-    orphan = list_first(&scm_orphans, struct scm_thread, link);
-    if (orphan)
-        take_from(self, orphan, kind);
+    if (!list_is_empty(&turns[kind]))
+        take_from(self, list_entry(turns[kind].next, struct scm_thread, turns[kind]), kind);
     real_time_left_step(self, false);
     left_note();
     os_lock_release(&scm_lock);
@@ -217,14 +258,17 @@ void real_time_merge(struct scm_thread *self)
 /* All of it that has expired. */
 void left_take_expired(struct scm_thread *self)
 {
-    struct list *item;
+    struct list *item, *following;
 
     if (!load_relaxed(&scm_left))
         return;
     os_lock_take(&scm_lock);
-    list_for_each(item, &scm_orphans)
+    list_for_each_safe(item, following, &scm_orphans)
     {
-        take_expired(self, list_entry(item, struct scm_thread, link));
+        struct scm_thread *orphan = list_entry(item, struct scm_thread, link);
+
+        take_expired(self, orphan);
+        orphan_keep_or_free(orphan);
     }
     real_time_left_step(self, true);
     left_note();

@@ -63,7 +63,7 @@ void clock_take_owner(struct scm_clock *clock)
     if (number) {
         if (!clock->life)
             clock_begin_life(clock);
-        scm_owner_table[number].life = clock->life;
+        store_relaxed(&scm_owner_table[number].life, clock->life);
         scm_owner_table[number].global = clock->kind == GLOBAL_CLOCK;
         clock->owner = STAMP_OF_OWNER(number);
         refer(clock->owner);

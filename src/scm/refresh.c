@@ -173,9 +173,13 @@ static inline __attribute__((always_inline)) int refresh(struct scm_thread *self
 static int refresh_region(struct scm_thread *self, struct scm_clock *clock, struct region *region,
                           unsigned extension, unsigned more)
 {
-    int error = refresh(self, clock, load_acquire(&region->first), extension, more);
+    bool own = clock == &self->local && load_relaxed(&region->owner) == self->number;
+    int error;
 
-    if (!error && clock == &self->local && load_relaxed(&region->owner) == self->number)
+    if (!own)
+        region_note_others(region);
+    error = refresh(self, clock, load_acquire(&region->first), extension, more);
+    if (own && !error)
         region_note_date(region, self, extension);
     return error;
 }
@@ -308,5 +312,8 @@ int scm_region_clock_refresh(struct scm_clock *clock_handle, struct scm_region *
 
     if (!error)
         error = region_check(handle, what, &region);
-    return error ? error : refresh_by_clock(self, clock, load_acquire(&region->first), extension);
+    if (error)
+        return error;
+    region_note_others(region);
+    return refresh_by_clock(self, clock, load_acquire(&region->first), extension);
 }

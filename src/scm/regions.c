@@ -46,7 +46,7 @@ static void page_join(struct scm_thread *self, struct region *region, struct reg
     page->next = first ? first->next : NULL;
     if (first)
         first->next = page;
-    region->pages++;
+    region->pages += region->pages < REGION_SMALLS;
     count_add(&self->counts.region_bytes, (int64_t)slab_object_bytes(slab_known(page)));
 }
 
@@ -150,15 +150,30 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
     return error;
 }
 
-/* The only date is the owner's by its local clock, and has expired; it has not been processed yet. */
+/*
+ * The owner's dates by its local clock have expired, so the region has expired if it has no other date. Some of them may
+ * not have been processed yet. Certain if no other date was ever given. Else it is known only of the stamp's date,
+ * whichever owner the clock had in stamps when it was given: the owners change with each epoch, the life does not.
+ */
 static bool has_expired(const struct scm_thread *self, const struct region *region)
 {
-    const union expiry_count *expiry = expiry_count_of(region->first);
-    uint32_t now = stamp_of(self->local.owner, self->local.now),
-             stamp = load_relaxed(&expiry->stamp);
+    uint64_t both = load_relaxed(&expiry_count_of(region->first)->both);
+    uint32_t dates = expiry_count_dates((uint32_t)both), stamp = (uint32_t)(both >> 32);
 
-    return expiry_count_dates(load_relaxed(&expiry->word)) == 1 && stamps_share_owner(stamp, now) &&
-           stamp_lead(now, stamp) > 0;
+    if (!dates || !load_relaxed(&region->others))
+        return dates > 0;
+    return dates == 1 && stamp && load_relaxed(&owner_of(stamp)->life) == self->local.life;
+}
+
+/* The owner's dates by its local clock are over: by time; or all of them have been processed as well. */
+static bool local_dates_expired(const struct scm_thread *self, const struct region *region)
+{
+    return (int32_t)(region->good_until - (uint32_t)self->local.now) < 0;
+}
+
+static bool local_dates_processed(const struct scm_thread *self)
+{
+    return !self->expired.last;
 }
 
 /* Whether the thread may allocate there now: 0, or an error number. */
@@ -174,11 +189,12 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
     region = *found;
     if (!region->cursor)
         return refuse(what, handle, "was unregistered: nothing more is allocated there", EPERM);
-    if ((int32_t)(region->good_until - (uint32_t)self->local.now) >= 0)
+    if (!local_dates_expired(self, region))
         return 0;
     if (has_expired(self, region))
         return refuse(what, handle, "has expired", EPERM);
-    region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
+    if (local_dates_processed(self)) /* until then, each call asks again */
+        region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
     return 0;
 }
 
@@ -231,7 +247,7 @@ void *scm_region_alloc(struct scm_region *handle, size_t size)
         return allocate_slow(handle, size);
     object = region->cursor;
     if (unlikely(size - 1 >= (size_t)(region->end - object)) ||
-        unlikely((int32_t)(region->good_until - (uint32_t)self->local.now) < 0))
+        unlikely(local_dates_expired(self, region)))
         return allocate_slow(handle, size);
     region->cursor = object + round_up(size, REGION_ALIGNMENT);
     return object;
@@ -262,6 +278,7 @@ static struct region_page *first_page(void)
 static void region_begin(struct scm_thread *self, struct region *region, struct region_page *page)
 {
     region->pages = 0;
+    store_relaxed(&region->others, false);
     region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
     region->cursor = page_begin(page);
     region->end = (char *)page + REGION_SMALL;

@@ -9,7 +9,7 @@
  * has EXPIRY_COUNT_REGION in place of a finalizer, so the end of its last date ends the region (expire.c).
  *
  * Whose. The thread whose number is `owner` allocates and unregisters; no other thread writes the region until it
- * ends. The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it
+ * ends, except that it sets `others`. The thread that ends it is alone with it: the one that takes its last date, or the owner that unregisters it
  * without dates. That thread has it in its list of ended regions, frees its pages a few at each call, and then has
  * its place.
  *
@@ -46,8 +46,10 @@ struct region {
     char *end;
     struct region_page *first; /* atomic */
     uint32_t good_until; /* the owner's local time, its lowest bits: alive until then for certain */
-    uint32_t pages;      /* ever taken */
-    struct list link;    /* ended, or unused places: of a thread or of all */
+    uint8_t pages;       /* taken, up to REGION_SMALLS */
+    bool
+        others; /* it got a date that is not by the owner's local clock; written by any thread, atomic */
+    struct list link; /* ended, or unused places: of a thread or of all */
 };
 _Static_assert(sizeof(struct region) == CACHE_LINE,
                "a place is found by a shift, and is nobody else's line");
@@ -73,6 +75,13 @@ static inline void region_note_date(struct region *region, const struct scm_thre
 
     if (ahead > REGION_AHEAD_MAX || ahead < extension)
         region->good_until = now + extension;
+}
+
+/* By any thread, before it gives the region a date that region_note_date is not told of. */
+static inline void region_note_others(struct region *region)
+{
+    if (!load_relaxed(&region->others))
+        store_relaxed(&region->others, true);
 }
 
 /* Its thread was not copied by fork: the region's memory, as the child has it, may be inconsistent. */

@@ -140,6 +140,8 @@ struct scm_thread {
     struct list left; /* clocks with dates of a thread that has ended, and whose heir this one is */
     struct scm_counts counts;
     struct list link; /* in scm_threads or scm_orphans; scm_lock */
+    struct list
+        turns[2]; /* an orphan's, in the queues of local and of global ticks (left.c); scm_lock */
 };
 
 /* --- registry.c: all threads --- */
@@ -310,7 +312,8 @@ extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
 #define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
 void left_note(void);
-bool thread_has_left(const struct scm_thread *thread);
+void orphan_keep_or_free(struct scm_thread *orphan);
+struct scm_thread *orphan_take(void);
 void left_step_if_any(struct scm_thread *self);
 void clocks_leave(struct scm_thread *thread);
 bool left_step(struct scm_thread *self);

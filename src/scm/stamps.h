@@ -56,7 +56,8 @@ static inline bool stamps_share_owner(uint32_t a, uint32_t b)
     return (a ^ b) < STAMP_DATES;
 }
 
-/* `global` and `life` are written before any page refers to it. */
+/* `global` and `life` are written before any page refers to it; has_expired (regions.c) reads `life` of numbers that may be
+ * given out anew at that time. */
 struct owner {
     uint32_t references; /* the clock's, and each page's; atomic */
     bool global;         /* it stands for a global clock */

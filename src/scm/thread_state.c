@@ -18,6 +18,8 @@ struct scm_thread *thread_make(void)
     list_init(&thread->ended_regions);
     list_init(&thread->region_places);
     list_init(&thread->link);
+    for (unsigned kind = LOCAL_CLOCK; kind <= GLOBAL_CLOCK; kind++)
+        list_init(&thread->turns[kind]);
     thread->local.kind = LOCAL_CLOCK;
     thread->global.kind = GLOBAL_CLOCK;
     if (clock_init(&thread->local) && clock_init(&thread->global))

@@ -112,10 +112,8 @@ static void thread_ends(struct scm_thread *thread)
     page_spare_free(thread);
     region_places_leave(thread);
     list_remove(&thread->link);
-    if (thread_has_left(thread))
-        list_append(&scm_orphans, &thread->link);
-    else
-        thread_free(thread);
+    list_append(&scm_orphans, &thread->link);
+    orphan_keep_or_free(thread);
     left_note();
 }
 
@@ -126,12 +124,11 @@ static struct scm_thread *enter(void)
 
     if (!start())
         return NULL;
-    thread = list_first(&scm_orphans, struct scm_thread, link);
+    thread = orphan_take();
     if (!thread)
         thread = thread_make();
     if (!thread)
         return NULL;
-    list_remove(&thread->link);
     if (!join(thread)) {
         thread_ends(thread);
         return NULL;

@@ -105,6 +105,57 @@ static void local_dates_wait_for_local_ticks(void **state)
     assert_true(has_ended(global));
 }
 
+static int act_both_kinds(void *unused)
+{
+    int error = 0;
+
+    (void)unused;
+    for (unsigned i = 0; i < 3; i++)
+        error |= scm_refresh(object_new(), i) | scm_global_refresh(object_new(), i);
+    return error;
+}
+
+/* Ticks of the survivor, one after the other, again and again: L is a local one, G a global one. */
+static const char *const patterns[] = {"LG",   "GL",   "LLG",   "LGG",
+                                       "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
+
+/* Each of the ended threads left lists of both kinds. The lists of one kind are taken in as many ticks of that kind as
+ * there are, and end a few ticks later. */
+static void survive_by(const char *pattern, unsigned threads)
+{
+    enum { LISTS = 3, LATER = 8 };
+    struct actor actors[8];
+    unsigned local = 0, global = 0, i;
+
+    end_count = 0;
+    assert_int_equal(scm_register_thread(), 0);
+    for (i = 0; i < threads; i++) {
+        actor_start(&actors[i]);
+        assert_int_equal(does(&actors[i], act_both_kinds, NULL), 0);
+    }
+    for (i = 0; i < threads; i++)
+        actor_end(&actors[i]);
+    assert_int_equal(mem_info().num_dates, 2 * LISTS * threads);
+    for (i = 0; local < LISTS * threads + LATER || global < LISTS * threads + LATER; i++) {
+        bool is_local = pattern[i % strlen(pattern)] == 'L';
+
+        assert_int_equal(is_local ? scm_tick() : scm_global_tick(), 0);
+        local += is_local;
+        global += !is_local;
+    }
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(end_count, 2 * LISTS * threads);
+    assert_ptr_equal(scm_orphans.next, &scm_orphans);
+}
+
+static void whatever_the_order_of_ticks_all_is_taken(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        for (unsigned threads = 1; threads <= 8; threads++)
+            survive_by(patterns[i], threads);
+}
+
 /* A thread that never ticks by one of the clocks does not keep what another could end. */
 static void any_tick_takes_over(void **state)
 {
@@ -237,6 +288,85 @@ static void expired_objects_are_inherited(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
+#define OF_ONE_DATE 150 /* more than a page of descriptors */
+
+static unsigned given; /* dates */
+
+/* 150 of them have expired, of which each call has taken four; the others wait for their date. */
+static int act_takes_a_part(void *calls)
+{
+    int error = 0;
+
+    for (unsigned i = 0; i < given; i++)
+        error |= scm_refresh(object_new(), i / OF_ONE_DATE);
+    error |= scm_tick();
+    for (unsigned i = 0; i < *(unsigned *)calls; i++)
+        scm_free(scm_malloc(8));
+    return error;
+}
+
+static void expect_counts_of_what_is_left(void)
+{
+    assert_int_equal(mem_info().num_dates, given - end_count);
+    assert_int_equal(mem_info().num_short_term, given - end_count);
+    assert_true(mem_info().num_expired <= mem_info().num_dates);
+}
+
+enum taken_over { BY_TICK, BY_GLOBAL_TICK, BY_COLLECT, BY_HEIR, WAYS };
+
+static int take_over(enum taken_over way)
+{
+    switch (way) {
+    case BY_TICK:
+        return scm_tick();
+    case BY_GLOBAL_TICK:
+        return scm_global_tick();
+    case BY_COLLECT:
+        return scm_collect();
+    default:
+        return 0;
+    }
+}
+
+static void hand_over(unsigned calls, enum taken_over way)
+{
+    struct actor actor, heir;
+
+    scm_unregister_thread();
+    if (way != BY_HEIR)
+        assert_int_equal(scm_register_thread(), 0);
+    end_count = 0;
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_takes_a_part, &calls), 0);
+    actor_end(&actor);
+    expect_counts_of_what_is_left();
+    assert_int_equal(take_over(way), 0);
+    expect_counts_of_what_is_left();
+    actor_start(&heir);
+    assert_int_equal(does(&heir, act_register, NULL), 0);
+    expect_counts_of_what_is_left();
+    for (unsigned i = 0; i < given / TAKEN_PER_CALL + 8; i++) {
+        assert_int_equal(does(&heir, act_tick, NULL), 0);
+        assert_int_equal(way == BY_HEIR ? 0 : scm_tick(), 0);
+        expect_counts_of_what_is_left();
+    }
+    assert_int_equal(mem_info().num_dates, 0);
+    assert_int_equal(end_count, given);
+    actor_end(&heir);
+}
+
+/* The first page begins somewhere. What has not been taken of it goes to the survivor's tick or scm_collect, or to an heir;
+ * what waits for its date then goes to an heir that has nothing expired. Nothing is lost or ended twice. */
+static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
+{
+    (void)state;
+    collection("lazy");
+    for (given = OF_ONE_DATE; given <= 4 * OF_ONE_DATE; given += 3 * OF_ONE_DATE)
+        for (unsigned calls = 0; calls <= OF_ONE_DATE / TAKEN_PER_CALL + 1; calls += 9)
+            for (enum taken_over way = BY_TICK; way < WAYS; way++)
+                hand_over(calls, way);
+}
+
 /* scm_collect alone: it is for what has expired, whoever gave the dates. */
 static void collecting_takes_over_what_has_expired(void **state)
 {
@@ -334,10 +464,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_registered_thread_inherits, fresh),
         cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
+        cmocka_unit_test_setup(whatever_the_order_of_ticks_all_is_taken, fresh),
         cmocka_unit_test_setup(any_tick_takes_over, fresh),
         cmocka_unit_test_setup(nothing_is_earlier, fresh),
         cmocka_unit_test_setup(lists_that_meet_are_counted, fresh),
         cmocka_unit_test_setup(expired_objects_are_inherited, fresh),
+        cmocka_unit_test_setup(a_queue_that_was_taken_in_part_is_handed_over, fresh),
         cmocka_unit_test_setup(collecting_takes_over_what_has_expired, fresh),
         cmocka_unit_test_setup(a_thread_that_leaves_nothing_is_gone, fresh),
         cmocka_unit_test_setup(generations_lose_nothing, fresh),

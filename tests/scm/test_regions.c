@@ -356,6 +356,176 @@ static void after_its_date_nothing_is_allocated(void **state)
     }
 }
 
+static void refuses_when_it_has_expired(unsigned extension, unsigned refreshes)
+{
+    struct scm_region *region = region_new();
+
+    refresh_others(extension);
+    while (refreshes--)
+        assert_int_equal(scm_region_refresh(region, extension), 0);
+    ticks(extension);
+    cut(region, 8);
+    ticks(1);
+    errno = 0;
+    assert_null(scm_region_alloc(region, 8));
+    assert_int_equal(errno, EPERM);
+    assert_true(is_alive(region)); /* still */
+    expect_no_memory_kept();
+    expect_ended(region);
+}
+
+/* A new thread's time begins shortly before an epoch ends. It goes on for so many of them, to a few ticks before the next. */
+static void begin_before_an_epoch(unsigned before, unsigned epochs)
+{
+    scm_unregister_thread();
+    ticks(epochs * STAMP_EPOCH);
+    while ((scm_self->local.now + before) % STAMP_EPOCH)
+        ticks(1);
+}
+
+/* The owner of the clock's stamps is another one after the tick at which an epoch ends. */
+static void also_where_an_epoch_ends(void **state)
+{
+    (void)state;
+    collection("lazy");
+    for (unsigned extension = 0; extension < 4; extension++) {
+        for (unsigned before = 1; before < 7; before++) {
+            begin_before_an_epoch(before, 0);
+            refuses_when_it_has_expired(extension, 1 + before % 2);
+        }
+    }
+    begin_before_an_epoch(1, 1);
+    refuses_when_it_has_expired(0, 1);
+}
+
+/* It has dates of two epochs, which are two descriptors. */
+static void also_with_dates_of_two_epochs(void **state)
+{
+    struct scm_region *region;
+
+    (void)state;
+    collection("lazy");
+    begin_before_an_epoch(1, 0);
+    region = region_new();
+    refresh_others(1);
+    assert_int_equal(scm_region_refresh(region, 1), 0);
+    ticks(1);
+    refresh_others(1);
+    assert_int_equal(scm_region_refresh(region, 1), 0);
+    ticks(1);
+    cut(region, 8);
+    ticks(1);
+    assert_null(scm_region_alloc(region, 8));
+    expect_no_memory_kept();
+    expect_ended(region);
+}
+
+/* Then each refresh may make a descriptor. */
+static void also_where_stamps_have_no_owner(void **state)
+{
+    (void)state;
+    collection("lazy");
+    scm_owners = 1;
+    for (unsigned refreshes = 1; refreshes < 4; refreshes++)
+        refuses_when_it_has_expired(refreshes, refreshes);
+    scm_owners = STAMP_OWNERS;
+}
+
+/* Kept alive at each tick, over the ends of two epochs. */
+static void a_region_of_many_epochs(void **state)
+{
+    struct scm_region *region = region_new();
+    char *object = cut(region, 100);
+
+    (void)state;
+    collection("lazy");
+    for (unsigned tick = 0; tick < STAMP_EPOCH + 100; tick++) {
+        assert_int_equal(scm_region_refresh(region, 1), 0);
+        ticks(1);
+        if (tick % 4096 == 0)
+            cut(region, 8);
+    }
+    assert_int_equal(object[99], 0x5a);
+    cut(region, 8);
+    refresh_others(0);
+    ticks(1);
+    assert_null(scm_region_alloc(region, 8));
+    expect_no_memory_kept();
+    expect_ended(region);
+}
+
+/* Each kind of date but the owner's by its local clock, given to the region or to its object. */
+static void keep(struct scm_region *region, unsigned way, struct scm_clock *clock)
+{
+    void *object = cut(region, 8);
+
+    switch (way) {
+    case 0:
+        assert_int_equal(scm_region_global_refresh(region, 0), 0);
+        break;
+    case 1:
+        assert_int_equal(scm_global_refresh(object, 0), 0);
+        break;
+    case 2:
+        assert_int_equal(scm_region_clock_refresh(clock, region, 0), 0);
+        break;
+    default:
+        assert_int_equal(scm_clock_refresh(clock, object, 0), 0);
+    }
+}
+
+static void any_other_date_keeps_it(void **state)
+{
+    (void)state;
+    collection("lazy");
+    for (unsigned way = 0; way < 4; way++) {
+        for (unsigned first = 0; first < 2; first++) {
+            struct scm_region *region = region_new();
+            struct scm_clock *clock = scm_clock_create();
+
+            refresh_others(0);
+            if (first)
+                keep(region, way, clock);
+            assert_int_equal(scm_region_refresh(region, 0), 0);
+            if (!first)
+                keep(region, way, clock);
+            ticks(1);
+            cut(region, 8);
+            assert_int_equal(scm_clock_destroy(clock), 0);
+            global_ticks(3);
+            expect_no_memory_kept();
+            expect_ended(region);
+        }
+    }
+}
+
+/* The owner's date has expired first, and has not been processed when the other thread's date ends. */
+static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
+{
+    (void)state;
+    for (unsigned before = 0; before < 2; before++) {
+        struct scm_region *region;
+        struct actor actor;
+
+        collection("lazy");
+        begin_before_an_epoch(1 + before, 0);
+        region = region_new();
+        actor_start(&actor);
+        refresh_others(0);
+        assert_int_equal(scm_region_refresh(region, 0), 0);
+        assert_int_equal(refreshes(&actor, cut(region, 32), 0), 0);
+        ticks(1);
+        cut(region, 100); /* the actor has it */
+        does(&actor, act_tick, NULL);
+        does(&actor, act_tick, NULL);
+        assert_null(scm_region_alloc(region, 8));
+        assert_true(is_alive(region)); /* still */
+        actor_end(&actor);
+        expect_no_memory_kept();
+        expect_ended(region);
+    }
+}
+
 /* By another clock, or another thread, it may live longer than the owner's local clock tells. */
 static void what_others_keep_is_allocated_in(void **state)
 {
@@ -843,6 +1013,12 @@ int main(void)
         cmocka_unit_test_setup(refreshing_an_object_refreshes_its_region, fresh),
         cmocka_unit_test_setup(the_last_of_all_clocks_ends_it, fresh),
         cmocka_unit_test_setup(after_its_date_nothing_is_allocated, fresh),
+        cmocka_unit_test_setup(also_where_an_epoch_ends, fresh),
+        cmocka_unit_test_setup(also_with_dates_of_two_epochs, fresh),
+        cmocka_unit_test_setup(also_where_stamps_have_no_owner, fresh),
+        cmocka_unit_test_setup(a_region_of_many_epochs, fresh),
+        cmocka_unit_test_setup(any_other_date_keeps_it, fresh),
+        cmocka_unit_test_setup(when_others_keep_it_no_longer_nothing_is_allocated, fresh),
         cmocka_unit_test_setup(what_others_keep_is_allocated_in, fresh),
         cmocka_unit_test_setup(a_late_refresh_may_still_save_it, fresh),
         cmocka_unit_test_setup(another_thread_may_refresh_only, fresh),

@@ -4,7 +4,10 @@
  * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
  * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries
  * a seal that its finalizer breaks: a thread that finds it broken in an object for which it has a date has lost the
- * object. Regions likewise.
+ * object. Regions likewise. Then all dates are ended: nothing may be left.
+ *
+ * Before each such round, groups of threads end at once, and a thread lives for more than an epoch
+ * (support/scm_torture_ends.h).
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,17 +17,14 @@
 
 #include <prudence/scm.h>
 
+#include "support/scm_torture.h"
+#include "support/scm_torture_ends.h"
 #include "support/torture_seconds.h"
 
 #define THREADS 6
 #define SHARED  64
 #define OWN     128
-#define SEAL    UINT64_C(0x5ea15ea15ea15ea1)
-
-struct object {
-    uint64_t seal;
-    unsigned char rest[];
-};
+#define GROUPS  8 /* of threads that end, before each round */
 
 /* Of a region. */
 struct in_region {
@@ -35,46 +35,8 @@ struct in_region {
 
 static struct object *shared[SHARED];
 static struct in_region *shared_regions[SHARED];
-static int seal_breaker;
-static uint64_t made, ended, rounds;
+static uint64_t rounds;
 static int stop;
-
-static int break_seal(void *object)
-{
-    if (__atomic_exchange_n(&((struct object *)object)->seal, 0, __ATOMIC_RELAXED) != SEAL) {
-        fprintf(stderr, "an object ended twice\n");
-        abort();
-    }
-    __atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
-    return 0;
-}
-
-static struct object *make(unsigned *seed)
-{
-    struct object *object = scm_malloc(sizeof *object + (unsigned)rand_r(seed) % 300);
-
-    if (!object)
-        abort();
-    __atomic_store_n(&object->seal, SEAL, __ATOMIC_RELAXED);
-    if (scm_set_finalizer(object, seal_breaker))
-        abort();
-    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
-    return object;
-}
-
-static void expect_seal(const struct object *object)
-{
-    if (__atomic_load_n(&object->seal, __ATOMIC_RELAXED) != SEAL) {
-        fprintf(stderr, "an object ended before its date\n");
-        abort();
-    }
-}
-
-static void check(int error)
-{
-    if (error)
-        abort();
-}
 
 /*
  * A shared object is in the table for one turn of global time, and has a date by the thread that put it there. A
@@ -207,6 +169,15 @@ static void use_shared_region(unsigned *seed)
     __atomic_store_n(&shared_regions[place], object, __ATOMIC_RELEASE);
 }
 
+static void leave_real(struct scm_clock *real, unsigned *seed)
+{
+    struct object *object = make(seed);
+    unsigned milliseconds = (unsigned)rand_r(seed) % 20;
+
+    object->not_before = torture_time() + milliseconds * MS;
+    check(scm_clock_refresh(real, object, milliseconds));
+}
+
 /* Clocks that are left to the thread's end, with dates; others that are destroyed with many. */
 static void leave_clocks(unsigned *seed)
 {
@@ -217,7 +188,7 @@ static void leave_clocks(unsigned *seed)
         abort();
     for (unsigned i = 0; i < 30; i++) {
         check(scm_clock_refresh(left, make(seed), (unsigned)rand_r(seed) % 100));
-        check(scm_clock_refresh(real, make(seed), (unsigned)rand_r(seed) % 20));
+        leave_real(real, seed);
         check(scm_clock_refresh(destroyed, make(seed), (unsigned)rand_r(seed) % 100));
     }
     check(scm_clock_destroy(destroyed));
@@ -249,12 +220,29 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Every thread's dates, one heir after the other; those by real time as it passes. */
-static void end_all(void)
+/* Nothing has a date, and every object and region has ended. */
+static void expect_nothing_left(void)
 {
     struct scm_region_info regions;
     struct scm_mem_info info;
 
+    check(scm_register_thread());
+    check(scm_collect());
+    scm_get_mem_info(&info);
+    scm_get_region_info(&regions);
+    check(scm_unregister_thread());
+    if (info.num_dates || info.num_short_term || regions.regions || regions.bytes ||
+        made != ended) {
+        fprintf(stderr, "%lu dates are left, %lu regions, %llu objects of %llu\n", info.num_dates,
+                regions.regions, (unsigned long long)(made - ended), (unsigned long long)made);
+        abort();
+    }
+}
+
+/* Every thread's dates, one heir after the other; those by real time as it passes. */
+static void end_all(void)
+{
+    check(prudence_option_set("scm_collection", "eager"));
     for (unsigned i = 0; i <= THREADS; i++) {
         check(scm_register_thread());
         for (unsigned tick = 0; tick < 1100; tick++) {
@@ -267,34 +255,37 @@ static void end_all(void)
     check(scm_register_thread());
     do {
         check(scm_tick());
-        scm_get_mem_info(&info);
-    } while (info.num_dates);
-    check(scm_collect());
-    scm_get_mem_info(&info);
-    scm_get_region_info(&regions);
-    if (info.num_dates || info.num_short_term || regions.regions || regions.bytes ||
-        made != ended) {
-        fprintf(stderr, "%lu dates are left, %lu regions, %llu objects of %llu\n", info.num_dates,
-                regions.regions, (unsigned long long)(made - ended), (unsigned long long)made);
-        abort();
-    }
+    } while (dates_left());
+    check(scm_unregister_thread());
+    expect_nothing_left();
+}
+
+static void run_threads(unsigned *seed)
+{
+    pthread_t threads[THREADS];
+
+    for (unsigned i = 0; i < THREADS; i++)
+        check(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(*seed)++));
+    for (unsigned i = 0; i < THREADS; i++)
+        check(pthread_join(threads[i], NULL));
+    empty_table();
 }
 
 int main(void)
 {
     time_t until = time(NULL) + (time_t)torture_seconds(2);
-    pthread_t threads[THREADS];
-    unsigned seed = 1;
+    unsigned seed = 1, groups_seed = 1;
 
+    scm_real_time = torture_time;
     seal_breaker = scm_register_finalizer(break_seal);
     do {
-        for (unsigned i = 0; i < THREADS; i++)
-            check(pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)seed++));
-        for (unsigned i = 0; i < THREADS; i++)
-            check(pthread_join(threads[i], NULL));
-        empty_table();
+        for (unsigned i = 0; i < GROUPS; i++) {
+            group_ends(&groups_seed);
+            expect_nothing_left();
+        }
+        epochs(&groups_seed);
+        run_threads(&seed);
+        end_all();
     } while (time(NULL) < until);
-    check(prudence_option_set("scm_collection", "eager"));
-    end_all();
     printf("%llu objects\n", (unsigned long long)made);
 }

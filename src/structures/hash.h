@@ -126,7 +126,7 @@ static inline bool is_misaligned(const struct prudence_hash_node *node)
 }
 
 #define HASH_CHECK_FRESH(table, node)                                                              \
-    (unlikely(is_misaligned(node)) || unlikely(load_relaxed(&check_wanted))                        \
+    (unlikely(is_misaligned(node)) || unlikely(check_wanted)                                       \
          ? hash_check_fresh_slow((table), (node), __func__, __builtin_return_address(0))           \
          : (void)0)
 

@@ -193,7 +193,7 @@ static int refuse(const struct hash_table *a, const struct hash_table *b, bool t
 static void check_fresh(const struct hash_table *table, const struct prudence_hash_name *fresh,
                         const char *what, const void *caller)
 {
-    if (unlikely(is_misaligned(&fresh->node)) || unlikely(load_relaxed(&check_wanted)))
+    if (unlikely(is_misaligned(&fresh->node)) || unlikely(check_wanted))
         hash_check_fresh_slow(table, &fresh->node, what, caller);
 }
 

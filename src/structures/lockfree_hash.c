@@ -163,7 +163,7 @@ check_fresh_slow(const struct prudence_lockfree_hash *table, const struct pruden
 }
 
 #define CHECK_FRESH(table, node)                                                                   \
-    (unlikely(is_misaligned(node)) || unlikely(load_relaxed(&check_wanted))                        \
+    (unlikely(is_misaligned(node)) || unlikely(check_wanted)                                       \
          ? check_fresh_slow((table), (node), __func__, __builtin_return_address(0))                \
          : (void)0)
 

@@ -259,6 +259,9 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
  *              ENOENT: `old` is not in the table (any more), and nothing is done.
  * remove:      ENOENT: it is not in the table (any more). So of several threads that remove one object, one gets 0, and
  *              defers it.
+ *
+ * A node is added only if it is in no table, and its object has a node for each table that it is in at a time. A node at a wrong
+ * address, and with check=1 one that is in this table, stops the process, with the caller's place.
  */
 PRUDENCE_API void prudence_hash_add(struct prudence_hash *table, uint64_t hash,
                                     struct prudence_hash_node *node);

@@ -274,7 +274,8 @@ PRUDENCE_API size_t prudence_trim(void);
  * Sets the option `name` to `value`, as PRUDENCE_OPTIONS="name=value,..." does at start. The table
  * of options is in docs/reference/options.md. Returns 0, or an error number: ENOENT no such option, EINVAL
  * not a value for it (either is reported on standard error, by name and value), EBUSY an option
- * that can be set only before the first allocation.
+ * that can be set only before the first allocation. Threads set options one after the other. Not in a
+ * signal handler.
  */
 PRUDENCE_API int prudence_option_set(const char *name, const char *value);
 

@@ -458,7 +458,7 @@ static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
  *
  * Which unlock: the same thread's, on any CPU. Sections of a thread in one domain may nest and
  * overlap (1,023 of them); all have one index and count as one section, from the first entry to the
- * last exit. The section of a thread that exits is ended and reported; a forked child has the forking
+ * last exit. The section of a thread that is gone is ended and reported; a forked child has the forking
  * thread's.
  *
  * down_read and up_read: the same for a section that one thread enters and another leaves (what the

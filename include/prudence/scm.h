@@ -52,9 +52,9 @@
  *  - Signals: not async-signal-safe. Cost: of a refresh or lazy tick about ten nanoseconds, of a refresh of an object that
  *    is short-term by this clock already about four; freeing one
  *    expired object takes about five.
- *  - Thread exit: destructors of thread-specific data that come after the library has noticed the thread's
- *    end may refresh. The thread takes part for the time of each such call; scm_register_thread and
- *    clocks are refused there with EPERM.
+ *  - Thread exit: a thread takes part until the last round (the fourth) of its destructors of thread-specific data.
+ *    Those that come after the library's own in that round may refresh. The thread takes part for the time of each
+ *    such call; scm_register_thread and clocks are refused there with EPERM.
  *  - Fork: the child's only thread goes on with its clocks and dates, and inherits what ended threads had
  *    left. Objects that have dates of other threads stay for good in the child, and clocks of other
  *    threads are refused there.

@@ -174,7 +174,9 @@ void instruments_start(void)
 
 void instruments_prime(void)
 {
-    if ((check_wanted || guard_interval || sampling_rate) && stack_depot_frames)
+    if ((load_relaxed(&check_wanted) || load_relaxed(&guard_interval) ||
+         load_relaxed(&sampling_rate)) &&
+        load_relaxed(&stack_depot_frames))
         os_trace_prime();
 }
 

@@ -99,6 +99,7 @@ bool gp_is_cheap(const struct prudence_domain *domain);
  *     False: there is no memory, and only if it never joined before.
  *   - tick: it has ticked in the phase that is returned.
  *   - leave: it does not count any more.
+ *   - reap: threads that have ended without leaving do not count any more.
  *   - advance, after a tick or a leave: ends the phase if all have ticked.
  *   - ended: how many phases have ended.
  */
@@ -106,8 +107,15 @@ struct prudence_domain *gp_phases_make(const char *name);
 bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase);
 uint64_t gp_phases_tick(struct prudence_domain *domain);
 void gp_phases_leave(struct prudence_domain *domain);
+void gp_phases_reap(struct prudence_domain *domain);
 bool gp_phases_advance(struct prudence_domain *domain);
 uint64_t gp_phases_ended(const struct prudence_domain *domain);
+
+/* A thread that reads, or has asked to be watched, ends: `ends` is called in each round of destructors of thread-specific data,
+ * before the thread's readers end; `last`: in the last one. A thread that read for the first time in a destructor may end without
+ * the last call. watch_slow: not in a signal handler; false: there is no memory for that. */
+void reader_exit_tell_before(void (*ends)(bool last));
+bool reader_exit_watch_slow(void);
 
 struct prudence_domain *gp_default_domain(void);
 

@@ -47,8 +47,9 @@
 #define LOOK_MOVES  4096
 
 enum { NOBODY, THERE };
+enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* of the process */
 static uint32_t state;
-static uint32_t ready;     /* loaded, and not ending */
+static uint32_t life;
 static bool wanted = true; /* option */
 static bool forked; /* this process is a child, and a race detector's threads are not made there */
 static uint64_t retry_at; /* ns: none before; atomic */
@@ -77,7 +78,7 @@ uint64_t background_look(void)
     uint64_t now_kept, rounds = tidy_rounds(), retain = os_pages_retain();
     bool alone = rounds == rounds_before;
 
-    if (!load_relaxed(&wanted) || !load_relaxed(&ready))
+    if (!load_relaxed(&wanted) || load_relaxed(&life) != READY)
         return 0;
     tidy_some(LOOK_CACHES, LOOK_MOVES);
     tidy_drive();
@@ -130,8 +131,8 @@ static void tidy_until_done(void *unused)
         store_release(&state, (uint32_t)NOBODY);
         os_full_fence();
         nobody = NOBODY;
-    } while (load_relaxed(&wanted) && load_relaxed(&ready) && is_worth_it() && may_retry() &&
-             compare_exchange(&state, &nobody, (uint32_t)THERE));
+    } while (load_relaxed(&wanted) && load_relaxed(&life) == READY && is_worth_it() &&
+             may_retry() && compare_exchange(&state, &nobody, (uint32_t)THERE));
 }
 
 /* ------------------------------------------------------------------------------ where it is made */
@@ -195,8 +196,9 @@ static __attribute__((noinline)) void make(const void *caller)
 {
     uint32_t nobody = NOBODY;
 
-    if (!load_relaxed(&ready) || os_busy || os_lock_forking || forked || is_inside_libc(caller) ||
-        !may_retry() || !compare_exchange(&state, &nobody, (uint32_t)THERE))
+    if (load_relaxed(&life) != READY || os_busy || os_lock_forking || forked ||
+        is_inside_libc(caller) || !may_retry() ||
+        !compare_exchange(&state, &nobody, (uint32_t)THERE))
         return;
     if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))
         return;
@@ -222,16 +224,19 @@ void background_set(bool want)
 
 void background_start(void)
 {
-    if (load_relaxed(&ready))
+    uint32_t seen = NOT_LOADED;
+
+    if (!compare_exchange(&life, &seen, (uint32_t)BEING_READIED))
         return;
     if (process_is_malloc)
         dl_iterate_phdr(note_module, (void *)(uintptr_t)background_start);
-    store_release(&ready, 1u);
+    seen = BEING_READIED;
+    compare_exchange(&life, &seen, (uint32_t)READY);
 }
 
 void background_end(void)
 {
-    store_relaxed(&ready, 0u);
+    store_relaxed(&life, (uint32_t)ENDED);
 }
 
 /* The thread is not in the child. A race detector's runtime ends a child of a threaded process that makes threads. */
@@ -239,4 +244,8 @@ void background_fork_child(void)
 {
     state = NOBODY;
     forked = race_detector_on;
+    if (life == BEING_READIED) { /* by a thread that is not here */
+        range_count = 0;
+        life = NOT_LOADED;
+    }
 }

@@ -36,6 +36,7 @@
 #include "rcu/destruct.h"
 #include "runtime/export.h"
 #include "runtime/fork.h"
+#include "runtime/options.h"
 #include "scm/scm.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
@@ -117,6 +118,7 @@ const struct fork_part fork_parts[] = {
      .resume = urcu_tables_fork_resume,
      .revive = urcu_tables_fork_revive},
     {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
+    {.name = "options", .prepare = options_fork_prepare, .done = options_fork_done},
     {.name = "tables",
      .prepare = tables_fork_prepare,
      .child = tables_fork_child,

@@ -4,6 +4,9 @@
  *
  * A row says how a value is written and where it goes: to a word or a flag of the layer that looks at it, by an atomic
  * store, or to a function.
+ *
+ * Locks: one (OS_RANK_OPTIONS), under which threads set options one after the other. Setters change several words that belong
+ * together, and handlers of signals. At start there is one thread, and no lock. What process_act() does needs no lock.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
@@ -188,7 +191,8 @@ static void set_profile_signal(uint64_t choice)
 /* A sample for each byte tells no more than one for each object, so 1 has another meaning. */
 static void set_profile(uint64_t rate)
 {
-    sampling_rate = rate == 1 ? SAMPLING_RATE_DEFAULT : min_size(rate, SAMPLING_RATE_MOST);
+    store_relaxed(&sampling_rate,
+                  rate == 1 ? SAMPLING_RATE_DEFAULT : min_size(rate, SAMPLING_RATE_MOST));
 }
 
 static void set_export(uint64_t choice)
@@ -201,7 +205,7 @@ static void set_export(uint64_t choice)
 
 static void set_check(uint64_t wanted)
 {
-    check_wanted = wanted;
+    store_relaxed(&check_wanted, wanted != 0);
     if (wanted)
         store_relaxed(&gp_check, true); /* debug builds always do */
 }
@@ -318,6 +322,8 @@ static bool set(const struct option *option, const char *text)
 
 /* ---------------------------------------------------------------------------------------- setting */
 
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
+
 static const struct option *find(const char *name)
 {
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
@@ -348,8 +354,21 @@ static int unknown(const char *name, const char *value)
     return ENOENT;
 }
 
+/* Text is kept by one store, after an allocation. */
+static bool set_one_at_a_time(const struct option *option, const char *value)
+{
+    bool done;
+
+    if (option->keep)
+        return option->keep(value);
+    os_lock_take(&lock);
+    done = set(option, value);
+    os_lock_release(&lock);
+    return done;
+}
+
 /*
- * No cache exists, or is being made: that takes the same lock. So `check` and `rseq`, which must stay the same
+ * No cache exists, or is being made: that takes heap_lock, too. So `check` and `rseq`, which must stay the same
  * throughout a cache's life, have no user yet. What may have happened: threads read, drive grace periods and make
  * domains; reader_mode and membarrier follow the protocol of mode switches.
  */
@@ -357,6 +376,7 @@ static int set_at_start(const struct option *option, const char *value)
 {
     int error = 0;
 
+    os_lock_take(&lock);
     os_lock_take(&heap_lock);
     if (!caches_are_none())
         error = EBUSY;
@@ -365,6 +385,7 @@ static int set_at_start(const struct option *option, const char *value)
     else if (option->apply)
         option->apply();
     os_lock_release(&heap_lock);
+    os_lock_release(&lock);
     if (error == EBUSY)
         os_report("option '%s' can be set only before the first cache is made (value '%s')",
                   option->name, value);
@@ -393,7 +414,7 @@ int prudence_option_set(const char *name, const char *value)
         process_act();
         return error;
     }
-    if (!set(option, value))
+    if (!set_one_at_a_time(option, value))
         return bad_value(option, value);
     process_act();
     return 0;
@@ -408,6 +429,16 @@ static void set_from_environment(const char *name, const char *value, bool cut)
         unknown(name, value);
     else if (cut || !set(option, value))
         bad_value(option, value);
+}
+
+void options_fork_prepare(void)
+{
+    os_lock_take_for_fork(&lock);
+}
+
+void options_fork_done(void)
+{
+    os_lock_release_from_fork(&lock);
 }
 
 void options_read_environment(void)

@@ -9,6 +9,10 @@
 /* At the start of the process: those of PRUDENCE_OPTIONS. */
 void options_read_environment(void);
 
+/* Fork waits until no thread sets an option. */
+void options_fork_prepare(void);
+void options_fork_done(void);
+
 extern bool option_rseq, option_slices, option_membarrier;
 
 /* Whether libprudence-malloc drops RTLD_DEEPBIND (preload/deep_binding.c). Atomic. */

@@ -126,6 +126,7 @@ __attribute__((destructor)) static void when_unloaded(void)
 {
     background_end();
     if (may_look()) {
+        gp_process_ends();
         quarantine_flush(); /* what rests is looked at for the last time */
         shuffle_flush_all();
         if (doubles_may_look())

@@ -5,7 +5,8 @@
  *
  * The handler is installed when the option is set, in front of the program's, if it has one, to which it passes the signal
  * on. (That may be another copy of the library.) A handler that the program installs later takes the signal over. The
- * signal may come in any thread and at any place. Options are set by one thread at a time; two may choose one signal.
+ * signal may come in any thread and at any place. Options are set by one thread at a time (options.c); two options may choose
+ * one signal.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,9 +15,13 @@
 #include "posix.h"
 #include "runtime/signals.h"
 
+/* The handler that ours stands in front of. Ours may still run in some thread when it is given back and put in front of another one,
+ * so what ours reads are single words: one of the two functions, or none. */
 static struct {
     int number;
-    struct sigaction before; /* the handler that ours stands in front of */
+    struct sigaction before; /* of the thread that sets options */
+    posix_signal_handler *informed;
+    void (*plain)(int number);
 } signals[SIGNAL_CHOICES] = {{.number = 0},
                              {.number = SIGUSR1},
                              {.number = SIGUSR2},
@@ -30,6 +35,35 @@ static void (*const actions[])(uint64_t choice) = {[SIGNAL_DUMP] = dump_at_signa
 
 static uint64_t chosen[ACTIONS]; /* of signals; atomic */
 
+/* The new one is stored before the other is cleared. */
+static void note_before(uint64_t choice)
+{
+    const struct sigaction *before = &signals[choice].before;
+    bool handled = posix_signal_is_handled(before);
+
+    if (handled && before->sa_flags & SA_SIGINFO) {
+        store_release(&signals[choice].informed, before->sa_sigaction);
+        store_release(&signals[choice].plain, NULL);
+    } else {
+        store_release(&signals[choice].plain, handled ? before->sa_handler : NULL);
+        store_release(&signals[choice].informed, NULL);
+    }
+}
+
+static void pass_on(uint64_t choice, siginfo_t *info, void *context)
+{
+    int number = signals[choice].number;
+    posix_signal_handler *informed = load_acquire(&signals[choice].informed);
+    void (*plain)(int number) = load_acquire(&signals[choice].plain);
+
+    if (!informed && !plain) /* it has just become one that is informed, or there is none */
+        informed = load_acquire(&signals[choice].informed);
+    if (informed)
+        informed(number, info, context);
+    else if (plain)
+        plain(number);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -40,7 +74,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         for (unsigned action = 0; action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
                 actions[action](i);
-        posix_signal_pass_on(&signals[i].before, number, info, context);
+        pass_on(i, info, context);
     }
     errno = saved_errno;
 }
@@ -71,9 +105,14 @@ static void give_back(uint64_t choice)
 /* On the thread's other stack, if it has one: Go requires that. A handler for one signal may end the process by the next one. */
 static void take(uint64_t choice)
 {
-    if (choice && !is_ours(signals[choice].number))
-        posix_signal_stand_before(signals[choice].number, on_signal, SA_ONSTACK | (int)SA_RESETHAND,
-                                  &signals[choice].before);
+    int number = signals[choice].number;
+
+    if (!choice || is_ours(number))
+        return;
+    sigaction(number, NULL, &signals[choice].before);
+    note_before(choice);
+    posix_signal_stand_before(number, on_signal, SA_ONSTACK | (int)SA_RESETHAND,
+                              &signals[choice].before);
 }
 
 void signal_choose(enum signal_action action, uint64_t choice)

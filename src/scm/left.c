@@ -31,13 +31,14 @@ uint32_t scm_left;
 static struct list turns[] = {[LOCAL_CLOCK] = {&turns[LOCAL_CLOCK], &turns[LOCAL_CLOCK]},
                               [GLOBAL_CLOCK] = {&turns[GLOBAL_CLOCK], &turns[GLOBAL_CLOCK]}};
 
-/* Under scm_lock, after orphans, or what is left by real time, came or went. */
+/* Under scm_lock, after orphans, threads in their destructors, or what is left by real time, came or went. */
 void left_note(void)
 {
     bool ticks = !list_is_empty(&scm_orphans) || real_time_left();
 
-    store_relaxed(&scm_left,
-                  (ticks ? LEFT_FOR_TICKS : 0) | (real_time_merges() ? LEFT_FOR_MERGES : 0));
+    store_relaxed(&scm_left, (ticks ? LEFT_FOR_TICKS : 0) |
+                                 (real_time_merges() ? LEFT_FOR_MERGES : 0) |
+                                 (scm_ending ? LEFT_BY_ENDING : 0));
 }
 
 /* ---------------------------------------------------------------------------------------- left */

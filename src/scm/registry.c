@@ -12,6 +12,7 @@ struct list scm_threads = {&scm_threads, &scm_threads};
 struct list scm_orphans = {&scm_orphans, &scm_orphans};
 struct list scm_abandoned = {&scm_abandoned, &scm_abandoned};
 struct scm_counts scm_gone;
+unsigned scm_ending;
 
 /* The number is of a thread that this process has not, because a fork did not copy it. */
 bool scm_is_abandoned(uint64_t number)

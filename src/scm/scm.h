@@ -126,6 +126,7 @@ struct scm_thread {
     struct page *spare;   /* an empty one, or NULL */
     bool collecting;      /* a finalizer is running: what it calls does not collect */
     bool blocked;
+    bool ends;           /* its destructors of thread-specific data have begun */
     int32_t id, process; /* the thread's, to see whether it is gone */
     uint32_t more; /* ticks have more to do: it has real-time clocks, ended regions, or `left` */
     uint64_t
@@ -150,6 +151,7 @@ extern struct list scm_threads;    /* of threads that take part; scm_lock */
 extern struct list scm_orphans;    /* without a thread; scm_lock */
 extern struct list scm_abandoned;  /* of threads that fork has not copied; changed by fork only */
 extern struct scm_counts scm_gone; /* of those that left nothing; scm_lock */
+extern unsigned scm_ending;        /* threads in their destructors, or gone since; scm_lock */
 bool scm_is_abandoned(uint64_t number);
 
 /* --- finalizers.c: functions of the program that may keep an object --- */
@@ -311,6 +313,7 @@ static inline void collect_after_tick(struct scm_thread *thread, bool waiting)
 extern uint32_t scm_left;  /* what ended threads have left for others; atomic */
 #define LEFT_FOR_TICKS  1u /* orphans, or something by real time */
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
+#define LEFT_BY_ENDING  4u /* threads in their destructors, or gone since */
 void left_note(void);
 void orphan_keep_or_free(struct scm_thread *orphan);
 struct scm_thread *orphan_take(void);
@@ -330,6 +333,7 @@ struct scm_thread *scm_enter(const char *what, int *error);
 void scm_leave(void);
 int scm_refuse_absent(const char *what);
 void scm_reap(void);
+void scm_reap_ending(void);
 struct scm_thread *scm_enter_to_stay(const char *what);
 extern struct prudence_domain *scm_phases; /* global time */
 void scm_fork_prepare(void);

@@ -7,20 +7,21 @@
  * over list by list (left.c). So nothing is lost when threads come and go, and there are never more orphans than
  * threads took part at a time. A thread that leaves nothing is freed at once.
  *
- * A key's destructor notices a thread's end. Destructors of the program may come after it and refresh. Then the
- * thread is ending, and takes part for the time of each such call only. If a thread takes part for the first time in
- * the last round of destructors, its end is not noticed: it is found to be gone by its number, when others register
- * or the statistics are read (scm_reap).
+ * Destructors of thread-specific data may use short-term memory, in any of their rounds. So a thread takes part until the last
+ * round (gp/user/reader_exit.c). Destructors that come after that may refresh. Then the thread is ending, and takes part for
+ * the time of each such call only. If a thread takes part for the first time in a destructor, nobody may tell of the last
+ * round: it is found to be gone by its number, when others tick (scm_reap_ending), or, if it is as late as in the last round, when others
+ * register or the statistics are read (scm_reap).
  *
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
  * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then no
  * other thread would end the phase, so its tick does (thesis, section 4.2.2).
  */
 #define _GNU_SOURCE /* gettid */
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/pace.h"
 #include "scm/regions.h"
 #include "scm/scm.h"
 
@@ -32,7 +33,7 @@ static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")
 /* Since it last took part. */
 static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
 
-/* Its end was noticed; and it takes part for a call. */
+/* Its last round of destructors has come; and it takes part for a call. */
 static __thread bool ending __attribute__((tls_model("initial-exec")));
 static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
@@ -41,7 +42,7 @@ struct prudence_domain *scm_phases;
 static unsigned active;      /* threads that have joined global time; scm_lock */
 static uint64_t last_number; /* of threads, ever given; scm_lock */
 
-static pthread_key_t exit_key;
+#define LOOK_NS 1000000 /* between looks at threads that are ending */
 
 /* ---------------------------------------------------------------------------------- global time */
 
@@ -73,10 +74,25 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
-/* Also out of a finalizer. */
-static void thread_exits(void *unused)
+/* What it gave dates is needed until then. Perhaps nobody tells of the last round. */
+static void note_ends(struct scm_thread *thread)
 {
-    (void)unused;
+    if (!thread || thread->ends)
+        return;
+    os_lock_take(&scm_lock);
+    thread->ends = true;
+    scm_ending++;
+    left_note();
+    os_lock_release(&scm_lock);
+}
+
+/* Also out of a finalizer. */
+static void thread_exits(bool last)
+{
+    if (!last) {
+        note_ends(mine);
+        return;
+    }
     ending = true;
     if (mine)
         mine->collecting = false;
@@ -89,15 +105,12 @@ static void note_id(struct scm_thread *thread)
     thread->process = getpid();
 }
 
-/* Once, under the lock. */
+/* Under the lock. */
 static bool start(void)
 {
-    static bool has_key;
-
     process_start();
-    if (!has_key)
-        has_key = !pthread_key_create(&exit_key, thread_exits);
-    if (!has_key || !pages_start() || !owners_start())
+    reader_exit_tell_before(thread_exits);
+    if (!pages_start() || !owners_start())
         return false;
     if (!scm_phases)
         scm_phases = gp_phases_make("scm");
@@ -108,6 +121,8 @@ static bool start(void)
 static void thread_ends(struct scm_thread *thread)
 {
     thread->blocked = thread->collecting = false;
+    scm_ending -= thread->ends;
+    thread->ends = false;
     clocks_leave(thread);
     page_spare_free(thread);
     region_places_leave(thread);
@@ -150,12 +165,12 @@ static bool is_gone(const struct scm_thread *thread)
            errno == ESRCH;
 }
 
-/* A thread that has ended without notice. Global time does not wait for it any more when its reader slot is reaped,
- * which gp/user/phases.c does. */
+/* A thread that has ended without notice. Global time does not wait for it any more when its reader slot is reaped. */
 static void reap(struct scm_thread *thread)
 {
     if (!is_gone(thread))
         return;
+    gp_phases_reap(scm_phases);
     if (!thread->blocked)
         leave();
     thread_ends(thread);
@@ -171,6 +186,26 @@ void scm_reap(void)
     {
         reap(list_entry(item, struct scm_thread, link));
     }
+    errno = saved_errno;
+}
+
+/* A tick: threads that were in their destructors may be gone. Once in a while, because each look is a system call. */
+void scm_reap_ending(void)
+{
+    static uint64_t looked_at;
+    struct list *item, *following;
+    int saved_errno = errno;
+
+    if (!is_time_again(&looked_at, os_clock_ns(), LOOK_NS) || !os_lock_try(&scm_lock))
+        return;
+    list_for_each_safe(item, following, &scm_threads)
+    {
+        struct scm_thread *thread = list_entry(item, struct scm_thread, link);
+
+        if (thread->ends)
+            reap(thread);
+    }
+    os_lock_release(&scm_lock);
     errno = saved_errno;
 }
 
@@ -194,7 +229,7 @@ static void self_register(void)
     mine = scm_self = enter();
     left_note();
     os_lock_release(&scm_lock);
-    if (mine && !ending && pthread_setspecific(exit_key, mine))
+    if (mine && !ending && !reader_exit_watch_slow())
         scm_unregister_thread(); /* its end would not be seen */
 }
 
@@ -298,7 +333,6 @@ int scm_unregister_thread(void)
     real_time_left_step(thread, false);
     thread_ends(thread);
     os_lock_release(&scm_lock);
-    pthread_setspecific(exit_key, NULL);
     return 0;
 }
 
@@ -370,4 +404,5 @@ void scm_fork_child(bool whole)
         note_id(mine);
     }
     active = scm_self != NULL;
+    scm_ending = mine && mine->ends;
 }

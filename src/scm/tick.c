@@ -23,6 +23,8 @@ static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum cl
         left_step_if_any(self);
     if (self->nothing)
         real_time_look(self, load_relaxed(&scm_eager));
+    if (load_relaxed(&scm_left) & LEFT_BY_ENDING)
+        scm_reap_ending();
     left_take(self, kind);
 }
 

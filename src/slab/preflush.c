@@ -272,7 +272,7 @@ bool preflush_work(void)
 /* Makes the helper, if the option wants one. That makes a thread: not from inside an allocation. */
 void preflush_start_helper(void)
 {
-    if (preflush_helper)
+    if (load_relaxed(&preflush_helper))
         os_idle_start(preflush_work);
 }
 

@@ -2,6 +2,7 @@
 /* Hash tables: making and destroying them, and updates. */
 #include <errno.h>
 
+#include "debug/annotate.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "structures/hash.h"
@@ -249,6 +250,37 @@ void hash_replaced(struct hash_table *table)
         hash_step(table);
 }
 
+/* In the chain of the hash that it was given last. The memory of a node that was never added may hold anything. */
+static bool is_in_table(const struct hash_table *table, const struct prudence_hash_node *node)
+{
+    struct place place;
+    bool found;
+
+    chain_lock(table, node->hash, &place);
+    to_hash(&place, node->hash);
+    found = to_node(&place, node);
+    unlock(&place);
+    return found;
+}
+
+/* Valgrind would report that what was never written is read. */
+void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
+                           const char *what, const void *caller)
+{
+    const char *name = table->views.small->name;
+
+    if (is_misaligned(node))
+        os_panic(
+            "%s, called from %p: table '%s': node %p is not at an address that 8 divides: do not "
+            "pack the structure that it stands in, and allocate it with its alignment",
+            what, caller, name, (const void *)node);
+    if (!annotate_on && is_in_table(table, node))
+        os_panic(
+            "%s, called from %p: table '%s': node %p is in the table already: remove it first, "
+            "and add it again after a grace period, or give the object a node for each table",
+            what, caller, name, (const void *)node);
+}
+
 static void insert_and_unlock(struct place *place, uint64_t hash, struct prudence_hash_node *node)
 {
     node->hash = hash;
@@ -272,6 +304,7 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     struct place place;
     int64_t here;
 
+    HASH_CHECK_FRESH(table, node);
     chain_lock(table, spread, &place);
     to_hash(&place, spread);
     here = hash_change_count(table, 1);
@@ -303,6 +336,7 @@ struct prudence_hash_node *prudence_hash_add_unique(struct prudence_hash *public
 {
     struct place place;
 
+    HASH_CHECK_FRESH(hash_of(public), node);
     if (add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place))
         return NULL;
     unlock(&place);
@@ -316,6 +350,7 @@ struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *publi
     struct hash_table *table = hash_of(public);
     struct place place;
 
+    HASH_CHECK_FRESH(table, node);
     if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
         return NULL;
     replace_and_unlock(&place, node);
@@ -329,6 +364,7 @@ int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_nod
     struct hash_table *table = hash_of(public);
     struct place place;
 
+    HASH_CHECK_FRESH(table, fresh);
     chain_lock(table, old->hash, &place);
     to_hash(&place, old->hash);
     if (!to_node(&place, old)) {

@@ -38,6 +38,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
+#include "debug/settings.h"
 #include "os/os.h"
 #include "structures/object_count.h"
 #include "structures/views.h"
@@ -113,6 +114,21 @@ static inline struct prudence_hash_node *found_node(uintptr_t link)
     tell_acquire(prudence_hash_node_(link));
     return prudence_hash_node_(link);
 }
+
+/* Before a node is added, while this thread has no bucket. A node that is in a table already would make a circle of its chain, and one
+ * that is misaligned a link that is none: then the process is stopped, with the caller's place. The former under check=1 alone. */
+void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
+                           const char *what, const void *caller);
+
+static inline bool is_misaligned(const struct prudence_hash_node *node)
+{
+    return (uintptr_t)node % PRUDENCE_HASH_END(0) != 0;
+}
+
+#define HASH_CHECK_FRESH(table, node)                                                              \
+    (unlikely(is_misaligned(node)) || unlikely(check_wanted)                                       \
+         ? hash_check_fresh_slow((table), (node), __func__, __builtin_return_address(0))           \
+         : (void)0)
 
 /* An end that a chain of an array of this order may have. */
 static inline bool is_end_of(uintptr_t link, unsigned order)

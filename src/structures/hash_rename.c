@@ -190,6 +190,13 @@ static int refuse(const struct hash_table *a, const struct hash_table *b, bool t
     return 0;
 }
 
+static void check_fresh(const struct hash_table *table, const struct prudence_hash_name *fresh,
+                        const char *what, const void *caller)
+{
+    if (unlikely(is_misaligned(&fresh->node)) || unlikely(check_wanted))
+        hash_check_fresh_slow(table, &fresh->node, what, caller);
+}
+
 static struct prudence_hash_name *name_of(struct prudence_hash_node *node)
 {
     return prudence_hash_entry(node, struct prudence_hash_name, node);
@@ -235,7 +242,7 @@ static void count_renamed(struct side *from, struct side *to, bool replaced)
 static int do_rename(const char *what, struct prudence_hash *from, struct prudence_hash_name *old,
                      struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
                      const void *key, struct prudence_hash_name *fresh, bool replaces,
-                     struct prudence_hash_name **there)
+                     struct prudence_hash_name **there, const void *caller)
 {
     struct side at = {.table = hash_of(from), .hash = old->node.hash, .count = NOT_COUNTED};
     struct side then = {
@@ -244,6 +251,7 @@ static int do_rename(const char *what, struct prudence_hash *from, struct pruden
 
     if (error)
         return error;
+    check_fresh(then.table, fresh, what, caller);
     lock_both(&at, &then);
     error = rename_locked(&at, old, &then, match, key, fresh, replaces, there);
     if (!error)
@@ -262,7 +270,8 @@ int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *
 {
     struct prudence_hash_name *there;
 
-    return do_rename("prudence_hash_rename", from, old, to, hash, match, key, fresh, false, &there);
+    return do_rename("prudence_hash_rename", from, old, to, hash, match, key, fresh, false, &there,
+                     __builtin_return_address(0));
 }
 
 int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_hash_name *old,
@@ -271,7 +280,7 @@ int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_has
                                  struct prudence_hash_name **replaced)
 {
     return do_rename("prudence_hash_rename_replace", from, old, to, hash, match, key, fresh, true,
-                     replaced);
+                     replaced, __builtin_return_address(0));
 }
 
 static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a,
@@ -303,6 +312,8 @@ int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name
 
     if (error)
         return error;
+    check_fresh(at_a.table, fresh_a, "prudence_hash_exchange", __builtin_return_address(0));
+    check_fresh(at_b.table, fresh_b, "prudence_hash_exchange", __builtin_return_address(0));
     lock_both(&at_a, &at_b);
     error = exchange_locked(&at_a, a, fresh_a, &at_b, b, fresh_b);
     unlock_both(&at_a, &at_b);

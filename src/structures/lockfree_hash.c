@@ -21,6 +21,8 @@
 #include <errno.h>
 
 #include "base/atomic.h"
+#include "debug/annotate.h"
+#include "debug/settings.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "race_detector.h"
@@ -127,6 +129,44 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
     }
 }
 
+/* In the chain of the hash that it was given last. What was removed is not in the chain any more when that has returned. */
+static bool is_in_table(const struct prudence_lockfree_hash *table,
+                        const struct prudence_hash_node *node)
+{
+    uintptr_t link = load_acquire(prudence_lockfree_bucket_(table, node->hash));
+
+    while (link && prudence_lockfree_node_(link) != node)
+        link = load_acquire(&prudence_lockfree_node_(link)->next) & ~REMOVED;
+    return link;
+}
+
+static bool is_misaligned(const struct prudence_hash_node *node)
+{
+    return (uintptr_t)node % sizeof(uintptr_t) != 0;
+}
+
+/* As its namesake of the hash table with locks (hash.c). */
+static __attribute__((noinline, cold)) void
+check_fresh_slow(const struct prudence_lockfree_hash *table, const struct prudence_hash_node *node,
+                 const char *what, const void *caller)
+{
+    if (is_misaligned(node))
+        os_panic(
+            "%s, called from %p: node %p is not at an address that 8 divides: do not pack the "
+            "structure that it stands in, and allocate it with its alignment",
+            what, caller, (const void *)node);
+    if (!annotate_on && is_in_table(table, node))
+        os_panic(
+            "%s, called from %p: node %p is in the table already: remove it first, and add it "
+            "again after a grace period, or give the object a node for each table",
+            what, caller, (const void *)node);
+}
+
+#define CHECK_FRESH(table, node)                                                                   \
+    (unlikely(is_misaligned(node)) || unlikely(check_wanted)                                       \
+         ? check_fresh_slow((table), (node), __func__, __builtin_return_address(0))                \
+         : (void)0)
+
 /* ThreadSanitizer is told of the node, which is about to be linked. Whoever finds it acquires it: PRUDENCE_TELL_FOUND. */
 static uintptr_t link_to(const struct prudence_hash_node *node)
 {
@@ -146,6 +186,7 @@ void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t h
 {
     uintptr_t *bucket, first;
 
+    CHECK_FRESH(table, node);
     node->hash = prudence_hash_spread_(hash);
     bucket = prudence_lockfree_bucket_(table, node->hash);
     first = load_acquire(bucket);
@@ -198,6 +239,7 @@ struct prudence_hash_node *prudence_lockfree_hash_add_unique(struct prudence_loc
                                                              const void *key,
                                                              struct prudence_hash_node *node)
 {
+    CHECK_FRESH(table, node);
     return add_or_find(table, hash, match, key, node, false);
 }
 
@@ -207,8 +249,10 @@ struct prudence_hash_node *prudence_lockfree_hash_add_replace(struct prudence_lo
                                                               const void *key,
                                                               struct prudence_hash_node *node)
 {
-    struct prudence_hash_node *old = add_or_find(table, hash, match, key, node, true);
+    struct prudence_hash_node *old;
 
+    CHECK_FRESH(table, node);
+    old = add_or_find(table, hash, match, key, node, true);
     if (old)
         unlink_removed(table, old);
     return old;
@@ -217,6 +261,7 @@ struct prudence_hash_node *prudence_lockfree_hash_add_replace(struct prudence_lo
 int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
                                    struct prudence_hash_node *old, struct prudence_hash_node *fresh)
 {
+    CHECK_FRESH(table, fresh);
     if (!replace(old, fresh))
         return ENOENT;
     unlink_removed(table, old);

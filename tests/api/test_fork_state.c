@@ -595,6 +595,35 @@ static void export(void)
     assert_int_equal(prudence_option_set("export", "0"), 0);
 }
 
+/* ------------------------------------------------------------------------------------- options */
+
+static uint32_t enough_options;
+
+static void *set_options(void *unused)
+{
+    while (!load_relaxed(&enough_options))
+        prudence_option_set("preflush", "1");
+    return unused;
+}
+
+static int sets_options(void *unused)
+{
+    (void)unused;
+    return prudence_option_set("preflush", "1") ? 1 : 42;
+}
+
+/* test_options_by_threads.c forks in the middle for certain. */
+static void options(void)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, set_options, NULL), 0);
+    for (unsigned i = 0; i < 20; i++)
+        assert_child(sets_options, NULL);
+    store_relaxed(&enough_options, 1u);
+    pthread_join(thread, NULL);
+}
+
 /* --------------------------------------------------------------------------- the forking thread */
 
 static int is_no_forker(void *unused)
@@ -617,6 +646,7 @@ static const struct row {
 } rows[] = {
     {"liburcu's tables", tables},
     {"fork handlers", registrations},
+    {"options", options},
     {"tables", program_tables},
     {"streams", streams},
     {"system", system_state},

@@ -46,7 +46,9 @@ static int exits_inside(void *domain)
     pthread_create(&thread, NULL, exit_inside, domain);
     pthread_join(thread, NULL);
     cookie = prudence_gp_start_poll();
-    if (!prudence_gp_poll_state(cookie) || readers_now() != before)
+    while (!prudence_gp_poll_state(cookie)) /* the thread ends a little after it was joined */
+        pause_ms(1);
+    if (readers_now() != before)
         return 1;
     if (domain && prudence_domain_synchronize(domain))
         return 2;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Destructors of thread-specific data that use short-term memory: in any round, before or after the library's
- * own, for the first time or not. No thread takes part when it has ended, so global time goes on, and what
- * it gave dates is inherited.
+ * own, for the first time or not. The thread takes part until its last round: its dates are its own until then, and it may tick
+ * and have clocks and regions. No thread takes part when it has ended, so global time goes on, and what it gave dates is inherited.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -13,13 +13,13 @@
 
 static pthread_key_t early_key, late_key; /* made before and after the library's own */
 static int (*act)(void);
-static unsigned rounds, from_round;
+static unsigned rounds, from_round, last_round = PTHREAD_DESTRUCTOR_ITERATIONS;
 static int wrong;
 
 static void in_destructor(pthread_key_t key, void *value)
 {
     rounds++;
-    if (rounds >= from_round)
+    if (rounds >= from_round && rounds <= last_round)
         wrong |= act();
     if (rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
         pthread_setspecific(key, value);
@@ -33,6 +33,20 @@ static void early_destructor(void *value)
 static void late_destructor(void *value)
 {
     in_destructor(late_key, value);
+}
+
+static struct actor other;
+
+static int other_ticks(void *unused)
+{
+    (void)unused;
+    return scm_register_thread() | scm_tick() | scm_global_tick();
+}
+
+static int other_leaves(void *unused)
+{
+    (void)unused;
+    return scm_unregister_thread();
 }
 
 static bool takes_part_before;
@@ -69,7 +83,7 @@ static int acts_global_refresh(void)
 
 static struct scm_region *fathers_region; /* of the thread that runs the tests */
 
-/* As early as the thread's end was noticed; before, all is as ever. */
+/* As early as the thread's last round was noticed; before, all is as ever. */
 static int acts_anything(void)
 {
     struct scm_clock *clock;
@@ -113,6 +127,13 @@ static void expect_time_goes_on(void)
     assert_int_equal(global_time(), before + 5);
 }
 
+/* The system may show a thread for a moment after it was joined. */
+static void expect_threads(unsigned count)
+{
+    while (mem_info().threads != count)
+        sched_yield();
+}
+
 static void no_thread_takes_part_beyond_its_end(void **state)
 {
     (void)state;
@@ -126,7 +147,7 @@ static void no_thread_takes_part_beyond_its_end(void **state)
                 fathers_region = scm_region_create();
                 assert_int_equal(scm_region_refresh(fathers_region, 1), 0);
                 run_thread(late ? &late_key : &early_key);
-                assert_int_equal(mem_info().threads, 1);
+                expect_threads(1);
                 expect_time_goes_on();
                 expect_all_ends();
             }
@@ -134,11 +155,80 @@ static void no_thread_takes_part_beyond_its_end(void **state)
     }
 }
 
-/* The system may show a thread for a moment after it was joined. */
-static void expect_threads(unsigned count)
+static void *kept_object;
+static struct scm_region *kept_region;
+static struct scm_clock *kept_clock;
+
+/* In its body a thread has given dates that are two ticks away. Another thread ticks as often as it likes: that is none of its
+ * business, and in global time nothing goes on without this thread. */
+static int acts_with_what_is_its_own(void)
 {
-    while (mem_info().threads != count)
-        sched_yield();
+    uint64_t before = global_time();
+
+    for (unsigned i = 0; i < 50; i++)
+        does(&other, other_ticks, NULL);
+    return has_ended(kept_object) || global_time() > before + 1 ||
+           !scm_region_alloc(kept_region, 8) || scm_clock_tick(kept_clock) || scm_register_thread();
+}
+
+static void *gives_dates_and_ends(void *key)
+{
+    kept_object = object_new();
+    wrong |= scm_refresh(kept_object, 2);
+    kept_region = scm_region_create();
+    wrong |= scm_region_refresh(kept_region, 2);
+    kept_clock = scm_clock_create();
+    pthread_setspecific(*(pthread_key_t *)key, key);
+    return NULL;
+}
+
+/* Our own destructor is between the two keys: in the last round the second is too late. */
+static void dates_are_the_threads_own_until_its_last_round(void **state)
+{
+    pthread_key_t *const keys[] = {&early_key, &late_key};
+
+    (void)state;
+    actor_start(&other);
+    for (unsigned late = 0; late < 2; late++) {
+        pthread_t thread;
+
+        rounds = 0;
+        wrong = 0;
+        act = acts_with_what_is_its_own;
+        from_round = 1;
+        last_round = PTHREAD_DESTRUCTOR_ITERATIONS - late;
+        assert_int_equal(pthread_create(&thread, NULL, gives_dates_and_ends, keys[late]), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(wrong, 0);
+        expect_threads(1); /* the other one */
+    }
+    last_round = PTHREAD_DESTRUCTOR_ITERATIONS;
+    does(&other, other_leaves, NULL);
+    actor_end(&other);
+    expect_all_ends();
+    assert_true(has_ended(kept_object));
+}
+
+/* For the first time in a destructor: the last call of the library's own does not come, or is not known to be the last. The dates
+ * are inherited all the same, by the ticks of a thread that does nothing else. */
+static void dates_of_late_beginners_end_by_ticks_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(scm_register_thread(), 0);
+    takes_part_before = false;
+    act = acts_refresh;
+    for (unsigned from = 1; from < PTHREAD_DESTRUCTOR_ITERATIONS; from++) {
+        unsigned before = end_count;
+
+        from_round = from;
+        run_thread(&late_key);
+        while (end_count < before + PTHREAD_DESTRUCTOR_ITERATIONS + 1 - from) {
+            assert_int_equal(scm_tick(), 0);
+            assert_int_equal(scm_global_tick(), 0);
+            sched_yield();
+        }
+    }
+    assert_int_equal(scm_unregister_thread(), 0);
 }
 
 /* For the first time in the last round, when no destructor of the library comes any more: the thread is found
@@ -187,18 +277,24 @@ static void threads_that_end_unnoticed_do_not_pile_up(void **state)
     assert_int_equal(end_count, 50);
 }
 
+/* Before the library's constructor makes its key. */
+static void make_early_key(void)
+{
+    pthread_key_create(&early_key, early_destructor);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(no_thread_takes_part_beyond_its_end, fresh),
+        cmocka_unit_test_setup(dates_are_the_threads_own_until_its_last_round, fresh),
+        cmocka_unit_test_setup(dates_of_late_beginners_end_by_ticks_alone, fresh),
         cmocka_unit_test_setup(a_thread_that_ends_unnoticed_is_found, fresh),
         cmocka_unit_test_setup(threads_that_end_unnoticed_do_not_pile_up, fresh),
     };
 
     scm_test_uses();
-    pthread_key_create(&early_key, early_destructor);
-    scm_register_thread();
-    scm_unregister_thread();
     pthread_key_create(&late_key, late_destructor);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

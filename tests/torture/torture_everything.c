@@ -3,8 +3,8 @@
  * Everything at once and at random: what goes wrong between two features goes wrong here. Threads that
  * come and go read, replace, defer, queue callbacks (also liburcu's, whose workers come and go), wait for
  * barriers, use sizes at their boundaries, short-term memory and its clocks, shrink, trim, print
- * statistics, change options and fork with all of that under way; signal handlers read. *Kinds* of
- * objects come and go meanwhile: a domain of some kind, a cache in it with or without a destructor of
+ * statistics, change options and fork with all of that under way; signal handlers read, dump, write profiles and
+ * let the process be watched. *Kinds* of objects come and go meanwhile: a domain of some kind, a cache in it with or without a destructor of
  * either sort, and objects in places that readers look at.
  *
  * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED repeats
@@ -497,6 +497,9 @@ static void set_any_option(uint64_t *random)
         {"preflush", {"0", "1", "0", "1"}},
         {"scm_collection", {"eager", "lazy", "eager", "lazy"}},
         {"scm_expired", {"free", "deferred", "free", "deferred"}},
+        {"dump", {"0", "SIGUSR2", "SIGHUP", "SIGQUIT"}},
+        {"profile_signal", {"0", "SIGUSR2", "SIGHUP", "SIGQUIT"}},
+        {"export", {"0", "1", "SIGUSR2", "SIGHUP"}},
     };
     unsigned which = torture_below(random, sizeof options / sizeof *options);
 
@@ -646,6 +649,14 @@ static void start_actor(unsigned which, uint64_t *random)
     actors[which] = torture_thread(actor, starts);
 }
 
+/* Mostly the one that has the program's handler alone: what options have done at the others takes a while. */
+static int any_signal(uint64_t *random)
+{
+    static const int chosen_by_options[] = {SIGUSR2, SIGHUP, SIGQUIT};
+
+    return torture_below(random, 32) ? SIGUSR1 : chosen_by_options[torture_below(random, 3)];
+}
+
 /* Sends signals, changes options, and starts a new thread for each that has ended. */
 static void run_threads(uint64_t *random, double seconds)
 {
@@ -658,7 +669,7 @@ static void run_threads(uint64_t *random, double seconds)
 
         pthread_mutex_lock(&acting_lock);
         if (acting[which])
-            pthread_kill(actors[which], SIGUSR1);
+            pthread_kill(actors[which], any_signal(random));
         pthread_mutex_unlock(&acting_lock);
         if (pthread_tryjoin_np(actors[which], NULL) == 0)
             start_actor(which, random);
@@ -697,13 +708,17 @@ static void end_short_term_memory(void)
 static int torture(const char *variant, double seconds)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    static const int signals[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGQUIT};
     const char *wanted = getenv("PRUDENCE_TORTURE_SEED");
     uint64_t random;
 
     seed = wanted ? strtoull(wanted, NULL, 0) : torture_now();
     random = seed | 1;
     nowhere = fopen("/dev/null", "w");
-    sigaction(SIGUSR1, &action, NULL);
+    for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+    expect(prudence_option_set("dump_file", "/dev/null"));
+    expect(prudence_option_set("profile_file", "/dev/null"));
     torture_pretend_idle();
     for (unsigned i = 0; i < KINDS; i++) {
         pthread_rwlock_init(&kinds[i].lock, NULL);

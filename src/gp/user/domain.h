@@ -232,13 +232,13 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   may_wait.c        whether a thread would wait for itself
  *   poll.c            grace periods, for programs
  *   domain_life.c     domains are made and destroyed; the table of all schemes
- *   process_life.c    start, options, fork
+ *   process_life.c    start, options, fork, end
  */
 
 /* reader_exit.c */
-void reader_exit_start(void (*ended)(void)); /* is called by each thread that ends */
+void reader_exit_start(
+    void (*ends)(void)); /* called by each thread that ends, in each round of destructors */
 bool reader_exit_watch(void);
-void reader_exit_watch_slow(void);
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
 extern unsigned reader_keys_without_memory;
 extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
@@ -335,6 +335,7 @@ struct thread_memory {
 };
 void thread_memory_note(struct thread_memory *memory, size_t bytes);
 void thread_memory_release(struct thread_memory *memory);
+void thread_memory_list(struct thread_memory *memory); /* its thread's end may go unnoticed */
 void thread_memory_reap(void);
 void thread_memory_fork_child(struct thread_memory *memory);
 
@@ -356,7 +357,8 @@ readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory 
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 bool readers_has_table(void); /* this thread; else it has a slot in the default domain at most */
-void readers_thread_exits(void);
+void readers_thread_ends(void);
+bool readers_left_inside(void); /* since the last call a thread may have ended so */
 void readers_fork_child(void);
 /* In the child of a fork: the slots of threads that it does not have. */
 void readers_forget_others(struct prudence_domain *domain);
@@ -442,6 +444,7 @@ void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
 /* process_life.c (runtime/process.c, runtime/fork.c); the trace: stall.c */
 void gp_start(void);
 void gp_follow_options(void);
+void gp_process_ends(void);
 void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
 void gp_fork_child(bool whole); /* forgets what threads were at that the child does not have */

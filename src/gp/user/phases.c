@@ -85,6 +85,11 @@ void gp_phases_leave(struct prudence_domain *domain)
         publish(slot, 0);
 }
 
+void gp_phases_reap(struct prudence_domain *domain)
+{
+    readers_reap(domain, false, READERS_ALL);
+}
+
 /* The thread that holds the phase up is looked at no more often than this, because a look can cost a system call. */
 #define LOOK_PERIOD_NS 1000000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of domains and readers when the process starts, when its options are set, and when it forks.
+ * What becomes of domains and readers when the process starts, when its options are set, when it forks, and when it ends.
  *
  * Fork holds readers_lock and the lock of the hook for stalls (stall.c), and has the schemes pause, from prepare to done.
  */
@@ -8,7 +8,7 @@
 
 void gp_start(void)
 {
-    reader_exit_start(readers_thread_exits);
+    reader_exit_start(readers_thread_ends);
     mode_start(&prudence_default);
 }
 
@@ -25,6 +25,22 @@ void gp_follow_options(void)
 
         if (domain->scheme == &gp_memb)
             mode_follow_options(domain);
+    }
+    os_lock_release(&readers_lock);
+}
+
+/* Sections of threads that are gone are reported, also if no grace period has met them. */
+void gp_process_ends(void)
+{
+    struct list *item;
+
+    if (!readers_left_inside())
+        return;
+    readers_reap(&prudence_default, false, READERS_ALL);
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        readers_reap(list_entry(item, struct prudence_domain, link), false, READERS_ALL);
     }
     os_lock_release(&readers_lock);
 }

@@ -99,6 +99,16 @@ static size_t table_bytes(unsigned size)
     return sizeof(struct table) + size * sizeof(struct table_entry);
 }
 
+/* In a domain that is live and is not the default one; NULL: the thread has none there. */
+static struct reader_slot *slot_in_table(const struct table *table,
+                                         const struct prudence_domain *domain)
+{
+    if (!table || domain->index >= table->size ||
+        table->entries[domain->index].generation != domain->generation)
+        return NULL;
+    return table->entries[domain->index].slot;
+}
+
 static void table_release(struct table *table)
 {
     struct list *item;
@@ -109,23 +119,70 @@ static void table_release(struct table *table)
     list_for_each(item, &readers_domains)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
+        struct reader_slot *slot = slot_in_table(table, domain);
 
-        if (domain->index < table->size &&
-            table->entries[domain->index].generation == domain->generation)
-            slot_release(domain, table->entries[domain->index].slot, gettid());
+        if (slot)
+            slot_release(domain, slot, gettid());
     }
     os_lock_release(&readers_lock);
     thread_memory_release(&table->memory);
 }
 
-/* At thread exit. Later destructors of the program may read again: that registers anew. */
-void readers_thread_exits(void)
+static uint32_t
+    left_inside; /* a thread may have ended inside a section, or online, and nobody has looked since */
+
+static bool is_inside(const struct reader_slot *slot)
+{
+    return slot && load_relaxed(&slot->reader.word);
+}
+
+/* In any domain. */
+static bool thread_is_inside(void)
+{
+    bool inside = reader_self && is_inside(slot_of(reader_self));
+    struct list *item;
+
+    if (inside || !thread_table)
+        return inside;
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        inside |=
+            is_inside(slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
+    }
+    os_lock_release(&readers_lock);
+    return inside;
+}
+
+static void slot_is_unwatched(struct reader_slot *slot)
+{
+    if (slot)
+        store_relaxed(&slot->watched, 0u);
+}
+
+/* Its destructors are to find everything as it is. If none comes any more, somebody finds that the thread is gone. */
+static void leave_for_others_to_find(void)
+{
+    struct list *item;
+
+    store_relaxed(&left_inside, 1u);
+    slot_is_unwatched(reader_self ? slot_of(reader_self) : NULL);
+    if (!thread_table)
+        return;
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        slot_is_unwatched(
+            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
+    }
+    os_lock_release(&readers_lock);
+    thread_memory_list(&thread_table->memory);
+}
+
+static void give_slots_back(void)
 {
     struct table *table = thread_table;
-    sigset_t saved, all;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &saved);
     if (reader_self)
         slot_release((struct prudence_domain *)(uintptr_t)reader_self->domain, slot_of(reader_self),
                      gettid());
@@ -134,7 +191,26 @@ void readers_thread_exits(void)
     reader_lasting_self = &word_of_nobody;
     thread_table = NULL;
     table_release(table);
+}
+
+/* In each round of the thread's destructors. Those of the program that come later may end sections, which goes on as ever; and
+ * read, which registers anew. */
+void readers_thread_ends(void)
+{
+    sigset_t saved, all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    if (thread_is_inside())
+        leave_for_others_to_find();
+    else
+        give_slots_back();
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+bool readers_left_inside(void)
+{
+    return exchange_relaxed(&left_inside, 0);
 }
 
 static struct reader_slot *slot_register(struct prudence_domain *domain)
@@ -178,14 +254,9 @@ static bool table_grow(unsigned index)
 
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
 {
-    const struct table *table = thread_table;
-
     if (domain->is_default)
         return reader_self ? slot_of(reader_self) : NULL;
-    if (!table || domain->index >= table->size ||
-        table->entries[domain->index].generation != domain->generation)
-        return NULL;
-    return table->entries[domain->index].slot;
+    return slot_in_table(thread_table, domain);
 }
 
 static struct reader_slot *table_enter(struct prudence_domain *domain)

@@ -85,8 +85,8 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 }
 
 /*
- * Frees the slot if its thread is gone: it ended without a sign, or read again after its end was noticed, in a signal
- * handler or a destructor of the last round (reader_exit.c). The compare-and-swap makes one reaper.
+ * Frees the slot if its thread is gone: it ended without a sign, or inside a section, or read again in a signal handler or a
+ * destructor after the last that could tell (reader_exit.c). The compare-and-swap makes one reaper.
  */
 static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
 {
@@ -111,6 +111,19 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
 #define LOOK_NS                                                                                    \
     100000000 /* between looks, which open a file; and a section that ended by then needs none */
 
+/* One thread has ended inside, or online. Often others have, too: all threads of a program that never go offline. */
+static void reap_unwatched(struct prudence_domain *domain)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+
+    for_each_slot(chunk, slot, domain)
+    {
+        if (!load_relaxed(&slot->watched))
+            slot_reap(domain, slot, false);
+    }
+}
+
 /*
  * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's, because
  * with many times more threads than CPUs hundreds of live readers are in the way for long, each in its turn. To open
@@ -120,10 +133,12 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
                        uint64_t stayed)
 {
-    if (!is_time_again(&domain->gone_asked_at, now, ASK_NS))
+    if (!is_time_again(&domain->gone_asked_at, now, ASK_NS) ||
+        !slot_reap(domain, slot,
+                   stayed >= LOOK_NS && is_time_again(&domain->gone_looked_at, now, LOOK_NS)))
         return false;
-    return slot_reap(domain, slot,
-                     stayed >= LOOK_NS && is_time_again(&domain->gone_looked_at, now, LOOK_NS));
+    reap_unwatched(domain);
+    return true;
 }
 
 /*

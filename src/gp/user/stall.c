@@ -13,7 +13,8 @@
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
 /* After so long in the way, it is worth a system call to see whether the thread still exists: it may have ended
- * inside a section that it entered after its own end was noticed. */
+ * inside a section that it entered in its last destructor. At once, if the thread was ending when it was last looked at, or
+ * nobody watches it. */
 #define GONE_AFTER_NS 5000000
 
 bool gp_stall_trace;
@@ -122,6 +123,12 @@ uint64_t stall_since(const struct reader_slot *slot)
                                                       : os_clock_ns();
 }
 
+/* Slots of no thread stand for readers that are not ours to name. */
+static bool may_have_ended(const struct reader_slot *slot)
+{
+    return load_relaxed(&slot->thread) && !load_relaxed(&slot->watched);
+}
+
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;
@@ -132,11 +139,14 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     if (load_relaxed(&slot->stall_word) != section) {
         store_relaxed(&slot->stall_since, now);
         store_relaxed(&slot->stall_word, section);
+        if (may_have_ended(slot))
+            readers_reap_slot(domain, slot, now, 0);
         return;
     }
     reported = load_relaxed(&slot->stall_reported);
     stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
-    if (stayed > GONE_AFTER_NS && readers_reap_slot(domain, slot, now, (uint64_t)stayed))
+    if ((stayed > GONE_AFTER_NS || may_have_ended(slot)) &&
+        readers_reap_slot(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
         return;
     if (!gp_stall_timeout || reported == section || stayed < (int64_t)gp_stall_timeout)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of single threads, which may end unnoticed (reader_exit.c). That of unwatched threads is in a list: the
+ * Memory of single threads, which may end unnoticed (reader_exit.c). That of threads whose end may be so is in a list: the
  * thread pushes it, perhaps in a handler, and a holder of the readers' lock takes it out. The thread itself only
  * marks what it does not need any more.
  */
@@ -61,16 +61,23 @@ void thread_memory_reap(void)
     }
 }
 
-void thread_memory_note(struct thread_memory *memory, size_t bytes)
+void thread_memory_list(struct thread_memory *memory)
 {
-    memory->bytes = bytes;
-    memory->listed = !reader_exit_watch();
-    if (!memory->listed)
+    if (memory->listed)
         return;
+    memory->listed = true;
     claim(memory);
     push(memory);
     if (load_relaxed(&listed_count) >= load_relaxed(&reap_at))
         thread_memory_reap();
+}
+
+void thread_memory_note(struct thread_memory *memory, size_t bytes)
+{
+    memory->bytes = bytes;
+    memory->listed = false;
+    if (!reader_exit_watch())
+        thread_memory_list(memory);
 }
 
 void thread_memory_release(struct thread_memory *memory)

@@ -19,8 +19,9 @@
 /* Every lock of the library, in the order in which they may be taken. Node locks of different
  * nodes are never held together, save by fork, which takes them in one fixed order. */
 enum os_lock_rank {
-    OS_RANK_STRUCTURES = 1, /* writers of one of the program's tables */
-    OS_RANK_URCU,           /* liburcu's workers */
+    OS_RANK_OPTIONS = 1, /* one thread sets options */
+    OS_RANK_STRUCTURES,  /* writers of one of the program's tables */
+    OS_RANK_URCU,        /* liburcu's workers */
     OS_RANK_SCM,
     OS_RANK_HEAP,
     OS_RANK_READERS,

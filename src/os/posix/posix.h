@@ -74,12 +74,15 @@ uint64_t posix_clock_coarse_ns(void);
 /* Tells instead of the system whether threads want CPUs (os_thread_wants_cpu). For tests. */
 extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
 
-/* Installs a handler, with SA_SIGINFO, SA_RESTART and `flags`, in front of the program's, which is *before from then on. The program's mask
- * stays, and that its signal ends system calls; with SA_RESETHAND in `flags`, also that it is for one signal: then ours is as well. Not
- * for one signal by two threads at a time. */
+/* Whether the program has a handler there, not the default action and not none. */
+bool posix_signal_is_handled(const struct sigaction *action);
+
+/* Installs a handler, with SA_SIGINFO, SA_RESTART and `flags`, in front of the program's, which is *before: what sigaction has just told
+ * the caller, who has to have it where the handler finds it. The program's mask stays, and that its signal ends system calls; with
+ * SA_RESETHAND in `flags`, also that it is for one signal: then ours is as well. Not for one signal by two threads at a time. */
 typedef void posix_signal_handler(int number, siginfo_t *info, void *context);
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
-                               struct sigaction *before);
+                               const struct sigaction *before);
 
 /* From a handler that stands in front of `to`: calls that one, unless it is the default action or none. Async-signal-safe. */
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context);

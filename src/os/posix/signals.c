@@ -3,7 +3,7 @@
 #include "posix.h"
 
 /* SA_SIGINFO may stand beside SIG_DFL and SIG_IGN, too. Both members are one word. */
-static bool is_handler(const struct sigaction *action)
+bool posix_signal_is_handled(const struct sigaction *action)
 {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
@@ -11,12 +11,11 @@ static bool is_handler(const struct sigaction *action)
 /* If the program has a handler, it counts on what that blocks, perhaps on system calls that the signal ends, and on its being
  * called once. */
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
-                               struct sigaction *before)
+                               const struct sigaction *before)
 {
     struct sigaction ours = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART | flags};
 
-    sigaction(number, NULL, before);
-    if (is_handler(before)) {
+    if (posix_signal_is_handled(before)) {
         ours.sa_mask = before->sa_mask;
         ours.sa_flags &= ~(SA_RESTART | (int)SA_RESETHAND) | before->sa_flags;
     } else {
@@ -27,7 +26,7 @@ void posix_signal_stand_before(int number, posix_signal_handler *handler, int fl
 
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context)
 {
-    if (!is_handler(to))
+    if (!posix_signal_is_handled(to))
         return;
     if (to->sa_flags & SA_SIGINFO)
         to->sa_sigaction(number, info, context);

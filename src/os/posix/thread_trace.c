@@ -64,6 +64,7 @@ void os_thread_trace_start(void)
     os_trace_prime();
     if (!compare_exchange(&installed, &no, 1u))
         return;
+    sigaction(TRACE_SIGNAL, NULL, &before);
     posix_signal_stand_before(TRACE_SIGNAL, on_signal, 0, &before);
     store_release(&installed, 2u);
 }

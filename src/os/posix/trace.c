@@ -37,6 +37,8 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
 
     (void)size;
     (void)ignored;
+    if (load_acquire(&primed)) /* by another thread; the dynamic loader calls this under its lock */
+        return 1;
     for (unsigned i = 0; i < module->dlpi_phnum; i++)
         dynamic |= module->dlpi_phdr[i].p_type == PT_DYNAMIC;
     for (unsigned i = 0; i < module->dlpi_phnum; i++) {
@@ -50,6 +52,7 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
             our_code.start = start;
             our_code.end = end;
         }
+        store_release(&primed, 1u);
         return 1;
     }
     return 0;

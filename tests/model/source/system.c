@@ -22,6 +22,9 @@ size_t os_page_size = OS_PAGE_SIZE;
 /* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
 bool os_slices;
 
+/* Options of src/debug, which is not explored. */
+bool check_wanted, annotate_on;
+
 /* What the embedding program says, else in src/runtime: no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
 

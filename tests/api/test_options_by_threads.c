@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * prudence_option_set by several threads at once: each setting happens as a whole, beside itself, other options, a fork, and a
+ * fork in a handler that has interrupted it. A handler of a signal never stands in front of itself. When the process ends,
+ * setting an option does not bring back what has ended.
+ *
+ * sigaction is this program's own: in a thread that is to stop there it waits until another thread has come as far as it
+ * can, so no order is left to chance.
+ *
+ * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#include "base/atomic.h"
+#include "heap/background.h"
+
+static uint32_t inside;  /* the first thread is in the middle of a setting */
+static int other_thread; /* kernel id of the other one, once it runs */
+static uint32_t other_done;
+
+/* ---------------------------------------------------------------------------- a place to stop */
+
+static __thread void (*at_sigaction)(void);
+
+int sigaction(int number, const struct sigaction *new_action, struct sigaction *old)
+{
+    static __typeof(sigaction) *real;
+    void (*stop)(void) = at_sigaction;
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "sigaction");
+    at_sigaction = NULL;
+    if (stop)
+        stop();
+    return real(number, new_action, old);
+}
+
+static bool is_asleep(int thread)
+{
+    char path[64], line[512], *state;
+    FILE *file;
+    bool got;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    got = fgets(line, sizeof line, file) != NULL;
+    fclose(file);
+    state = got ? strrchr(line, ')') : NULL;
+    return state && state[2] == 'S';
+}
+
+/* As far as it can, while this thread is where it is. */
+static void wait_for_the_other(void)
+{
+    unsigned asleep = 0;
+
+    store_release(&inside, 1u);
+    while (!load_acquire(&other_thread))
+        sched_yield();
+    while (!load_acquire(&other_done) && asleep < 20) {
+        asleep = is_asleep(load_relaxed(&other_thread)) ? asleep + 1 : 0;
+        sched_yield();
+    }
+}
+
+/* ------------------------------------------------------------------------------ the two threads */
+
+struct setting {
+    const char *name, *value;
+};
+
+static bool other_had_to_wait;
+
+static void stop_and_look(void)
+{
+    wait_for_the_other();
+    other_had_to_wait = !load_acquire(&other_done);
+}
+
+static void begin(void)
+{
+    store_relaxed(&inside, 0u);
+    store_relaxed(&other_thread, 0);
+    store_relaxed(&other_done, 0u);
+    other_had_to_wait = false;
+}
+
+static void *set_and_stop_there(void *setting)
+{
+    const struct setting *what = setting;
+
+    at_sigaction = stop_and_look;
+    assert_int_equal(prudence_option_set(what->name, what->value), 0);
+    return NULL;
+}
+
+static void come_in_the_middle(void)
+{
+    while (!load_acquire(&inside))
+        sched_yield();
+    store_release(&other_thread, gettid());
+}
+
+static void *set_in_the_middle(void *setting)
+{
+    const struct setting *what = setting;
+
+    come_in_the_middle();
+    prudence_option_set(what->name, what->value);
+    store_release(&other_done, 1u);
+    return NULL;
+}
+
+/* `second` begins when `first` is in the middle of its setting. Returns whether it had to wait. */
+static bool both(const struct setting *first, void *(*second)(void *argument), void *argument)
+{
+    pthread_t threads[2];
+
+    begin();
+    assert_int_equal(
+        pthread_create(&threads[0], NULL, set_and_stop_there, (void *)(uintptr_t)first), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, second, argument), 0);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(load_relaxed(&inside), 1);
+    return other_had_to_wait;
+}
+
+/* ------------------------------------------------------------------------------------ the tests */
+
+static uint32_t program_handler_runs;
+
+static void programs_handler(int number)
+{
+    (void)number;
+    add_relaxed(&program_handler_runs, 1);
+}
+
+static void a_handler_does_not_stand_in_front_of_itself(void **state)
+{
+    static const struct setting dump = {"dump", "SIGUSR1"}, profile = {"profile_signal", "SIGUSR1"};
+
+    (void)state;
+    signal(SIGUSR1, programs_handler);
+    assert_int_equal(prudence_option_set("dump_file", "/dev/null"), 0);
+    both(&dump, set_in_the_middle, (void *)(uintptr_t)&profile);
+    raise(SIGUSR1); /* or the stack is soon full */
+    assert_int_equal(load_relaxed(&program_handler_runs), 1);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    assert_int_equal(prudence_option_set("profile_signal", "0"), 0);
+    raise(SIGUSR1);
+    assert_int_equal(load_relaxed(&program_handler_runs), 2);
+}
+
+/* Each kind of setter; the value is the one that is there already. What is text is kept by one store. */
+static void a_setting_is_a_whole(void **state)
+{
+    static const struct setting others[] = {
+        {"dump", "0"},     {"export", "0"},     {"profile_signal", "0"},
+        {"stats", "0"},    {"decay", "10s"},    {"latent_limit", "1G"},
+        {"preflush", "1"}, {"background", "0"}, {"reader_mode", "auto"},
+        {"check", "0"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        static const struct setting dump = {"dump", "SIGUSR2"};
+
+        if (!both(&dump, set_in_the_middle, (void *)(uintptr_t)&others[i]))
+            fail_msg("'%s' was set while another thread was setting 'dump'", others[i].name);
+        assert_int_equal(prudence_option_set("dump", "0"), 0);
+    }
+}
+
+static void *fork_in_the_middle(void *unused)
+{
+    pid_t child;
+    int status = -1;
+
+    come_in_the_middle();
+    child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(prudence_option_set("dump", "SIGHUP") || prudence_option_set("dump", "0"));
+    }
+    store_release(&other_done, 1u);
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    return unused;
+}
+
+static void a_child_can_set_options(void **state)
+{
+    static const struct setting dump = {"dump", "SIGHUP"};
+
+    (void)state;
+    assert_true(both(&dump, fork_in_the_middle, NULL));
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+}
+
+static void fork_here(void)
+{
+    pid_t child = fork();
+    int status = -1;
+
+    if (child == 0)
+        _exit(0);
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+/* As a handler does that comes there. */
+static void a_fork_that_interrupts_a_setting_waits_for_nothing(void **state)
+{
+    (void)state;
+    at_sigaction = fork_here;
+    alarm(20);
+    assert_int_equal(prudence_option_set("dump", "SIGHUP"), 0);
+    assert_int_equal(prudence_option_set("dump", "0"), 0);
+    alarm(0);
+}
+
+static void handler_of_another(int number, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    programs_handler(number);
+}
+
+/* The handler is put in front of one, given back, and put in front of another, whose kind is another one. */
+static void whatever_handler_stands_there_gets_the_signal(void **state)
+{
+    struct sigaction informed = {.sa_sigaction = handler_of_another, .sa_flags = SA_SIGINFO};
+    uint32_t runs = load_relaxed(&program_handler_runs);
+
+    (void)state;
+    for (unsigned turn = 0; turn < 6; turn++) {
+        if (turn % 3 == 0)
+            signal(SIGUSR2, programs_handler);
+        else if (turn % 3 == 1)
+            sigaction(SIGUSR2, &informed, NULL);
+        else
+            signal(SIGUSR2, SIG_IGN);
+        assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
+        raise(SIGUSR2);
+        assert_int_equal(load_relaxed(&program_handler_runs) - runs, turn + 1 - (turn + 1) / 3);
+        assert_int_equal(prudence_option_set("dump", "0"), 0);
+    }
+}
+
+/* ------------------------------------------------------------------------ when the process ends */
+
+static uint64_t looks_at_the_end(void)
+{
+    background_set(true);
+    background_start();
+    background_end();
+    prudence_option_set("decay", "1s"); /* brings everything up that options may want */
+    return background_look();
+}
+
+static void nothing_begins_again_at_the_end(void **state)
+{
+    void *block;
+
+    (void)state;
+    block = prudence_malloc(64 << 20);
+    memset(block, 1, 64 << 20);
+    prudence_free(block);
+    assert_int_equal(looks_at_the_end(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_handler_does_not_stand_in_front_of_itself),
+        cmocka_unit_test(a_setting_is_a_whole),
+        cmocka_unit_test(a_child_can_set_options),
+        cmocka_unit_test(a_fork_that_interrupts_a_setting_waits_for_nothing),
+        cmocka_unit_test(whatever_handler_stands_there_gets_the_signal),
+        cmocka_unit_test(nothing_begins_again_at_the_end),
+    };
+
+    return cmocka_run_group_tests_name("options by threads", tests, NULL, NULL);
+}

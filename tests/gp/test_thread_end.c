@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A section lasts until the program ends it, also when that is in a destructor of the thread: of a thread-specific key that was
+ * made before or after the library's own, in any round, in any kind of domain, or of a C++ variable (__cxa_thread_atexit_impl). Until
+ * then its grace period is not over. Destructors that come after that may read, defer, allocate and leave again. A thread that truly
+ * ends inside is reported, once, and is in nobody's way, whether its first section was in its body or in a destructor.
+ *
+ * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <limits.h>
+#include <pthread.h>
+
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+#include <prudence/stats.h>
+
+#include "gp/user/domain.h"
+#include "support/gp_child.h"
+#include "support/gp_reader.h"
+
+#define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
+
+/* Whichever the library's own is among them. */
+enum { EARLY, LATE, KEYS };
+static pthread_key_t keys[KEYS];
+
+static struct {
+    struct prudence_domain *domain; /* NULL: the default one */
+    unsigned key, enter, leave;     /* rounds: 0 is the thread's body; beyond the last: never */
+} plan;
+
+static __thread unsigned rounds;
+static __thread prudence_gp_t cookie; /* of a grace period that was asked for inside */
+static unsigned wrong;
+
+#define CHECK(truth) ((truth) ? (void)0 : (void)(wrong = __LINE__))
+
+/* --------------------------------------------------------------------------- the thread's section */
+
+static bool is_qsbr(void)
+{
+    return plan.domain && plan.domain->kind == PRUDENCE_DOMAIN_QSBR;
+}
+
+static void enter(void)
+{
+    if (is_qsbr())
+        prudence_qsbr_online(plan.domain);
+    else if (plan.domain)
+        prudence_domain_read_lock(plan.domain);
+    else
+        prudence_read_lock();
+    cookie = plan.domain ? prudence_domain_start_poll(plan.domain) : prudence_gp_start_poll();
+}
+
+static bool is_over(void)
+{
+    return plan.domain ? prudence_domain_poll_state(plan.domain, cookie)
+                       : prudence_gp_poll_state(cookie);
+}
+
+static bool is_held(void)
+{
+    return plan.domain ? prudence_domain_read_lock_held(plan.domain) : prudence_read_lock_held();
+}
+
+static void leave(void)
+{
+    if (is_qsbr())
+        prudence_qsbr_offline(plan.domain);
+    else if (plan.domain)
+        prudence_domain_read_unlock(plan.domain);
+    else
+        prudence_read_unlock();
+}
+
+/* Whatever a destructor may do that comes after everything. */
+static void use_everything(void)
+{
+    void *object = prudence_malloc(100);
+
+    CHECK(object);
+    prudence_read_lock();
+    prudence_free_deferred(object);
+    prudence_read_unlock();
+    CHECK(!prudence_read_lock_held());
+    prudence_synchronize();
+}
+
+static void read_once_more(void)
+{
+    if (is_qsbr())
+        return;
+    enter();
+    leave();
+    CHECK(!is_held());
+}
+
+static void step(void)
+{
+    if (rounds == plan.enter)
+        enter();
+    if (rounds > plan.leave)
+        read_once_more();
+    if (rounds < plan.enter || rounds > plan.leave)
+        return;
+    CHECK(is_held());
+    CHECK(!is_over());
+    if (rounds == plan.leave) {
+        leave();
+        if (!is_qsbr())
+            use_everything();
+    }
+}
+
+static void in_destructor(void *key)
+{
+    rounds++;
+    step();
+    if (rounds < ROUNDS)
+        pthread_setspecific(*(pthread_key_t *)key, key);
+}
+
+static void *body(void *unused)
+{
+    step();
+    pthread_setspecific(keys[plan.key], &keys[plan.key]);
+    return unused;
+}
+
+/* Before the library's constructor makes its key. */
+static void make_early_key(void)
+{
+    pthread_key_create(&keys[EARLY], in_destructor);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
+
+/* ------------------------------------------------------------------------------------- the plans */
+
+static uint64_t readers_now(void)
+{
+    struct prudence_domain_stats of_domain;
+    struct prudence_stats stats;
+
+    if (plan.domain) {
+        prudence_domain_stats(plan.domain, &of_domain);
+        return of_domain.readers;
+    }
+    prudence_stats(&stats);
+    return stats.readers;
+}
+
+static void run(void *(*run_body)(void *))
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, run_body, NULL);
+    pthread_join(thread, NULL);
+}
+
+/* Every way to enter in one round and leave in a later one. */
+static int leaves_in_a_destructor(void *unused)
+{
+    (void)unused;
+    for (plan.key = EARLY; plan.key < KEYS; plan.key++)
+        for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
+            for (plan.leave = plan.enter; plan.leave <= ROUNDS; plan.leave++) {
+                run(body);
+                if (wrong) {
+                    fprintf(stderr, "line %u: key %u, rounds %u to %u\n", wrong, plan.key,
+                            plan.enter, plan.leave);
+                    return 1;
+                }
+            }
+    while (readers_now() > 0) /* a thread ends a little after it was joined */
+        pause_ms(1);
+    if (plan.domain && prudence_domain_synchronize(plan.domain))
+        return 2;
+    prudence_synchronize();
+    return 42;
+}
+
+static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_QSBR,
+                                                  PRUDENCE_DOMAIN_SRCU};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+/* `kind` KINDS: the default domain. */
+static void in_each_domain(int (*test)(void *), const char *said)
+{
+    for (unsigned kind = 0; kind <= KINDS; kind++) {
+        struct child_result result;
+        bool silent;
+
+        plan.domain = kind < KINDS ? prudence_domain_create("ending", kinds[kind], NULL) : NULL;
+        silent = !said || is_qsbr(); /* to end online is going offline */
+        child_run(test, NULL, &result);
+        if (!child_exited_with(&result, 42) || (silent && *result.output))
+            fail_msg("domain %u: status %#x, '%s'", kind, (unsigned)result.status, result.output);
+        if (!silent)
+            assert_int_equal(child_count(&result, said), 1);
+        if (plan.domain)
+            assert_int_equal(prudence_domain_destroy(plan.domain), 0);
+        plan.domain = NULL;
+    }
+}
+
+static void a_section_lasts_until_a_destructor_ends_it(void **state)
+{
+    (void)state;
+    in_each_domain(leaves_in_a_destructor, NULL);
+}
+
+/* ------------------------------------------------------------------------------------ truly inside */
+
+static int ends_inside(void *unused)
+{
+    (void)unused;
+    plan.leave = ROUNDS + 1;
+    run(body);
+    if (wrong)
+        return 1;
+    if (plan.domain)
+        return prudence_domain_synchronize(plan.domain) || prudence_domain_destroy(plan.domain)
+                   ? 2
+                   : 42;
+    prudence_synchronize();
+    return 42;
+}
+
+static void a_thread_that_ends_inside_is_reported(void **state)
+{
+    (void)state;
+    for (plan.key = EARLY; plan.key < KEYS; plan.key++)
+        for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
+            in_each_domain(ends_inside, "exits inside a read-side critical section");
+}
+
+/* Nobody waits for a grace period, so nobody meets the section. */
+static int ends_inside_and_nobody_looks(void *unused)
+{
+    (void)unused;
+    plan.enter = 0;
+    plan.leave = ROUNDS + 1;
+    run(body);
+    pause_ms(20);
+    exit(42);
+}
+
+static void the_end_of_the_process_reports_it(void **state)
+{
+    (void)state;
+    in_each_domain(ends_inside_and_nobody_looks, "exits inside a read-side critical section");
+}
+
+/* Threads of a program that never go offline: nobody waits for one after the other. */
+#define MANY 100 /* fewer than a chunk has slots: nobody looks for a free one */
+
+static int many_end_online(void *unused)
+{
+    struct prudence_domain *domain = prudence_domain_create("online", PRUDENCE_DOMAIN_QSBR, NULL);
+    unsigned asked = 0;
+    prudence_gp_t over;
+
+    (void)unused;
+    plan.domain = domain;
+    plan.enter = 0;
+    plan.leave = ROUNDS + 1;
+    for (unsigned i = 0; i < MANY; i++)
+        run(body);
+    over = prudence_domain_start_poll(domain);
+    for (; !prudence_domain_poll_state(domain, over); asked++)
+        pause_ms(1);
+    return asked < 30 && prudence_domain_destroy(domain) == 0 ? 42 : 1;
+}
+
+static void many_that_end_online_are_found_at_once(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(many_end_online, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+}
+
+/* ----------------------------------------------------------------------------- nothing is left */
+
+static uint64_t metadata(void)
+{
+    struct os_pages_stats stats;
+
+    os_pages_stats(&stats);
+    return stats.metadata;
+}
+
+static unsigned slots_in_use(void)
+{
+    struct reader_chunk *chunk;
+    struct reader_slot *slot;
+    unsigned count = 0;
+
+    for_each_slot(chunk, slot, plan.domain) count++;
+    return count;
+}
+
+/* Nobody has to look, if the library's own destructor comes after the program's last use. */
+static void slots_are_given_back(void **state)
+{
+    (void)state;
+    plan.domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
+    plan.enter = 0;
+    for (plan.key = EARLY; plan.key < KEYS; plan.key++)
+        for (plan.leave = 0; plan.leave + (plan.key == LATE) <= ROUNDS; plan.leave++) {
+            run(body);
+            assert_int_equal(slots_in_use(), 0);
+        }
+    assert_int_equal(prudence_domain_destroy(plan.domain), 0);
+    plan.domain = NULL;
+    assert_int_equal(wrong, 0);
+}
+
+/* Tables, too, which threads get for each domain but the default one. */
+static void nothing_is_left_of_threads_that_leave_late(void **state)
+{
+    uint64_t before = 0;
+
+    (void)state;
+    plan.domain = prudence_domain_create("late", PRUDENCE_DOMAIN_MEMB, NULL);
+    plan.enter = 0;
+    for (unsigned i = 0; i < 600; i++) {
+        plan.key = i % KEYS;
+        plan.leave = i / KEYS % (ROUNDS + 1);
+        run(body);
+        if (i == 300) {
+            thread_memory_reap();
+            before = metadata();
+        }
+    }
+    thread_memory_reap();
+    assert_int_equal(metadata(), before);
+    assert_null(plan.domain->chunks->next);
+    while (prudence_domain_destroy(plan.domain))
+        pause_ms(1);
+    plan.domain = NULL;
+    assert_int_equal(wrong, 0);
+}
+
+/* -------------------------------------------------------------------------------------- C++ */
+
+int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *module);
+extern void *__dso_handle;
+
+static void leave_as_cxx(void *unused)
+{
+    (void)unused;
+    CHECK(is_held());
+    CHECK(!is_over());
+    leave();
+    use_everything();
+}
+
+static void *enter_as_cxx(void *unused)
+{
+    enter();
+    __cxa_thread_atexit_impl(leave_as_cxx, NULL, &__dso_handle);
+    return unused;
+}
+
+static int leaves_as_cxx(void *unused)
+{
+    (void)unused;
+    run(enter_as_cxx);
+    prudence_synchronize();
+    return wrong || readers_now() > 0 ? 1 : 42;
+}
+
+static void a_section_lasts_until_a_variables_destructor_ends_it(void **state)
+{
+    struct child_result result;
+
+    (void)state;
+    child_run(leaves_as_cxx, NULL, &result);
+    assert_true(child_exited_with(&result, 42));
+    assert_string_equal(result.output, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_section_lasts_until_a_destructor_ends_it),
+        cmocka_unit_test(a_thread_that_ends_inside_is_reported),
+        cmocka_unit_test(the_end_of_the_process_reports_it),
+        cmocka_unit_test(many_that_end_online_are_found_at_once),
+        cmocka_unit_test(slots_are_given_back),
+        cmocka_unit_test(nothing_is_left_of_threads_that_leave_late),
+        cmocka_unit_test(a_section_lasts_until_a_variables_destructor_ends_it),
+    };
+
+    pthread_key_create(&keys[LATE], in_destructor);
+    return cmocka_run_group_tests_name("threads that end", tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A node that is added although it is in the table, or that stands at an address that it must not have, stops the process at once,
+ * with the caller's place. Without that the next operation of the chain would never end. The former with check=1 alone. What is right is let
+ * pass: a node that was removed, that was never added and whose memory holds anything, or that is added to another table.
+ *
+ * ctest: not-with sanitizers (UndefinedBehaviorSanitizer stops the test at its misaligned node, before the library does)
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include <prudence/hash.h>
+#include <prudence/hash_rename.h>
+#include <prudence/lockfree_hash.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+#define HASHES 3
+
+static bool any(const struct prudence_hash_node *node, const void *key)
+{
+    (void)node, (void)key;
+    return true;
+}
+
+static bool none(const struct prudence_hash_node *node, const void *key)
+{
+    (void)node, (void)key;
+    return false;
+}
+
+static struct prudence_hash *table;
+static struct prudence_lockfree_hash *lockfree;
+static struct prudence_hash_name others[2]; /* in the table */
+
+/* Each way in which a node comes into a table. */
+static void add(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_hash_add(table, hash, node);
+}
+
+static void add_unique(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_hash_add_unique(table, hash, none, NULL, node);
+}
+
+static void add_replace(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_hash_add_replace(table, hash, any, NULL, node);
+}
+
+static void replace(uint64_t hash, struct prudence_hash_node *node)
+{
+    (void)hash;
+    prudence_hash_replace(table, &others[0].node, node);
+}
+
+static struct prudence_hash_name *name_of(struct prudence_hash_node *node)
+{
+    return prudence_hash_entry(node, struct prudence_hash_name, node);
+}
+
+static void rename_to(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_hash_rename(table, &others[0], table, hash, none, NULL, name_of(node));
+}
+
+static void exchange(uint64_t hash, struct prudence_hash_node *node)
+{
+    struct prudence_hash_name fresh;
+
+    (void)hash;
+    prudence_hash_exchange(table, &others[0], &fresh, table, &others[1], name_of(node));
+}
+
+static void lockfree_add(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_lockfree_hash_add(lockfree, hash, node);
+}
+
+static void lockfree_add_unique(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_lockfree_hash_add_unique(lockfree, hash, none, NULL, node);
+}
+
+static void lockfree_add_replace(uint64_t hash, struct prudence_hash_node *node)
+{
+    prudence_lockfree_hash_add_replace(lockfree, hash, none, NULL, node);
+}
+
+static void lockfree_replace(uint64_t hash, struct prudence_hash_node *node)
+{
+    (void)hash;
+    prudence_lockfree_hash_replace(lockfree, &others[0].node, node);
+}
+
+static const struct way {
+    const char *name;
+    void (*put)(uint64_t hash, struct prudence_hash_node *node);
+    bool lockfree;
+} ways[] = {
+    {"prudence_hash_add", add, false},
+    {"prudence_hash_add_unique", add_unique, false},
+    {"prudence_hash_add_replace", add_replace, false},
+    {"prudence_hash_replace", replace, false},
+    {"prudence_hash_rename", rename_to, false},
+    {"prudence_hash_exchange", exchange, false},
+    {"prudence_lockfree_hash_add", lockfree_add, true},
+    {"prudence_lockfree_hash_add_unique", lockfree_add_unique, true},
+    {"prudence_lockfree_hash_add_replace", lockfree_add_replace, true},
+    {"prudence_lockfree_hash_replace", lockfree_replace, true},
+};
+
+/* A table in which `node`, if any, is, and two others; inside a section from here on. */
+static void begin(const struct way *way, struct prudence_hash_node *node)
+{
+    table = prudence_hash_create("misused", NULL);
+    lockfree = prudence_lockfree_hash_create(4);
+    if (!table || !lockfree)
+        abort();
+    prudence_read_lock();
+    for (unsigned i = 0; i < 2; i++) {
+        if (way->lockfree)
+            prudence_lockfree_hash_add(lockfree, 10 + i, &others[i].node);
+        else
+            prudence_hash_add(table, 10 + i, &others[i].node);
+    }
+    if (node && way->lockfree)
+        prudence_lockfree_hash_add(lockfree, 1, node);
+    else if (node)
+        prudence_hash_add(table, 1, node);
+}
+
+static struct {
+    const struct way *way;
+    uint64_t hash;
+} now;
+
+static int puts_it_twice(void *unused)
+{
+    struct prudence_hash_name name;
+
+    (void)unused;
+    prudence_option_set("check", "1");
+    begin(now.way, &name.node);
+    now.way->put(now.hash, &name.node);
+    return 42;
+}
+
+static void is_stopped(int (*body)(void *), const char *why)
+{
+    struct child_result result;
+    char said[128];
+
+    child_run(body, NULL, &result);
+    snprintf(said, sizeof said, "%s, called from 0x", now.way->name);
+    if (!child_died(&result) || !child_said(&result, said) || !child_said(&result, why))
+        fail_msg("%s: status %#x, '%s'", now.way->name, (unsigned)result.status, result.output);
+}
+
+/* With the hash that it has, and with another one. */
+static void a_node_that_is_in_the_table_is_reported(void **state)
+{
+    (void)state;
+    for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
+        for (now.hash = 1; now.hash <= HASHES; now.hash++)
+            is_stopped(puts_it_twice, "is in the table already");
+}
+
+static int puts_it_where_it_must_not_be(void *unused)
+{
+    static char room[sizeof(struct prudence_hash_name) + 8] __attribute__((aligned(8)));
+    /* By way of a number: the compiler knows better. */
+    volatile uintptr_t place = (uintptr_t)room + now.hash;
+
+    (void)unused;
+    begin(now.way, NULL);
+    now.way->put(1, (struct prudence_hash_node *)place);
+    return 42;
+}
+
+static void a_misaligned_node_is_reported(void **state)
+{
+    (void)state;
+    for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
+        for (now.hash = 1; now.hash < 8; now.hash *= 2)
+            is_stopped(puts_it_where_it_must_not_be, "not at an address that 8 divides");
+}
+
+/* In another table too, and again after it was removed. */
+static int does_nothing_wrong(void *unused)
+{
+    struct prudence_hash_name name;
+
+    (void)unused;
+    prudence_option_set("check", "1");
+    begin(now.way, NULL);
+    memset(&name, 0x5b, sizeof name);
+    now.way->put(1, &name.node);
+    if (now.way->lockfree) {
+        if (prudence_lockfree_hash_remove(lockfree, &name.node))
+            return 1;
+        prudence_hash_add(table, 1, &name.node);
+        return prudence_hash_remove(table, &name.node) ? 2 : 42;
+    }
+    if (prudence_hash_remove(table, &name.node))
+        return 3;
+    prudence_hash_add(table, 1, &name.node);
+    return prudence_hash_remove(table, &name.node) ? 4 : 42;
+}
+
+static void what_is_right_is_let_pass(void **state)
+{
+    (void)state;
+    for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
+        assert_child(does_nothing_wrong, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_is_in_the_table_is_reported),
+        cmocka_unit_test(a_misaligned_node_is_reported),
+        cmocka_unit_test(what_is_right_is_let_pass),
+    };
+
+    return cmocka_run_group_tests_name("nodes that must not be added", tests, NULL, NULL);
+}

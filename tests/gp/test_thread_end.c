@@ -246,6 +246,7 @@ static void a_thread_that_ends_inside_is_reported(void **state)
 static int ends_inside_and_nobody_looks(void *unused)
 {
     (void)unused;
+    plan.key = LATE;
     plan.enter = 0;
     plan.leave = ROUNDS + 1;
     run(body);
@@ -270,6 +271,7 @@ static int many_end_online(void *unused)
 
     (void)unused;
     plan.domain = domain;
+    plan.key = LATE;
     plan.enter = 0;
     plan.leave = ROUNDS + 1;
     for (unsigned i = 0; i < MANY; i++)

@@ -62,7 +62,7 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
 
 /* Leftover bytes of a slab let its first object lie in different places. Large objects of a power of two leave none.
  * Then one object less is worth it, because what is read of many such objects would share a few cache sets (see
- * docs/adr); not if their stride spreads them already. */
+ * docs/adr); not if their stride spreads them already, nor if the cache is dense. */
 static void choose_colors(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
@@ -71,7 +71,7 @@ static void choose_colors(struct prudence_cache *cache)
     bool spread = cache->stride >= SKEW_MIN && cache->stride % SKEW_GRAIN;
 
     if (left + step < wanted && cache->stride > 2 * CACHE_LINE && !spread &&
-        cache->capacity > SLAB_OBJECTS_MIN) {
+        cache->capacity > SLAB_OBJECTS_MIN && !(cache->flags & CACHE_DENSE)) {
         cache->capacity--;
         left += cache->stride;
     }

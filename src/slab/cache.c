@@ -4,7 +4,8 @@
  *
  * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
  * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Where the system's pages are
- * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
+ * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). A dense cache takes as many pages as
+ * leave the least over (ADR 115). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
  */
 #include "slab/cache.h"
 
@@ -24,6 +25,7 @@
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
+#define DENSE_BYTES_MIN     ((size_t)32 << 10) /* so that a slab's metadata is little beside it */
 #define COLORS_MAX          64
 
 #define WINDOW_CROWDED ((size_t)1024)
@@ -78,15 +80,29 @@ static void choose_colors(struct prudence_cache *cache)
     cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
 }
 
+/* Of the sizes from `most` down to half of it, the one with the least bytes left over for each of its bytes. */
+static size_t densest(size_t stride, size_t most)
+{
+    size_t best = most;
+
+    for (size_t bytes = most; bytes > most / 2; bytes -= os_page_size)
+        if (bytes / stride >= SLAB_OBJECTS_MIN && bytes % stride * best < best % stride * bytes)
+            best = bytes;
+    return best;
+}
+
 static void choose_slab(struct prudence_cache *cache)
 {
-    size_t bytes = OS_PAGE_SIZE;
+    bool dense = cache->flags & CACHE_DENSE;
+    size_t bytes = dense ? DENSE_BYTES_MIN : OS_PAGE_SIZE;
 
     while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
     while (bytes / cache->stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
     cache->slab_bytes = max_size(bytes, os_page_size);
+    if (dense)
+        cache->slab_bytes = densest(cache->stride, cache->slab_bytes);
     cache->capacity = (unsigned)(cache->slab_bytes / cache->stride);
     cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
     cache->free_limit = (unsigned)max_size(cache->free_limit * bytes / cache->slab_bytes, 1);

@@ -7,6 +7,10 @@
  * another one. That thread looks every `decay` or half of it, and ends when no more is kept than retain, or when
  * nothing more can go. A process that never keeps so much never has such a thread.
  *
+ * Nor has a process whose only thread is the caller: a second one would make unshare and setns of a user namespace fail there. Such a
+ * process is tidied by its own calls. The C library knows if there was never another thread, at no cost. Once there was one, or in a
+ * child of such a process, the system is asked, at most each ALONE_NS, and only when a thread would be made.
+ *
  * It is made at the end of a slow path, with no lock and no CPU's caches held. It is not made by a signal handler
  * that interrupted the library, between the handlers of a fork, before the library's late constructor or after its
  * destructor. pthread_create takes the lock on glibc's list of stacks, which glibc holds while it frees a thread's
@@ -38,6 +42,7 @@
 #define PAUSE_MIN_NS UINT64_C(10000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 #define RETRY_NS     UINT64_C(1000000000)  /* after the system has refused a thread */
+#define ALONE_NS     UINT64_C(10000000)    /* after it has counted one thread */
 #define GIVEN_UP_NS  UINT64_C(60000000000) /* after one that could give nothing back */
 
 /* The thread ends when it was alone and nothing went in so many looks, unless a reader is in the way. */
@@ -172,7 +177,7 @@ static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
     return 0;
 }
 
-static bool is_single_threaded(void)
+static bool never_had_threads(void)
 {
 #if defined(__GLIBC__)
     return __libc_single_threaded;
@@ -181,10 +186,22 @@ static bool is_single_threaded(void)
 #endif
 }
 
+/* Whether the caller is the only thread of the process. False if the system does not tell. Does not count threads that clone() made, as
+ * long as the C library has made none. */
+static bool is_alone(void)
+{
+    if (never_had_threads())
+        return true;
+    if (os_thread_count() != 1)
+        return false;
+    store_relaxed(&retry_at, os_clock_coarse_ns() + ALONE_NS);
+    return true;
+}
+
 /* Whether the C library may hold a lock that pthread_create takes. */
 static bool is_inside_libc(const void *caller)
 {
-    if (!caller || !process_is_malloc || is_single_threaded())
+    if (!caller || !process_is_malloc)
         return false;
     for (unsigned i = 0; i < range_count; i++)
         if ((uintptr_t)caller >= ranges[i].start && (uintptr_t)caller < ranges[i].end)
@@ -197,7 +214,7 @@ static __attribute__((noinline)) void make(const void *caller)
     uint32_t nobody = NOBODY;
 
     if (load_relaxed(&life) != READY || os_busy || os_lock_forking || forked ||
-        is_inside_libc(caller) || !may_retry() ||
+        is_inside_libc(caller) || !may_retry() || is_alone() ||
         !compare_exchange(&state, &nobody, (uint32_t)THERE))
         return;
     if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))

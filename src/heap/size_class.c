@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Size classes: 16 bytes apart up to 128, then eight to each doubling up to 32 KiB, so that at most
- * 12.5 % of an object above 128 bytes is not asked for. Alignments above 64 bytes have classes of
- * their own, powers of two. Each class is a slab cache, made when it is first needed.
+ * 12.5 % of an object above 128 bytes is not asked for. Each class is a slab cache, made when it is first needed.
+ *
+ * An object with an alignment is in the class of its size, if all objects of that class are aligned so. Else it is in one of the
+ * aligned classes: its size is rounded up to the alignment and then to a class, and the objects of an aligned class are aligned to
+ * the largest power of two that divides its size. So it takes at most an eighth more than its size, rounded up to the alignment
+ * (ADR 116).
  *
  * With red zones an object takes its class's size together with its zone. Then no class is `ready`, so that every allocation
  * comes to size_class_cache(). The classes are as many and as large as without.
@@ -12,14 +16,12 @@
 #include "debug/red_zones.h"
 #include "debug/sampling.h"
 
-#define ALIGNED_CLASSES 16 /* by the logarithm of the size */
-
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
 
 struct prudence_cache *size_classes[CLASSES];
 struct prudence_cache *small_classes[SMALL_STEPS];
 struct size_tables size_tables;
-static struct prudence_cache *aligned_classes[ALIGNED_CLASSES];
+static struct prudence_cache *aligned_classes[CLASSES];
 static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
 static struct prudence_cache *empty_class;
 struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
@@ -57,13 +59,16 @@ static size_t zone(void)
     return red_zones_wanted ? RED_ZONE : 0;
 }
 
-/* `size` 0: objects of no bytes. */
+/* `size` 0: objects of no bytes. Aligned classes are dense, because many have few colors, and an object less would cost up to an
+ * eighth. */
 static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
                                    size_t alignment)
 {
     struct cache_layout layout = {.object_size = size ? size - zone() : 0,
                                   .alignment = alignment,
-                                  .flags = size ? 0 : CACHE_CLOSED};
+                                  .flags = !size                     ? CACHE_CLOSED
+                                           : alignment > LINEAR_STEP ? CACHE_DENSE
+                                                                     : 0};
     char name[CACHE_NAME_SIZE];
 
     process_start();
@@ -121,13 +126,48 @@ static struct prudence_cache *make_empty_class(void)
     return cache;
 }
 
+/* The class of a size, whatever the alignment. */
+static struct prudence_cache *plain_cache(size_t size)
+{
+    unsigned class = size_class_of(size);
+    struct prudence_cache *cache =
+        load_acquire(zone() ? &zoned_classes[class] : &size_classes[class]);
+
+    return cache ? cache : make_class(class);
+}
+
+/*
+ * Whether the objects of a size's own class are aligned. Its slabs begin with a color, which is a multiple of a cache line, and the
+ * line that spreads some strides (ADR 38) is one, too. A zone behind the objects may be none. Classes of other sizes are
+ * not used, because a size that is given when an object is freed has to be in the object's class (object_require_size).
+ */
+static bool plain_is_aligned(size_t size, size_t alignment)
+{
+    return alignment <= CACHE_LINE && !zone() && class_size(size_class_of(size)) % alignment == 0;
+}
+
 static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
 {
-    size_t power = round_up_to_power_of_two(max_size(size, alignment));
-    struct prudence_cache **place = &aligned_classes[63 - __builtin_clzll(power)];
-    struct prudence_cache *cache = load_acquire(place);
+    unsigned class = size_class_of(round_up(size, alignment));
+    struct prudence_cache *cache = load_acquire(&aligned_classes[class]);
+    size_t bytes = class_size(class);
 
-    return cache ? cache : make(place, "aligned", power, min_size(power, OS_PAGE_SIZE));
+    return cache ? cache
+                 : make(&aligned_classes[class], "aligned", bytes,
+                        min_size(bytes & -bytes, OS_PAGE_SIZE));
+}
+
+/* An extension may put an object of a class elsewhere, aligned as the class is and no better (debug/guard.c). */
+static struct prudence_cache *cache_with_alignment(size_t size, size_t alignment)
+{
+    struct prudence_cache *plain = NULL;
+
+    if (plain_is_aligned(size, alignment)) {
+        plain = plain_cache(size);
+        if (!plain || !plain->extensions)
+            return plain;
+    }
+    return aligned_cache(size, alignment);
 }
 
 struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *failed)
@@ -137,17 +177,13 @@ struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *fai
     if (size > OBJECT_SIZE_MAX - zone() || alignment > OS_PAGE_SIZE)
         return NULL;
     if (alignment > LINEAR_STEP) {
-        cache = aligned_cache(max_size(size, 1) + zone(), alignment);
+        cache = cache_with_alignment(max_size(size, 1) + zone(), alignment);
     } else if (!size && empty_guard_wanted) {
         cache = load_acquire(&empty_class);
         if (!cache)
             cache = make_empty_class();
     } else {
-        unsigned class = size_class_of(max_size(size, 1) + zone());
-
-        cache = load_acquire(zone() ? &zoned_classes[class] : &size_classes[class]);
-        if (!cache)
-            cache = make_class(class);
+        cache = plain_cache(max_size(size, 1) + zone());
     }
     *failed = !cache;
     return cache;

@@ -183,8 +183,9 @@ bool os_idle_move_to(unsigned cpu);
  * sleep of all threads that wait for the word. errno may change. --- */
 bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
                      void *argument);
-uint64_t os_clock_boot_ns(void);                       /* goes on while the machine sleeps */
-bool os_thread_exists(int thread);                     /* some thread of the process has that id */
+unsigned os_thread_count(void);    /* of the process; 0: the system does not tell */
+uint64_t os_clock_boot_ns(void);   /* goes on while the machine sleeps */
+bool os_thread_exists(int thread); /* some thread of the process has that id */
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* ... and was started after that time */
 
 /* Whether the thread wants a CPU, whether it has one or not, and how many ns it has had one in its life (to 10 ms, where the

@@ -4,7 +4,8 @@
  *
  * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
  * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Where the system's pages are
- * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
+ * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). A dense cache takes as many pages as
+ * leave the least over (ADR 116). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
  */
 #include "slab/cache.h"
 
@@ -24,6 +25,7 @@
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
+#define DENSE_BYTES_MIN     ((size_t)32 << 10) /* so that a slab's metadata is little beside it */
 #define COLORS_MAX          64
 
 #define WINDOW_CROWDED ((size_t)1024)
@@ -62,7 +64,7 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
 
 /* Leftover bytes of a slab let its first object lie in different places. Large objects of a power of two leave none.
  * Then one object less is worth it, because what is read of many such objects would share a few cache sets (see
- * docs/adr); not if their stride spreads them already. */
+ * docs/adr); not if their stride spreads them already, nor if the cache is dense. */
 static void choose_colors(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
@@ -71,22 +73,36 @@ static void choose_colors(struct prudence_cache *cache)
     bool spread = cache->stride >= SKEW_MIN && cache->stride % SKEW_GRAIN;
 
     if (left + step < wanted && cache->stride > 2 * CACHE_LINE && !spread &&
-        cache->capacity > SLAB_OBJECTS_MIN) {
+        cache->capacity > SLAB_OBJECTS_MIN && !(cache->flags & CACHE_DENSE)) {
         cache->capacity--;
         left += cache->stride;
     }
     cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
 }
 
+/* Of the sizes from `most` down to half of it, the one with the least bytes left over for each of its bytes. */
+static size_t densest(size_t stride, size_t most)
+{
+    size_t best = most;
+
+    for (size_t bytes = most; bytes > most / 2; bytes -= os_page_size)
+        if (bytes / stride >= SLAB_OBJECTS_MIN && bytes % stride * best < best % stride * bytes)
+            best = bytes;
+    return best;
+}
+
 static void choose_slab(struct prudence_cache *cache)
 {
-    size_t bytes = OS_PAGE_SIZE;
+    bool dense = cache->flags & CACHE_DENSE;
+    size_t bytes = dense ? DENSE_BYTES_MIN : OS_PAGE_SIZE;
 
     while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
         bytes *= 2;
     while (bytes / cache->stride < SLAB_OBJECTS_MIN)
         bytes *= 2;
     cache->slab_bytes = max_size(bytes, os_page_size);
+    if (dense)
+        cache->slab_bytes = densest(cache->stride, cache->slab_bytes);
     cache->capacity = (unsigned)(cache->slab_bytes / cache->stride);
     cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
     cache->free_limit = (unsigned)max_size(cache->free_limit * bytes / cache->slab_bytes, 1);

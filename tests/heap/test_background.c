@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that falls idle is drained by a thread, which exists only until that is done; which a process with little to
- * give back never has; and which nothing depends on. Each case is a child of its own, and waits for what it counts.
+ * A process with threads that falls idle is drained by another, which exists only until that is done; which a process with little to
+ * give back, or without threads, never has; and which nothing depends on. Each case is a child of its own, and waits for what it counts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -44,7 +44,9 @@ static void burst(void)
             prudence_free(blocks[i]);
 }
 
-/* Beside this one. */
+static unsigned own_threads; /* this one, and one without which nobody makes the thread */
+
+/* Beside these. */
 static unsigned other_threads(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -53,7 +55,7 @@ static unsigned other_threads(void)
     for (struct dirent *task; (task = readdir(tasks));)
         found += task->d_name[0] != '.';
     closedir(tasks);
-    return found - 1;
+    return found - own_threads;
 }
 
 static void wait_until_alone(void)
@@ -63,14 +65,31 @@ static void wait_until_alone(void)
     assert_int_equal(other_threads(), 0);
 }
 
+static void *wait_for_ever(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static void have_another_thread(void)
+{
+    pthread_t thread;
+
+    own_threads = 2;
+    if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+        _exit(1);
+}
+
 static void use_the_thread(void)
 {
+    have_another_thread();
     slab_tidies = true;
     background_set(true);
     background_start();
 }
 
-/* In a child, that is threaded afterwards. */
+/* In a child, because other threads are there afterwards. */
 static void in_a_child(void (*act)(void))
 {
     pid_t child;
@@ -143,6 +162,33 @@ static void little_to_give_makes_no_thread(void **state)
     in_a_child(little);
 }
 
+/* No threads but the caller: none is made, until there is one. */
+static void alone(void)
+{
+    own_threads = 1;
+    burst();
+    CHECK(other_threads() == 0);
+    CHECK(kept() > FEW);
+}
+
+static void a_process_without_threads_has_none(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    child = fork();
+    if (child == 0) {
+        slab_tidies = true;
+        background_set(true);
+        background_start();
+        alone();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void not_wanted(void)
 {
     CHECK(prudence_option_set("background", "0") == 0);
@@ -186,10 +232,17 @@ static void forked(void)
     CHECK(other_threads() == 1);
     child = fork();
     if (child == 0) {
+        own_threads = 1;
         CHECK(other_threads() == 0);
-        CHECK(prudence_option_set("decay", "10ms") == 0);
         burst();
-        wait_until_alone();
+        CHECK(other_threads() == 0);
+        have_another_thread();
+        CHECK(prudence_option_set("decay", "10ms") == 0);
+        for (unsigned i = 0; i < 1000 && kept() > FEW; i++) { /* it does not look each time */
+            os_sleep_ns(20000000);
+            burst();
+            wait_until_alone();
+        }
         CHECK(kept() <= FEW);
         _exit(0);
     }
@@ -301,6 +354,7 @@ int main(void)
         cmocka_unit_test(it_drains_a_process_that_falls_idle),
         cmocka_unit_test(it_merges_what_was_deferred),
         cmocka_unit_test(little_to_give_makes_no_thread),
+        cmocka_unit_test(a_process_without_threads_has_none),
         cmocka_unit_test(none_by_option),
         cmocka_unit_test(none_while_something_is_held),
         cmocka_unit_test(it_crosses_forks_and_exit),

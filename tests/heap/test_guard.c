@@ -229,6 +229,21 @@ static void a_reader_keeps_it(void **state)
 
 /* ------------------------------------------------------------------------------ the good program */
 
+/* At either end of a page; also sizes whose own class has aligned objects, but only in its slabs. */
+static void aligned_as_asked_for(size_t alignment)
+{
+    static const size_t sizes[] = {40, 520, 1040, 2100};
+
+    for (unsigned i = 0; i < 8; i++) {
+        size_t size = sizes[i / 2];
+        char *object = prudence_aligned_alloc(alignment, size);
+
+        assert_int_equal((uintptr_t)object % alignment, 0);
+        memset(object, 1, size);
+        prudence_free(object);
+    }
+}
+
 static void sizes_are_exact(void **state)
 {
     char *object = guarded(100), *moved;
@@ -245,12 +260,8 @@ static void sizes_are_exact(void **state)
     for (int i = 0; i < 49; i++)
         assert_int_equal(object[i], 0);
     prudence_free(object);
-    for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
-        object = prudence_aligned_alloc(alignment, 40);
-        assert_int_equal((uintptr_t)object % alignment, 0);
-        memset(object, 1, 40);
-        prudence_free(object);
-    }
+    for (size_t alignment = 16; alignment <= 4096; alignment *= 2)
+        aligned_as_asked_for(alignment);
     object = prudence_malloc(0);
     assert_non_null(object);
     prudence_free(object);

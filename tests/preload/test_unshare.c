@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process without threads of its own has none of the library's either, whatever it frees: so unshare and setns of a user namespace work.
+ * Also in a child of a process with threads, and after all other threads have ended. With another thread there is one that tidies.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/prudence.h>
+
+#define BLOCKS 2000
+#define BYTES  8000
+
+static void *volatile blocks[BLOCKS];
+
+static unsigned threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned found = 0;
+
+    for (struct dirent *task; (task = readdir(tasks));)
+        found += task->d_name[0] != '.';
+    closedir(tasks);
+    return found;
+}
+
+/* 16 MB: more than is kept without a thread that gives it back. */
+static void free_much(void)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(BYTES);
+        memset(blocks[i], 1, BYTES);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    free(blocks[0] = malloc((size_t)4 << 20));
+}
+
+/* EINVAL: there is another thread. Whether the system allows namespaces is not for this test. */
+static int free_and_unshare(void)
+{
+    free_much();
+    if (threads() != 1)
+        return 1;
+    return unshare(CLONE_NEWUSER) && errno == EINVAL ? 2 : 0;
+}
+
+static int status_of(pid_t child)
+{
+    int status;
+
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+/* decay: if there is a thread, it stays. */
+static int in_a_child(int (*body)(void))
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        if (prudence_option_set("decay", "1s") || prudence_option_set("background", "idle"))
+            _exit(98);
+        _exit(body());
+    }
+    return status_of(child);
+}
+
+static void in_a_process_without_threads(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        assert_int_equal(in_a_child(free_and_unshare), 0);
+}
+
+static pthread_barrier_t barrier;
+
+static void *wait_once(void *unused)
+{
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+static pthread_t begin(void)
+{
+    pthread_t thread;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    if (pthread_create(&thread, NULL, wait_once, NULL))
+        _exit(97);
+    return thread;
+}
+
+static void end(pthread_t thread)
+{
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < 10000 && threads() > 1; i++)
+        usleep(1000); /* the system has not forgotten it yet */
+}
+
+static int after_threads_have_ended(void)
+{
+    end(begin());
+    return free_and_unshare();
+}
+
+static void when_all_other_threads_have_ended(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_child(after_threads_have_ended), 0);
+}
+
+static int as_a_child_of_threads(void)
+{
+    pthread_t thread = begin();
+    int status = in_a_child(free_and_unshare);
+
+    end(thread);
+    return status;
+}
+
+static void in_a_child_of_a_process_with_threads(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_child(as_a_child_of_threads), 0);
+}
+
+static int beside_a_thread(void)
+{
+    pthread_t thread = begin();
+    unsigned found;
+
+    free_much();
+    found = threads();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    return found == 3 ? 0 : 3;
+}
+
+static void a_process_with_threads_is_tidied_by_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_child(beside_a_thread), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_a_process_without_threads),
+        cmocka_unit_test(when_all_other_threads_have_ended),
+        cmocka_unit_test(in_a_child_of_a_process_with_threads),
+        cmocka_unit_test(a_process_with_threads_is_tidied_by_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

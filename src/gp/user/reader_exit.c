@@ -44,7 +44,7 @@ static uint32_t key_made;                     /* release: the key and the functi
  * nothing, so the round before counts as the last one. */
 static unsigned last_round(void)
 {
-    return PTHREAD_DESTRUCTOR_ITERATIONS - race_detector_on;
+    return PTHREAD_DESTRUCTOR_ITERATIONS - race_detector_is_there();
 }
 
 /* First the layer above, which reads. The system remembers the value without memory, because it has just held it. */

@@ -18,6 +18,11 @@ void race_detector_start(bool wanted)
     (void)wanted;
 }
 
+bool race_detector_is_there(void)
+{
+    return true;
+}
+
 void race_detector_release(const void *address)
 {
     (void)address;
@@ -36,6 +41,11 @@ extern void __tsan_acquire(void *address) __attribute__((weak));
 void race_detector_start(bool wanted)
 {
     race_detector_on = wanted && __tsan_release && __tsan_acquire;
+}
+
+bool race_detector_is_there(void)
+{
+    return __tsan_release != NULL;
 }
 
 void race_detector_release(const void *address)

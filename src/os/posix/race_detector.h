@@ -17,6 +17,9 @@ extern bool race_detector_on;
 /* Looks whether there is one. Before any cache is made, and when the option `annotate` changes. */
 void race_detector_start(bool wanted);
 
+/* Whether the process has ThreadSanitizer, whatever `annotate` says. */
+bool race_detector_is_there(void);
+
 void race_detector_release(const void *address);
 void race_detector_acquire(const void *address);
 

@@ -78,8 +78,10 @@ static void *leave_in_a_child(void *unused)
 {
     pid_t child = fork();
 
-    if (child == 0)
+    if (child == 0) {
+        die_if_it_takes_long();
         pthread_exit(NULL); /* it is the child's main thread */
+    }
     waitpid(child, NULL, 0);
     return unused;
 }

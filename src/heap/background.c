@@ -131,8 +131,11 @@ static void tidy_until_done(void *unused)
         uint64_t pause;
 
         begin();
-        while ((pause = background_look()))
+        while ((pause = background_look())) {
+            os_thread_waits(true);
             os_sleep_ns(pause);
+            os_thread_waits(false);
+        }
         store_release(&state, (uint32_t)NOBODY);
         os_full_fence();
         nobody = NOBODY;

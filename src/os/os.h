@@ -179,10 +179,12 @@ bool os_idle_move_to(unsigned cpu);
  * constant), on one CPU if that is not negative, else where the process may run; with so many bytes of
  * stack, or as much as the program's threads have (0), if `body` calls functions of the program's. False
  * when there can be none. It allocates, so no lock of ours is held. os_word_wait sleeps while *word
- * is `value`, at most so long (0: for ever), and may return without a reason; os_word_wake ends the
+ * is `value`, at most so long (0: for ever; a thread of ours then counts as waiting), and may return without a reason; os_word_wake ends the
  * sleep of all threads that wait for the word. errno may change. --- */
 bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void *argument),
                      void *argument);
+/* A thread of ours has nothing to do for the program, or has again: a process of which only waiting ones are left ends. */
+void os_thread_waits(bool waits);
 unsigned os_thread_count(void);    /* of the process; 0: the system does not tell */
 uint64_t os_clock_boot_ns(void);   /* goes on while the machine sleeps */
 bool os_thread_exists(int thread); /* some thread of the process has that id */

@@ -94,6 +94,7 @@ static void system_child(bool whole)
     (void)whole;
     posix_membarrier_fork_child();
     posix_idle_fork_child();
+    posix_last_threads_fork_child();
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
     background_fork_child();

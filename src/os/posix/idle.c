@@ -38,14 +38,22 @@ static uint32_t started;
 static bool (*current_work)(void); /* written before the thread is made */
 static bool found_idle;            /* a CPU, in this round; the helper's own */
 
+/* Nothing waits for what it will do then. */
+static void sleep_for(uint64_t nanoseconds)
+{
+    os_thread_waits(true);
+    os_sleep_ns(nanoseconds);
+    os_thread_waits(false);
+}
+
 /* Not asleep before it has seen that nobody has kicked since its round began. */
 static void pause_and_sleep(void)
 {
     uint32_t awake = AWAKE;
 
-    os_sleep_ns(PAUSE_NS);
+    sleep_for(PAUSE_NS);
     if (compare_exchange(&helper, &awake, ASLEEP))
-        syscall(SYS_futex, &helper, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+        os_word_wait(&helper, ASLEEP, 0);
 }
 
 static void help(void *unused)
@@ -56,7 +64,7 @@ static void help(void *unused)
         os_full_fence(); /* before it looks for work: a kick sees this, or the round its reason */
         found_idle = false;
         if (current_work())
-            os_sleep_ns(found_idle ? PAUSE_NS : LOOK_NS);
+            sleep_for(found_idle ? PAUSE_NS : LOOK_NS);
         else
             pause_and_sleep();
     }
@@ -85,7 +93,7 @@ void os_idle_kick(void)
     while (before != KICKED && !compare_exchange(&helper, &before, KICKED))
         ;
     if (before == ASLEEP)
-        syscall(SYS_futex, &helper, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+        os_word_wake(&helper);
 }
 
 bool os_idle_move_to(unsigned cpu)

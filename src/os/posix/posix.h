@@ -106,6 +106,16 @@ void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
 void posix_idle_fork_child(void);
+
+/* Of threads of the library, by themselves. */
+void posix_thread_begins(void);
+void posix_thread_ends(void);
+/* By the thread that starts one: before it does, and if it could not. */
+void posix_thread_is_made(bool made);
+void posix_watch_main(void);
+void posix_last_threads_fork_child(void);
+/* It has ended, and stays because it is the process's first. */
+bool posix_thread_is_zombie(int thread);
 void posix_pressure_fork_child(void);
 void posix_thread_trace_fork_child(void);
 

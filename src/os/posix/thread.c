@@ -9,6 +9,7 @@
  * that was started with a real-time policy has ordinary helpers. All signals are blocked, because the program's
  * signals are not meant for these threads. Faults are not blocked: they belong to the thread that makes them, in a
  * callback for example, and the handlers of the program shall see them. Threads are detached (ADR 8, ADR 28).
+ * last_threads.c says how the process ends when no others are left.
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>
@@ -55,12 +56,14 @@ static void *run(void *at)
     struct start start = *(struct start *)at;
 
     os_meta_free(at, sizeof start);
+    posix_thread_begins();
     prctl(PR_SET_NAME, start.name);
     prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* ns; 50 us otherwise, on top of each sleep */
     if (process_policy != SCHED_OTHER)               /* which attributes cannot say */
         sched_setscheduler(0, process_policy, &none);
     setpriority(PRIO_PROCESS, 0, process_nice); /* of this thread only; may be refused */
     start.body(start.argument);
+    posix_thread_ends();
     return NULL;
 }
 
@@ -143,13 +146,17 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
         return false;
     *start = (struct start){.body = body, .argument = argument, .name = name};
     os_foreign_call("pthread_create, which allocates");
+    posix_watch_main();
+    posix_thread_is_made(true);
     sigfillset(&blocked);
     for (unsigned i = 0; i < sizeof faults / sizeof *faults; i++)
         sigdelset(&blocked, faults[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, &saved);
     started = create_somehow(start, cpu, stack);
-    if (!started)
+    if (!started) {
+        posix_thread_is_made(false);
         os_meta_free(start, sizeof *start);
+    }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
     return started;
 }
@@ -159,7 +166,11 @@ void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
     struct timespec time = {.tv_sec = (time_t)(nanoseconds / 1000000000),
                             .tv_nsec = (long)(nanoseconds % 1000000000)};
 
+    if (!nanoseconds)
+        os_thread_waits(true);
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nanoseconds ? &time : NULL, NULL, 0);
+    if (!nanoseconds)
+        os_thread_waits(false);
 }
 
 void os_word_wake_some(uint32_t *word, unsigned count)

@@ -104,6 +104,13 @@ static bool read_stat(int thread, char *text, size_t size)
     return read;
 }
 
+bool posix_thread_is_zombie(int thread)
+{
+    char text[512];
+
+    return read_stat(thread, text, sizeof text) && *field_at(text, STATE_FIELD) == 'Z';
+}
+
 bool os_thread_is_newer(int thread, uint64_t since)
 {
     char text[512];

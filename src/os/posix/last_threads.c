@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a process whose main function was left by pthread_exit. Such a process ends with its last thread. Threads of the library may
+ * be there permanently, and they block the signals that would end it. So the end of the main thread makes one more thread, which looks
+ * now and then whether only threads of the library are left, all of which wait with nothing to do, and then calls exit(0), as the C
+ * library does after the last thread. A process whose main thread does not end before it, or that has no thread of the library, never has
+ * this thread.
+ *
+ * The end of the main thread is seen by the destructor of a key of pthreads. It gets the key when it starts a thread of the library itself,
+ * as it does for background=1. If another thread starts the first one, the end of the main thread is not seen.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+#define PAUSE_MIN_NS UINT64_C(1000000)
+#define PAUSE_MAX_NS UINT64_C(1000000000)
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+static uint32_t library_threads; /* atomic, as the next */
+static uint32_t waiting_threads; /* of these: nothing of the program's waits for them */
+static __thread bool is_ours;
+
+void posix_thread_begins(void)
+{
+    is_ours = true;
+}
+
+void posix_thread_is_made(bool made)
+{
+    add_relaxed(&library_threads, made ? 1u : UINT32_MAX);
+}
+
+void posix_thread_ends(void)
+{
+    if (is_ours)
+        posix_thread_is_made(false);
+}
+
+void os_thread_waits(bool waits)
+{
+    if (is_ours)
+        add_relaxed(&waiting_threads, waits ? 1u : UINT32_MAX);
+}
+
+/* Beside the main thread, which stays as a zombie, and the caller. A thread that waits can only be woken by one that does not. */
+static bool only_ours_are_left(void)
+{
+    uint32_t waiting = load_acquire(&waiting_threads);
+    unsigned threads = os_thread_count();
+
+    os_full_fence();
+    return threads == waiting + 2 && load_acquire(&waiting_threads) == waiting;
+}
+
+static void *look_for_the_end(void *unused)
+{
+    uint64_t pause = PAUSE_MIN_NS;
+
+    prctl(PR_SET_NAME, "prudence-last");
+    while (!posix_thread_is_zombie(getpid()) || !only_ours_are_left()) {
+        os_sleep_ns(pause);
+        pause = min_size(2 * pause, PAUSE_MAX_NS);
+    }
+    exit(0);
+    return unused;
+}
+
+/* The last thing that the main thread does for us. If there can be no thread, the process stays. */
+static void main_ends(void *unused)
+{
+    pthread_attr_t attributes;
+    sigset_t all, saved;
+    pthread_t thread;
+
+    (void)unused;
+    if (!load_acquire(&library_threads) || pthread_attr_init(&attributes))
+        return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &saved);
+    pthread_create(&thread, &attributes, look_for_the_end, NULL);
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&key, main_ends) == 0;
+}
+
+void posix_watch_main(void)
+{
+    if (syscall(SYS_gettid) != getpid())
+        return;
+    pthread_once(&once, make_key);
+    if (has_key)
+        pthread_setspecific(key, &key);
+}
+
+/* The forking thread is the child's main thread, also if it is one of ours that runs a callback. */
+void posix_last_threads_fork_child(void)
+{
+    is_ours = false;
+    library_threads = 0;
+    waiting_threads = 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program whose main function was left by pthread_exit ends with its last thread, also if threads of the library are there. Not before
+ * that, and not before the callbacks that were queued have run.
+ *
+ * ctest: not-with thread (ThreadSanitizer has a thread of its own, so none is the last)
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <time.h>
+
+#include <prudence/call.h>
+#include <prudence/prudence.h>
+#include <prudence/rcu.h>
+
+#include "support/gp_child.h"
+
+static void say(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        abort();
+}
+
+static void at_exit(void)
+{
+    say("exit;");
+}
+
+/* The threads of the library block all other signals. */
+static void die_if_it_takes_long(void)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    struct itimerspec time = {.it_value = {.tv_sec = CHILD_PATIENCE}};
+    timer_t timer;
+
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &time, NULL))
+        abort();
+}
+
+static void *work(void *main_thread)
+{
+    pthread_join(*(pthread_t *)main_thread, NULL);
+    usleep(20000); /* whatever looks finds it */
+    say("thread;");
+    return NULL;
+}
+
+static void leave_a_thread(void)
+{
+    static pthread_t self, thread;
+
+    self = pthread_self();
+    if (pthread_create(&thread, NULL, work, &self))
+        abort();
+}
+
+static void called(struct prudence_head *head)
+{
+    (void)head;
+    usleep(20000);
+    say("called;");
+}
+
+static void leave_a_callback(void)
+{
+    static struct prudence_head head;
+
+    prudence_call(&head, called);
+}
+
+static void *leave_in_a_child(void *unused)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        die_if_it_takes_long();
+        pthread_exit(NULL); /* it is the child's main thread */
+    }
+    waitpid(child, NULL, 0);
+    return unused;
+}
+
+static void fork_in_a_thread(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, leave_in_a_child, NULL))
+        abort();
+    pthread_join(thread, NULL);
+}
+
+static void play(const char *role)
+{
+    die_if_it_takes_long();
+    atexit(at_exit);
+    if (!strcmp(role, "thread"))
+        leave_a_thread();
+    if (!strcmp(role, "callback"))
+        leave_a_callback();
+    if (!strcmp(role, "fork"))
+        fork_in_a_thread();
+    pthread_exit(NULL);
+}
+
+static void run(const char *role, const char *options, const char *says)
+{
+    struct child_result result;
+
+    child_again(role, options, &result);
+    if (!child_exited_with(&result, 0) || strcmp(result.output, says))
+        print_error("'%s', '%s': status %#x, '%s'\n", role, options, (unsigned)result.status,
+                    result.output);
+    assert_true(child_exited_with(&result, 0));
+    assert_string_equal(result.output, says);
+}
+
+static void no_thread_is_left(void **state)
+{
+    (void)state;
+    run("alone", "background=0", "exit;");
+    run("alone", "background=idle", "exit;");
+}
+
+static void the_helper_is_left(void **state)
+{
+    (void)state;
+    run("alone", "background=1", "exit;");
+}
+
+static void a_thread_of_the_program_is_left(void **state)
+{
+    (void)state;
+    run("thread", "background=1", "thread;exit;");
+}
+
+static void a_callback_is_left(void **state)
+{
+    (void)state;
+    run("callback", "background=0", "called;exit;");
+    run("callback", "background=1", "called;exit;");
+}
+
+static void of_a_forked_child(void **state)
+{
+    (void)state;
+    run("fork", "background=1", "exit;exit;");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_thread_is_left),
+        cmocka_unit_test(the_helper_is_left),
+        cmocka_unit_test(a_thread_of_the_program_is_left),
+        cmocka_unit_test(a_callback_is_left),
+        cmocka_unit_test(of_a_forked_child),
+    };
+
+    if (argc > 1)
+        play(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

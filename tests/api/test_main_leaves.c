@@ -4,6 +4,7 @@
  * that, and not before the callbacks that were queued have run.
  *
  * ctest: not-with thread (ThreadSanitizer has a thread of its own, so none is the last)
+ * ctest: not-with address (at exit LeakSanitizer says which threads it could not stop)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

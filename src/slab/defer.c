@@ -178,7 +178,7 @@ static bool defer(struct deferral *deferral)
         give_half(cache);
     if (deferral->room == LATENT_ROOM_CROWDED)
         latent_take_back_here();
-    if (unlikely(preflush_enabled))
+    if (unlikely(load_relaxed(&preflush_enabled)))
         os_idle_kick();
     return done;
 }

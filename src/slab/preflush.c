@@ -188,7 +188,7 @@ void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uintptr_t empty = 0;
 
-    if (preflush_enabled && !load_relaxed(&boxes[cpu->line.cpu]))
+    if (load_relaxed(&preflush_enabled) && !load_relaxed(&boxes[cpu->line.cpu]))
         compare_exchange(&boxes[cpu->line.cpu], &empty, (uintptr_t)cache);
 }
 

@@ -18,7 +18,7 @@ void pages_decay(void)
 
     tidy_come_by();
     decaying = os_pages_decay();
-    if (unlikely(preflush_helper) && (decaying || tidy_is_worth_it()))
+    if (unlikely(load_relaxed(&preflush_helper)) && (decaying || tidy_is_worth_it()))
         os_idle_kick();
 }
 

@@ -71,7 +71,7 @@ static void *look_for_the_end(void *unused)
         os_sleep_ns(pause);
         pause = min_size(2 * pause, PAUSE_MAX_NS);
     }
-    exit(0);
+    exit(0); /* NOLINT(concurrency-mt-unsafe): no other thread runs */
     return unused;
 }
 
@@ -111,6 +111,6 @@ void posix_watch_main(void)
 void posix_last_threads_fork_child(void)
 {
     is_ours = false;
-    library_threads = 0;
-    waiting_threads = 0;
+    store_relaxed(&library_threads, 0u); /* a copy by clone may be told late, when it has threads */
+    store_relaxed(&waiting_threads, 0u);
 }

@@ -93,9 +93,13 @@ static void *worker(void *argument)
             prudence_read_unlock();
         }
     }
-    for (unsigned i = 0; i < OWNED; i++)
-        if (objects[i])
-            prudence_cache_free_deferred(i % 4 ? small : large, objects[i]);
+    for (unsigned i = 0; i < OWNED; i++) {
+        if (!objects[i])
+            continue;
+        /* Another thread may be handed it in its last round. */
+        give_up(objects[i], i % 4 ? sizeof(struct object) : 2048, me);
+        prudence_cache_free_deferred(i % 4 ? small : large, objects[i]);
+    }
     free(objects);
     __atomic_fetch_add(&operations, done, __ATOMIC_RELAXED);
     return NULL;

@@ -132,7 +132,7 @@ static bool may_have_ended(const struct reader_slot *slot)
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t section = word & ~PRUDENCE_NESTING_MASK;
-    uint64_t now, reported;
+    uint64_t now, reported, timeout = load_relaxed(&gp_stall_timeout);
     int64_t stayed;
 
     now = os_clock_ns();
@@ -148,7 +148,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     if ((stayed > GONE_AFTER_NS || may_have_ended(slot)) &&
         readers_reap_slot(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
         return;
-    if (!gp_stall_timeout || reported == section || stayed < (int64_t)gp_stall_timeout)
+    if (!timeout || reported == section || stayed < (int64_t)timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))
         report(domain, slot, (uint64_t)stayed);

@@ -96,14 +96,14 @@ void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *
                           const char *what)
 {
     object_free_deferred_slow(cache, old, slab, what);
-    return object_replace_checked(cache, old, NULL, what);
+    return object_replace_checked(cache, old, likely(cache) ? cache_alloc_fast(cache) : NULL, what);
 }
 
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what)
 {
     if (!object)
-        object = object_alloc(cache, 0, what);
+        object = object_alloc_slow(cache, 0, what);
     if (unlikely(object == old) && object)
         object_check_return(cache, old, what);
     return object;

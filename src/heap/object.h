@@ -23,7 +23,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
-/* `old` was deferred, and `object` allocated then; NULL: not yet. */
+/* `old` was deferred, and `object` allocated then; NULL: no fast path had one. */
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what);
 /* The object that was deferred came back by the allocation after it: reports it, if it was free or deferred before. */

@@ -24,18 +24,22 @@ static bool machine_has_sequences(void)
     return strcmp(stats.percpu, "rseq") == 0;
 }
 
-static enum sequence_verdict ask(bool armed)
+/* The kernel is not told of a sequence in a struct rseq that is not registered, and so does not restart it. */
+static enum sequence_verdict ask(bool registered)
 {
-    return sequence_test((char *)__builtin_thread_pointer() + os_percpu_rseq_offset, armed);
+    static char unknown[32] __attribute__((aligned(32)));
+
+    return sequence_test(registered ? (char *)__builtin_thread_pointer() + os_percpu_rseq_offset
+                                    : unknown);
 }
 
 /* Twenty times, and never the contrary. On a busy machine there may be no verdict. */
-static bool says(bool armed, enum sequence_verdict right, enum sequence_verdict wrong)
+static bool says(bool registered, enum sequence_verdict right, enum sequence_verdict wrong)
 {
     unsigned count = 0;
 
     while (count < 20) {
-        enum sequence_verdict said = ask(armed);
+        enum sequence_verdict said = ask(registered);
 
         if (said == wrong)
             return false;

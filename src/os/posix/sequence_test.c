@@ -74,9 +74,8 @@ static uint64_t ticks_of_10_ms(void)
 /* What became of the sequence. */
 enum { SAW_THE_FLAG = 0, RESTARTED = 1, RAN_OUT_OF_TIME = 2, NO_HELPER = 3 };
 
-/* `armed` false: the kernel is not told of the sequence, and so does not restart it. For tests. */
 #if defined(__aarch64__)
-static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed)
+static __attribute__((noinline)) int spin(char *rseq, uint64_t until)
 {
     int result;
 
@@ -95,8 +94,6 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed
         ".popsection\n\t"
         "adrp x9, 3b\n\t"
         "add x9, x9, :lo12:3b\n\t"
-        "cmp %w[armed], #0\n\t"
-        "csel x9, x9, xzr, ne\n\t"
         "str x9, [%[rseq], #8]\n"
         "1:\n\t"
         "mov w9, #1\n\t"
@@ -115,13 +112,13 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed
         "mov %w[result], %w[restarted]\n"
         "6:"
         : [result] "=&r"(result)
-        : [rseq] "r"(rseq), [shared] "r"(&shared), [until] "r"(until), [armed] "r"((int)armed),
-          [saw] "r"(SAW_THE_FLAG), [ran_out] "r"(RAN_OUT_OF_TIME), [restarted] "r"(RESTARTED)
+        : [rseq] "r"(rseq), [shared] "r"(&shared), [until] "r"(until), [saw] "r"(SAW_THE_FLAG),
+          [ran_out] "r"(RAN_OUT_OF_TIME), [restarted] "r"(RESTARTED)
         : "memory", "cc", "x9");
     return result;
 }
 #else
-static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed)
+static __attribute__((noinline)) int spin(char *rseq, uint64_t until)
 {
     int result;
 
@@ -138,10 +135,7 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed
         "4:\n\t"
         "jmp 5f\n\t"
         ".popsection\n\t"
-        "xorl %%edx, %%edx\n\t"
         "leaq 3b(%%rip), %%rax\n\t"
-        "testl %[armed], %[armed]\n\t"
-        "cmovzq %%rdx, %%rax\n\t"
         "movq %%rax, 8(%[rseq])\n"
         "1:\n\t"
         "movl $1, (%[shared])\n"
@@ -162,8 +156,8 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until, bool armed
         "movl %[restarted], %[result]\n"
         "6:"
         : [result] "=&r"(result)
-        : [rseq] "r"(rseq), [shared] "r"(&shared), [until] "r"(until), [armed] "r"((int)armed),
-          [saw] "i"(SAW_THE_FLAG), [ran_out] "i"(RAN_OUT_OF_TIME), [restarted] "i"(RESTARTED)
+        : [rseq] "r"(rseq), [shared] "r"(&shared), [until] "r"(until), [saw] "i"(SAW_THE_FLAG),
+          [ran_out] "i"(RAN_OUT_OF_TIME), [restarted] "i"(RESTARTED)
         : "memory", "cc", "rax", "rdx");
     return result;
 }
@@ -202,7 +196,7 @@ static __attribute__((no_sanitize("address", "undefined"))) int help(void *unuse
     return 0;
 }
 
-static int try_once(char *rseq, bool armed)
+static int try_once(char *rseq)
 {
     static char stack[16384] __attribute__((aligned(64)));
     int helper, result;
@@ -212,19 +206,19 @@ static int try_once(char *rseq, bool armed)
     helper = clone(help, stack + sizeof stack, CLONE_VM | CLONE_FS | CLONE_FILES, NULL);
     if (helper < 0)
         return NO_HELPER;
-    result = spin(rseq, ticks_now() + ticks_of_10_ms(), armed);
+    result = spin(rseq, ticks_now() + ticks_of_10_ms());
     store_relaxed(&shared.begun, 1u); /* it may have been restarted before it said so */
     while (syscall(SYS_wait4, helper, NULL, __WCLONE, NULL) < 0 && errno == EINTR)
         ;
     return result;
 }
 
-static enum sequence_verdict ask(char *rseq, bool armed)
+static enum sequence_verdict ask(char *rseq)
 {
     unsigned restarts = 0, spins = 0;
 
     while (restarts < RESTARTS && spins < SPINS) {
-        switch (try_once(rseq, armed)) {
+        switch (try_once(rseq)) {
         case RESTARTED:
             restarts++;
             break;
@@ -240,14 +234,14 @@ static enum sequence_verdict ask(char *rseq, bool armed)
     return restarts == RESTARTS ? SEQUENCES_RESTART : SEQUENCES_UNKNOWN;
 }
 
-enum sequence_verdict sequence_test(char *rseq, bool armed)
+enum sequence_verdict sequence_test(char *rseq)
 {
     uint64_t all = ~UINT64_C(0), before;
     enum sequence_verdict verdict;
     int saved_errno = errno;
 
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    verdict = ask(rseq, armed);
+    verdict = ask(rseq);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
     errno = saved_errno;
     return verdict;
@@ -255,9 +249,9 @@ enum sequence_verdict sequence_test(char *rseq, bool armed)
 
 #else
 
-enum sequence_verdict sequence_test(char *rseq, bool armed)
+enum sequence_verdict sequence_test(char *rseq)
 {
-    (void)rseq, (void)armed, (void)shared;
+    (void)rseq, (void)shared;
     return SEQUENCES_UNKNOWN;
 }
 
@@ -305,6 +299,6 @@ enum sequence_verdict posix_sequence_verdict(char *rseq)
     if (posix_sequence_verdict_injected)
         return posix_sequence_verdict_injected();
     if (verdict == SEQUENCES_NOT_ASKED)
-        verdict = is_wanted() ? sequence_test(rseq, true) : SEQUENCES_RESTART;
+        verdict = is_wanted() ? sequence_test(rseq) : SEQUENCES_RESTART;
     return verdict;
 }

@@ -20,8 +20,8 @@ enum sequence_verdict posix_sequence_verdict(char *rseq);
 /* What is asked for instead of the kernel. For tests. */
 extern enum sequence_verdict (*posix_sequence_verdict_injected)(void);
 
-/* The parts, for tests. `armed` false: as if the kernel were broken. */
-enum sequence_verdict sequence_test(char *rseq, bool armed);
+/* The parts, for tests. A struct rseq that is not registered makes the kernel look broken. */
+enum sequence_verdict sequence_test(char *rseq);
 bool sequence_test_is_wanted_for(const char *release);
 
 #endif /* OS_POSIX_SEQUENCE_TEST_H */

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 import numpy
-from scipy import optimize, special, stats
+import scipy
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def poisson_mean(of_count, rate):
     """
     spread = 12 * math.sqrt(rate) + 40
     counts = numpy.arange(max(1, math.floor(rate - spread)), math.ceil(rate + spread) + 1)
-    weights = stats.poisson.pmf(counts, rate)
+    weights = numpy.exp(scipy.special.xlogy(counts, rate) - scipy.special.gammaln(counts + 1) - rate)
     return float(numpy.sum(weights * of_count(counts)) / -math.expm1(-rate))
 
 
@@ -195,7 +195,7 @@ def mean_inverse_count(rate, share=1.0):
         series = sum(x ** k / (math.factorial(k) * k) for k in range(1, 6))
         return series / math.expm1(rate)
     if x < 40:
-        return float(special.expi(x) - math.log(x) - numpy.euler_gamma) / math.expm1(rate) if rate < 700 else 0.0
+        return float(scipy.special.expi(x) - math.log(x) - numpy.euler_gamma) / math.expm1(rate) if rate < 700 else 0.0
     term, total = 1 / x, 0.0
     for k in range(1, 200):
         total += term
@@ -284,4 +284,4 @@ def breakeven(first, second, most=1.0):
     if lost[0] == 0:
         return 0.0
     low, high = shares[lost[0] - 1], shares[lost[0]]
-    return float(optimize.brentq(lambda share: first(share) - second(share), low, high))
+    return float(scipy.optimize.brentq(lambda share: first(share) - second(share), low, high))

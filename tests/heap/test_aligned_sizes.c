@@ -3,6 +3,8 @@
  * What an aligned object takes: its size rounded up to the alignment and then to a size class, which adds at most an
  * eighth (ADR 116). Every combination of alignment and size, by the library's own statistics; also that the objects
  * keep their contents, however they are freed, and that sizes of sized frees are judged as before.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "heap/malloc.h"
 #include "heap/size_class.h"

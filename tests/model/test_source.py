@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 45
 """The library's own sources, explored: every schedule within a bound of the cases in source/*_cases.c, which
-must hold (or break, where they are about the explorer itself); and of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
+must hold (or break, where they are about the explorer itself). With PRUDENCE_MODELS=deep (make test-long) or words, also those
+of the mutants in tests/mutants/mutants.toml that name a case, which must be found.
 
     test_source.py [-v] [--table] [WORD...]     words select cases and mutants by name; -v: the schedule
                                                 that finds a mutant
 
-PRUDENCE_MODELS=deep explores further. Skipped where there is no gcc, whose instrumentation for
+PRUDENCE_MODELS=deep also explores further. Skipped where there is no gcc, whose instrumentation for
 ThreadSanitizer the explorer stands behind; with CI in the environment that is a failure.
 """
 import os
@@ -103,7 +104,10 @@ def build_mutant(mutant):
     return link(objects, directory / 'explore', subprocess.DEVNULL)
 
 
-def explore(program, case, further=os.environ.get('PRUDENCE_MODELS') == 'deep'):
+DEEP = os.environ.get('PRUDENCE_MODELS') == 'deep'
+
+
+def explore(program, case, further=DEEP):
     deep = ['deep'] if further else []
     done = subprocess.run([program, case, *deep], stdout=subprocess.PIPE, text=True)
     lines = done.stdout.splitlines()
@@ -171,7 +175,7 @@ def main():
         print('with cases that fail, mutants prove nothing: not run')
         return 1
     faults = [WORKERS.submit(check_mutant, mutant) for mutant in mutants.load()
-              if 'case' in mutant and wanted(mutant['name'])]
+              if 'case' in mutant and (DEEP or words) and wanted(mutant['name'])]
     return 1 if tell(faults) or not cases + faults else 0
 
 

@@ -2,6 +2,8 @@
 /*
  * One budget a CPU: object caches and rings grow within it, those that are used least give to those that want more, and what
  * is safe in rings counts as cached. All CPUs together stay under a total.
+ *
+ * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "gp/user/domain.h"
 #include "os/posix/posix.h"

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "support/hash_test.h"
+#include "support/deep.h"
 #include "support/step.h"
 
 #if STEP_POSSIBLE
@@ -235,12 +236,14 @@ static void look_for_it(void *argument)
 
 static void stop_lookups(unsigned from, unsigned to, bool begun)
 {
+    const unsigned stride = deep_stride(5);
+
     begin_table(from);
     from_order = from;
     to_order = to;
     begun_before = begun;
     for (wanted_key = 0; wanted_key < ITEMS; wanted_key += 3) {
-        for (here = 0;; here++) {
+        for (here = wanted_key % stride;; here += stride) {
             looks = 0;
             if (begun)
                 begin_resize();

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "support/lockfree_updates.h"
+#include "support/deep.h"
 #include "support/step.h"
 
 #if STEP_POSSIBLE
@@ -95,6 +96,8 @@ static bool run_at(struct outcome *outcome)
 
 static void every_two_updates(void **state)
 {
+    const unsigned stride = deep_stride(5);
+
     (void)state;
     for (outer = 0; outer < UPDATES; outer++) {
         for (unsigned i = 0; i < MEETING; i++) {
@@ -105,7 +108,8 @@ static void every_two_updates(void **state)
                 continue;
             one = one_after_the_other(outer, inner, false);
             other = one_after_the_other(outer, inner, true);
-            for (here = 0; memset(&outcome, 0, sizeof outcome), run_at(&outcome); here++)
+            for (here = i % stride; memset(&outcome, 0, sizeof outcome), run_at(&outcome);
+                 here += stride)
                 if (memcmp(&outcome, &one, sizeof one) && memcmp(&outcome, &other, sizeof other))
                     fail_msg(
                         "update %u inside update %u, before its instruction %u: results %d and "
@@ -171,7 +175,9 @@ static void look_for_key(void *key)
 /* Keys 0 and 2: the last of the chain; and one that these updates replace, but do not remove. */
 static void stop_lookup(uint64_t key)
 {
-    for (here = 0;; here++) {
+    const unsigned stride = deep_stride(5);
+
+    for (here = (first_update + inner) % stride;; here += stride) {
         begin_chain();
         steps = 0;
         step_through(look_for_key, &key, run_two);

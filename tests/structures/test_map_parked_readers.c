@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "support/map_cases.h"
+#include "support/deep.h"
 #include "support/step.h"
 
 #if STEP_POSSIBLE
@@ -76,16 +77,18 @@ static void read_once(void *unused)
     prudence_read_unlock();
 }
 
-static void stop_reader(unsigned stops)
+static void stop_reader(bool everywhere)
 {
     uint64_t all;
+    unsigned stride;
 
     here = UINT_MAX;
     looks = 0;
     step_through(read_once, NULL, happen);
     all = looks;
     assert_true(all > 10);
-    for (here = asked % 3; here < all; here += 1 + (unsigned)all / stops) {
+    stride = everywhere ? deep_stride(5) : 1 + (unsigned)all / STOPS;
+    for (here = asked % 3; here < all; here += stride) {
         looks = 0;
         step_through(read_once, NULL, happen);
         assert_true(looks > here);
@@ -103,7 +106,7 @@ static void readers_of(const struct test_case *at, enum plan what)
     put_back(true);
     for (asked = 0; asked < map_key_count;
          asked += reader == &walks ? KEYS_MOST : 1 + map_key_count / 2)
-        stop_reader(at->everywhere && plan == PLAN_SWAP && reader != &walks ? UINT32_MAX : STOPS);
+        stop_reader(at->everywhere && plan == PLAN_SWAP && reader != &walks);
     if (plan == PLAN_GO || plan == PLAN_GO_AND_COME)
         go(0, 1);
     if (plan == PLAN_SWAP)

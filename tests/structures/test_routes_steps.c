@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "support/routes_test.h"
 
+#include "support/deep.h"
 #include "support/step.h"
 
 #if STEP_POSSIBLE
@@ -360,7 +361,7 @@ static void a_lookup_has_one_right_answer(void **state)
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
 
-        park(&address, &pairs[i].one, &pairs[i].two, 3);
+        park(&address, &pairs[i].one, &pairs[i].two, 3 * deep_stride(3));
     }
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
@@ -391,7 +392,7 @@ static void so_it_has_of_ipv6(void **state)
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
 
-        park(&address, &pairs[i].one, &pairs[i].two, 9);
+        park(&address, &pairs[i].one, &pairs[i].two, 9 * deep_stride(3));
     }
     check_trie(stepped);
     assert_int_equal(prudence_routes_destroy(stepped), 0);
@@ -420,7 +421,7 @@ static void updates_in_turn(const struct update *one, const struct update *two)
     look_at_all(after);
     revert(stepped, two, values[1]);
     revert(stepped, one, values[0]);
-    for (here = 0, second_update = NULL; !second_update; here += 61) {
+    for (here = 0, second_update = NULL; !second_update; here += 61 * deep_stride(5)) {
         second_update = two;
         instruction = 0;
         step_through(apply_stepped, &first, update_in_between);

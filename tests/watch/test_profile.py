@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     if os.environ.get("CI"):
         sys.exit(f"{error} (tools/setup installs it)")
-    print(f"{error} (Debian: python3-protobuf, python3-pyelftools): skipped")
+    print(f"{error} (Debian: python3-protobuf): skipped")
     sys.exit(77)
 
 PROFILE = BUILD / "bin/prudence-profile"
@@ -45,12 +45,13 @@ class Profile(Tools):
         return done.stdout + done.stderr
 
     def read(self, path):
-        return profile_file.read(path.read_text())
+        with open(path, "rb") as file:
+            return profile_file.read(file)
 
     def of_function(self, path, role, function, value):
-        found = self.read(path)
+        found, files = self.read(path), modules.Modules()
         return sum(value(site) for site in found.sites
-                   if site.role == role and function in [modules.describe(found, call) for call in site.calls])
+                   if site.role == role and function in [files.describe(found, call) for call in site.calls])
 
     def assert_about(self, value, expected):
         """Some thousand samples, and no fixed seed."""
@@ -143,7 +144,7 @@ class Profile(Tools):
             if stripped:
                 subprocess.run(["strip", library], check=True)
                 names["hidden"] = None
-            module = modules.Module(library)
+            module = modules.Modules().module(library)
             self.assertEqual({name: module.name(places[name] + 1) for name in names}, names)
 
     def test_the_man_page_has_all_options(self):

@@ -68,7 +68,7 @@ def build_id_in(notes, align):
 class Elf:
     """What is known of a file. It is opened again for names, which are read when they are asked for.
 
-    spend: is asked for leave to keep a number of symbols. OSError or BadElf: there is nothing to be known.
+    spend: is asked for leave to keep a number of symbols; without it functions have no names. OSError or BadElf: there is nothing to be known.
     """
 
     def __init__(self, path, spend):
@@ -100,7 +100,7 @@ class Elf:
         if entry_size != SYMBOL.size or size % SYMBOL.size or link >= len(sections) or sections[link][1] != STRINGS:
             raise BadElf("its symbols are none")
         if not spend(size // SYMBOL.size):
-            raise BadElf("there are too many symbols")
+            return
         self.strings = sections[link][4:6]
         found = [(value, length, name) for name, info, _, _, value, length in SYMBOL.iter_unpack(file.read(offset, size))
                  if info & 15 in FUNCTIONS and value]

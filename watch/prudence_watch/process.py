@@ -130,12 +130,15 @@ class Memory:
         if not 0 <= address <= bounds.ADDRESS - size:
             raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         while size:
-            part = os.pread(self.fd, size, address)
+            part = self.at(address, size)
             if not part:
                 raise Ended(f"process {self.pid} has ended, or runs another program")
             parts.append(part)
             address, size = address + len(part), size - len(part)
         return b"".join(parts)
+
+    def at(self, address, size):
+        return os.pread(self.fd, size, address)
 
     def word(self, address):
         return int.from_bytes(self.read(address, WORD), "little")

@@ -11,6 +11,7 @@ from . import bounds
 from .bounds import hexadecimal, whole
 
 FORMAT = 1
+HEAD = ("version", "program", "time", "rate", "unit", "dropped")
 
 
 class BadProfile(Exception):
@@ -145,8 +146,8 @@ def read_head(lines):
         if line == "mappings" or line.startswith(("allocates ", "defers ")):
             return head, line
         name, value = line.split(" ", 1)
-        if name in head:
-            raise ValueError(f"'{name[:bounds.SHOWN]}' is there twice")
+        if name not in HEAD or name in head:
+            raise ValueError(f"'{name[:bounds.SHOWN]}' is no line of a head, or is there twice")
         head[name] = value
 
 

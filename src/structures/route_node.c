@@ -40,8 +40,7 @@ static void words_without(struct route_node *node, const struct route_node *from
     const unsigned words = route_node_words(from);
 
     copy_unseen(node->words, from->words, at * sizeof node->words[0]);
-    copy_unseen(&node->words[at], &from->words[at + 1],
-                (words - at - 1) * sizeof node->words[0]);
+    copy_unseen(&node->words[at], &from->words[at + 1], (words - at - 1) * sizeof node->words[0]);
 }
 
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,

@@ -24,7 +24,7 @@
 #include <prudence/routes.h>
 
 #define THREADS 3
-#define ROUNDS  3000
+#define ROUNDS  1500
 #define KEYS    300 /* of each thread; many enough for resizes, and for nodes of all sizes */
 
 struct object {

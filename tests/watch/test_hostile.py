@@ -92,18 +92,20 @@ class Descriptions(Forged):
                 self.refused(f"its description lacks '{name}'", of, **{f"{kind} {name}".replace(" ", "_", 1).replace(".", "__"): None})
 
     def test_many_copies(self):
-        with forged.exported(forged.description(forged.figures()), times=40), self.assertRaisesRegex(WatchError, "more than 16 copies"):
+        of = forged.figures()
+        with forged.exported(forged.description(of), times=40), self.assertRaisesRegex(WatchError, "more than 16 copies"):
             processes.Process(os.getpid())
 
     def test_the_tool_says_it_in_a_line(self):
+        of = forged.figures()
         for instead, message in (({"number_cpus": "x"}, "a line of its description cannot be understood: 'number cpus x'"),
                                  ({"number_cpus": None, "number_grace_period_step": None}, "its description lacks 'grace_period_step'"),
                                  ({"text_version": "\x1b]0;title\x07" * 100}, "a line of its description cannot be understood: "),
                                  ({"address_prudence_default": "8"}, "its memory cannot be read")):
-            with self.subTest(message), forged.exported(forged.description(forged.figures(), **instead)):
+            with self.subTest(message), forged.exported(forged.description(of, **instead)):
                 for tool in ((TOP, *ONCE), (TOP, *ONCE, "--json"), (STAT, "--interval", "50ms", "--count", "1")):
                     done = self.run_tool(*tool, "--pid", os.getpid(), status=1)
-                    self.assertRegex(done.stderr, rf"^prudence-(top|stat): process {os.getpid()} \(.*\): {re.escape(message)}[^\n]*\n$")
+                    self.assertRegex(done.stderr, rf"^prudence-(top|stat): process {os.getpid()} \(.*\): {re.escape(message)}[^\n]*\n$", tool)
                     self.assertNotIn("\x1b", done.stderr)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Work that a process which is watched could keep from ending.
 
-A read of another process's memory may wait for what that process decides: it can have its pages served by itself (userfaultfd) or
-from a file system of its own (FUSE). No signal but SIGKILL ends such a wait. So a thread does the work, and is left alone when its
+A read of another process's memory may wait for what that process decides: its pages can come from a file system of its own
+(FUSE). No signal but SIGKILL ends such a wait. So a thread does the work, and is left alone when its
 time is over. The threads are daemons: Python's end does not wait for them.
 """
 

@@ -11,17 +11,42 @@ They read memory alone and call no function of the program, so they work on a co
 information. A process that has two copies of the library (both preloaded) has the caches of both.
 
 What a running thread changes at that moment may be shown as it is half way; gdb stops all threads before.
+
+The process may have damaged its memory, and a core file may be anyone's. So circles end, and counts and sizes that cannot be are errors.
 """
 
 import gdb
 
 POINTER = 8
+WORD = (1 << 64) - 1
 PAGE_SHIFT, LEAF_SHIFT = 12, 30
 NESTING_MASK = (1 << 10) - 1
+
+# More there cannot be: CPUs and nodes of a kernel, slots of a CPU's arrays, objects of a batch, large blocks at rest.
+CPUS, NODES, SLOTS, BATCH, RESTS = 8192, 1024, 1 << 20, 255, 1 << 16
 
 
 def number(value):
     return int(value)
+
+
+def bounded(value, most, what):
+    """A number of the process."""
+    value = number(value)
+    if not 0 <= value <= most:
+        raise gdb.GdbError(f"prudence: {what}: {value}, and there are {most} at the most. The process's memory is damaged")
+    return value
+
+
+def chain(first, end, next_of, what):
+    """Each structure from one to the next; an error where they lead in a circle."""
+    seen = set()
+    while number(first) != end:
+        if number(first) in seen:
+            raise gdb.GdbError(f"prudence: {what} lead in a circle at {number(first):#x}. The process's memory is damaged")
+        seen.add(number(first))
+        yield first
+        first = next_of(first)
 
 
 def text(characters):
@@ -49,10 +74,8 @@ def offset_of(structure, member):
 def list_entries(head, structure, member):
     """The structures that a list links by one of their members."""
     offset, pointer = offset_of(structure, member), type_of(structure).pointer()
-    item = head["next"]
-    while number(item) != number(head.address):
-        yield gdb.Value(number(item) - offset).cast(pointer).dereference()
-        item = item["next"]
+    for item in chain(head["next"], number(head.address), lambda item: item["next"], f"links of {structure}"):
+        yield gdb.Value((number(item) - offset) & WORD).cast(pointer).dereference()
 
 
 class Copy:
@@ -95,11 +118,11 @@ class Copy:
         """Of each CPU: the number and the structure."""
         first = number(cache["percpu"])
         stride = 1 << 8
-        for cpu in range(number(self.symbol("cpu_count")) if first else 0):
+        for cpu in range(bounded(self.symbol("cpu_count"), CPUS, "CPUs") if first else 0):
             yield cpu, gdb.Value(first + cpu * stride).cast(type_of("struct cpu_cache").pointer()).dereference()
 
     def nodes(self, cache):
-        for node in range(number(self.symbol("node_count"))):
+        for node in range(bounded(self.symbol("node_count"), NODES, "nodes")):
             yield node, cache["nodes"][node]
 
 
@@ -137,25 +160,25 @@ def stack_of(cpu):
 def ring_of(cpu):
     """Each deferred object with its cookie; None: its batch is open."""
     line = cpu["line"]
-    head, tail, mask = number(line["ring_head"]), number(line["ring_tail"]), number(line["ring_mask"])
+    head, tail, mask = number(line["ring_head"]), number(line["ring_tail"]), bounded(line["ring_mask"], SLOTS, "slots of a latent cache")
     if head == tail:
         return []
+    bounded(tail - head, mask + 1, "objects of a latent cache")
     slots = words(number(line["ring"]), mask + 1)
     batches = (line["ring"] + number(cpu["slots"])).cast(type_of("struct batch").pointer())
+    first, batch_mask = number(cpu["batch_head"]), bounded(cpu["batch_mask"], SLOTS, "batches of a latent cache")
+    closed = bounded((number(cpu["batch_tail"]) - first) & 0xffffffff, batch_mask + 1, "closed batches")
     ends = [(number(batch["end"]), number(batch["cookie"]["value"]))
-            for batch in (batches[at & number(cpu["batch_mask"])]
-                          for at in range(number(cpu["batch_head"]), number(cpu["batch_tail"])))]
+            for batch in (batches[at & batch_mask] for at in range(first, first + closed))]
     return [(slots[at & mask], next((cookie for end, cookie in ends if at < end), None))
             for at in range(head, tail)]
 
 
 def handed_over(node):
     """Each object in transfer batches, with its cookie."""
-    batch = node["handover"]
-    while number(batch):
-        for at in range(number(batch["count"])):
+    for batch in chain(node["handover"], 0, lambda batch: batch["next"], "batches on their way to a node"):
+        for at in range(bounded(batch["count"], BATCH, "objects of a batch")):
             yield number(batch["objects"][at]), number(batch["cookie"]["value"])
-        batch = batch["next"]
 
 
 def bit_is_set(slab, bitmap, index):
@@ -191,7 +214,7 @@ def state_of(copy, slab, index, address):
 def large_block_at_rest(copy, address):
     """What large_guard.c says of a freed large block, whose pages stay closed for a while; None: it lies in none."""
     rests, room = copy.variable_of("large_guard.c", "rests"), copy.variable_of("large_guard.c", "room")
-    for at in range(number(room) if room is not None else 0):
+    for at in range(bounded(room, RESTS, "large blocks at rest") if room is not None else 0):
         pages, front, size = (number(rests[at][member]) for member in ("pages", "front", "size"))
         if pages <= address < pages + number(rests[at]["bytes"]):
             return f"{address:#x}: freed: a large block of {size} bytes at {pages + front:#x}, whose pages are closed for a while"
@@ -213,6 +236,8 @@ def whois(copy, address):
         return rest and [rest]
     cache, base, stride = slab["cache"], number(slab["base"]), object_bytes(slab)
     what = f"objects of {number(cache['object_size'])} bytes" if number(cache["percpu"]) else f"a block of {stride} bytes"
+    if not stride:
+        raise gdb.GdbError(f"prudence: the slab at {number(slab.address):#x} has objects of no size. The process's memory is damaged")
     index, into = divmod(address - base, stride)
     lines = [f"{address:#x}: cache '{text(cache['name'])}' ({what}), domain '{text(cache['domain']['name'])}'",
              f"slab {number(slab.address):#x}, node {number(slab['node'])}: pages {number(slab['pages']):#x} of {number(slab['bytes'])} bytes, "
@@ -250,13 +275,11 @@ def sums_of(copy, cache):
 
 
 def readers_of(domain):
-    chunk = domain["chunks"]
-    while number(chunk):
-        for at in range(number(chunk["used"])):
+    for chunk in chain(domain["chunks"], 0, lambda chunk: chunk["next"], "chunks of readers"):
+        for at in range(bounded(chunk["used"], chunk["slots"].type.range()[1] + 1, "readers of a chunk")):
             slot = chunk["slots"][at]
             if number(slot["thread"]) > 0:
                 yield slot
-        chunk = chunk["next"]
 
 
 def inside_of(domain):

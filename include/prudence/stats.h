@@ -262,7 +262,8 @@ PRUDENCE_API int prudence_dump(int fd);
  *
  * Async-signal-safe: no lock, no allocation; no cancellation point; keeps errno. Cost: some microseconds a calling place. Returns 0, or
  * an error number: EINVAL (`path` is NULL), ENODATA (nothing is sampled), EWOULDBLOCK (another thread or process is writing that
- * file), ENXIO (a FIFO that nobody reads), or that of the open or the first write that failed, as prudence_dump.
+ * file), ENXIO (a FIFO that nobody reads), ELOOP (a symbolic link on the path belongs to another user than the process's and root,
+ * and is not followed; or there are more than 40), ENAMETOOLONG (more than 2,047 bytes behind a link), or that of the open or the first write that failed, as prudence_dump.
  */
 PRUDENCE_API int prudence_profile_dump(const char *path);
 

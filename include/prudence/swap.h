@@ -46,14 +46,22 @@ static inline void prudence_swap_init(struct prudence_swap *handle, void *object
 /* The object; NULL: it is being swapped. */
 static inline void *prudence_swap_get(const struct prudence_swap *handle)
 {
-    return __atomic_load_n(&handle->object, __ATOMIC_CONSUME);
+    void *object = __atomic_load_n(&handle->object, __ATOMIC_CONSUME);
+
+    if (object)
+        PRUDENCE_TELL_FOUND(object);
+    return object;
 }
 
 /* Returns the old object, which is the caller's: to be deferred. NULL: there was none. Acquire and release: what was done with each is
  * seen by the thread that gets it. */
 static inline void *prudence_swap_exchange(struct prudence_swap *handle, void *fresh)
 {
-    return __atomic_exchange_n(&handle->object, fresh, __ATOMIC_ACQ_REL);
+    void *old = __atomic_exchange_n(&handle->object, fresh, __ATOMIC_ACQ_REL);
+
+    if (old)
+        PRUDENCE_TELL_FOUND(old);
+    return old;
 }
 
 /*

@@ -15,6 +15,14 @@
 #include <unistd.h>
 
 #include "os/os.h"
+#include "runtime/careful_open.h"
+
+const char *option_file_hint(int error)
+{
+    return error == ELOOP
+               ? ": a symbolic link on the way to it is another user's, or leads in a circle"
+               : "";
+}
 
 bool option_file_set(struct option_file *file, const char *path)
 {
@@ -59,8 +67,7 @@ static int behind_standard_descriptors(int fd)
 int option_file_open_path(const char *path, enum option_file_use use)
 {
     int flags = use == OPTION_FILE_APPEND ? O_APPEND : 0;
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, path,
-                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags, 0600);
+    int fd = careful_open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | flags, 0600);
 
     if (fd < 0)
         return fd;

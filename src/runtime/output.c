@@ -139,8 +139,8 @@ void output_json_string(struct output *output, const char *name)
 
         if (*text == '"' || *text == '\\')
             output_print(output, "\\%c", *text);
-        else if (*text < 0x20 || *text == 0x7f)
-            output_print(output, "\\u%04x", *text);
+        else if (is_control(text))
+            output_print(output, "\\u%04x", bytes == 2 ? text[1] : text[0]);
         else if (bytes)
             put(output, (const char *)text, bytes);
         else

@@ -26,7 +26,8 @@ void output_print(struct output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* to fd at most 599 bytes; the rest is cut */
 /* A name as text: '?' for what would end the line, for what a terminal obeys, and for bytes that are not UTF-8. */
 void output_name(struct output *output, const char *name);
-void output_json_string(struct output *output, const char *text);  /* in quotes, as UTF-8 */
+/* In quotes, as UTF-8; what a terminal obeys, and bytes that are not UTF-8, as \u and four digits. */
+void output_json_string(struct output *output, const char *text);
 void output_bytes(struct output *output, uint64_t bytes);          /* "536.1 MB" */
 void output_duration(struct output *output, uint64_t nanoseconds); /* "41.2 s" */
 void output_time(struct output *output,

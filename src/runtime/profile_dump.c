@@ -153,8 +153,8 @@ static void write_and_report(const char *path)
     int error = sampling_rate ? print_and_close(option_file_open(path, OPTION_FILE_OVERWRITE)) : 0;
 
     if (error)
-        os_report("option 'profile_file': the profile cannot be written to '%s' (error %d)", path,
-                  error);
+        os_report("option 'profile_file': the profile cannot be written to '%s' (error %d%s)", path,
+                  error, option_file_hint(error));
     errno = saved_errno;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
+#include "race_detector.h"
 #include "structures/waiting.h"
 
 #include <prudence/rcu.h>
@@ -74,6 +75,7 @@ static void *take_place(const struct prudence_log *log, struct log_buffer *buffe
 {
     uint64_t before;
 
+    tell_acquire(buffer);
     if (size > log->bytes || load_relaxed(&buffer->used) > log->bytes)
         return NULL;
     size = round_up(size, 8);
@@ -107,6 +109,7 @@ static void flush(struct prudence_log *log,
     uint64_t used;
 
     store_relaxed(&empty->used, (uint64_t)0);
+    tell_release(empty);
     store_release(&log->current, empty);
     if (prudence_domain_synchronize(log->domain))
         os_panic("prudence_log_flush: the grace period of a flush was refused");
@@ -133,7 +136,9 @@ int prudence_log_flush(struct prudence_log *log,
         return error;
     if (exchange_acquire(&log->flushing, 1))
         return EBUSY;
+    tell_acquire(&log->flushing);
     flush(log, write, context);
+    tell_release(&log->flushing);
     store_release(&log->flushing, 0u);
     return 0;
 }

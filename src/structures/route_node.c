@@ -2,6 +2,8 @@
 /* Nodes of the trie of routes: their sizes, and what is copied into them (route_node.h). */
 #include "structures/route_node.h"
 
+#include "race_detector.h"
+
 /*
  * Of IPv4, and of IPv6 with the path: a lookup that skips levels finds each node in lines that are not in the processor's caches, so
  * most nodes of IPv6 have one line. The largest has 63 prefixes, 64 children, and `above`.
@@ -19,7 +21,7 @@ void route_node_first(struct route_node *node, uint64_t above)
 
 void route_node_copy(struct route_node *node, const struct route_node *from)
 {
-    __builtin_memcpy(node, from, sizeof *node + route_node_words(from) * sizeof node->words[0]);
+    copy_unseen(node, from, sizeof *node + route_node_words(from) * sizeof node->words[0]);
 }
 
 /* Those words of `from` with one more there. `from` may be `node`. */
@@ -28,8 +30,8 @@ static void words_with(struct route_node *node, const struct route_node *from, u
 {
     const unsigned words = route_node_words(from);
 
-    __builtin_memmove(&node->words[at + 1], &from->words[at], (words - at) * sizeof word);
-    __builtin_memmove(node->words, from->words, at * sizeof word);
+    move_unseen(&node->words[at + 1], &from->words[at], (words - at) * sizeof word);
+    move_unseen(node->words, from->words, at * sizeof word);
     node->words[at] = word;
 }
 
@@ -37,9 +39,8 @@ static void words_without(struct route_node *node, const struct route_node *from
 {
     const unsigned words = route_node_words(from);
 
-    __builtin_memcpy(node->words, from->words, at * sizeof node->words[0]);
-    __builtin_memcpy(&node->words[at], &from->words[at + 1],
-                     (words - at - 1) * sizeof node->words[0]);
+    copy_unseen(node->words, from->words, at * sizeof node->words[0]);
+    copy_unseen(&node->words[at], &from->words[at + 1], (words - at - 1) * sizeof node->words[0]);
 }
 
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,

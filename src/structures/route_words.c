@@ -18,7 +18,7 @@ uintptr_t route_words_make(const struct route_table *table, unsigned bits)
     if (!words)
         return 0;
     if (!zeroed)
-        __builtin_memset(words, 0, bytes);
+        fill_unseen(words, 0, bytes);
     return (uintptr_t)words | bits;
 }
 

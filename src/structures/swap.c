@@ -12,13 +12,15 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
+#include "race_detector.h"
 #include "structures/waiting.h"
 
-/* Release: readers see what was transferred. */
+/* Release: readers see what was transferred. ThreadSanitizer is told, because this is not the program's code. */
 static bool put_in(struct prudence_swap *handle, void *object)
 {
     void *none = NULL;
 
+    tell_release(object);
     return compare_exchange(&handle->object, &none, object);
 }
 
@@ -40,6 +42,7 @@ int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old
     object = prudence_swap_exchange(handle, NULL);
     if (!object)
         return EAGAIN;
+    tell_acquire(object);
     error = prudence_domain_synchronize(domain);
     if (!error) {
         os_foreign_call("the transfer of a handle's object");

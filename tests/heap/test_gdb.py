@@ -185,6 +185,28 @@ class Gdb(unittest.TestCase):
         for answer in self.answers("readers"):
             self.assertRegex(answer, r"by hand +\d+ +1 +\d+")
 
+    def test_damaged_memory_ends_in_a_message(self):
+        """Lists that lead in a circle; counts that cannot be. One after the other, each mended before the next."""
+        line = "((struct cpu_cache *)((struct prudence_cache *)((char *)slab_caches.previous - (long)&((struct prudence_cache *)0)->link))->percpu)->line"
+        damages = (("slab_caches.next->next", "slab_caches.next", "links of struct prudence_cache lead in a circle at 0x"),
+                   ("readers_domains.next->next", "readers_domains.next", "links of struct prudence_domain lead in a circle at 0x"),
+                   ("prudence_default.chunks->next", "prudence_default.chunks", "chunks of readers lead in a circle at 0x"),
+                   ("prudence_default.chunks->used", "1UL << 40", "readers of a chunk: 1099511627776, and there are"),
+                   ("cpu_count", "4000000000", "CPUs: 4000000000, and there are 8192 at the most"),
+                   ("node_count", "4000000000", "nodes: 4000000000, and there are 1024 at the most"),
+                   (f"{line}.ring_mask", "~0UL", "slots of a latent cache: 4294967295, and there are"),
+                   (f"{line}.ring_tail", "1UL << 60", "objects of a latent cache: 11529"))
+        commands = [command for place, value, _ in damages for command in (
+            f"echo === {place}\\n", f"set var $old = {place}", f"set var {place} = {value}", "prudence latent", "prudence readers",
+            "prudence whois odd", "prudence whois cached", f"set var {place} = $old")]
+        said_all = self.gdb("run", *commands, "echo === mended\\n", "prudence caches").split("\n=== ")
+        self.assertEqual(len(said_all), len(damages) + 2, said_all)
+        for (place, _, said), answer in zip(damages, said_all[1:]):
+            with self.subTest(place):
+                self.assertIn(said, answer)
+                self.assertNotIn("Traceback", answer)
+        self.assertIn("routes", said_all[-1])
+
 
 if __name__ == "__main__":
     unittest.main()

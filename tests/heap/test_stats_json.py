@@ -45,6 +45,7 @@ NAMES = [
     (b"quote \" backslash \\ tab \t", "quote \" backslash \\ tab \t"),
     (b"del \x7f", "del \x7f"),
     (b"latin-1 \xfc.", "latin-1 \ufffd."),
+    (b"control \x1b \xc2\x9b \xc2\xa0", "control \x1b \x9b \xa0"),
     (b"overlong \xc0\xaf \xe0\x80\x80", "overlong \ufffd\ufffd \ufffd\ufffd\ufffd"),
     (b"surrogate \xed\xa0\x80", "surrogate \ufffd\ufffd\ufffd"),
     (b"too high \xf4\x90\x80\x80 \xff", "too high \ufffd\ufffd\ufffd\ufffd \ufffd"),
@@ -73,7 +74,9 @@ class StatsJson(unittest.TestCase):
         done = subprocess.run([self.path / "program", *[name for name, _ in NAMES]],
                               env=environment, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout.decode("utf-8"))  # strict: not UTF-8 is an error
+        text = done.stdout.decode("utf-8")  # strict: not UTF-8 is an error
+        self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # nothing that a terminal obeys
+        return json.loads(text)
 
     def test_who_and_when(self):
         all_of_it = self.run_in("C")

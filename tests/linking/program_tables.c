@@ -24,7 +24,7 @@
 #include <prudence/routes.h>
 
 #define THREADS 3
-#define ROUNDS  3000
+#define ROUNDS  1500
 #define KEYS    300 /* of each thread; many enough for resizes, and for nodes of all sizes */
 
 struct object {
@@ -199,9 +199,15 @@ static void update_strings(unsigned long key, bool removes)
     prudence_free_deferred(old);
 }
 
+/* Of many lengths, so that nodes get and lose prefixes and children at any place. Two keys may have the same one. */
 static struct prudence_prefix prefix_of(unsigned long key)
 {
-    return (struct prudence_prefix){{(unsigned char)(key >> 4), (unsigned char)(key << 4)}, 12};
+    struct prudence_prefix prefix = {
+        {10, (unsigned char)(key * 7), (unsigned char)(key + key / 256)}, 8 + (unsigned)(key % 17)};
+
+    for (unsigned bit = prefix.length; bit < 24; bit++)
+        prefix.address[bit / 8] &= (unsigned char)~(0x80 >> bit % 8);
+    return prefix;
 }
 
 static void update_routes(struct prudence_routes *routes, const char *name, unsigned long key,

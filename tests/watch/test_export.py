@@ -16,8 +16,9 @@ from unittest import mock
 
 from watching import BUILD, Case, until
 from prudence_watch import process as processes
+from prudence_watch.errors import Ended, WatchError
 from prudence_watch.figures import Watch
-from prudence_watch.layout import LAYOUT, Ended, WatchError
+from prudence_watch.layout import LAYOUT
 from prudence_watch.process import Process
 
 libc = ctypes.CDLL(None)
@@ -127,7 +128,7 @@ class Export(Case):
         sleep = subprocess.Popen(["sleep", "60"], env=os.environ | {"LD_PRELOAD": str(preload), "PRUDENCE_OPTIONS": "export=1"})
         self.addCleanup(sleep.wait)
         self.addCleanup(sleep.kill)
-        self.assertTrue(until(lambda: sleep.pid in processes.watchable()))
+        self.assertTrue(until(lambda: sleep.pid in processes.watchable(os.geteuid())))
         self.assertGreater(self.watch(sleep.pid).sample()["totals"]["allocations"], 0)
 
     def test_two_copies_of_the_library(self):
@@ -147,9 +148,9 @@ class Export(Case):
     def test_off_unless_asked_for(self):
         watched = self.start(options="export=SIGUSR1")
         self.refused(watched.pid, "watched", "'export' is off", "PRUDENCE_OPTIONS=export=1")
-        self.assertNotIn(watched.pid, processes.watchable())
+        self.assertNotIn(watched.pid, processes.watchable(os.geteuid()))
         watched.process.send_signal(signal.SIGUSR1)
-        self.assertTrue(until(lambda: watched.pid in processes.watchable()))
+        self.assertTrue(until(lambda: watched.pid in processes.watchable(os.geteuid())))
         watch = self.watch(watched.pid)
         watch.sample()
         self.assertEqual(watched.ask("set export 0"), "0")
@@ -202,7 +203,7 @@ class Export(Case):
         shutil.copy(self.folder / "watched", self.folder / name)
         outer = self.start(name, before=("unshare", "--pid", "--fork", "--kill-child"))
         thread = int(outer.ask("enter"))
-        pid, = processes.of_name(name)
+        (pid, _), = processes.of_name(name)
         self.assertNotEqual(processes.inner_pid(pid), pid)
         sample = self.watch(pid).sample()
         reader, = sample["domains"][0]["threads_inside"]
@@ -226,7 +227,7 @@ class Export(Case):
         with self.assertRaisesRegex(Ended, f"process {watched.pid} has ended"):
             watch.sample()
         self.refused(watched.pid, "does not exist")
-        self.assertNotIn(watched.pid, processes.watchable())
+        self.assertNotIn(watched.pid, processes.watchable(os.geteuid()))
 
     def test_other_layouts_are_named(self):
         for text, message in ((f"prudence-export {LAYOUT + 1}\nend\n", f"layout {LAYOUT + 1}, and this tool reads layout {LAYOUT}"),

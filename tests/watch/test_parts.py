@@ -9,9 +9,10 @@ import unittest.mock
 from types import SimpleNamespace
 
 from watching import ROOT
-from prudence_watch import choose, figures, rates, screen, text
+from prudence_watch import bounds, choose, figures, rates, screen, text
+from prudence_watch.errors import WatchError
 from prudence_watch.figures import Copy
-from prudence_watch.layout import Layout, Record, WatchError
+from prudence_watch.layout import Layout, Record
 
 DESCRIPTION = """prudence-export 1
 number grace_period_step 1024
@@ -41,6 +42,7 @@ class Memory:
     """Of a process that is not there."""
 
     def __init__(self, **pages):
+        self.budget = bounds.Budget()
         self.pages = {int(name[1:], 16): contents for name, contents in pages.items()}
 
     def read(self, address, size):
@@ -85,9 +87,9 @@ class Lists(unittest.TestCase):
         self.assertFalse(is_listed((A + 8, A + 8), thing, (1, HEAD, HEAD, 6)))  # it was half of each when it was read
 
     def test_one_that_always_changes_is_given_up(self):
-        copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION), None)
+        copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION.replace("head", "slab_caches")), None)
         with self.assertRaisesRegex(WatchError, "changes faster than it can be read"):
-            copy.list_of("head", "thing", "number")
+            copy.list_of("slab_caches", "thing", "number")
 
     def test_objects_on_their_way_to_a_node(self):
         copy = Copy(Memory(x2000=words(B, 15), x3000=words(0, 3)), Layout(DESCRIPTION), None)
@@ -177,12 +179,12 @@ class Screen(unittest.TestCase):
 
 class Choice(unittest.TestCase):
     def test_the_only_process(self):
-        nothing = SimpleNamespace(pid=None, name=None)
+        finder = choose.Finder(SimpleNamespace(pid=None, name=None, user=None))
         for found, message in (([], "no process of yours lets itself be watched"), ([1, 2], "2 processes let themselves be watched: 1 ")):
             with unittest.mock.patch.object(choose, "watchable", return_value=found), self.assertRaisesRegex(WatchError, message):
-                choose.chosen(nothing)
+                finder.chosen()
         with unittest.mock.patch.object(choose, "watchable", return_value=[7]):
-            self.assertEqual(choose.chosen(nothing), 7)
+            self.assertEqual(finder.chosen(), 7)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 """prudence-profile: of a program whose profile is known, each view names the right calls with about the right figures; pprof opens
 what is written for it, if it is here; files that are no profile are refused by name."""
 
+import contextlib
 import gzip
+import io
 import os
 import re
 import shutil
@@ -13,15 +15,16 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from watching import BUILD, PATIENCE, ROOT, Tools
 
 try:
-    from prudence_watch import modules, pprof, profile, profile_file
+    from prudence_watch import bounds, modules, pprof, profile, profile_file
 except ImportError as error:
     if os.environ.get("CI"):
         sys.exit(f"{error} (tools/setup installs it)")
-    print(f"{error} (Debian: python3-protobuf, python3-pyelftools): skipped")
+    print(f"{error} (Debian: python3-protobuf): skipped")
     sys.exit(77)
 
 PROFILE = BUILD / "bin/prudence-profile"
@@ -44,13 +47,21 @@ class Profile(Tools):
         done = super().run_tool(PROFILE, *words, status=status)
         return done.stdout + done.stderr
 
+    def run_here(self, *words, status=0):
+        """Without a process of its own, because there are many."""
+        with io.TextIOWrapper(io.BytesIO(), encoding="utf-8") as out, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            self.assertEqual(profile.run([*map(str, words)]), status)
+            out.flush()
+            return out.buffer.getvalue().decode()
+
     def read(self, path):
-        return profile_file.read(path.read_text())
+        with open(path, "rb") as file:
+            return profile_file.read(file)
 
     def of_function(self, path, role, function, value):
-        found = self.read(path)
+        found, files = self.read(path), modules.Modules()
         return sum(value(site) for site in found.sites
-                   if site.role == role and function in [modules.describe(found, call) for call in site.calls])
+                   if site.role == role and function in [files.describe(found, call) for call in site.calls])
 
     def assert_about(self, value, expected):
         """Some thousand samples, and no fixed seed."""
@@ -111,6 +122,92 @@ class Profile(Tools):
             self.assertIn(f"{name}: {reason}", self.run_tool(self.folder / name, status=1))
         self.assertIn("No such file", self.run_tool(self.folder / "none", status=1))
 
+    def hostile(self, **instead):
+        """A profile that is sound, except where a test says otherwise."""
+        parts = {"unit": "4096", "cache": '"c"', "ages": "5:6000", "calls": "1000", "path": "/bin/true", "pid": "7", "program": '"x"', "rate": "64",
+                 "time": "1", "site": "allocates 6000 100 6000 100 9", "mapping": "0f00-2000 r-xp 00000000 00:00 0", "end": "end\n"} | instead
+        path = self.folder / "hostile"
+        path.write_bytes("prudence profile 1\nversion 0.1.0\nprogram {pid} {program}\ntime {time}\nrate {rate}\nunit {unit}\ndropped 0\n{site} {cache}\n"
+                         "ages {ages}\ncalls {calls}\nmappings\n{mapping} {path}\n{end}".format(**parts).encode(errors="surrogateescape"))
+        return path
+
+    def test_profiles_that_lie_are_refused(self):
+        huge, deep = str(1 << 64), "[" * 100000
+        for name, value, reason in (
+                ("unit", "0", "'0' is no number from 1 to"), ("unit", "-1", "no number"), ("unit", huge, "no number"), ("unit", "9" * 5000, "no number"),
+                ("unit", "1_0", "no number"), ("unit", "\u0661", "no number"), ("cache", '{"a":1}', "does not begin with a quote"),
+                ("cache", deep, "does not begin with a quote"), ("cache", '"c" "d"', "Extra data"), ("cache", '"c', "Unterminated string"),
+                ("program", deep, "does not begin with a quote"), ("pid", "x", "'x' is no number"), ("time", huge, "no number"),
+                ("ages", "100000000000:6000", "no number from 0 to 47"), ("ages", "48:1", "no number from 0 to 47"), ("ages", "5:1 5:1", "an age is there twice"),
+                ("ages", f"5:{huge}", "no number"), ("ages", "5", "cannot be understood"), ("ages", "5:1:1", "cannot be understood"),
+                ("calls", "0", "no number from 1 to"), ("calls", "10000000000000000", "no number"), ("calls", "-5", "no number"),
+                ("calls", " ".join(["1000"] * 33), "has other lines"), ("site", "allocates 1 1 1 1 -1", "no number"),
+                ("site", "keeps 1 1 1 1 1", "cannot be understood"), ("site", f"defers {huge} 1 1 1 1", "no number"),
+                ("mapping", "0f00 r-xp 0 0 0", "cannot be understood"), ("mapping", "-5-2000 r-xp 0 00:00 0", "cannot be understood"),
+                ("path", "/a\0b", "too few words"), ("end", "end\nmore\n", "there is more behind its last line"), ("end", "end", "the file is cut"),
+                ("cache", '"c"\nages\ncalls 1\nallocates 1', "cannot be understood"), ("rate", "1\nrate 2", "'rate' is no line of a head, or is there twice"),
+                ("rate", "1\nunit", "cannot be understood")):
+            with self.subTest(f"{name} {value[:30]}"):
+                said = self.run_here(self.hostile(**{name: value}), "--ages", status=1)
+                self.assertIn(reason, said)
+                self.assertRegex(said, "^prudence-profile: [^\n]{1,400}\n$")
+
+    def test_what_is_odd_is_shown(self):
+        for instead in ({}, {"ages": "47:1 0:0"}, {"ages": "5:0"}, {"site": "allocates 0 100 0 0 0"}, {"site": f"defers {2**64 - 1} {2**64 - 1} 1 1 {2**64 - 1}"},
+                        {"mapping": "2000-1000 r-xp ffffffffffffffff 00:00 0"}, {"calls": "ffffffffffffffff 1"}, {"program": '"\\ud800"'},
+                        {"site": "allocates 1 1 1 1 1 \"d\"\nages\ncalls\nallocates 1 1 1 1 1"}):
+            for words in (("--leaks",), ("--ages",), ("--ages", "--view=latent"), ("--view=deferred",), ("-o", self.folder / "hostile.pb.gz")):
+                with self.subTest(instead, words=words):
+                    self.run_here(self.hostile(**instead), *words)
+        self.assertIn("'0' is not a number from 1", self.run_tool(self.hostile(), "-n", 0, status=2))
+
+    def test_files_that_it_names_are_only_read_if_they_are_files(self):
+        pipe, loop, shy = self.folder / "pipe", self.folder / "loop", self.folder / "a directory"
+        os.mkfifo(pipe)
+        loop.symlink_to(loop)
+        shy.mkdir()
+        for path in (pipe, loop, shy, "/dev/zero", "/dev/tty", "/proc/self/mem", "/proc/kmsg", "/nowhere", f"/{'n' * 5000}", self.during):
+            with self.subTest(path):
+                self.assertIn(f"{path}+0xff", self.run_here(self.hostile(path=path)))
+        for path, reason in ((pipe, "it is no regular file"), (shy, "it is no regular file"), ("/dev/zero", "it is no regular file"),
+                             (loop, "Too many levels of symbolic links")):
+            self.assertIn(f"{path}: {reason}", self.run_here(path, status=1))
+
+    def test_bounds(self):
+        """Of sizes and numbers. They are made smaller here than they are."""
+        site = '"c"\nages\ncalls 1\nallocates 1 1 1 1 1 ' * 5 + '"c"'
+        for name, most, instead, reason in (
+                ("PROFILE", 100, {}, "it has more than 100 bytes"), ("LINE", 64, {"program": '"' + "x" * 100 + '"'}, "a line of more than 64 bytes"),
+                ("SITES", 5, {"cache": site}, "it has more than 5 calling places"),
+                ("MAPPINGS", 1, {"path": "/a\n0f00-2000 r-xp 00000000 00:00 0 /b"}, "it has more than 1 mappings of files")):
+            with self.subTest(name), mock.patch.object(bounds, name, most), open(self.hostile(**instead), "rb") as file:
+                self.assertRaisesRegex(profile_file.BadProfile, reason, profile_file.read, file)
+            with open(self.hostile(**instead), "rb") as file:
+                profile_file.read(file)
+
+    def test_programs_that_lie_have_no_names(self):
+        """Each place and size in a program's file, one after the other, is larger than the file is."""
+        program, broken = self.program.read_bytes(), self.folder / "broken"
+        whole = modules.Modules()
+        sections, count = int.from_bytes(program[40:48], "little"), int.from_bytes(program[60:62], "little")
+        symbols = next(at for at in range(sections, sections + 64 * count, 64) if program[at + 4] == 2)
+        main = next(line.split()[0] for line in subprocess.run(["nm", self.program], text=True, capture_output=True, check=True).stdout.splitlines()
+                    if line.endswith(" T main"))
+        self.assertEqual(whole.module(str(self.program)).name(int(main, 16)), "main")
+        for place, size, value in ((0, 4, 0), (4, 1, 1), (5, 1, 2), (32, 8, 1 << 40), (32, 8, (1 << 64) - 1), (40, 8, 1 << 63), (54, 2, 55), (58, 2, 0),
+                                   (symbols + 24, 8, 1 << 50), (symbols + 32, 8, 1 << 62), (symbols + 32, 8, 25), (symbols + 40, 4, 60000),
+                                   (symbols + 40, 4, 0), (symbols + 56, 8, 0), (symbols + 56, 8, 1)):
+            broken.write_bytes(program[:place] + value.to_bytes(size, "little") + program[place + size:])
+            with self.subTest(place=place, value=value):
+                self.assertIsNone(modules.Modules().module(str(broken)).name(int(main, 16)))
+        with mock.patch.object(bounds, "SYMBOLS", 10):
+            module = modules.Modules().module(str(self.program))
+            self.assertEqual((module.name(int(main, 16)), bool(module.build_id)), (None, True))
+        with mock.patch.object(bounds, "FILE", 1000):
+            self.assertEqual(modules.Modules().module(str(self.program)).build_id, "")
+        with mock.patch.object(bounds, "SYMBOL", 2):
+            self.assertEqual(modules.Modules().module(str(self.program)).name(int(main, 16)), "ma")
+
     def test_output_that_cannot_be_written_is_named(self):
         for output, reason in ((">/dev/full", "standard output cannot be written: No space left on device"),
                                (">&-", "standard output is closed"), ("-o /dev/full", "/dev/full: No space left on device"),
@@ -143,7 +240,7 @@ class Profile(Tools):
             if stripped:
                 subprocess.run(["strip", library], check=True)
                 names["hidden"] = None
-            module = modules.Module(library)
+            module = modules.Modules().module(library)
             self.assertEqual({name: module.name(places[name] + 1) for name in names}, names)
 
     def test_the_man_page_has_all_options(self):

@@ -88,6 +88,10 @@ class Tools(Case):
         plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         for form in (), ("--json",), ("--csv",):
             self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST, *form, env=plain)
+        watched.ask("name a\rb\x9b31m")
+        for form in (), ("--json",), ("--csv",):
+            shown = self.run_tool(TOP, "--pid", watched.pid, "--once", *FAST, *form, env=os.environ | {"LC_ALL": "C.UTF-8"}).stdout
+            self.assertEqual([line for line in shown.split("\n") if not line.isprintable()], [])
 
     def test_a_process_whose_name_a_terminal_would_obey(self):
         name = "\033[31m\n\x85"
@@ -170,7 +174,7 @@ class Tools(Case):
     def test_help_names_every_option(self):
         text = self.run_tool(TOP, "--help").stdout
         page = (ROOT / "docs/man/prudence-top.1").read_text().replace("\\-", "-")
-        for option in ("--pid", "--name", "--interval", "--sort", "--once", "--json", "--csv"):
+        for option in ("--pid", "--name", "--user", "--interval", "--sort", "--once", "--json", "--csv"):
             self.assertIn(option, text)
             self.assertIn(option, page)
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Watching processes that use Prudence from outside (docs/adr/0089-watching-from-outside.md).
 
+    errors.py     what a tool says and ends with
+    bounds.py     how much is taken from others (docs/adr/0126-what-others-wrote.md)
+    patience.py   work that another process could keep from ending
     layout.py     the description that a process gives of itself
     process.py    finding processes; reading their memory
     figures.py    a sample: all figures of a process at one time
@@ -10,6 +13,8 @@
     text.py       numbers and sparklines as text, samples as JSON and CSV
     top.py, screen.py         prudence-top
     stat.py, openmetrics.py   prudence-stat
+    plain_file.py, elf.py     files whose names may come from others; what an ELF file says of addresses
+    profile_file.py, modules.py, pprof.py, profile.py   prudence-profile
 
 Each uses those above it.
 """

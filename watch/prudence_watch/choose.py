@@ -2,11 +2,15 @@
 """The part of the command line that the tools share: which process, and how often."""
 
 import argparse
+import os
+import pwd
 import re
 
+from . import bounds
+from .errors import WatchError
 from .figures import Watch
-from .layout import WatchError
-from .process import Process, name_of, of_name, watchable
+from .patience import within
+from .process import Process, name_of, of_name, user_name, watchable
 
 LEAST, MOST_SECONDS = 0.01, 86400
 
@@ -15,6 +19,15 @@ def pid(text):
     if not re.fullmatch(r"[1-9][0-9]{0,9}", text):
         raise argparse.ArgumentTypeError(f"'{text}' is not the number of a process")
     return int(text)
+
+
+def user(text):
+    if re.fullmatch(r"[0-9]{1,10}", text):
+        return int(text)
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"there is no user '{text}'") from None
 
 
 def seconds(text):
@@ -35,32 +48,65 @@ def add_options(parser, interval):
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--pid", type=pid, metavar="N", help="the process of this number")
     which.add_argument("--name", metavar="NAME", help="the process of this name (default: the only one that lets itself be watched)")
+    parser.add_argument("--user", type=user, metavar="USER", help="whose process is meant by its name, or as the only one (default: yours)")
     parser.add_argument("--interval", type=seconds, metavar="TIME", default=interval,
                         help=f"between samples, as 500ms or 2s (default: {interval:g}s)")
 
 
+def parse(parser, arguments):
+    options = parser.parse_args(arguments)
+    if options.pid and options.user is not None:
+        parser.error("argument --user: not allowed with argument --pid")
+    return options
+
+
 def described(pids):
-    return ", ".join(f"{one} ({name_of(one)})" for one in pids)
+    some = ", ".join(f"{one} ({name_of(one)})" for one in pids[:bounds.NAMED])
+    return some if len(pids) <= bounds.NAMED else f"{some} and {len(pids) - bounds.NAMED} more"
 
 
-def chosen(options):
-    """The number of the process that is meant."""
-    if options.pid:
-        return options.pid
-    if options.name is not None:
-        found = of_name(options.name)
-        if not found:
-            raise WatchError(f"there is no process of the name '{options.name}'")
-        if len(found) > 1:
-            raise WatchError(f"there are {len(found)} processes of the name '{options.name}': {described(found)}. Choose one by --pid")
-        return found[0]
-    found = watchable()
+def by_name(name, uid):
+    found = of_name(name)
+    own = [pid for pid, owner in found if owner == uid]
     if not found:
-        raise WatchError("no process of yours lets itself be watched: start one with PRUDENCE_OPTIONS=export=1")
+        raise WatchError(f"there is no process of the name '{name}'")
+    if not own:
+        others = ", ".join(f"{pid} of {user_name(owner)}" for pid, owner in found[:bounds.NAMED])
+        raise WatchError(f"no process of the name '{name}' is of user {user_name(uid)}: there is {others}. Choose it by --pid or --user")
+    if len(own) > 1:
+        raise WatchError(f"there are {len(own)} processes of the name '{name}': {described(own)}. Choose one by --pid")
+    return own[0]
+
+
+def the_only(uid):
+    found = watchable(uid)
+    if not found:
+        whose = "yours" if uid == os.geteuid() else user_name(uid)
+        raise WatchError(f"no process of {whose} lets itself be watched: start one with PRUDENCE_OPTIONS=export=1")
     if len(found) > 1:
         raise WatchError(f"{len(found)} processes let themselves be watched: {described(found)}. Choose one by --pid or --name")
     return found[0]
 
 
-def open_watch(options):
-    return Watch(Process(chosen(options)))
+class Finder:
+    """Finds the process that is meant, as often as it is asked: that may end, and another may be meant then. But never one of another
+    user: what a process is called is its own choice, and its number may pass to another."""
+
+    def __init__(self, options):
+        self.options, self.user = options, options.user
+        if self.user is None and not options.pid:
+            self.user = os.geteuid()
+
+    def chosen(self):
+        """The number of the process that is meant."""
+        if self.options.pid:
+            return self.options.pid
+        return the_only(self.user) if self.options.name is None else by_name(self.options.name, self.user)
+
+    def process(self):
+        found = Process(self.chosen(), self.user)
+        self.user = found.user if self.user is None else self.user
+        return found
+
+    def open(self):
+        return Watch(within("looking for the process", self.process))

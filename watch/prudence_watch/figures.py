@@ -14,16 +14,19 @@ import functools
 import time
 from datetime import datetime, timezone
 
-from .layout import Ended, Record, WatchError
+from . import bounds
+from .errors import WatchError
+from .layout import Record
+from .patience import within
 
 MASK = (1 << 64) - 1
 TRIES = 20
-LIST_MOST = 1 << 20
 
 # What is constant while a structure is on its list, and leads to what its figures are read from.
 MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
            "prudence_domain": ("generation", "name", "scheme", "kind")}
 
+LISTS = {"slab_caches": "caches", "readers_domains": "domains"}  # what is on them
 COUNTED_BY_CPUS = ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects")
 
 
@@ -36,38 +39,44 @@ class Copy:
 
     def __init__(self, memory, layout, thread_name):
         self.memory, self.layout, self.thread_name = memory, layout, thread_name
-        self.step = layout.numbers["grace_period_step"]
+        self.step = layout.number("grace_period_step")
         self.scheme_names = {}
 
     def record(self, structure, address):
         return Record(self.layout, structure, self.memory.read(address, self.layout.size(structure)))
 
     def variable(self, name):
-        return self.memory.word(self.layout.addresses[name])
+        return self.memory.word(self.layout.address(name))
 
     def walk(self, head, structure, number):
-        """(address, record) of each structure on a list; `number` grows along it. ValueError: it changed meanwhile."""
+        """(address, record) of each structure on a list; `number` grows along it, and each takes a read, so it ends. ValueError: it
+        changed meanwhile."""
         link = self.layout.offset(f"{structure}.link")
         before, last = head, 0
         item = self.memory.word(head + self.layout.offset("list.next"))
-        for _ in range(LIST_MOST):
-            if item == head:
-                return
+        while item != head:
             record = self.record(structure, item - link)
             links = Record(self.layout, "list", record.memory, link)
             if links["previous"] != before or record[number] <= last:
-                break
+                raise ValueError("the list has changed")
             yield item - link, record
             before, last, item = item, record[number], links["next"]
-        raise ValueError("the list has changed")
 
     def list_of(self, head, structure, number):
         for _ in range(TRIES):
             try:
-                return list(self.walk(self.layout.addresses[head], structure, number))
+                return self.counted(self.walk(self.layout.address(head), structure, number), LISTS[head])
             except (ValueError, OSError):
                 continue
         raise WatchError(f"{structure}: the list changes faster than it can be read")
+
+    def counted(self, found, what):
+        """All of them, unless they are too many."""
+        kept = []
+        for one in found:
+            self.memory.budget.spend(what)
+            kept.append(one)
+        return kept
 
     def is_listed(self, address, structure, record):
         """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
@@ -78,7 +87,7 @@ class Copy:
         if self.memory.word(links["previous"] + self.layout.offset("list.next")) != address + link:
             return False
         again = self.record(structure, address)
-        return all(again[member] == record[member] for member in MADE_OF[structure])
+        return all(again.part(member) == record.part(member) for member in MADE_OF[structure])
 
     # ------------------------------------------------------------------------------------------- caches
 
@@ -108,12 +117,12 @@ class Copy:
     def line(self):
         return self.layout.unpacker("cpu_cache", (
             "line.stack_word", "line.ring_head", "line.ring_tail", "closed", "closed_cookie", "size", "counts.stacked",
-            "counts.unstacked", *(f"counts.{name}" for name in COUNTED_BY_CPUS)))
+            "counts.unstacked", *(f"counts.{name}" for name in COUNTED_BY_CPUS)), self.layout.number("percpu_stride"))
 
     def add_cpus(self, sums, cache, completed):
-        stride, cpus = self.layout.numbers["percpu_stride"], self.layout.numbers["cpus"]
+        stride, cpus = self.layout.number("percpu_stride"), self.layout.number("cpus")
         lines = self.memory.read(cache["percpu"], stride * cpus)
-        bits = self.layout.numbers["stack_count_bits"]
+        bits = self.layout.number("stack_count_bits")
         for cpu in range(cpus):
             line = self.line(lines, cpu * stride)
             pops, count = line["line.stack_word"] >> bits, line["line.stack_word"] & ((1 << bits) - 1)
@@ -133,7 +142,7 @@ class Copy:
                 sums[name] += line[f"counts.{name}"]
 
     def add_nodes(self, sums, cache):
-        size, nodes = self.layout.size("slab_node"), self.layout.numbers["nodes"]
+        size, nodes = self.layout.size("slab_node"), self.layout.number("nodes")
         memory = self.memory.read(cache["nodes"], size * nodes)
         for at in range(nodes):
             node = Record(self.layout, "slab_node", memory, at * size)
@@ -163,6 +172,7 @@ class Copy:
         stride, size, slab = cache["stride"], cache["object_size"], cache["slab_bytes"]
         allocations = sums["hits"] + sums["misses"]
         live = max(0, allocations - sums["frees"] - sums["deferred_frees"])
+        sums["frees"] = max(0, sums["frees"])
         del sums["misses"]
         slabs = cache["slabs_now"]
         figures = {
@@ -185,7 +195,8 @@ class Copy:
     # ------------------------------------------------------------------------------------------ domains
 
     def domains(self):
-        found = [self.domain(self.record("prudence_domain", self.layout.addresses["prudence_default"]))]
+        self.scheme_names.clear()
+        found = [self.domain(self.record("prudence_domain", self.layout.address("prudence_default")))]
         for address, domain in self.list_of("readers_domains", "prudence_domain", "generation"):
             try:
                 figures = self.domain(domain)
@@ -197,10 +208,9 @@ class Copy:
 
     def domain(self, domain):
         now = domain["shared.sequence"]
-        readers = list(self.readers(domain, now))
-        inside = [reader for reader in readers if reader["nesting"]]
+        readers, inside = self.readers(domain, now)
         return {
-            "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": len(readers), "readers_inside": len(inside),
+            "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": readers, "readers_inside": len(inside),
             "longest_inside_seconds": max((reader["inside_seconds"] for reader in inside), default=0.0),
             "grace_periods": domain["grace_periods"], "scans": domain["scans"], "membarriers": domain["membarriers"],
             "mode_switches": domain["mode_switches"], "stalls": domain["stalls"],
@@ -208,7 +218,7 @@ class Copy:
             "threads_inside": inside}
 
     def kind(self, domain):
-        if domain["kind"] == self.layout.numbers["qsbr"]:
+        if domain["kind"] == self.layout.number("qsbr"):
             return "qsbr"
         scheme = domain["scheme"]
         if scheme not in self.scheme_names:
@@ -229,22 +239,29 @@ class Copy:
         return max(0, signed(pushed - left & MASK))
 
     def readers(self, domain, now):
-        """Of each thread that has a slot. Its section's age is known from the moment that a grace period waited for it."""
-        chunk, size = domain["chunks"], self.layout.size("reader_slot")
-        first = self.layout.offset("reader_chunk.slots")
-        most = self.layout.members["reader_chunk.slots"][1] // size
-        for _ in range(LIST_MOST):
-            if not chunk:
-                return
-            used = min(most, self.memory.word(chunk + self.layout.offset("reader_chunk.used")))
+        """How many threads have a slot, and those that are inside a section."""
+        count, inside = 0, []
+        for slot in self.slots(domain["chunks"]):
+            count += 1
+            if slot["reader.word"]:
+                self.memory.budget.spend("threads inside sections")
+                inside.append(self.reader(slot, now))
+        return count, inside
+
+    def slots(self, chunk):
+        """Of each thread that has one. A chunk takes reads, so even a ring of them ends."""
+        size, (first, end) = self.layout.size("reader_slot"), self.layout.place("reader_chunk.slots", bounds.STRUCTURE)
+        while chunk:
+            used = min((end - first) // size, self.memory.word(chunk + self.layout.offset("reader_chunk.used")))
             memory = self.memory.read(chunk + first, used * size) if used else b""
             for at in range(used):
                 slot = Record(self.layout, "reader_slot", memory, at * size)
                 if 0 < slot["thread"] < 1 << 31:
-                    yield self.reader(slot, now)
+                    yield slot
             chunk = self.memory.word(chunk + self.layout.offset("reader_chunk.next"))
 
     def reader(self, slot, now):
+        """The age of its section is known from the moment that a grace period waited for it."""
         word = slot["reader.word"]
         section, nesting = word & ~(self.step - 1), word & (self.step - 1)
         inside = time.monotonic_ns() - slot["stall_since"] if section and slot["stall_word"] == section else 0
@@ -265,13 +282,30 @@ class Watch:
 
     def __init__(self, process):
         self.process = process
-        self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
+        with process.named():
+            self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
         self.ended_before = None
 
     def sample(self):
-        """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more."""
+        """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more. WatchError: what it says of
+        itself cannot be so."""
+        return self.within_bounds(self._sample)
+
+    def within_bounds(self, look):
+        def work():
+            with self.process.named():
+                self.process.memory.budget = bounds.Budget()
+                try:
+                    return look()
+                except OSError as error:
+                    self.process.check()
+                    self.process.resident()
+                    raise WatchError(f"its memory cannot be read ({error})") from None
+        return within(f"process {self.process.pid} ({self.process.name})", work)
+
+    def _sample(self):
         self.process.check()
-        copies = [{"version": layout.texts["version"], "malloc": bool(layout.numbers["malloc"]),
+        copies = [{"version": layout.text("version"), "malloc": bool(layout.number("malloc")),
                    "percpu": layout.texts.get("percpu", "rseq"), "percpu_reason": layout.texts.get("percpu_reason", "")}
                   for layout in self.process.copies]
         sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
@@ -280,12 +314,7 @@ class Watch:
             ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", "latent_overruns",
              "throttle_waits", "throttle_expiries"), 0)
         for number, copy in enumerate(self.copies):
-            try:
-                self.add_copy(copy, number, caches, domains, totals)
-            except OSError as error:
-                self.process.check()
-                self.process.resident()
-                raise WatchError(f"process {self.process.pid} ({self.process.name}): its memory cannot be read ({error})") from None
+            self.add_copy(copy, number, caches, domains, totals)
         for name in TOTALS_OF_CACHES:
             totals[name] = sum(cache[name] for cache in caches)
         for name in TOTALS_OF_DOMAINS:
@@ -296,8 +325,9 @@ class Watch:
     def progress(self):
         """Of the first copy's default domain: grace periods begun, and ended."""
         copy = self.copies[0]
-        domain = copy.record("prudence_domain", copy.layout.addresses["prudence_default"])
-        return domain["shared.sequence"], domain["progress.completed"]
+        domain = self.within_bounds(lambda: copy.record("prudence_domain", copy.layout.address("prudence_default")))
+        with self.process.named():
+            return domain["shared.sequence"], domain["progress.completed"]
 
     def grace_periods_under_way(self):
         begun, ended = self.progress()
@@ -321,5 +351,3 @@ class Watch:
                                 ("throttle_waits", "throttle_waits"), ("throttle_expiries", "throttle_expiries")):
             totals[total] += copy.variable(variable)
 
-
-__all__ = ["Copy", "Ended", "Watch"]

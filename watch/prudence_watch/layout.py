@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""The description that a process gives of itself: where its figures stand (src/runtime/export_layout.c)."""
+"""The description that a process gives of itself: where its figures stand (src/runtime/export_layout.c). Nothing of it is believed
+before it is checked here: a program may describe itself as it likes."""
 
+import re
 import struct
+
+from . import bounds
+from .errors import WatchError
 
 LAYOUT = 1
 NAME = "prudence-export"  # of the mapping, and the first word of the description
 MOST = 16384
 
-
-class WatchError(Exception):
-    """Something that a user did or met; its text says all."""
-
-
-class Ended(WatchError):
-    """The process is no more, or runs another program."""
+# Numbers that something is multiplied or divided by, or that are counted to: from, to.
+NUMBERS = {"pid": (1, 1 << 22), "cpus": (1, bounds.CPUS), "nodes": (1, bounds.NODES), "percpu_stride": (1, bounds.STRUCTURE),
+           "stack_count_bits": (1, 63), "grace_period_step": (1, 1 << 63)}
 
 
 class Layout:
-    """A description, read: `numbers`, `texts`, `addresses`, and members of structures."""
+    """A description, read: numbers, texts, addresses, and members of structures. Each is looked up by a function, which says what is
+    missing."""
 
     def __init__(self, text):
         self.numbers, self.texts, self.addresses, self.members = {}, {}, {}, {}
@@ -26,37 +28,90 @@ class Layout:
         if name != NAME:
             raise WatchError("the description does not begin with its name")
         if number != str(LAYOUT):
-            raise WatchError(f"its description is of layout {number}, and this tool reads layout {LAYOUT}: "
+            raise WatchError(f"its description is of layout {number[:bounds.SHOWN]}, and this tool reads layout {LAYOUT}: "
                              "use the tool of the library's version")
         if "end" not in lines:
             raise WatchError("the description has no end")
         for line in lines[:lines.index("end")]:
-            self._take(line)
+            try:
+                self._take(line)
+            except ValueError as error:
+                raise WatchError(f"a line of its description cannot be understood: '{line[:bounds.SHOWN]}' ({error})") from None
+        self._check_members()
 
     def _take(self, line):
-        kind, *words = line.split()
+        """A line of an unknown kind is of a later version, and says nothing to this one."""
+        kind, *words = line.split(" ")
+        if not re.fullmatch("[a-z]+", kind):
+            raise ValueError("it does not begin with a kind")
+        if kind not in ("number", "text", "address", "member"):
+            return
+        if len(words) != (3 if kind == "member" else 2):
+            raise ValueError("it has too few or too many words")
+        name, *values = words
+        if not re.fullmatch(r"[\w.]{1,64}", name, re.ASCII):
+            raise ValueError("its name is none")
         if kind == "number":
-            self.numbers[words[0]] = int(words[1])
+            least, most = NUMBERS.get(name, (0, bounds.WORD))
+            self.numbers[name] = bounds.whole(values[0], most, least)
         elif kind == "text":
-            self.texts[words[0]] = words[1].replace("_", " ")
+            self.texts[name] = self._text(values[0])
         elif kind == "address":
-            self.addresses[words[0]] = int(words[1], 16)
-        elif kind == "member":
-            self.members[words[0]] = int(words[1]), int(words[2])
+            self.addresses[name] = bounds.hexadecimal(values[0], bounds.ADDRESS)
+        else:
+            self.members[name] = bounds.whole(values[0], bounds.STRUCTURE), bounds.whole(values[1], bounds.STRUCTURE, 1)
 
-    def size(self, structure):
-        return self.members[structure][1]
+    @staticmethod
+    def _text(value):
+        if not 0 < len(value) <= bounds.TEXT:
+            raise ValueError(f"a text has 1 to {bounds.TEXT} characters")
+        return value.replace("_", " ")
 
-    def offset(self, member):
-        return self.members[member][0]
+    def _check_members(self):
+        """Each lies in its structure, whose size is told where structures are read as a whole."""
+        for name, (offset, size) in self.members.items():
+            _, most = self.members.get(name.partition(".")[0], (0, bounds.STRUCTURE))
+            if offset + size > most:
+                raise WatchError(f"its description has '{name}' end {offset + size} bytes into a structure of {most}")
 
-    def unpacker(self, structure, names):
-        """A function of memory and a place in it: {name: value} of these members. Faster than a Record of each of many."""
+    @staticmethod
+    def _known(what, name):
+        if name not in what:
+            raise WatchError(f"its description lacks '{name}'")
+        return what[name]
+
+    def number(self, name):
+        return self._known(self.numbers, name)
+
+    def text(self, name):
+        return self._known(self.texts, name)
+
+    def address(self, name):
+        return self._known(self.addresses, name)
+
+    def size(self, name):
+        return self._known(self.members, name)[1]
+
+    def offset(self, name):
+        return self._known(self.members, name)[0]
+
+    def place(self, name, most=8):
+        """Where a member begins and ends, which has no more bytes than that: a number has 8."""
+        offset, size = self._known(self.members, name)
+        if size > most:
+            raise WatchError(f"its description has {size} bytes for '{name}', which has {most} at the most")
+        return offset, offset + size
+
+    def unpacker(self, structure, names, room):
+        """A function of memory and a place in it: {name: value} of these members, which lie in the first `room` bytes. Faster than a
+        Record of each of many."""
         form, order, at = "<", [], 0
-        for offset, size, name in sorted((*self.members[f"{structure}.{name}"], name) for name in names):
-            form += f"{offset - at}x{'Q' if size == 8 else 'I'}"
+        for offset, end, name in sorted((*self.place(f"{structure}.{name}"), name) for name in names):
+            if offset < at or end > room or end - offset not in (4, 8):
+                raise WatchError(f"its description has '{structure}.{name}' where it cannot be")
+            form += f"{offset - at}x{'Q' if end - offset == 8 else 'I'}"
             order.append(name)
-            at = offset + size
+            at = end
         unpack = struct.Struct(form).unpack_from
         return lambda memory, start: dict(zip(order, unpack(memory, start)))
 
@@ -67,13 +122,13 @@ class Record:
     def __init__(self, layout, structure, memory, start=0):
         self.layout, self.structure, self.memory, self.start = layout, structure, memory, start
 
+    def part(self, member, most=bounds.TEXT):
+        first, end = self.layout.place(f"{self.structure}.{member}", most)
+        return self.memory[self.start + first:self.start + end]
+
     def __getitem__(self, member):
         """A whole number without sign."""
-        offset, size = self.layout.members[f"{self.structure}.{member}"]
-        place = self.start + offset
-        return int.from_bytes(self.memory[place:place + size], "little")
+        return int.from_bytes(self.part(member, 8), "little")
 
     def text(self, member):
-        offset, size = self.layout.members[f"{self.structure}.{member}"]
-        place = self.start + offset
-        return self.memory[place:place + size].split(b"\0")[0].decode(errors="replace")
+        return self.part(member).split(b"\0")[0].decode(errors="replace")

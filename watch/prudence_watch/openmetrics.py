@@ -15,7 +15,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.exposition import choose_encoder
 
-from .layout import Ended, WatchError
+from . import bounds
+from .errors import Ended, WatchError
+from .text import printable
 
 # What a metric is named, which figure it is, and what that says.
 OF_PROCESS = (
@@ -81,20 +83,20 @@ def metrics_of(sample):
     if sample is None:
         return
     yield InfoMetricFamily("prudence_process", "The process.", value={
-        "pid": str(sample["pid"]), "program": sample["program"], "version": sample["version"]})
+        "pid": str(sample["pid"]), "program": printable(sample["program"]), "version": printable(sample["version"])})
     totals = [sample["totals"]]
     yield from families(GaugeMetricFamily, "", OF_PROCESS, (), totals, lambda _: ())
     yield from families(CounterMetricFamily, "", COUNTERS_OF_PROCESS, (), totals, lambda _: ())
 
     def labels_of_cache(cache):
-        return cache["name"], cache["domain"], str(cache["copy"]), str(cache["number"])
+        return printable(cache["name"]), printable(cache["domain"]), str(cache["copy"]), str(cache["number"])
 
     labels = ("cache", "domain", "copy", "number")
     yield from families(GaugeMetricFamily, "cache_", OF_CACHE, labels, sample["caches"], labels_of_cache)
     yield from families(CounterMetricFamily, "cache_", COUNTERS_OF_CACHE, labels, sample["caches"], labels_of_cache)
 
     def labels_of_domain(domain):
-        return domain["name"], domain["kind"], str(domain["copy"]), str(domain["number"])
+        return printable(domain["name"]), printable(domain["kind"]), str(domain["copy"]), str(domain["number"])
 
     labels = ("domain", "kind", "copy", "number")
     yield from families(GaugeMetricFamily, "domain_", OF_DOMAIN, labels, sample["domains"], labels_of_domain)
@@ -157,7 +159,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Threads(socketserver.ThreadingMixIn):
+    """A thread for each client, of whom a port of this machine may have any: not for more than some at once. Those beyond that are
+    hung up on."""
+
     daemon_threads = True
+
+    def __init__(self, *arguments):
+        self.free = threading.BoundedSemaphore(bounds.CLIENTS)
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address):
+        if not self.free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # there is no thread
+            self.free.release()
+            raise
+
+    def process_request_thread(self, request, client_address):
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
 
     def handle_error(self, *_):
         """A client that goes away is no news."""
@@ -196,8 +221,11 @@ def remove_stale(path):
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX) as one:
+        one.setblocking(False)
         try:
             one.connect(path)
+        except BlockingIOError:  # whoever listens there has a queue that is full
+            raise WatchError(f"somebody listens at '{path}' already") from None
         except ConnectionRefusedError:
             os.unlink(path)
         else:

@@ -6,7 +6,8 @@ import gzip
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from . import modules
+from .bounds import TIME
+from .modules import Modules
 
 INT, UNSIGNED, TEXT, MESSAGE = (descriptor_pb2.FieldDescriptorProto.TYPE_INT64,
                                 descriptor_pb2.FieldDescriptorProto.TYPE_UINT64,
@@ -64,7 +65,7 @@ class Writer:
     """One profile on its way into the message."""
 
     def __init__(self, profile):
-        self.profile, self.out = profile, message_class()()
+        self.profile, self.out, self.modules = profile, message_class()(), Modules()
         self.strings, self.locations, self.mappings = {}, {}, {}
         self.text("") # the first must be empty
 
@@ -80,7 +81,7 @@ class Writer:
             self.mappings[mapping] = len(self.mappings) + 1
             self.out.mapping.add(id=self.mappings[mapping], memory_start=mapping.start, memory_limit=mapping.end,
                                  file_offset=mapping.offset, filename=self.text(mapping.path),
-                                 build_id=self.text(modules.module(mapping.path).build_id))
+                                 build_id=self.text(self.modules.module(mapping.path).build_id))
         return self.mappings[mapping]
 
     def location(self, address):
@@ -92,7 +93,7 @@ class Writer:
         return self.locations[address]
 
     def sample(self, site):
-        values = [round(of(site)) if site.role == role else 0 for _, _, role, of in VALUES]
+        values = [min(round(of(site)), TIME) if site.role == role else 0 for _, _, role, of in VALUES]
         added = self.out.sample.add(location_id=[self.location(call - 1) for call in site.calls], value=values)
         added.label.add(key=self.text("cache"), str=self.text(site.cache))
 

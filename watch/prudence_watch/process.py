@@ -4,20 +4,29 @@
 Memory is read through /proc/PID/mem, opened for reading once. The descriptor belongs to the program that runs then: when that
 ends, or another takes its place (exec), or another process gets its number, reads give nothing more. So a watcher never
 takes another process for its own.
+
+Any process may call itself as it likes, so one is looked for by its name among those of one user alone.
 """
 
+import contextlib
+import errno
 import os
 import pwd
 from pathlib import Path
 
-from .layout import MOST, NAME, Ended, Layout, WatchError
+from . import bounds
+from .errors import Ended, WatchError
+from .layout import MOST, NAME, Layout
 
 PROC = Path("/proc")
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 WORD = 8
+SEVERAL = -1  # instead of a user: the process has rights of more than one, or is over
 
 
 def user_name(uid):
+    if uid == SEVERAL:
+        return "several users"
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -43,7 +52,16 @@ def names_of(pid):
 
 
 def uid_of(pid):
-    return (PROC / str(pid)).stat().st_uid
+    """The user whose program it runs, with this user's rights alone: a setuid program has another effective user, who alone could be told of
+    its folder in /proc."""
+    try:
+        for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
+            if line.startswith("Uid:"):
+                real, effective = line.split()[1:3]
+                return int(real) if real == effective else SEVERAL
+    except OSError:
+        pass
+    return SEVERAL
 
 
 def inner_pid(pid):
@@ -58,13 +76,15 @@ def inner_pid(pid):
 
 
 def mappings_of(pid):
-    """Addresses of all descriptions in the process: one of each copy of the library."""
+    """Addresses of all descriptions in the process: one of each copy of the library. Of too many one too many is told."""
     found = []
     with (PROC / str(pid) / "maps").open(errors="replace") as maps:
         for line in maps:
             words = line.split(maxsplit=5)
             if len(words) == 6 and words[5].startswith(f"/memfd:{NAME} "):
                 found.append(int(words[0].split("-")[0], 16))
+            if len(found) > bounds.COPIES:
+                break
     return found
 
 
@@ -72,7 +92,7 @@ def why_not(pid, own=None):
     """Why the system does not let this user read the process."""
     own = os.geteuid() if own is None else own
     try:
-        uid = uid_of(pid)
+        uid = (PROC / str(pid)).stat().st_uid
     except OSError:
         return f"process {pid} does not exist"
     who = f"process {pid} ({name_of(pid)})"
@@ -87,10 +107,10 @@ def why_not(pid, own=None):
 
 
 class Memory:
-    """The memory of the program that a process runs now."""
+    """The memory of the program that a process runs now. `budget`: what may be read of it; a sample sets a new one."""
 
     def __init__(self, pid):
-        self.pid = pid
+        self.pid, self.budget = pid, bounds.Budget()
         try:
             self.fd = os.open(PROC / str(pid) / "mem", os.O_RDONLY | os.O_CLOEXEC)
         except PermissionError:
@@ -102,15 +122,23 @@ class Memory:
         os.close(self.fd)
 
     def read(self, address, size):
-        """Exactly so many bytes. OSError: there is no memory; Ended: there is no program."""
+        """Exactly so many bytes. OSError: there is no memory; Ended: there is no program; WatchError: that is too much."""
         parts = []
+        self.budget.spend("reads of its memory")
+        if size > bounds.READ:
+            raise WatchError(f"it has a structure of {size} bytes, or says so, and {bounds.READ} are the most")
+        if not 0 <= address <= bounds.ADDRESS - size:
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         while size:
-            part = os.pread(self.fd, size, address)
+            part = self.at(address, size)
             if not part:
                 raise Ended(f"process {self.pid} has ended, or runs another program")
             parts.append(part)
             address, size = address + len(part), size - len(part)
         return b"".join(parts)
+
+    def at(self, address, size):
+        return os.pread(self.fd, size, address)
 
     def word(self, address):
         return int.from_bytes(self.read(address, WORD), "little")
@@ -119,10 +147,15 @@ class Memory:
 class Process:
     """A process that lets itself be watched. `copies`: the layout of each copy of the library in it."""
 
-    def __init__(self, pid):
+    def __init__(self, pid, user=None):
+        """user: whose it has to be; None: anyone's. It is asked for when the memory is open, which that of another program cannot
+        become then."""
         self.pid = pid
         self.memory = Memory(pid)
         try:
+            self.user = uid_of(pid)
+            if user is not None and self.user != user:
+                raise Ended(f"process {pid} is of another user than {user_name(user)} now")
             self._find()
         except BaseException:
             self.memory.close()
@@ -139,21 +172,30 @@ class Process:
             raise WatchError(why_not(self.pid)) from None
         except OSError:
             raise Ended(f"process {self.pid} has ended") from None
-        layouts = []
-        for mapping in self.mappings:
-            try:
-                layouts.append(Layout(self._description(mapping)))
-            except WatchError as error:
-                raise type(error)(f"process {self.pid} ({self.name}): {error}") from None
+        with self.named():
+            if len(self.mappings) > bounds.COPIES:
+                raise WatchError(f"it has more than {bounds.COPIES} copies of the library, or says so")
+            layouts = [Layout(self._description(mapping)) for mapping in self.mappings]
+            pids = [layout.number("pid") for layout in layouts]
         self.inner_pid = inner_pid(self.pid)
-        self.copies = [layout for layout in layouts if layout.numbers["pid"] == self.inner_pid]
+        self.copies = [layout for layout, pid in zip(layouts, pids) if pid == self.inner_pid]
         if layouts and not self.copies:
             raise WatchError(f"process {self.pid} ({self.name}) uses the memory of another process "
-                             f"({layouts[0].numbers['pid']}, as it calls itself): watch that one")
+                             f"({pids[0]}, as it calls itself): watch that one")
         if not layouts:
             raise WatchError(f"process {self.pid} ({self.name}) does not let itself be watched: it does not use Prudence, or its option "
                              "'export' is off. Start it with PRUDENCE_OPTIONS=export=1, or with export=SIGUSR1 and send "
                              "that signal when you want to watch")
+
+    @contextlib.contextmanager
+    def named(self):
+        """What is found wrong with what the process says of itself gets the process's name. What it ends with has that already."""
+        try:
+            yield
+        except Ended:
+            raise
+        except WatchError as error:
+            raise WatchError(f"process {self.pid} ({self.name}): {error}") from None
 
     def _description(self, mapping):
         try:
@@ -196,12 +238,12 @@ def processes():
             yield int(entry.name)
 
 
-def watchable():
-    """The processes that this user may watch."""
+def watchable(user):
+    """The processes of a user that let themselves be watched."""
     found = []
     for pid in processes():
         try:
-            if mappings_of(pid):
+            if uid_of(pid) == user and mappings_of(pid):
                 found.append(pid)
         except OSError:
             continue
@@ -209,4 +251,5 @@ def watchable():
 
 
 def of_name(name):
-    return sorted(pid for pid in processes() if name in names_of(pid) and pid != os.getpid())
+    """All users' processes of that name: (number, user)."""
+    return sorted((pid, uid_of(pid)) for pid in processes() if name in names_of(pid) and pid != os.getpid())

@@ -4,8 +4,10 @@
 import argparse
 import sys
 
-from . import profile_file, text
-from .layout import WatchError
+from . import choose, profile_file, text
+from .errors import WatchError
+from .modules import Modules
+from .plain_file import open_plain
 from .source import set_encoding, write
 
 # What is listed: a site's role, its objects and bytes, and the words for both.
@@ -23,10 +25,8 @@ def mean_age(site):
     return text.of_seconds(site.age_us / 1e6 / site.objects_over) if site.objects_over else "-"
 
 
-def calls_of(profile, site, most):
-    from . import modules # python3-pyelftools is looked for when a name is
-    names = [modules.describe(profile, call) for call in site.calls[:most]]
-    return names or ["(unknown)"]
+def calls_of(profile, files, site, most):
+    return [files.describe(profile, call) for call in site.calls[:most]] or ["(unknown)"]
 
 
 def head(profile, sites, view):
@@ -49,35 +49,36 @@ def sites_of(profile, view):
 def top(profile, view, count):
     """One line a calling place."""
     _, objects, size, _ = VIEWS[view]
-    sites = sites_of(profile, view)
+    sites, files = sites_of(profile, view), Modules()
     total = sum(getattr(site, size) for site in sites)
     age = "lifetime" if VIEWS[view][0] == "allocates" else "until safe"
     lines = head(profile, sites, view) + ["", f"{'bytes':>10} {'%':>5} {'objects':>10} {age:>10}  cache: calls"]
     for site in sites[:count]:
         lines.append(f"{text.of_bytes(getattr(site, size)):>10} {100 * getattr(site, size) / total:5.1f} "
                      f"{getattr(site, objects):10.0f} {mean_age(site):>10}  {site.cache}: "
-                     f"{' < '.join(calls_of(profile, site, CALLS))}")
+                     f"{' < '.join(calls_of(profile, files, site, CALLS))}")
     return lines
 
 
 def leaks(profile, count):
     """What is in use, with all its calls: after the program's end nobody frees that any more."""
-    sites = sites_of(profile, "in-use")
+    sites, files = sites_of(profile, "in-use"), Modules()
     lines = head(profile, sites, "in-use")
     for site in sites[:count]:
-        lines += ["", f"{text.of_bytes(site.bytes_now)} in {site.objects_now:.0f} objects of cache '{site.cache}', "
-                  f"{site.bytes_now / site.objects_now:.0f} bytes each, allocated by:"]
-        lines += [f"    {name}" for name in calls_of(profile, site, None)]
+        each = f", {site.bytes_now / site.objects_now:.0f} bytes each" if site.objects_now else ""
+        lines += ["", f"{text.of_bytes(site.bytes_now)} in {site.objects_now:.0f} objects of cache '{site.cache}'{each}, allocated by:"]
+        lines += [f"    {name}" for name in calls_of(profile, files, site, None)]
     return lines
 
 
 def ages(profile, view, count):
     """How long objects lived, or waited: shares by power of two."""
     sites = [site for site in sites_of(profile, "allocated" if VIEWS[view][0] == "allocates" else "deferred")
-             if site.ages]
+             if site.objects_over]
+    files = Modules()
     lines = head(profile, sites_of(profile, view), view)
     for site in sites[:count]:
-        lines += ["", f"{site.cache}: {' < '.join(calls_of(profile, site, CALLS))}: "
+        lines += ["", f"{site.cache}: {' < '.join(calls_of(profile, files, site, CALLS))}: "
                   f"{site.objects_over:.0f} objects, {mean_age(site)} on average"]
         for place, objects in sorted(site.ages.items()):
             share = objects / site.objects_over
@@ -96,7 +97,7 @@ def arguments(words):
     what.add_argument("--ages", action="store_true", help="how long objects lived, or waited until they were safe")
     what.add_argument("-o", "--output", metavar="OUT", help="write OUT for pprof (go tool pprof OUT)")
     parser.add_argument("--view", choices=VIEWS, default="in-use", help="of --top and --ages (default: in-use)")
-    parser.add_argument("-n", "--count", type=int, default=20, help="calling places at most (default: 20)")
+    parser.add_argument("-n", "--count", type=choose.count, default=20, help="calling places at most (default: 20)")
     return parser.parse_args(words)
 
 
@@ -112,8 +113,8 @@ def write_for_pprof(profile, path):
 
 def read(path):
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return profile_file.read(file.read())
+        with open_plain(path) as file:
+            return profile_file.read(file)
     except OSError as error:
         raise WatchError(f"{path}: {error.strerror}") from None
     except profile_file.BadProfile as error:
@@ -136,7 +137,7 @@ def run(words):
         print(text.printable(f"prudence-profile: {error}"), file=sys.stderr)
         return 1
     except ImportError as error:
-        print(f"prudence-profile: {error} (Debian: python3-protobuf, python3-pyelftools)", file=sys.stderr)
+        print(f"prudence-profile: {error} (Debian: python3-protobuf)", file=sys.stderr)
         return 1
     except BrokenPipeError:
         pass # whoever read has enough

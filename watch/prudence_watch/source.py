@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from .layout import WatchError
+from .errors import WatchError
 from .rates import GracePeriods, History
 
 LOOK = 0.05  # seconds between looks at grace periods

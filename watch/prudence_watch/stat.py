@@ -7,7 +7,7 @@ import sys
 import time
 
 from . import choose, text
-from .layout import WatchError
+from .errors import WatchError
 from .source import Source, set_encoding, write
 
 EXAMPLE = """\
@@ -47,9 +47,7 @@ def listen(options):
     except ValueError as error:
         raise WatchError(f"--listen: {error}") from None
 
-    def find():
-        return choose.open_watch(options)
-
+    find = choose.Finder(options).open
     openmetrics.serve(address, openmetrics.Collector(find(), find, report), lambda where: report(f"serves {where}"))
 
 
@@ -70,7 +68,7 @@ def parser():
 
 
 def run(arguments):
-    options = parser().parse_args(arguments)
+    options = choose.parse(parser(), arguments)
     if options.listen and options.count:
         parser().error("argument --count: not allowed with argument --listen")
     set_encoding(for_programs=True)
@@ -79,7 +77,7 @@ def run(arguments):
         if options.listen:
             listen(options)
         else:
-            print_samples(Source(choose.open_watch(options)).started(), options)
+            print_samples(Source(choose.Finder(options).open()).started(), options)
     except WatchError as error:
         return text.printable(f"prudence-stat: {error}")
     except BrokenPipeError:

@@ -72,8 +72,10 @@ def fit(text, width, left=True):
 
 
 def json_line(sample):
-    """RFC 8259: no NaN, and no byte that is not UTF-8."""
-    return json.dumps(sample, ensure_ascii=False, allow_nan=False)
+    """RFC 8259: no NaN, and no byte that is not UTF-8. What a terminal would obey stands there as \\u009b and the like."""
+    line = json.dumps(sample, ensure_ascii=False, allow_nan=False)
+    return line if line.isprintable() else "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1] for character in line)
 
 
 def csv_head():
@@ -82,9 +84,10 @@ def csv_head():
 
 
 def csv_row(values):
+    """One line, whatever names have in them."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue().rstrip("\n")
+    csv.writer(line, lineterminator="").writerow(printable(value) if isinstance(value, str) else value for value in values)
+    return line.getvalue()
 
 
 def csv_lines(sample):

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import choose, screen, text
-from .layout import Ended, WatchError
+from .errors import Ended, WatchError
 from .source import LOOK, Source, set_encoding, write
 
 EXAMPLE = """\
@@ -31,7 +31,7 @@ def print_sample(sample, source, options, view):
         for line in text.csv_lines(sample):
             write(line)
     else:
-        width = max(80, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdigit() else 132))
+        width = max(80, min(250, int(os.environ.get("COLUMNS") or 0) if (os.environ.get("COLUMNS") or "").isdecimal() else 132))
         for _, line in screen.lines(sample, source.history, view, width):
             write(line)
 
@@ -160,13 +160,13 @@ def parser():
 
 
 def run(arguments):
-    options = parser().parse_args(arguments)
+    options = choose.parse(parser(), arguments)
     locale.setlocale(locale.LC_ALL, "")
     view = screen.View(sort=screen.BY_NAME[options.sort], interval=options.interval,
                        plain=locale.nl_langinfo(locale.CODESET) != "UTF-8")
     set_encoding(options.json or options.csv)
     try:
-        source = Source(choose.open_watch(options))
+        source = Source(choose.Finder(options).open())
         if options.once or options.json or options.csv:
             print_samples(source, options, view)
         else:

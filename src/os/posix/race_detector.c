@@ -77,3 +77,16 @@ void race_detector_copy(void *to, const void *from, size_t bytes)
     while (bytes--)
         *target++ = *source++;
 }
+
+void race_detector_move(void *to, const void *from, size_t bytes)
+{
+    volatile char *target = to;
+    const volatile char *source = from;
+
+    if ((uintptr_t)to <= (uintptr_t)from) {
+        race_detector_copy(to, from, bytes);
+        return;
+    }
+    while (bytes--)
+        target[bytes] = source[bytes];
+}

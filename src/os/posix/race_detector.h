@@ -42,6 +42,7 @@ extern const char race_detector_pages;
  * library's own that passes from thread to thread unseen. */
 void race_detector_fill(void *at, char byte, size_t bytes);
 void race_detector_copy(void *to, const void *from, size_t bytes);
+void race_detector_move(void *to, const void *from, size_t bytes); /* they may overlap */
 
 static inline void fill_unseen(void *at, char byte, size_t bytes)
 {
@@ -57,6 +58,14 @@ static inline void copy_unseen(void *to, const void *from, size_t bytes)
         race_detector_copy(to, from, bytes);
     else
         __builtin_memcpy(to, from, bytes);
+}
+
+static inline void move_unseen(void *to, const void *from, size_t bytes)
+{
+    if (unlikely(race_detector_on))
+        race_detector_move(to, from, bytes);
+    else
+        __builtin_memmove(to, from, bytes);
 }
 
 #endif /* OS_POSIX_RACE_DETECTOR_H */

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Work that a process which is watched could keep from ending.
+
+A read of another process's memory may wait for what that process decides: its pages can come from a file system of its own
+(FUSE). No signal but SIGKILL ends such a wait. So a thread does the work, and is left alone when its
+time is over. The threads are daemons: Python's end does not wait for them.
+"""
+
+import threading
+
+from . import bounds
+from .errors import WatchError
+
+stuck = None  # the thread that was left alone last. There is one at the most, or a hostile process would get one for each sample
+
+
+def within(what, work):
+    """What work() returns or raises. WatchError: it takes more than bounds.SECONDS, or that before it still does."""
+    global stuck
+    answer, error = [], []
+
+    def run():
+        try:
+            answer.append(work())
+        except BaseException as raised:  # it belongs to the thread that waits
+            error.append(raised)
+
+    if stuck and stuck.is_alive():
+        raise WatchError(f"{what}: an earlier read of memory has still not ended")
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    worker.join(bounds.SECONDS + 0.5)  # a budget ends what does not wait before that, with a better message
+    if worker.is_alive():
+        stuck = worker
+        raise WatchError(f"{what}: the process lets nobody read its memory within {bounds.SECONDS:g} s (it may serve that memory itself)")
+    if error:
+        raise error[0]
+    return answer[0]

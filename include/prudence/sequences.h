@@ -31,6 +31,8 @@
 #ifndef PRUDENCE_SEQUENCES_H
 #define PRUDENCE_SEQUENCES_H
 
+#include <prudence/platform.h> /* first */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

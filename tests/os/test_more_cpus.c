@@ -155,6 +155,12 @@ static void lists_that_cannot_be_true(void **state)
         if (known[i].count ? os_cpu_count() != known[i].count : os_cpu_count() % 8)
             _exit((int)i + 1);
     }
+    if (!pid && more > 0) { /* what a thread may run on, there is */
+        move_to(more);
+        posix_cpus_possible_injected = "0";
+        posix_cpu_start();
+        _exit(os_cpu_count() == (unsigned)more + 1 ? 0 : 99);
+    }
     if (!pid)
         _exit(0);
     assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -80,7 +80,7 @@ class Headers(unittest.TestCase):
         self.all_compile([twice(headers)], f"-I{COMPAT}")
 
     def test_32_bits_are_refused(self):
-        """Few systems have headers for 32 bits, so the compiler's own macro stands in for -m32, but for one header."""
+        """Few systems have headers for 32 bits, so the compiler's own macro stands in for -m32, except in one header."""
         pretended = ["-Wno-builtin-macro-redefined", "-U__SIZEOF_POINTER__", "-D__SIZEOF_POINTER__=4"]
         ways = [(header.relative_to(INCLUDE), flags) for header in sorted(INCLUDE.glob("prudence/*.h")) for flags in (pretended, [])]
         if os.uname().machine == "x86_64":

@@ -15,8 +15,8 @@
 /* The number of one CPU is the first word of its line. */
 struct prudence_counter {
     void *lines; /* constant */
-    int64_t others __attribute__((aligned(
-        CACHE_LINES_APART))); /* what sequences could not add; apart from `lines`, which all read */
+    char apart[CACHE_LINES_APART - sizeof(void *)];
+    int64_t others; /* what sequences could not add; all read `lines` */
 };
 
 static int64_t *number_of(const struct prudence_counter *counter, unsigned cpu)

@@ -16,6 +16,7 @@
 #define THREADS 6
 #define ROUNDS  150
 #define EACH    16
+#define TRIES   10
 
 static struct prudence_cache *cache;
 static struct prudence_counter *counter;
@@ -28,12 +29,16 @@ static void require_rseq(void)
     assert_true(rseq_register());
 }
 
-/* The fast path itself, not what is done when it says no. */
+/* The fast path itself, not what is done when it says no. More than once, because it also says no when it is interrupted. */
 static bool is_served(void)
 {
-    void *object = os_percpu_pop(&cache->percpu);
+    void *object = NULL;
 
-    return object && os_percpu_push(&cache->percpu, object);
+    for (unsigned i = 0; i < TRIES && !object; i++)
+        object = os_percpu_pop(&cache->percpu);
+    while (object && !os_percpu_push(&cache->percpu, object))
+        ;
+    return object;
 }
 
 static void make_room(void)

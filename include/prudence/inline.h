@@ -15,7 +15,7 @@
  *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all
  *    other options that look for bugs, destructors, a system without restartable sequences, a destroyed cache.
  *  - The program is bound to the layout of the library's structures. Its number is part of the names
- *    that it needs (prudence_inline2_...), and all are bound when the program is loaded: a library
+ *    that it needs (prudence_inline3_...), and all are bound when the program is loaded: a library
  *    with another layout, older or newer, is refused by the dynamic loader ("undefined symbol"). A program
  *    without this header runs with both.
  *  - A shared object with this header in it stays in the process, as if linked with -z nodelete: a
@@ -64,7 +64,7 @@ extern "C" {
 #define PRUDENCE_INLINE_TEXT_(x) #x
 #define PRUDENCE_INLINE_TEXT(x)  PRUDENCE_INLINE_TEXT_(x)
 
-/* "prudence_inline2_name", from the global offset table: so it is bound when the program is loaded, never later,
+/* "prudence_inline3_name", from the global offset table: so it is bound when the program is loaded, never later,
  * and there is no copy of it. */
 #define PRUDENCE_INLINE_ADDRESS(name)                                                              \
     "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \
@@ -74,9 +74,8 @@ extern "C" {
 
 /*
  * Where each thread's struct rseq lies, from the thread pointer: glibc's constant, which compilers load once in a
- * function (by a name of ours, since <sys/rseq.h> may declare it as well). Where glibc has not registered the
- * struct its cpu_id is -1 or -2; then all caches have lines at which these numbers are owned
- * (os/posix/percpu.c of the library).
+ * function (by a name of ours, since <sys/rseq.h> may declare it as well). Where the
+ * struct is not registered its cpu_id is -1 or -2, for which no cache has a line.
  */
 extern const ptrdiff_t prudence_inline_rseq __asm__("__rseq_offset");
 
@@ -156,7 +155,8 @@ PRUDENCE_INLINE_FUNCTION void *prudence_inline_cache_alloc(struct prudence_cache
     void *object;
 
     if (__builtin_expect(cache != PRUDENCE_NULL, 1)) {
-        object = prudence_sequence_pop(prudence_inline_lines(cache), prudence_inline_rseq);
+        object = prudence_sequence_pop(prudence_inline_lines(cache),
+                                       prudence_inline_cache_of(cache), prudence_inline_rseq);
         if (__builtin_expect(object != PRUDENCE_NULL, 1))
             return object;
     }
@@ -169,8 +169,10 @@ PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free(struct prudence_cache *
     void (*slow)(struct prudence_cache *, void *);
 
     if (prudence_inline_is_of(cache, object) &&
-        __builtin_expect(
-            prudence_sequence_push(prudence_inline_lines(cache), object, prudence_inline_rseq), 1))
+        __builtin_expect(prudence_sequence_push(prudence_inline_lines(cache),
+                                                prudence_inline_cache_of(cache), object,
+                                                prudence_inline_rseq),
+                         1))
         return;
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free") : "=r"(slow));
     slow(cache, object);
@@ -182,9 +184,10 @@ PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free_deferred(struct prudenc
     void (*slow)(struct prudence_cache *, void *);
 
     if (prudence_inline_is_of(cache, object) &&
-        __builtin_expect(
-            prudence_sequence_append(prudence_inline_lines(cache), object, prudence_inline_rseq),
-            1))
+        __builtin_expect(prudence_sequence_append(prudence_inline_lines(cache),
+                                                  prudence_inline_cache_of(cache), object,
+                                                  prudence_inline_rseq),
+                         1))
         return;
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free_deferred") : "=r"(slow));
     slow(cache, object);
@@ -197,9 +200,12 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
     void *object;
 
     if (prudence_inline_is_of(cache, old) &&
-        __builtin_expect(
-            prudence_sequence_append(prudence_inline_lines(cache), old, prudence_inline_rseq), 1)) {
-        object = prudence_sequence_pop(prudence_inline_lines(cache), prudence_inline_rseq);
+        __builtin_expect(prudence_sequence_append(prudence_inline_lines(cache),
+                                                  prudence_inline_cache_of(cache), old,
+                                                  prudence_inline_rseq),
+                         1)) {
+        object = prudence_sequence_pop(prudence_inline_lines(cache),
+                                       prudence_inline_cache_of(cache), prudence_inline_rseq);
         if (__builtin_expect(object == PRUDENCE_NULL, 0)) {
             __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_alloc") : "=r"(slow_alloc));
             return slow_alloc(cache);

@@ -3,6 +3,8 @@
 #ifndef PRUDENCE_LANGUAGE_H
 #define PRUDENCE_LANGUAGE_H
 
+#include <prudence/platform.h> /* first */
+
 #include <stddef.h>
 #include <stdint.h>
 

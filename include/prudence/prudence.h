@@ -32,6 +32,8 @@
 #ifndef PRUDENCE_PRUDENCE_H
 #define PRUDENCE_PRUDENCE_H
 
+#include <prudence/platform.h> /* first */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

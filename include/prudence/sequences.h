@@ -3,16 +3,20 @@
  * Private to <prudence/inline.h> and to the library: the restartable sequences of the fast paths for x86-64, and the
  * layout that they know. They stand here once, for both (docs/adr/0040). A change of what a sequence reads or
  * writes changes PRUDENCE_INLINE_LAYOUT: a program that was compiled with another layout is then refused
- * by the dynamic loader, since the names that it needs are not there.
+ * by the dynamic loader, unless the library still has the names of that layout (heap/inline.c of the library).
  *
  * Shape of each: store the descriptor's address into struct rseq (rseq_cs, offset 8), which arms
- * the section [1, 2); read cpu_id (offset 4) inside the section, so that no comparison is needed;
- * work; the last instruction before label 2 is the commit. A jump to label 2, or to `out`, leaves
- * without committing. Sections with a result are plain asm with the result zeroed first: asm goto
+ * the section [1, 2); read cpu_id (offset 4) inside the section, and leave if there is no line for that number;
+ * work; the last instruction before label 2 is the commit. A jump to label 2, 4 or `out` leaves
+ * without committing. Sections with a result are plain asm: asm goto
  * with outputs is miscompiled by the gcc of Debian 12 (its outputs are taken for set on the jump).
  * The kernel sends an interrupted section to label 4, behind the signature that rseq was
- * registered with (glibc's: 0x53053053), and from there it starts again at 5. Stores before the
+ * registered with (glibc's: 0x53053053). There the section gives up, as if the line were closed: a debugger that
+ * steps interrupts each instruction, so a section that began again would never end (docs/adr/0124). Stores before the
  * commit go to slots that nobody reads until the commit.
+ *
+ * There is a line for each number below `cpus`. A thread that is not registered has the number -1 or -2, and the
+ * system may have more CPUs than the library was told of when it started: the comparison sends both to the slow path.
  *
  * The owner of a line (os/posix/os_percpu.h of the library) has closed it: there are no objects where pop takes them
  * from, no room to push, and the ring's stop is reached. So a fast path does not ask who owns the line. It loads the one
@@ -27,12 +31,14 @@
 #ifndef PRUDENCE_SEQUENCES_H
 #define PRUDENCE_SEQUENCES_H
 
+#include <prudence/platform.h> /* first */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Of the lines of CPUs, and of what <prudence/inline.h> says of caches, slabs and the page map. */
-#define PRUDENCE_INLINE_LAYOUT 2
+#define PRUDENCE_INLINE_LAYOUT 3
 
 #if defined(__x86_64__) && defined(__LP64__) && defined(__linux__) && defined(__GNUC__)
 
@@ -65,6 +71,7 @@ struct __attribute__((may_alias)) prudence_inline_cache {
     uint64_t mask;        /* of an address: where it is in such a slab */
     uint64_t reciprocal;  /* of the distance of two objects, scaled */
     uint64_t end;         /* of what that place x reciprocal may be for the start of an object */
+    uint32_t cpus;        /* how many lines there are */
 };
 
 /* The first words of a slab. */
@@ -86,8 +93,8 @@ struct __attribute__((may_alias)) prudence_inline_slab {
 /* Of the stack's word: one pop more, one object less. */
 #define PRUDENCE_STACK_POP 0xffff
 
-/* The descriptor, the way back after an abort, and the start of the section: rcx = the CPU's number. */
-#define PRUDENCE_RSEQ_BEGIN                                                                        \
+/* The descriptor, the way out after an abort, and the start of the section: rcx = the CPU's number. */
+#define PRUDENCE_RSEQ_BEGIN(aborted)                                                               \
     ".pushsection __rseq_cs, \"aw?\"\n\t"                                                          \
     ".balign 32\n"                                                                                 \
     "3:\n\t"                                                                                       \
@@ -97,30 +104,39 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     ".pushsection .text.unlikely, \"ax?\"\n\t"                                                     \
     ".byte 0x0f, 0xb9, 0x3d\n\t" /* ud1: the signature reads as an instruction that traps */       \
     ".long 0x53053053\n"                                                                           \
-    "4:\n\t"                                                                                       \
-    "jmp 5f\n\t"                                                                                   \
-    ".popsection\n"                                                                                \
-    "5:\n\t"                                                                                       \
+    "4:\n\t" aborted                                                                               \
+    ".popsection\n\t"                                                                              \
     "leaq 3b(%%rip), %%rcx\n\t"                                                                    \
     "movq %%rcx, %%fs:8(%[rseq])\n"                                                                \
     "1:\n\t"                                                                                       \
     "movl %%fs:4(%[rseq]), %%ecx\n\t"
 
-/* rcx = lines + cpu x stride. */
-#define PRUDENCE_RSEQ_LINE                                                                         \
+/* rcx = lines + cpu x stride; `out` when there is no such line. */
+#define PRUDENCE_RSEQ_LINE(out)                                                                    \
+    "cmpl %[cpus], %%ecx\n\t"                                                                      \
+    "jae " out                                                                                     \
+    "\n\t"                                                                                         \
     "shlq $8, %%rcx\n\t"                                                                           \
     "addq %[lines], %%rcx\n\t"
 
-/* `rseq`: where this thread's struct rseq lies, from the thread pointer. */
-#define PRUDENCE_RSEQ_INPUTS [lines] "m"(*lines), [rseq] "r"(rseq)
+/* `words`: of a cache, of which `cpus` is looked at; a pointer to that alone would cost inlined loops a register.
+ * `rseq`: where this thread's struct rseq lies, from the thread pointer. */
+#define PRUDENCE_RSEQ_INPUTS [lines] "m"(*lines), [cpus] "m"(words->cpus), [rseq] "r"(rseq)
+
+/* A section with a result gives up: it has none. */
+#define PRUDENCE_RSEQ_NO_RESULT(result)                                                            \
+    "xorl %k[" result "], %k[" result                                                              \
+    "]\n\t"                                                                                        \
+    "jmp 2f\n\t"
 
 /* Takes an object from this CPU's stack; NULL when it is empty or closed: then that is what lies there. */
-static inline __attribute__((always_inline)) void *prudence_sequence_pop(void *const *lines,
-                                                                         ptrdiff_t rseq)
+static inline __attribute__((always_inline)) void *
+prudence_sequence_pop(void *const *lines, const struct prudence_inline_cache *words, ptrdiff_t rseq)
 {
     void *object;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN(PRUDENCE_RSEQ_NO_RESULT("object"))
+                         PRUDENCE_RSEQ_LINE("4b")
                          "movq 16(%%rcx), %[object]\n\t"
                          "movq 8(%%rcx), %%rdx\n\t"
                          "movzwl %%dx, %%esi\n\t"
@@ -139,9 +155,10 @@ static inline __attribute__((always_inline)) void *prudence_sequence_pop(void *c
 /* Puts an object on this CPU's stack; false when it is full or closed, or the object is on top of it: then it is freed
  * twice. Below the first there is NULL. */
 static inline __attribute__((always_inline)) bool
-prudence_sequence_push(void *const *lines, void *object, ptrdiff_t rseq)
+prudence_sequence_push(void *const *lines, const struct prudence_inline_cache *words, void *object,
+                       ptrdiff_t rseq)
 {
-    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN("jmp %l[out]\n\t") PRUDENCE_RSEQ_LINE("%l[out]")
                               "movq 24(%%rcx), %%r9\n\t"
                               "movq 8(%%rcx), %%rdx\n\t"
                               "movzwl %%dx, %%r8d\n\t"
@@ -170,9 +187,10 @@ out:
  * done that arithmetic: ring_turn + 8 x tail. Below slot 0 lies the stack.
  */
 static inline __attribute__((always_inline)) bool
-prudence_sequence_append(void *const *lines, void *object, ptrdiff_t rseq)
+prudence_sequence_append(void *const *lines, const struct prudence_inline_cache *words,
+                         void *object, ptrdiff_t rseq)
 {
-    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN("jmp %l[out]\n\t") PRUDENCE_RSEQ_LINE("%l[out]")
                               "movq 40(%%rcx), %%r8\n\t"
                               "movq 32(%%rcx), %%rdx\n\t"
                               "cmpq %%r8, %%rdx\n\t"

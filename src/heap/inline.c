@@ -22,6 +22,7 @@ SAME_PLACE(struct prudence_cache, window_words.extent, struct prudence_inline_ca
 SAME_PLACE(struct prudence_cache, window_mask, struct prudence_inline_cache, mask);
 SAME_PLACE(struct prudence_cache, window_grid.reciprocal, struct prudence_inline_cache, reciprocal);
 SAME_PLACE(struct prudence_cache, window_grid.end, struct prudence_inline_cache, end);
+SAME_PLACE(struct prudence_cache, cpus, struct prudence_inline_cache, cpus);
 SAME_PLACE(struct slab, cache, struct prudence_inline_slab, cache);
 SAME_PLACE(struct slab, base, struct prudence_inline_slab, base);
 SAME_PLACE(struct slab, grid.reciprocal, struct prudence_inline_slab, reciprocal);
@@ -34,7 +35,8 @@ _Static_assert(PAGE_MAP_PAGE_SHIFT == PRUDENCE_INLINE_PAGE_SHIFT, "known to inli
 
 #define PASTE_(layout, name) prudence_inline##layout##_##name
 #define PASTE(layout, name)  PASTE_(layout, name)
-#define NAME(name)           PASTE(PRUDENCE_INLINE_LAYOUT, name)
+
+#define NAME(name) PASTE(PRUDENCE_INLINE_LAYOUT, name)
 
 PRUDENCE_API void *NAME(cache_alloc)(struct prudence_cache *cache);
 PRUDENCE_API void NAME(cache_free)(struct prudence_cache *cache, void *object);
@@ -70,3 +72,17 @@ void NAME(stay_loaded)(const void *address)
 {
     os_stay_loaded(address);
 }
+
+/* Programs that were compiled with the headers of layout 2 need these names. They know the same words except `cpus`, so
+ * they go on as they did (docs/how-to/inline.md). */
+#if PRUDENCE_INLINE_LAYOUT == 3
+#define ALSO_IN_LAYOUT_2(name)                                                                     \
+    PRUDENCE_API extern __typeof__(PASTE(3, name)) PASTE(2, name)                                  \
+        __attribute__((alias("prudence_inline3_" #name)))
+
+ALSO_IN_LAYOUT_2(cache_alloc);
+ALSO_IN_LAYOUT_2(cache_free);
+ALSO_IN_LAYOUT_2(cache_free_deferred);
+ALSO_IN_LAYOUT_2(cache_replace);
+ALSO_IN_LAYOUT_2(stay_loaded);
+#endif

@@ -153,6 +153,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->slab_extensions = extensions_of_slabs(cache->extensions, layout);
     cache->fast_percpu = cache->slab_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
+    cache->cpus = os_cpu_count();
     cache->alignment = layout->alignment ? layout->alignment : layout->object_size < 16 ? 8 : 16;
     if (layout->no_cpu_caches) {
         cache->capacity = 1;

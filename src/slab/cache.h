@@ -44,8 +44,10 @@ struct prudence_cache {
     struct os_window_words window_words;
     uint64_t window_mask; /* of an address: where it is in its place */
     struct grid window_grid;
-    void *percpu;      /* the first CPU's cpu_cache; NULL: large blocks, which have none */
-    void *slab_percpu; /* a new slab's `fast_percpu`: open also if only allocations are closed */
+    uint32_t cpus;       /* lines behind `fast_percpu`, for inlined code */
+    uint32_t extensions; /* a bit each (extension.h) */
+    void *percpu;        /* the first CPU's cpu_cache; NULL: large blocks, which have none */
+    void *slab_percpu;   /* a new slab's `fast_percpu`: open also if only allocations are closed */
     struct prudence_domain *domain;
 
     size_t object_size, stride, alignment;
@@ -56,7 +58,6 @@ struct prudence_cache {
     unsigned size_min, size_max; /* of an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    uint32_t extensions;      /* a bit each (extension.h) */
     uint32_t slab_extensions; /* of these, those that its slabs have (only_instead) */
     uint32_t
         margin; /* of large blocks: bytes of pages before and behind each that may not be touched */

@@ -2,8 +2,9 @@
 /*
  * Split counters (<prudence/counter.h>): a word for each CPU, each on a line of its own.
  *
- * Additions are all of one kind, chosen at the start of the process: restartable sequences, of which only one is under way on a CPU, or
- * atomic additions. So none is lost.
+ * Additions to a CPU's word are all of one kind, chosen at the start of the process: restartable sequences, of which only one
+ * is under way on a CPU, or atomic additions. So none is lost. What no sequence could add, because it was interrupted or
+ * the thread has none, is added to one more word, atomically.
  */
 #include <prudence/counter.h>
 
@@ -14,12 +15,16 @@
 /* The number of one CPU is the first word of its line. */
 struct prudence_counter {
     void *lines; /* constant */
+    char apart[CACHE_LINES_APART - sizeof(void *)];
+    int64_t others; /* what sequences could not add; all read `lines` */
 };
 
 static int64_t *number_of(const struct prudence_counter *counter, unsigned cpu)
 {
     return (int64_t *)((char *)counter->lines + cpu * OS_PERCPU_STRIDE);
 }
+
+_Static_assert(sizeof(struct prudence_counter) <= OS_PERCPU_STRIDE, "it has the room of one line");
 
 struct prudence_counter *prudence_counter_create(void)
 {
@@ -43,16 +48,16 @@ void prudence_counter_destroy(struct prudence_counter *counter)
 
 void prudence_counter_add(struct prudence_counter *counter, int64_t number)
 {
-    if (likely(os_percpu_rseq))
-        os_percpu_add(&counter->lines, number);
-    else
+    if (unlikely(!os_percpu_rseq))
         add_relaxed(number_of(counter, os_cpu_current()), number);
+    else if (unlikely(!os_percpu_add(&counter->lines, number)))
+        add_relaxed(&counter->others, number);
 }
 
 /* Words are summed as if without a sign: that is defined where it overflows. */
 int64_t prudence_counter_sum(const struct prudence_counter *counter)
 {
-    uint64_t sum = 0;
+    uint64_t sum = (uint64_t)load_relaxed(&counter->others);
 
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         sum += (uint64_t)load_relaxed(number_of(counter, cpu));

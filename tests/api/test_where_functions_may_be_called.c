@@ -783,6 +783,11 @@ static const struct row {
     {"prudence_inline2_cache_free_deferred", NULL, "", ""},
     {"prudence_inline2_cache_replace", NULL, "", ""},
     {"prudence_inline2_stay_loaded", NULL, "", ""}, /* by constructors */
+    {"prudence_inline3_cache_alloc", NULL, "", ""},
+    {"prudence_inline3_cache_free", NULL, "", ""},
+    {"prudence_inline3_cache_free_deferred", NULL, "", ""},
+    {"prudence_inline3_cache_replace", NULL, "", ""},
+    {"prudence_inline3_stay_loaded", NULL, "", ""}, /* by constructors */
     {"prudence_hash_create", do_hash, EVERYWHERE,
      "prudence_hash_add prudence_hash_add_unique prudence_hash_add_replace prudence_hash_replace "
      "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "

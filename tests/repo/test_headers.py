@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,6 +78,27 @@ class Headers(unittest.TestCase):
         self.all_compile([twice([header]) for header in headers], f"-I{COMPAT}",
                          languages=LANGUAGES[:1])
         self.all_compile([twice(headers)], f"-I{COMPAT}")
+
+    def test_32_bits_are_refused(self):
+        """Few systems have headers for 32 bits, so the compiler's own macro stands in for -m32, except in one header."""
+        pretended = ["-Wno-builtin-macro-redefined", "-U__SIZEOF_POINTER__", "-D__SIZEOF_POINTER__=4"]
+        ways = [(header.relative_to(INCLUDE), flags) for header in sorted(INCLUDE.glob("prudence/*.h")) for flags in (pretended, [])]
+        if os.uname().machine == "x86_64":
+            ways += [("prudence/prudence.h", ["-m32"]), ("prudence/prudence.h", ["-mx32"])]
+        for compiler, (header, flags) in itertools.product(compilers(), ways):
+            said = subprocess.run([COMPILERS[compiler]["c"], "-E", *flags, f"-I{INCLUDE}", INCLUDE / header], text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr
+            self.assertEqual("Prudence needs a 64-bit program" in said, bool(flags), f"{compiler} {flags} {header}: {said}")
+
+    def test_a_build_for_32_bits_is_refused(self):
+        if os.uname().machine != "x86_64":
+            self.skipTest("compilers for other processors have no -m32")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["cmake", "-S", INCLUDE.parent, "-B", folder, "-DCMAKE_C_FLAGS=-m32",
+                                   "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"],  # no system libraries either
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Prudence needs a 64-bit system: the compiler's pointers have 4 bytes", " ".join(done.stdout.split()))
 
     def test_a_fault_is_found(self):
         for fault in ("static inline int wrong(long a) { return a; }\n", "#if UNDEFINED_NAME\n#endif\n"):

@@ -4,8 +4,8 @@
  * could see between any two stores, and what it could do there, without waiting for the chance.
  *
  * Not under AddressSanitizer and ThreadSanitizer: most steps would be their own.
- * Not for code that blocks signals (a blocked SIGTRAP kills) or that is a restartable sequence
- * (every step restarts it): rseq=0 or an injected topology, where objects are allocated.
+ * Not for code that blocks signals (a blocked SIGTRAP kills). Restartable sequences give up at each step, so objects are
+ * allocated by slow paths; rseq=0 or an injected topology makes these the ordinary ones.
  */
 #ifndef TESTS_SUPPORT_STEP_H
 #define TESTS_SUPPORT_STEP_H

@@ -2,11 +2,13 @@
 /*
  * CPUs and NUMA nodes, read once at start from /sys, or injected by a test.
  *
- * The number of CPUs must bound every cpu_id that rseq can ever give, also of CPUs plugged in
- * later: the kernel's own mask size does (sched_getaffinity returns it), and the possible list in
- * /sys is tighter where it can be read.
+ * Nothing that is read here is trusted to be all: a container may be shown a list of its own, and a process may be restored on
+ * a larger machine. So each number that comes from outside later is compared with the count: rseq's by the sequences
+ * (os_percpu.h), getcpu's below. A thread on a CPU at or above the count shares the first CPU's caches, which is slow. The
+ * count therefore includes what this thread may run on, whatever the list in /sys says. Nodes above the most that
+ * are known, and CPUs of which no node says that they are its, are node 0.
  */
-#define _GNU_SOURCE /* sched_getcpu, CPU_SET */
+#define _GNU_SOURCE /* sched_getcpu */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +19,22 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define CPUS_MAX 4096
+#define CPUS_MAX 8192 /* Linux has no more */
 
 static unsigned cpu_count READ_MOSTLY = 1;
 static unsigned node_count READ_MOSTLY = 1;
 static uint8_t node_of_cpu[CPUS_MAX] READ_MOSTLY = {0};
 static unsigned (*injected_current)(void) READ_MOSTLY = NULL;
+const char *posix_cpus_possible_injected = NULL;
+
+struct cpu_mask {
+    unsigned long words[CPUS_MAX / 64];
+};
+
+static bool mask_has(const struct cpu_mask *mask, unsigned cpu)
+{
+    return mask->words[cpu / 64] >> cpu % 64 & 1;
+}
 
 /* Calls `visit` for each number of a list like "0-3,8,10-11"; returns the largest, -1 for none. */
 static long list_visit(const char *text, void (*visit)(unsigned number, unsigned argument),
@@ -43,19 +55,34 @@ static long list_visit(const char *text, void (*visit)(unsigned number, unsigned
     return largest;
 }
 
+/* 0: the list cannot be read, or cannot be true. */
+static unsigned cpus_listed(void)
+{
+    char text[4096];
+    long largest;
+
+    if (posix_cpus_possible_injected)
+        largest = list_visit(posix_cpus_possible_injected, NULL, 0);
+    else if (posix_file_read("/sys/devices/system/cpu/possible", text, sizeof text))
+        largest = list_visit(text, NULL, 0);
+    else
+        return 0;
+    return largest >= 0 && largest < CPUS_MAX ? (unsigned)largest + 1 : 0;
+}
+
+/* The kernel's mask is as long as it may need; it says how many bytes it wrote. */
 static unsigned cpus_possible(void)
 {
-    unsigned long mask[CPUS_MAX / 64];
-    char text[4096];
-    long bytes, largest;
+    struct cpu_mask allowed = {{0}};
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed, &allowed);
+    unsigned listed = cpus_listed();
 
-    if (posix_file_read("/sys/devices/system/cpu/possible", text, sizeof text)) {
-        largest = list_visit(text, NULL, 0);
-        if (largest >= 0 && largest < CPUS_MAX)
-            return (unsigned)largest + 1;
-    }
-    bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-    return bytes > 0 ? (unsigned)bytes * 8 : CPUS_MAX;
+    if (!listed)
+        return bytes > 0 ? (unsigned)bytes * 8 : CPUS_MAX;
+    for (unsigned cpu = CPUS_MAX; bytes > 0 && cpu > listed; cpu--)
+        if (mask_has(&allowed, cpu - 1))
+            return cpu;
+    return listed;
 }
 
 static void cpu_is_on_node(unsigned cpu, unsigned node)
@@ -120,18 +147,17 @@ unsigned os_node_of_cpu(unsigned cpu)
     return node_of_cpu[cpu];
 }
 
-bool posix_visit_cpus(unsigned first, unsigned count)
+bool posix_visit_cpus(void)
 {
-    cpu_set_t saved, one;
+    struct cpu_mask saved = {{0}}, one;
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof saved, &saved);
     bool visited = false;
 
-    if (sched_getaffinity(0, sizeof saved, &saved))
-        return false;
-    for (unsigned cpu = first; cpu < first + count && cpu < CPU_SETSIZE; cpu++) {
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        if (sched_setaffinity(0, sizeof one, &one) == 0) /* returns running on that CPU */
-            visited = true;
+    for (unsigned cpu = 0; (long)cpu < bytes * 8; cpu++) {
+        one = (struct cpu_mask){{0}};
+        one.words[cpu / 64] = 1ul << cpu % 64;
+        if (syscall(SYS_sched_setaffinity, 0, sizeof one, &one) == 0)
+            visited = true; /* it returned running on that CPU */
     }
-    return sched_setaffinity(0, sizeof saved, &saved) == 0 && visited;
+    return syscall(SYS_sched_setaffinity, 0, sizeof saved, &saved) == 0 && visited;
 }

@@ -41,7 +41,7 @@ void os_membarrier(void)
         return;
     /* Granted at start, refused now: make the fence by hand, and let no domain choose it again. */
     store_relaxed(&available, false);
-    if (!posix_visit_cpus(0, os_cpu_count()))
+    if (!posix_visit_cpus())
         os_panic(
             "membarrier was refused after start, and so was sched_setaffinity: grace periods "
             "cannot be known any more");

@@ -30,6 +30,10 @@
  * The stack's word packs the operation count of pops above the number of objects, because an rseq
  * section commits one word and statistics are to be exact: pops << 16 | count.
  *
+ * A section that is interrupted gives up, as if the line were closed. In the slow path a thread tries a few local takes and
+ * then a remote one, which needs no section: so threads get on whose sections never end, because a debugger steps, that
+ * are not registered (any more), or that run on a CPU which has no line (docs/adr/0124).
+ *
  * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither, every
  * operation takes the line by compare-and-swap (os_percpu_rseq is false and fast paths are not
  * used). Modes are chosen once, at start.
@@ -94,6 +98,7 @@ extern HIDDEN void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 /* Where this thread's struct rseq lies, from the thread pointer; a dummy on CPU 0 without rseq. */
 extern HIDDEN ptrdiff_t os_percpu_rseq_offset;
 
+/* And os_percpu_cpus: CPUs that have lines, all numbers below this one. What sequences compare with; constant after start. */
 #if defined(__x86_64__) && defined(__LP64__)
 #include "os_percpu_x86_64.h"
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
@@ -116,7 +121,8 @@ static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void 
 /*
  * Takes the line of the CPU that the caller runs on; `lines` is the first CPU's. `token` is the
  * address of a variable on the caller's stack. NULL when it is owned by another. The caller may be
- * moved to another CPU meanwhile and keeps the line that it took.
+ * moved to another CPU meanwhile and keeps the line that it took. A thread on a CPU that has no line takes the
+ * first CPU's. A system call where no section of the caller ends, else none.
  */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 

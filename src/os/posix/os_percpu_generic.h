@@ -9,6 +9,8 @@
 #define OS_PERCPU_HAS_RSEQ 0
 #define OS_PERCPU_CLOSES   0
 
+extern HIDDEN uint32_t os_percpu_cpus;
+
 static inline void *os_percpu_pop(void *const *lines)
 {
     (void)lines;
@@ -45,9 +47,10 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return NULL;
 }
 
-static inline void os_percpu_add(void *const *lines, int64_t number)
+static inline bool os_percpu_add(void *const *lines, int64_t number)
 {
     (void)lines, (void)number;
+    return false;
 }
 
 #endif /* OS_POSIX_PERCPU_GENERIC_H */

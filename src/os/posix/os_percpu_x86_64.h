@@ -13,6 +13,10 @@
 #define OS_PERCPU_HAS_RSEQ 1
 #define OS_PERCPU_CLOSES   1
 
+/* Sequences take the words of a cache and look at `cpus`. All caches have the same, and the library's code has it here. */
+extern HIDDEN struct prudence_inline_cache os_percpu_words;
+#define os_percpu_cpus os_percpu_words.cpus
+
 #define LINE_HAS(member)                                                                           \
     _Static_assert(offsetof(struct os_percpu_line, member) ==                                      \
                        offsetof(struct prudence_inline_line, member),                              \
@@ -48,9 +52,9 @@ static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void 
 {
     ptrdiff_t rseq = os_percpu_rseq_offset;
 
-    if (unlikely(!prudence_sequence_append(lines, old, rseq)))
+    if (unlikely(!prudence_sequence_append(lines, &os_percpu_words, old, rseq)))
         return false;
-    *object = prudence_sequence_pop(lines, rseq);
+    *object = prudence_sequence_pop(lines, &os_percpu_words, rseq);
     return true;
 }
 
@@ -61,26 +65,28 @@ static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void 
 
 static inline void *os_percpu_pop(void *const *lines)
 {
-    return prudence_sequence_pop(lines, os_percpu_rseq_offset);
+    return prudence_sequence_pop(lines, &os_percpu_words, os_percpu_rseq_offset);
 }
 
 static inline bool os_percpu_push(void *const *lines, void *object)
 {
-    return prudence_sequence_push(lines, object, os_percpu_rseq_offset);
+    return prudence_sequence_push(lines, &os_percpu_words, object, os_percpu_rseq_offset);
 }
 
 static inline bool os_percpu_append(void *const *lines, void *object)
 {
-    return prudence_sequence_append(lines, object, os_percpu_rseq_offset);
+    return prudence_sequence_append(lines, &os_percpu_words, object, os_percpu_rseq_offset);
 }
 
 /* As pop, but the object stays. */
 static inline void *os_percpu_top(void *const *lines)
 {
+    const struct prudence_inline_cache *words = &os_percpu_words;
     ptrdiff_t rseq = os_percpu_rseq_offset;
     void *object;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN(PRUDENCE_RSEQ_NO_RESULT("object"))
+                         PRUDENCE_RSEQ_LINE("4b")
                          "movq 16(%%rcx), %[object]\n\t"
                          "movzwl 8(%%rcx), %%edx\n\t"
                          "movq -8(%[object],%%rdx,8), %[object]\n"
@@ -91,14 +97,16 @@ static inline void *os_percpu_top(void *const *lines)
     return object;
 }
 
-/* Local take: closes the line, and commits the token; NULL when it is owned. Interrupted in between it leaves a line closed
+/* Local take: closes the line, and commits the token; NULL when it is owned, or the section could not end. Interrupted in between it leaves a line closed
  * that is nobody's: the next owner opens it when it lets go, and each fast path that finds it closed becomes one. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
+    const struct prudence_inline_cache *words = &os_percpu_words;
     ptrdiff_t rseq = os_percpu_rseq_offset;
     struct os_percpu_line *taken;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN "xorl %k[taken], %k[taken]\n\t" PRUDENCE_RSEQ_LINE RSEQ_UNOWNED("2f")
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN(PRUDENCE_RSEQ_NO_RESULT("taken"))
+                         PRUDENCE_RSEQ_LINE("4b") RSEQ_UNOWNED("4b")
                          "movq %[nothing], 16(%%rcx)\n\t"
                          "movq $0, 24(%%rcx)\n\t"
                          "movq $0, 40(%%rcx)\n\t"
@@ -113,20 +121,21 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uin
 
 /*
  * Removes the object at the ring's head if this is `cpu` and the head is still `expected_head`;
- * NULL otherwise. For the idle helper, which must own nothing. The caller has seen to it that the
+ * NULL otherwise, or when the section was interrupted. For the idle helper, which must own nothing. The caller has seen to it that the
  * head lies in a closed batch: the head only grows, so the same head means the same batch.
  */
 static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
+    const struct prudence_inline_cache *words = &os_percpu_words;
     ptrdiff_t rseq = os_percpu_rseq_offset;
     void *object;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN "xorl %k[object], %k[object]\n\t"
+    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN(PRUDENCE_RSEQ_NO_RESULT("object"))
                          "cmpl %[cpu], %%ecx\n\t"
-                         "jne 2f\n\t" PRUDENCE_RSEQ_LINE RSEQ_UNOWNED("2f")
+                         "jne 4b\n\t" PRUDENCE_RSEQ_LINE("4b") RSEQ_UNOWNED("4b")
                          "movq 64(%%rcx), %%rdx\n\t"
                          "cmpq %[head], %%rdx\n\t"
-                         "jne 2f\n\t"
+                         "jne 4b\n\t"
                          "movl %%edx, %%esi\n\t"
                          "andl 80(%%rcx), %%esi\n\t"
                          "movq 72(%%rcx), %[object]\n\t"
@@ -140,17 +149,23 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return object;
 }
 
-/* Adds to the first word of this CPU's line: lines of any kind. */
-static inline void os_percpu_add(void *const *lines, int64_t number)
+/* Adds to the first word of this CPU's line: lines of any kind, one for each number below os_percpu_cpus. False: the
+ * section was interrupted, or there is no such line; then nothing was added. */
+static inline bool os_percpu_add(void *const *lines, int64_t number)
 {
+    const struct prudence_inline_cache *words = &os_percpu_words;
     ptrdiff_t rseq = os_percpu_rseq_offset;
 
-    __asm__ __volatile__(PRUDENCE_RSEQ_BEGIN PRUDENCE_RSEQ_LINE
-                         "addq %[number], (%%rcx)\n"
-                         "2:"
-                         :
-                         : PRUDENCE_RSEQ_INPUTS, [number] "r"(number)
-                         : "memory", "cc", "rcx");
+    __asm__ __volatile__ goto(PRUDENCE_RSEQ_BEGIN("jmp %l[out]\n\t") PRUDENCE_RSEQ_LINE("%l[out]")
+                              "addq %[number], (%%rcx)\n"
+                              "2:"
+                              :
+                              : PRUDENCE_RSEQ_INPUTS, [number] "r"(number)
+                              : "memory", "cc", "rcx"
+                              : out);
+    return true;
+out:
+    return false;
 }
 
 #endif /* OS_POSIX_PERCPU_X86_64_H */

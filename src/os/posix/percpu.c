@@ -11,6 +11,11 @@
 /* Aligned, as the section is then. */
 bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = false;
 ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
+#ifdef os_percpu_cpus
+struct prudence_inline_cache os_percpu_words READ_MOSTLY = {.cpus = 1};
+#else
+uint32_t os_percpu_cpus READ_MOSTLY = 1;
+#endif
 void *os_percpu_owned_lines READ_MOSTLY = NULL;
 const char *os_percpu_why_not = NULL;
 void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
@@ -33,6 +38,8 @@ extern const unsigned int __rseq_size __attribute__((weak));
 #else
 #define RACE_DETECTOR_BUILD false
 #endif
+
+#define LOCAL_TAKES 3 /* that are tried before a remote one */
 
 static const char KERNEL_IS_BROKEN[] = "the kernel does not restart sequences";
 
@@ -83,8 +90,8 @@ static void *owned_lines_make(size_t count)
 }
 
 /*
- * For all numbers that a sequence may find in cpu_id. Sequences that were inlined into the program look at glibc's
- * struct in any case (<prudence/inline.h>), and do not ask whether it is registered: where it is not, the two
+ * For all numbers that a sequence may find in cpu_id. Sequences of layout 2 that were inlined into the program look at glibc's
+ * struct in any case, and compare the number with nothing: where glibc has not registered it, the two
  * numbers that it then has are those whose lines there are. So the address is far below the lines'.
  */
 static void owned_lines_start(void)
@@ -136,6 +143,7 @@ void posix_percpu_start(bool wanted)
 {
     static bool said;
 
+    os_percpu_cpus = os_cpu_count();
     owned_lines_start();
     os_percpu_rseq = false;
     os_percpu_rseq_offset = offset_without_rseq();
@@ -154,6 +162,7 @@ void posix_percpu_start(bool wanted)
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))
 {
     posix_cpu_inject(cpus, nodes, current);
+    os_percpu_cpus = cpus;
     os_percpu_rseq = false;
     os_percpu_why_not = "injected topology";
 }
@@ -190,10 +199,32 @@ void os_percpu_fence_all(void)
     if (!os_percpu_rseq ||
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
         return;
-    if (!posix_visit_cpus(0, os_cpu_count()))
+    if (!posix_visit_cpus())
         os_panic(
             "membarrier was refused after start, and so was sched_setaffinity: per-CPU caches "
             "of other CPUs are out of reach");
+}
+
+static struct os_percpu_line *line_here(void *lines)
+{
+    return (void *)((char *)lines + os_cpu_current() * OS_PERCPU_STRIDE);
+}
+
+/* An interruption is rare, several in a row are a debugger that steps: then, and where there is no section for this thread,
+ * the line is taken as if from another CPU. */
+static struct os_percpu_line *take_with_rseq(void *lines, const void *token)
+{
+    struct os_percpu_line *line;
+
+    for (unsigned i = 0; i < LOCAL_TAKES; i++) {
+        line = os_percpu_take_rseq(&lines, (uintptr_t)token);
+        if (likely(line != NULL))
+            return line;
+        if (load_relaxed(&line_here(lines)->owner) != 0)
+            return NULL;
+    }
+    line = line_here(lines);
+    return os_percpu_take_remote(line, token) ? line : NULL;
 }
 
 struct os_percpu_line *os_percpu_take(void *lines, const void *token)
@@ -201,8 +232,8 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token)
     struct os_percpu_line *line;
 
     if (os_percpu_rseq)
-        return os_percpu_take_rseq(&lines, (uintptr_t)token);
-    line = (void *)((char *)lines + os_cpu_current() * OS_PERCPU_STRIDE);
+        return take_with_rseq(lines, token);
+    line = line_here(lines);
     return os_percpu_claim(line, token) ? line : NULL;
 }
 

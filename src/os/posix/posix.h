@@ -48,6 +48,9 @@ void posix_page_size_set(uint64_t size);
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void)); /* of that */
 
+/* Stands in for the list of possible CPUs in /sys, before the library starts; NULL: the system's. For tests. */
+extern const char *posix_cpus_possible_injected;
+
 /* Stand in for the kernel, where a thread asks to be allowed longer time slices and where it gives one up; NULL: ask nobody, the
  * kernel again. Longer slices are then wanted if `enable` is not NULL. For tests. */
 void posix_slices_inject(bool (*enable)(void), void (*yield)(void));
@@ -56,12 +59,12 @@ void posix_slices_inject(bool (*enable)(void), void (*yield)(void));
 void posix_idle_inject(bool (*idle)(unsigned cpu));
 
 /*
- * Runs on each CPU of the range that this thread is allowed on, then goes back: whatever thread of
+ * Runs on each CPU that this thread may move to, whether the library knows of it or not, then goes back: whatever thread of
  * the process ran there has been switched out, which is a full fence for it and aborts its rseq
  * section. The slow substitute for a membarrier that the system refuses after it granted it at
  * start (a seccomp filter that came later). False when no CPU could be visited.
  */
-bool posix_visit_cpus(unsigned first, unsigned count);
+bool posix_visit_cpus(void);
 
 /* The start of a small file, as text; false when there is none. */
 bool posix_file_read(const char *path, char *text, size_t size);

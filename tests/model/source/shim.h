@@ -54,11 +54,12 @@ void explore_pause(void);
 #define OS_PERCPU_CLOSES   1
 
 struct os_percpu_line;
+extern uint32_t os_percpu_cpus;
 void *os_percpu_pop(void *const *lines);
 bool os_percpu_push(void *const *lines, void *object);
 bool os_percpu_append(void *const *lines, void *object);
 struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token);
-void os_percpu_add(void *const *lines, int64_t number);
+bool os_percpu_add(void *const *lines, int64_t number);
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);
 
 #endif /* MODEL_SOURCE_SHIM_H */

@@ -131,14 +131,13 @@ static void owns_and_pops(void *unused)
 
 /* As object_cache_take(), but leaves the slots: a section that the fence has restarted is noticed at its commit only, and
  * looks at them meanwhile. */
-static void takes_two(void *unused)
+static void takes_two(void *elsewhere)
 {
     struct os_percpu_line *line = &cpu_0()->line;
     uint64_t word;
     char token;
 
-    (void)unused;
-    if (!cpu_cache_take_remote(cpu_0(), &token))
+    if (elsewhere ? !cpu_cache_take_remote(cpu_0(), &token) : !cpu_cache_take(cache, &token))
         return;
     word = load_relaxed(&line->stack_word);
     for (taken_count = 0; taken_count < 2; taken_count++)
@@ -155,7 +154,17 @@ static void release_beside_a_take(void)
     popped = NULL;
     taken_count = 0;
     explore_thread_on(0, owns_and_pops, NULL);
-    explore_thread_on(1, takes_two, NULL);
+    explore_thread_on(1, takes_two, cache);
+}
+
+/* That thread has no sections on the CPU that it runs on, and takes the first CPU's caches. */
+static void a_cpu_without_a_line(void)
+{
+    make_cache(true);
+    popped = NULL;
+    taken_count = 0;
+    explore_thread_on(0, owns_and_pops, NULL);
+    explore_thread_on(2, takes_two, NULL);
 }
 
 static void nobody_has_the_same(void)
@@ -239,6 +248,7 @@ const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
     {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
+    {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {NULL, NULL, NULL, 0, 0},

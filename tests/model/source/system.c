@@ -140,6 +140,7 @@ unsigned os_cpu_count(void)
     return 2;
 }
 
+/* Of CPUs that have no line: the first one's, or the second's. */
 unsigned os_cpu_current(void)
 {
     return explore_cpu() % 2;
@@ -156,9 +157,8 @@ unsigned os_node_of_cpu(unsigned cpu)
     return 0;
 }
 
-bool posix_visit_cpus(unsigned first, unsigned count)
+bool posix_visit_cpus(void)
 {
-    (void)first, (void)count;
     return false;
 }
 
@@ -422,11 +422,14 @@ bool os_idle_move_to(unsigned cpu)
 }
 
 /* --------------------------------------------------------------------------- restartable sequences
- * As in os_percpu_x86_64.h, operation for operation. A thread stays on its CPU. */
+ * As in os_percpu_x86_64.h, operation for operation; interrupted ones give up. A thread stays on its CPU. */
 
+/* NULL: that CPU has no line. */
 static struct os_percpu_line *begin_section(void *const *lines)
 {
     explore_interrupted();
+    if (explore_cpu() >= os_cpu_count())
+        return NULL;
     return (void *)((char *)*lines + os_cpu_current() * OS_PERCPU_STRIDE);
 }
 
@@ -443,80 +446,76 @@ static uint64_t look_first(const void *word)
 
 void *os_percpu_pop(void *const *lines)
 {
-    for (;;) {
-        struct os_percpu_line *line = begin_section(lines);
-        void **from = (void **)look_first(&line->pop_from);
-        uint64_t word = look(&line->stack_word);
-        void *object = (void *)look(&from[(int64_t)(word & STACK_COUNT_MASK) - 1]);
+    struct os_percpu_line *line = begin_section(lines);
+    void **from, *object;
+    uint64_t word;
 
-        if (!object || explore_commit(&line->stack_word, 8, word + STACK_POP, HERE))
-            return object;
-    }
+    if (!line)
+        return NULL;
+    from = (void **)look_first(&line->pop_from);
+    word = look(&line->stack_word);
+    object = (void *)look(&from[(int64_t)(word & STACK_COUNT_MASK) - 1]);
+    return object && explore_commit(&line->stack_word, 8, word + STACK_POP, HERE) ? object : NULL;
 }
 
 bool os_percpu_push(void *const *lines, void *object)
 {
-    for (;;) {
-        struct os_percpu_line *line = begin_section(lines);
-        uint64_t limit = look_first(&line->stack_limit);
-        uint64_t word = look(&line->stack_word);
-        void **slot;
+    struct os_percpu_line *line = begin_section(lines);
+    uint64_t limit, word;
+    void **slot;
 
-        if ((word & STACK_COUNT_MASK) >= limit)
-            return false;
-        slot = (void **)look(&line->stack) + (word & STACK_COUNT_MASK);
-        if (look(slot - 1) == (uintptr_t)object)
-            return false;
-        if (explore_commit(slot, 8, (uintptr_t)object, HERE) &&
-            explore_commit(&line->stack_word, 8, word + 1, HERE))
-            return true;
-    }
+    if (!line)
+        return false;
+    limit = look_first(&line->stack_limit);
+    word = look(&line->stack_word);
+    if ((word & STACK_COUNT_MASK) >= limit)
+        return false;
+    slot = (void **)look(&line->stack) + (word & STACK_COUNT_MASK);
+    if (look(slot - 1) == (uintptr_t)object)
+        return false;
+    return explore_commit(slot, 8, (uintptr_t)object, HERE) &&
+           explore_commit(&line->stack_word, 8, word + 1, HERE);
 }
 
 bool os_percpu_append(void *const *lines, void *object)
 {
-    for (;;) {
-        struct os_percpu_line *line = begin_section(lines);
-        uint64_t stop = look_first(&line->ring_stop);
-        uint64_t tail = look(&line->ring_tail);
+    struct os_percpu_line *line = begin_section(lines);
+    uint64_t stop, tail;
 
-        if (tail >= stop)
-            return false;
-        if (explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object,
-                           HERE) &&
-            explore_commit(&line->ring_tail, 8, tail + 1, HERE))
-            return true;
-    }
+    if (!line)
+        return false;
+    stop = look_first(&line->ring_stop);
+    tail = look(&line->ring_tail);
+    if (tail >= stop)
+        return false;
+    return explore_commit((void *)(look(&line->ring_turn) + 8 * tail), 8, (uintptr_t)object,
+                          HERE) &&
+           explore_commit(&line->ring_tail, 8, tail + 1, HERE);
 }
 
 struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
-    for (;;) {
-        struct os_percpu_line *line = begin_section(lines);
+    struct os_percpu_line *line = begin_section(lines);
 
-        if (look_first(&line->owner))
-            return NULL;
-        if (explore_commit(&line->pop_from, 8, (uintptr_t)(os_percpu_nothing + 1), HERE) &&
-            explore_commit(&line->stack_limit, 8, 0, HERE) &&
-            explore_commit(&line->ring_stop, 8, 0, HERE) &&
-            explore_commit(&line->owner, 8, token, HERE))
-            return line;
-    }
+    if (!line || look_first(&line->owner))
+        return NULL;
+    if (explore_commit(&line->pop_from, 8, (uintptr_t)(os_percpu_nothing + 1), HERE) &&
+        explore_commit(&line->stack_limit, 8, 0, HERE) &&
+        explore_commit(&line->ring_stop, 8, 0, HERE) &&
+        explore_commit(&line->owner, 8, token, HERE))
+        return line;
+    return NULL;
 }
 
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
-    for (;;) {
-        struct os_percpu_line *line = begin_section(lines);
-        void *object;
+    struct os_percpu_line *line = begin_section(lines);
+    void *object;
 
-        if (cpu != os_cpu_current() || look_first(&line->owner) ||
-            look(&line->ring_head) != expected_head)
-            return NULL;
-        object = (void *)look(
-            &((void **)look(&line->ring))[expected_head & explore_load(&line->ring_mask, 4,
-                                                                       EXPLORE_RELAXED, HERE)]);
-        if (explore_commit(&line->ring_head, 8, expected_head + 1, HERE))
-            return object;
-    }
+    if (!line || cpu != explore_cpu() || look_first(&line->owner) ||
+        look(&line->ring_head) != expected_head)
+        return NULL;
+    object = (void *)look(&((void **)look(
+        &line->ring))[expected_head & explore_load(&line->ring_mask, 4, EXPLORE_RELAXED, HERE)]);
+    return explore_commit(&line->ring_head, 8, expected_head + 1, HERE) ? object : NULL;
 }

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Private to the other headers: where the library cannot work, a program that includes one of them is refused. */
+#ifndef PRUDENCE_PLATFORM_H
+#define PRUDENCE_PLATFORM_H
+
+#if !defined(__SIZEOF_POINTER__) || __SIZEOF_POINTER__ != 8
+#error "Prudence needs a 64-bit program: pointers of 8 bytes."
+#endif
+
+#endif /* PRUDENCE_PLATFORM_H */

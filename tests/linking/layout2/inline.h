@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opt-in: the fast paths of caches, inlined into the program (docs/how-to/inline.md). After this header
+ *
+ *     prudence_cache_alloc       prudence_cache_free
+ *     prudence_cache_replace     prudence_cache_free_deferred
+ *
+ * are macros for the inline functions below, which do what the functions of the same names do, with the same
+ * checks, errors and reports, and call the library only where a fast path cannot. A name in parentheses, or with none
+ * behind it, is still the library's function: (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11,
+ * gcc and clang.
+ *
+ *  - Inlined is on x86-64 Linux with glibc 2.35 or newer, and not under AddressSanitizer, ThreadSanitizer and
+ *    the like. Everywhere else the macros are not defined, so that calls are calls (PRUDENCE_INLINED says which).
+ *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all
+ *    other options that look for bugs, destructors, a system without restartable sequences, a destroyed cache.
+ *  - The program is bound to the layout of the library's structures. Its number is part of the names
+ *    that it needs (prudence_inline2_...), and all are bound when the program is loaded: a library
+ *    with another layout, older or newer, is refused by the dynamic loader ("undefined symbol"). A program
+ *    without this header runs with both.
+ *  - A shared object with this header in it stays in the process, as if linked with -z nodelete: a
+ *    constructor in it sees to that. The kernel may look at its restartable sequences after dlclose.
+ *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see inlined ones.
+ *
+ * Threads, signals, fork, waiting, misuse: as <prudence/prudence.h> says. Cost: docs/how-to/inline.md.
+ */
+#ifndef PRUDENCE_INLINE_H
+#define PRUDENCE_INLINE_H
+
+#include <prudence/language.h>
+#include <prudence/prudence.h>
+#include <prudence/sequences.h>
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__)
+#define PRUDENCE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ||                         \
+    __has_feature(memory_sanitizer) || __has_feature(hwaddress_sanitizer)
+#define PRUDENCE_SANITIZED 1
+#endif
+#endif
+
+#if defined(PRUDENCE_HAS_SEQUENCES) && !defined(PRUDENCE_SANITIZED) && defined(__GLIBC__) &&       \
+    defined(__GLIBC_MINOR__)
+#if __GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 35)
+#define PRUDENCE_INLINED 1
+#endif
+#endif
+
+#ifndef PRUDENCE_INLINED
+/* 1: the fast paths are inlined; 0: all calls are calls. */
+#define PRUDENCE_INLINED 0
+#endif
+
+#if PRUDENCE_INLINED
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PRUDENCE_INLINE_LEAF_MASK                                                                  \
+    ((UINT64_C(1) << (PRUDENCE_INLINE_LEAF_SHIFT - PRUDENCE_INLINE_PAGE_SHIFT)) - 1)
+
+#define PRUDENCE_INLINE_TEXT_(x) #x
+#define PRUDENCE_INLINE_TEXT(x)  PRUDENCE_INLINE_TEXT_(x)
+
+/* "prudence_inline2_name", from the global offset table: so it is bound when the program is loaded, never later,
+ * and there is no copy of it. */
+#define PRUDENCE_INLINE_ADDRESS(name)                                                              \
+    "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \
+                                                                        "@GOTPCREL(%%rip), %0"
+
+#define PRUDENCE_INLINE_FUNCTION static inline __attribute__((always_inline, unused))
+
+/*
+ * Where each thread's struct rseq lies, from the thread pointer: glibc's constant, which compilers load once in a
+ * function (by a name of ours, since <sys/rseq.h> may declare it as well). Where glibc has not registered the
+ * struct its cpu_id is -1 or -2; then all caches have lines at which these numbers are owned
+ * (os/posix/percpu.c of the library).
+ */
+extern const ptrdiff_t prudence_inline_rseq __asm__("__rseq_offset");
+
+PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
+prudence_inline_cache_of(const struct prudence_cache *cache)
+{
+    return PRUDENCE_CAST(const struct prudence_inline_cache *, cache);
+}
+
+PRUDENCE_INLINE_FUNCTION void *const *prudence_inline_lines(const struct prudence_cache *cache)
+{
+    return &prudence_inline_cache_of(cache)->lines;
+}
+
+/*
+ * The cache, by an address that waits for `object`: x & 0 is 0, but not to a processor before it has x. Loads from
+ * the cache that wait for nothing run ahead of the stores before them, which costs some processors more than the
+ * whole check (docs/adr/0050).
+ */
+PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
+prudence_inline_cache_after(const struct prudence_cache *cache, uintptr_t object)
+{
+    __asm__("andl $0, %k0" : "+r"(object) : : "cc");
+    return PRUDENCE_CAST(const struct prudence_inline_cache *,
+                         PRUDENCE_CAST(uintptr_t, cache) + object);
+}
+
+/* Whether an object of `cache` starts there, by the page map: for slabs that are not in the cache's window. */
+PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_cache *cache,
+                                                        uintptr_t number)
+{
+    const struct prudence_inline_slab *slab;
+    void **leaf;
+
+    if (number >> PRUDENCE_INLINE_LEAF_SHIFT >= PRUDENCE_INLINE_LEAVES)
+        return false;
+    /* Relaxed: the owner of the pages wrote them before the address could reach another thread. */
+    leaf = __atomic_load_n(
+        &prudence_inline_cache_of(cache)->leaves[number >> PRUDENCE_INLINE_LEAF_SHIFT],
+        __ATOMIC_RELAXED);
+    if (!leaf)
+        return false;
+    slab = PRUDENCE_CAST(
+        const struct prudence_inline_slab *,
+        __atomic_load_n(&leaf[number >> PRUDENCE_INLINE_PAGE_SHIFT & PRUDENCE_INLINE_LEAF_MASK],
+                        __ATOMIC_RELAXED));
+    return slab && slab->cache == cache &&
+           (number - PRUDENCE_CAST(uintptr_t, slab->base)) * slab->reciprocal < slab->end;
+}
+
+/*
+ * Whether `object` is the start of an object of `cache`; the pointer is trusted in nothing. In the window's extent all
+ * slabs are the cache's, and live. Relaxed: whoever finds words from before the object's slab was shown asks the
+ * page map, where the slab was entered before its address could reach another thread.
+ */
+PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
+                                                    const void *object)
+{
+    uintptr_t number = PRUDENCE_CAST(uintptr_t, object);
+    const struct prudence_inline_cache *after;
+
+    if (__builtin_expect(!cache, 0))
+        return false;
+    after = prudence_inline_cache_after(cache, number);
+    if (__builtin_expect(number - __atomic_load_n(&after->window, __ATOMIC_RELAXED) <
+                             __atomic_load_n(&after->extent, __ATOMIC_RELAXED),
+                         1))
+        return __builtin_expect((number & after->mask) * after->reciprocal < after->end, 1);
+    return prudence_inline_is_mapped(cache, number);
+}
+
+/* --------------------------------------------------------------------------------- the functions */
+
+PRUDENCE_INLINE_FUNCTION void *prudence_inline_cache_alloc(struct prudence_cache *cache)
+{
+    void *(*slow)(struct prudence_cache *);
+    void *object;
+
+    if (__builtin_expect(cache != PRUDENCE_NULL, 1)) {
+        object = prudence_sequence_pop(prudence_inline_lines(cache), prudence_inline_rseq);
+        if (__builtin_expect(object != PRUDENCE_NULL, 1))
+            return object;
+    }
+    __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_alloc") : "=r"(slow));
+    return slow(cache);
+}
+
+PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free(struct prudence_cache *cache, void *object)
+{
+    void (*slow)(struct prudence_cache *, void *);
+
+    if (prudence_inline_is_of(cache, object) &&
+        __builtin_expect(
+            prudence_sequence_push(prudence_inline_lines(cache), object, prudence_inline_rseq), 1))
+        return;
+    __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free") : "=r"(slow));
+    slow(cache, object);
+}
+
+PRUDENCE_INLINE_FUNCTION void prudence_inline_cache_free_deferred(struct prudence_cache *cache,
+                                                                  void *object)
+{
+    void (*slow)(struct prudence_cache *, void *);
+
+    if (prudence_inline_is_of(cache, object) &&
+        __builtin_expect(
+            prudence_sequence_append(prudence_inline_lines(cache), object, prudence_inline_rseq),
+            1))
+        return;
+    __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_free_deferred") : "=r"(slow));
+    slow(cache, object);
+}
+
+PRUDENCE_INLINE_FUNCTION PRUDENCE_KEEP void *
+prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
+{
+    void *(*slow)(struct prudence_cache *, void *), *(*slow_alloc)(struct prudence_cache *);
+    void *object;
+
+    if (prudence_inline_is_of(cache, old) &&
+        __builtin_expect(
+            prudence_sequence_append(prudence_inline_lines(cache), old, prudence_inline_rseq), 1)) {
+        object = prudence_sequence_pop(prudence_inline_lines(cache), prudence_inline_rseq);
+        if (__builtin_expect(object == PRUDENCE_NULL, 0)) {
+            __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_alloc") : "=r"(slow_alloc));
+            return slow_alloc(cache);
+        }
+        if (__builtin_expect(object != old, 1))
+            return object;
+        /* It came back. Deferred once more, its copies meet if it had been free or deferred before. */
+    }
+    __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_replace") : "=r"(slow));
+    return slow(cache, old);
+}
+
+#define prudence_cache_alloc(cache)        prudence_inline_cache_alloc(cache)
+#define prudence_cache_free(cache, object) prudence_inline_cache_free(cache, object)
+#define prudence_cache_free_deferred(cache, object)                                                \
+    prudence_inline_cache_free_deferred(cache, object)
+#define prudence_cache_replace(cache, old) prudence_inline_cache_replace(cache, old)
+
+/* ---------------------------------------------------------------- a shared object stays (private) */
+
+/* Code for shared objects, which may also become part of a program: then nothing is done. One of these is left in
+ * each module, and the constructors of its other parts find that it has run. */
+#if defined(__PIC__) && !defined(__PIE__)
+__attribute__((weak, visibility("hidden"))) char prudence_inline_stays = 0;
+__attribute__((weak, visibility("hidden"), constructor)) void prudence_inline_stay_loaded(void);
+void prudence_inline_stay_loaded(void)
+{
+    void (*stay)(const void *);
+
+    if (prudence_inline_stays)
+        return;
+    prudence_inline_stays = 1;
+    __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("stay_loaded") : "=r"(stay));
+    stay(&prudence_inline_stays);
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_INLINED */
+
+#endif /* PRUDENCE_INLINE_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * More CPUs than the library was told of when it started: a container shows a list of its own in /sys, or a process is restored on a
+ * larger machine. Threads there share the first CPU's caches. Nothing is lost, nothing is written behind the arrays.
+ *
+ * ctest: inlined-too
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/counter.h>
+
+#include "os/posix/posix.h"
+#include "slab/start.h"
+#include "support/slab_test.h"
+
+#define THREADS 4
+#define ROUNDS  150
+#define EACH    16
+#define TRIES   10
+
+static struct prudence_cache *cache;
+static struct prudence_counter *counter;
+static unsigned faults;
+static int more; /* a CPU that the library does not know of; -1: there is none */
+
+static void move_to(int cpu)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void mark(void *object, uintptr_t from, uintptr_t to)
+{
+    if (__atomic_exchange_n((uintptr_t *)object, to, __ATOMIC_SEQ_CST) != from)
+        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+/* Here and there by turns. */
+static void *work(void *argument)
+{
+    uintptr_t me = (uintptr_t)argument;
+    void *objects[EACH], *other;
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        move_to((round + me) % 2 ? more : 0);
+        for (unsigned i = 0; i < EACH; i++) {
+            objects[i] = prudence_cache_alloc(cache);
+            mark(objects[i], 0, me);
+            prudence_counter_add(counter, 1);
+        }
+        for (unsigned i = 0; i < EACH; i++) {
+            mark(objects[i], me, 0);
+            if (i % 2)
+                prudence_cache_free(cache, objects[i]);
+            else
+                prudence_cache_free_deferred(cache, objects[i]);
+        }
+        other = prudence_cache_replace(cache, prudence_cache_alloc(cache));
+        prudence_cache_free(cache, other);
+    }
+    return NULL;
+}
+
+static void zero(void *object, void *context)
+{
+    (void)context;
+    memset(object, 0, 64);
+}
+
+static void threads_on_them_work(void **state)
+{
+    struct prudence_cache_attr options = {.size = sizeof options, .constructor = zero};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    if (more < 0)
+        skip();
+    assert_int_equal(os_cpu_count(), 1);
+    cache = prudence_cache_create("more", 64, &options);
+    counter = prudence_counter_create();
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(faults, 0);
+    assert_int_equal(prudence_counter_sum(counter), THREADS * ROUNDS * EACH);
+    prudence_counter_destroy(counter);
+    prudence_synchronize();
+    prudence_trim();
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+/* What lies behind the arrays is not looked at: it may be another cache's line. */
+static void there_is_no_line_for_them(void **state)
+{
+    static struct {
+        struct os_percpu_line line;
+        char rest[OS_PERCPU_STRIDE - sizeof(struct os_percpu_line)];
+    } lines[2];
+    void *stack[4] = {NULL, &lines, &lines, NULL}, *known = lines, *object = &more;
+
+    (void)state;
+    if (more < 0 || !os_percpu_rseq)
+        skip();
+    for (unsigned i = 0; i < 2; i++) {
+        os_percpu_line_init(&lines[i].line, i);
+        lines[i].line.stack = stack + 1;
+        lines[i].line.ring = stack;
+        lines[i].line.stack_word = 1;
+        os_percpu_limit_stack(&lines[i].line, 2);
+        os_percpu_open(&lines[i].line);
+    }
+    move_to(more);
+    assert_null(os_percpu_top(&known));
+    assert_null(os_percpu_pop(&known));
+    assert_false(os_percpu_push(&known, object));
+    assert_false(os_percpu_append(&known, object));
+    assert_null(os_percpu_remove(&known, (unsigned)more, 0));
+    assert_false(os_percpu_add(&known, 1));
+    assert_ptr_equal(os_percpu_take(lines, &object), &lines[0].line);
+    assert_null(os_percpu_take(lines, &object));
+    assert_int_equal(lines[1].line.owner, 0);
+    assert_int_equal(lines[1].line.stack_word, 1);
+    os_percpu_release(&lines[0].line);
+    move_to(0);
+    for (unsigned i = 0; i < TRIES && object != (void *)&lines; i++) /* it may be interrupted */
+        object = os_percpu_pop(&known);
+    assert_ptr_equal(object, &lines);
+}
+
+/* In a child, because nothing may be allocated between two counts. */
+static void lists_that_cannot_be_true(void **state)
+{
+    static const struct {
+        const char *list;
+        unsigned count; /* 0: what the kernel's mask says */
+    } known[] = {
+        {"0", 1},      {"0-5", 6},        {"0-3,8,10-11", 12}, {"0-8191", 8192},
+        {"0-8192", 0}, {"", 0},           {"none", 0},         {"0-99999999999999999", 0},
+        {"-5", 0},     {"4294967296", 0}, {"0-1048576", 0},    {"0,,5", 1},
+        {"0-", 1},
+    };
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    for (unsigned i = 0; !pid && i < sizeof known / sizeof *known; i++) {
+        posix_cpus_possible_injected = known[i].list;
+        posix_cpu_start();
+        if (known[i].count ? os_cpu_count() != known[i].count : os_cpu_count() % 8)
+            _exit((int)i + 1);
+    }
+    if (!pid && more > 0) { /* what a thread may run on, there is */
+        move_to(more);
+        posix_cpus_possible_injected = "0";
+        posix_cpu_start();
+        _exit(os_cpu_count() == (unsigned)more + 1 ? 0 : 99);
+    }
+    if (!pid)
+        _exit(0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* The thread that starts the library may run on the first CPU only: what it may run on is counted in any case. */
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_on_them_work),
+        cmocka_unit_test(there_is_no_line_for_them),
+        cmocka_unit_test(lists_that_cannot_be_true),
+    };
+    cpu_set_t all;
+
+    sched_getaffinity(0, sizeof all, &all);
+    more = CPU_SETSIZE - 1;
+    while (more > 0 && !CPU_ISSET((unsigned)more, &all))
+        more--;
+    if (more == 0 || !CPU_ISSET(0, &all))
+        more = -1;
+    else
+        move_to(0);
+    posix_cpus_possible_injected = "0";
+    posix_cpu_start();
+    posix_percpu_start(true);
+    slab_start();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads that are not registered for restartable sequences (any more), beside others that are, on the same CPUs: what the C
+ * library leaves in their struct rseq are the numbers -1 and -2. Nothing is lost or handed out twice, and a thread that is
+ * registered again takes the fast paths again.
+ *
+ * ctest: inlined-too
+ */
+#include <pthread.h>
+
+#include <prudence/counter.h>
+
+#include "support/rseq.h"
+#include "support/slab_test.h"
+
+#define THREADS 6
+#define ROUNDS  150
+#define EACH    16
+#define TRIES   10
+
+static struct prudence_cache *cache;
+static struct prudence_counter *counter;
+static unsigned faults;
+
+static void require_rseq(void)
+{
+    if (!os_percpu_rseq || !rseq_unregister())
+        skip();
+    assert_true(rseq_register());
+}
+
+/* The fast path itself, not what is done when it says no. More than once, because it also says no when it is interrupted. */
+static bool is_served(void)
+{
+    void *object = NULL;
+
+    for (unsigned i = 0; i < TRIES && !object; i++)
+        object = os_percpu_pop(&cache->percpu);
+    while (object && !os_percpu_push(&cache->percpu, object))
+        ;
+    return object;
+}
+
+static void make_room(void)
+{
+    void *objects[EACH];
+
+    for (unsigned i = 0; i < 4; i++) {
+        allocate_all(cache, objects, EACH);
+        free_all(cache, objects, EACH);
+    }
+}
+
+static void a_thread_may_leave_and_come_back(void **state)
+{
+    static const uint32_t numbers[] = {UINT32_MAX, UINT32_MAX - 1, UINT32_MAX / 2};
+    void *objects[EACH];
+
+    (void)state;
+    require_rseq();
+    cache = fixed_cache(64, 64, NULL);
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        make_room();
+        assert_true(is_served());
+        assert_true(rseq_unregister());
+        assert_int_equal(rseq_struct()[1], UINT32_MAX);
+        rseq_struct()[1] = numbers[i];
+        assert_false(is_served());
+        assert_null(os_percpu_top(&cache->percpu));
+        assert_false(os_percpu_append(&cache->percpu, &cache));
+        make_room();
+        allocate_all(cache, objects, EACH);
+        defer_all(cache, objects, EACH / 2);
+        free_all(cache, objects + EACH / 2, EACH / 2);
+        objects[0] = prudence_cache_alloc(cache);
+        objects[0] = prudence_cache_replace(cache, objects[0]);
+        assert_non_null(objects[0]);
+        prudence_cache_free(cache, objects[0]);
+        check_books(cache);
+        assert_true(rseq_register());
+        make_room();
+        assert_true(is_served());
+    }
+    destroy_empty(cache);
+}
+
+static void mark(void *object, uintptr_t from, uintptr_t to)
+{
+    if (__atomic_exchange_n((uintptr_t *)object, to, __ATOMIC_SEQ_CST) != from)
+        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+}
+
+/* Every other one is unregistered every other round. */
+static void *work(void *argument)
+{
+    uintptr_t me = (uintptr_t)argument;
+    void *objects[EACH];
+
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        bool leaves = me % 2 && round % 2;
+
+        if (leaves && !rseq_unregister())
+            __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+        for (unsigned i = 0; i < EACH; i++) {
+            objects[i] = prudence_cache_alloc(cache);
+            mark(objects[i], 0, me);
+            prudence_counter_add(counter, 1);
+        }
+        for (unsigned i = 0; i < EACH; i++) {
+            mark(objects[i], me, 0);
+            if (i % 2)
+                prudence_cache_free(cache, objects[i]);
+            else
+                prudence_cache_free_deferred(cache, objects[i]);
+        }
+        if (leaves && !rseq_register())
+            __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void zero(void *object, void *context)
+{
+    (void)context;
+    memset(object, 0, 64);
+}
+
+static void beside_registered_ones(void **state)
+{
+    struct prudence_cache_attr options = {.size = sizeof options, .constructor = zero};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    require_rseq();
+    cache = prudence_cache_create("beside", 64, &options);
+    counter = prudence_counter_create();
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(faults, 0);
+    assert_int_equal(prudence_counter_sum(counter), THREADS * ROUNDS * EACH);
+    prudence_counter_destroy(counter);
+    prudence_synchronize();
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_may_leave_and_come_back),
+        cmocka_unit_test(beside_registered_ones),
+    };
+
+    prudence_free(prudence_malloc(1));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -70,6 +70,7 @@ struct prudence_cache {
     void *context;
     struct slab_node *nodes;
     struct os_window *window;  /* atomic; once made it stays */
+    struct cpu_note *fork_notes; /* of the fork that is under way (fork.c); slab_caches_lock */
     struct list link;          /* in slab_caches; its lock */
     uint64_t number;           /* unique among all caches ever made; grows along the list */
     void *side[OS_EXTENSIONS]; /* a word for each extension */

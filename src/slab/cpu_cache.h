@@ -92,5 +92,13 @@ size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
+/* For a fork that could not fence, of each CPU: what was claimed; and the repair in the child of what came of it since. Without
+ * notes (NULL) the child loses an object of each CPU. */
+struct cpu_note {
+    uint64_t stack_word, ring_tail;
+};
+void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *notes);
+void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
+                          const struct cpu_note *notes);
 
 #endif /* SLAB_CPU_CACHE_H */

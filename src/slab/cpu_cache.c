@@ -80,10 +80,16 @@ void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
     }
 }
 
-void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
+void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool fenced)
 {
-    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        os_percpu_unclaim(&cpu_cache_of(cache, i)->line, token);
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
+        struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
+
+        if (!fenced)
+            os_percpu_unclaim(line, token);
+        else if (os_percpu_confirm(line, token))
+            os_percpu_release(line);
+    }
 }
 
 /* The parts of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when the

@@ -88,7 +88,7 @@ void slab_fork_done(void)
 
         for (unsigned i = 0; i < os_node_count(); i++)
             os_lock_release_from_fork(&cache->nodes[i].lock);
-        cpu_cache_release_all(cache, &fork_token);
+        cpu_cache_release_all(cache, &fork_token, fenced);
         drop_notes(cache);
     }
     os_carry_go_on();

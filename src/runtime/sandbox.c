@@ -38,7 +38,7 @@ static uint64_t own_bytes(void)
 static void become_few(enum os_calls calls)
 {
     posix_pressure_start(own_bytes);
-    posix_calls_start(calls);
+    posix_calls_set(calls);
 }
 
 /* A thread that is there does what it is at, and then sleeps or ends. */
@@ -103,6 +103,6 @@ void sandbox_start(void)
     } else if (wanted == SANDBOX_AUTO && process_has_our_malloc && !load_relaxed(&preflush_helper)) {
         become_few(OS_CALLS_PLAIN);
     } else {
-        posix_calls_start(OS_CALLS_ALL);
+        posix_calls_set(OS_CALLS_ALL);
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which system calls the library may make (few_calls.h), and what is known without one. */
+/* Whether few system calls may be made (few_calls.h), and what is known of thread and process without one. */
 #define _GNU_SOURCE /* gettid */
-#include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
@@ -13,35 +12,6 @@
 
 uint32_t os_calls READ_MOSTLY = OS_CALLS_ALL;
 static int process_id; /* written at start, and in a copy of the process by its only thread */
-
-void posix_calls_set(enum os_calls calls)
-{
-    store_relaxed(&os_calls, (uint32_t)calls);
-    if (calls != OS_CALLS_ALL)
-        posix_slices_few();
-}
-
-void posix_calls_start(enum os_calls calls)
-{
-    process_id = getpid();
-    posix_calls_set(calls);
-}
-
-/* What was left out while calls were few: a child that has registered nothing, longer time slices. */
-bool os_calls_widen_slow(void)
-{
-    int saved_errno = errno;
-    uint32_t plain = OS_CALLS_PLAIN;
-
-    if (load_relaxed(&os_calls) == OS_CALLS_FEW)
-        return false;
-    if (compare_exchange(&os_calls, &plain, (uint32_t)OS_CALLS_ALL)) {
-        posix_membarrier_register();
-        posix_slices_widen();
-    }
-    errno = saved_errno;
-    return true;
-}
 
 bool os_is_single_threaded(void)
 {
@@ -82,8 +52,7 @@ int os_process_id(void)
 }
 
 /* The thread that forks is the child's first, so both have one number. */
-void posix_calls_copied(void)
+void posix_process_note(void)
 {
-    if (os_calls_are_few())
-        store_relaxed(&process_id, os_thread_id());
+    store_relaxed(&process_id, os_calls_are_few() ? os_thread_id() : getpid());
 }

@@ -22,10 +22,9 @@ void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 void posix_slices_start(bool wanted);
 
-/* Last at start: which calls may be made from then on (few_calls.h); and later, by the option sandbox. */
-void posix_calls_start(enum os_calls calls);
+/* Which calls may be made from then on (few_calls.h): last at start, and by the option sandbox. */
 void posix_calls_set(enum os_calls calls);
-void posix_calls_copied(void); /* in a copy of the process */
+void posix_process_note(void); /* which process this is: also in a copy */
 
 /* Writes all bytes, whatever becomes of the descriptor: no signal ends the process (write.c). 0, or the error. Async-signal-safe, no
  * cancellation point; keeps errno. The same of functions of libc that write: between begin and end, by one thread. */

@@ -181,6 +181,19 @@ static void nobody_has_the_same(void)
 static void *copied_ring[4 * OBJECTS], *copied_stack[4 * OBJECTS];
 static uint64_t copied_tail, copied_head;
 static unsigned copied_count;
+static uintptr_t fork_owner;
+
+/* As cpu_cache_repair_all() in the child, with what was copied. The owner is looked at last, so that it is the owner of then. */
+static void repair(const struct os_percpu_line *line)
+{
+    const struct cpu_note *note = &cache->fork_notes[0];
+
+    if (copied_count > (note->stack_word & STACK_COUNT_MASK))
+        copied_count = (unsigned)(note->stack_word & STACK_COUNT_MASK);
+    copied_tail = note->ring_tail;
+    if (load_relaxed(&line->owner) != fork_owner)
+        copied_count = copied_tail = copied_head = 0;
+}
 
 static void forks(void *unused)
 {
@@ -188,6 +201,7 @@ static void forks(void *unused)
 
     (void)unused;
     slab_fork_prepare();
+    fork_owner = load_relaxed(&cpu_cache_of(cache, 1)->line.owner); /* nobody else is there */
     for (unsigned i = 0; i <= line->ring_mask && i < 4 * OBJECTS; i++) {
         copied_ring[i] = load_relaxed(&line->ring[i]);
         copied_stack[i] = load_relaxed(&line->stack[i]);
@@ -195,6 +209,8 @@ static void forks(void *unused)
     copied_count = stack_count(line);
     copied_head = load_relaxed(&line->ring_head);
     copied_tail = load_relaxed(&line->ring_tail);
+    if (cache->fork_notes)
+        repair(line);
     slab_fork_done();
     explore_note();
 }
@@ -244,6 +260,13 @@ static void fork_beside_a_free(void)
     explore_thread_on(1, forks, NULL);
 }
 
+/* No membarrier may be called: a free, or its take, may end while pages are copied. */
+static void fork_unfenced_beside_a_free(void)
+{
+    store_relaxed(&os_calls, (uint32_t)OS_CALLS_PLAIN);
+    fork_beside_a_free();
+}
+
 const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
@@ -251,5 +274,6 @@ const struct explore_case slab_cases[] = {
     {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
+    {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},
     {NULL, NULL, NULL, 0, 0},
 };

@@ -206,8 +206,8 @@ static __attribute__((noinline)) void make(const void *caller)
 {
     uint32_t nobody = NOBODY;
 
-    if (os_calls_are_few() || load_relaxed(&life) != READY || os_busy || os_lock_forking || forked ||
-        is_inside_libc(caller) || !may_retry() || is_alone() ||
+    if (os_calls_are_few() || load_relaxed(&life) != READY || os_busy || os_lock_forking ||
+        forked || is_inside_libc(caller) || !may_retry() || is_alone() ||
         !compare_exchange(&state, &nobody, (uint32_t)THERE))
         return;
     if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))

@@ -94,7 +94,8 @@ int option_file_open(const char *path, enum option_file_use use)
     char name[OPTION_FILE_SIZE + 12];
 
     if (mark)
-        snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, os_process_id(), mark + 2);
+        snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, os_process_id(),
+                 mark + 2);
     return option_file_open_path(mark ? name : path, use);
 }
 

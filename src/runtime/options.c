@@ -69,7 +69,9 @@ struct option {
     uint64_t most;
     const char *const *choices;
     bool (*possible)(uint64_t value); /* NULL: each that can be written is */
-    bool (*keeps_from)(uint64_t value); /* at run time: what was set before cannot be taken back. NULL: everything can */
+    bool (*keeps_from)(
+        uint64_t
+            value); /* at run time: what was set before cannot be taken back. NULL: everything can */
 
     uint64_t *word; /* one of these three */
     bool *flag;

@@ -100,7 +100,8 @@ void sandbox_start(void)
     if (wanted == SANDBOX_ALWAYS) {
         end_helpers();
         become_few(OS_CALLS_FEW);
-    } else if (wanted == SANDBOX_AUTO && process_has_our_malloc && !load_relaxed(&preflush_helper)) {
+    } else if (wanted == SANDBOX_AUTO && process_has_our_malloc &&
+               !load_relaxed(&preflush_helper)) {
         become_few(OS_CALLS_PLAIN);
     } else {
         posix_calls_set(OS_CALLS_ALL);

@@ -73,7 +73,8 @@ static bool is_in_sandbox(const char *percpu)
 
     prudence_stats(&stats);
     return load_relaxed(&os_calls) == OS_CALLS_FEW && strcmp(stats.membarrier, "missing") == 0 &&
-           strcmp(stats.readers_mode, "fenced") == 0 && (!percpu || strcmp(stats.percpu, percpu) == 0);
+           strcmp(stats.readers_mode, "fenced") == 0 &&
+           (!percpu || strcmp(stats.percpu, percpu) == 0);
 }
 
 static bool works(const char *percpu)
@@ -88,7 +89,8 @@ static bool stays(void)
 {
     return prudence_option_set("sandbox", "0") == EBUSY &&
            prudence_option_set("sandbox", "auto") == EBUSY &&
-           prudence_option_set("sandbox", "1") == 0 && prudence_option_set("sandbox", "2") == EINVAL;
+           prudence_option_set("sandbox", "1") == 0 &&
+           prudence_option_set("sandbox", "2") == EINVAL;
 }
 
 static int before_caches(void *unused)
@@ -133,7 +135,8 @@ static void at_run_time(void **state)
     assert_child(after_caches, NULL);
     assert_child(by_default, NULL);
     child_run(before_caches, NULL, &result);
-    assert_true(child_said(&result, "'sandbox': what was set before cannot be taken back (value '0')"));
+    assert_true(
+        child_said(&result, "'sandbox': what was set before cannot be taken back (value '0')"));
     assert_true(child_said(&result, "bad value '2'"));
 }
 

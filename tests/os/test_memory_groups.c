@@ -152,8 +152,9 @@ static void where_files_are_missing(void **state)
 
 static void nowhere(void **state)
 {
-    static const char *const odd[] = {"",    "\n",        "0",     "0:",      "0::",  "0::x\n",
-                                      ":::", "0:memory:", "nonsense without end", "0::/../a\n"};
+    static const char *const odd[] = {
+        "",          "\n", "0", "0:", "0::", "0::x\n", ":::", "0:memory:", "nonsense without end",
+        "0::/../a\n"};
 
     (void)state;
     assert_false(is_short());

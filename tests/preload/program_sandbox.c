@@ -159,19 +159,18 @@ static int receive(void)
 static void install(const struct role *role)
 {
     bool logs = strcmp(mode, "log") == 0;
-    unsigned otherwise = logs                         ? SECCOMP_RET_USER_NOTIF
-                         : strcmp(mode, "eperm") == 0 ? SECCOMP_RET_ERRNO | EPERM
-                         : strcmp(mode, "enosys") == 0
-                             ? SECCOMP_RET_ERRNO | ENOSYS
-                             : SECCOMP_RET_KILL_PROCESS;
+    unsigned otherwise = logs                          ? SECCOMP_RET_USER_NOTIF
+                         : strcmp(mode, "eperm") == 0  ? SECCOMP_RET_ERRNO | EPERM
+                         : strcmp(mode, "enosys") == 0 ? SECCOMP_RET_ERRNO | ENOSYS
+                                                       : SECCOMP_RET_KILL_PROCESS;
     unsigned long flags = SECCOMP_FILTER_FLAG_TSYNC;
     struct sock_fprog program = {.filter = filter};
     long fd;
 
     if (logs)
         flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
-    filter[filter_length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                                           offsetof(struct seccomp_data, nr));
+    filter[filter_length++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     allow(of_all, COUNT_OF(of_all));
     allow(role->own, role->own_count);
     filter[filter_length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, otherwise);
@@ -299,7 +298,8 @@ static void exchange(unsigned thread)
 
 static void *thread_body(void *number)
 {
-    pthread_barrier_wait(&barrier); /* it has begun: what the C library calls for it has been called */
+    pthread_barrier_wait(
+        &barrier); /* it has begun: what the C library calls for it has been called */
     pthread_barrier_wait(&barrier);
     of_threads((unsigned)(uintptr_t)number);
     pthread_barrier_wait(&barrier);

@@ -218,9 +218,6 @@ bool os_percpu_reaches_others(void)
     return !others_run() || (!os_calls_are_few() && !load_relaxed(&refused));
 }
 
-/* Sequences are some ten instructions long. Not a proof: a host may have taken the CPU away in the middle of one. */
-#define SPINS 500
-
 bool os_percpu_fence_all(void)
 {
     if (!others_run())
@@ -231,8 +228,7 @@ bool os_percpu_fence_all(void)
             return true;
         store_relaxed(&refused, 1u);
     }
-    for (unsigned spin = 0; spin < SPINS; spin++)
-        os_relax();
+    posix_let_sequences_end();
     return false;
 }
 

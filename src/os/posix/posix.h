@@ -72,6 +72,10 @@ void posix_idle_inject(bool (*idle)(unsigned cpu));
  */
 bool posix_visit_cpus(void);
 
+/* Waits for longer than a sequence of another CPU takes. Nothing may rely on it: a host may have taken that CPU away in the middle
+ * of one. */
+void posix_let_sequences_end(void);
+
 /* The start of a small file, as text; false when there is none. */
 bool posix_file_read(const char *path, char *text, size_t size);
 
@@ -121,7 +125,8 @@ void posix_streams_fork_prepare(void);
 void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
-void posix_membarrier_register(void); /* again, and for sequences: what a child has not done while calls are few */
+void posix_membarrier_register(
+    void); /* again, and for sequences: what a child has not done while calls are few */
 void posix_slices_few(void); /* no thread asks any more; and all may again */
 void posix_slices_widen(void);
 void posix_idle_fork_child(void);

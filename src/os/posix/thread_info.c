@@ -40,7 +40,8 @@ uint64_t os_clock_boot_ns(void)
 bool os_thread_exists(int thread)
 {
     int saved_errno = errno;
-    bool exists = load_relaxed(&os_calls) == OS_CALLS_FEW || syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+    bool exists = load_relaxed(&os_calls) == OS_CALLS_FEW ||
+                  syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 
     errno = saved_errno;
     return exists;
@@ -52,8 +53,8 @@ unsigned os_thread_count(void)
 {
     int saved_errno = errno;
     struct stat tasks;
-    bool told = !os_calls_are_few() &&
-                syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0;
+    bool told =
+        !os_calls_are_few() && syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0;
 
     errno = saved_errno;
     return told && tasks.st_nlink > 2 ? (unsigned)tasks.st_nlink - 2 : 0;

@@ -56,7 +56,8 @@ int posix_write(int fd, const void *bytes, size_t size)
         }
     }
     if (quiet.few && (error == EPIPE || error == EFBIG))
-        quiet.blocked |= caused; /* its signal would end the process: it stays blocked in this thread */
+        quiet.blocked |=
+            caused; /* its signal would end the process: it stays blocked in this thread */
     posix_quiet_end(&quiet);
     errno = saved_errno;
     return error;

@@ -174,6 +174,48 @@ static void nobody_has_the_same(void)
     explore_assert(stack_count(&cpu_0()->line) + taken_count + (popped != NULL) == cpu_0()->size);
 }
 
+static unsigned owners;
+static bool two_owners;
+
+static void owns(void *unused)
+{
+    char token;
+    struct cpu_cache *cpu = cpu_cache_take(cache, &token);
+
+    (void)unused;
+    if (!cpu)
+        return;
+    two_owners |= add_relaxed(&owners, 1u) != 0;
+    add_relaxed(&owners, -1u);
+    cpu_cache_release(cpu);
+    explore_note();
+}
+
+/* Cannot fence, and gives it up. */
+static void claims_in_vain(void *unused)
+{
+    char token;
+
+    (void)unused;
+    if (os_percpu_claim(&cpu_0()->line, &token))
+        os_percpu_unclaim(&cpu_0()->line, &token);
+}
+
+static void unclaim_beside_a_take(void)
+{
+    make_cache(true);
+    owners = 0;
+    two_owners = false;
+    explore_thread_on(0, owns, NULL);
+    explore_thread_on(0, owns, NULL);
+    explore_thread_on(1, claims_in_vain, NULL);
+}
+
+static void one_at_a_time(void)
+{
+    explore_assert(!two_owners);
+}
+
 /* -------------------------------------------------------------------------------------------- fork
  * The child has the words that the parent had, each at the moment at which its page was copied: here the
  * pages of the arrays first, then that of the line. */
@@ -272,6 +314,7 @@ const struct explore_case slab_cases[] = {
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
     {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
     {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
+    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 3, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},

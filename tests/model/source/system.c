@@ -184,6 +184,11 @@ unsigned os_node_of_cpu(unsigned cpu)
     return 0;
 }
 
+/* They need not have. */
+void posix_let_sequences_end(void)
+{
+}
+
 bool posix_visit_cpus(void)
 {
     return false;

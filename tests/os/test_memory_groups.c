@@ -96,6 +96,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 static void clear(void)
 {
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
     nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     mkdir(root, 0700);
 }
@@ -210,7 +211,8 @@ static void where_the_mount_begins_below(void **state)
 static void of_version_1(void **state)
 {
     (void)state;
-    set("/proc/self/cgroup", "9:name=memory:/x\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n0::/c\n");
+    set("/proc/self/cgroup",
+        "9:name=memory:/x\n6:memory2,blkio:/z\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n0::/c\n");
     set("/sys/fs/cgroup/unified/c/cgroup.procs", "1\n");
     set_older_group("/sys/fs/cgroup/memory/a/b", 1 * MIB, 0);
     set_older_group("/sys/fs/cgroup/memory/a", 50 * MIB, 100 * MIB);

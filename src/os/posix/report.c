@@ -55,8 +55,8 @@ static void write_line(const char *format, va_list arguments)
 
     memcpy(line, prefix, length);
     /* Both callers have begun the list; the analyser loses that at prctl's own. */
-    written = vsnprintf(line + length, sizeof line - length - WHERE_MAX, format,
-                        arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    written = vsnprintf(line + length, sizeof line - length - WHERE_MAX, format, arguments);
     if (written > 0)
         length += min_size((size_t)written, sizeof line - length - WHERE_MAX - 1);
     if (*format != ' ')

@@ -59,8 +59,8 @@ static void set_group(const char *folder, uint64_t used, uint64_t max)
 {
     char path[150];
 
-    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-    set(path, "1\n");
+    snprintf(path, sizeof path, "%s/cgroup.type", folder);
+    set(path, "domain\n");
     set_bytes(folder, "memory.current", used);
     set_bytes(folder, "memory.max", max);
     if (max)
@@ -73,8 +73,8 @@ static void set_older_group(const char *folder, uint64_t used, uint64_t max)
 {
     char path[150];
 
-    snprintf(path, sizeof path, "%s/cgroup.procs", folder);
-    set(path, "1\n");
+    snprintf(path, sizeof path, "%s/notify_on_release", folder);
+    set(path, "0\n");
     set_bytes(folder, "memory.usage_in_bytes", used);
     set_bytes(folder, "memory.limit_in_bytes", max ? max : UINT64_C(9223372036854771712));
 }
@@ -141,7 +141,7 @@ static void where_files_are_missing(void **state)
 {
     (void)state;
     set("/proc/self/cgroup", "0::/a/b\n");
-    set("/sys/fs/cgroup/a/b/cgroup.procs", "1\n");
+    set("/sys/fs/cgroup/a/b/cgroup.type", "domain\n");
     assert_false(is_short());
     set_group("/sys/fs/cgroup/a", 99 * MIB, 100 * MIB);
     assert_true(is_short());
@@ -213,7 +213,7 @@ static void of_version_1(void **state)
     (void)state;
     set("/proc/self/cgroup",
         "9:name=memory:/x\n6:memory2,blkio:/z\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n0::/c\n");
-    set("/sys/fs/cgroup/unified/c/cgroup.procs", "1\n");
+    set("/sys/fs/cgroup/unified/c/cgroup.type", "domain\n");
     set_older_group("/sys/fs/cgroup/memory/a/b", 1 * MIB, 0);
     set_older_group("/sys/fs/cgroup/memory/a", 50 * MIB, 100 * MIB);
     set_older_group("/sys/fs/cgroup/memory", 50 * MIB, 0);

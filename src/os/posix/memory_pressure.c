@@ -61,12 +61,14 @@ static char text[4096]; /* of the file that was read last */
 static uint64_t start_limit = UINT64_MAX;
 static uint64_t (*own_bytes)(void);
 
-/* What the files of a group are called. An older one has no file for `high`. */
+/* What the files of a group are called. An older one has no file for `high`. Each has the last one, which is never empty. */
 struct names {
-    const char *used, *max, *high;
+    const char *used, *max, *high, *always;
 };
-static const struct names version_2 = {"memory.current", "memory.max", "memory.high"};
-static const struct names version_1 = {"memory.usage_in_bytes", "memory.limit_in_bytes", ""};
+static const struct names version_2 = {"memory.current", "memory.max", "memory.high",
+                                       "cgroup.type"};
+static const struct names version_1 = {"memory.usage_in_bytes", "memory.limit_in_bytes", "",
+                                       "notify_on_release"};
 static const struct names *names = &version_2;
 
 /* False: `to` has no room for it. */
@@ -118,35 +120,40 @@ static bool has_memory_controller(const char *controllers, const char *end)
     return false;
 }
 
-/* Each line of /proc/self/cgroup is "number:controllers:path". The path of the one group of version 2, which has no controllers,
- * or of that of version 1 with the memory controller, ends in '/' then. NULL: there is none. A group outside of the process's
- * namespace ("/../x") cannot be seen. */
-static const char *group_name(bool older)
+static char paths
+    [2]
+    [sizeof folder]; /* of the process's group of version 2, and of 1; end in '/'; empty: it has none */
+
+static void note_path(char *path, const char *told)
 {
-    static char name[sizeof folder];
+    path[0] = '\0';
+    if (!append(path, sizeof folder, told) ||
+        (told[strlen(told) - 1] != '/' && !append(path, sizeof folder, "/")))
+        path[0] = '\0';
+}
+
+/* Each line of /proc/self/cgroup is "number:controllers:path": that of the one group of version 2 has no controllers, that of
+ * version 1 has memory among them. A group outside of the process's namespace ("/../x") cannot be seen. */
+static void read_paths(void)
+{
     char *line = text, *controllers, *path, *end;
 
+    paths[0][0] = paths[1][0] = '\0';
     if (!read_below_root("/proc/self/cgroup"))
-        return NULL;
+        return;
     for (; *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
             *end++ = '\0';
         controllers = strchr(line, ':');
         path = controllers ? strchr(++controllers, ':') : NULL;
-        if (!path || path[1] != '/' ||
-            (older ? !has_memory_controller(controllers, path) : path != controllers))
+        if (!path || path[1] != '/' || strncmp(path + 1, "/..", 3) == 0)
             continue;
-        path++;
-        if (strncmp(path, "/..", 3) == 0)
-            return NULL;
-        name[0] = '\0';
-        if (!append(name, sizeof name, path) ||
-            (path[strlen(path) - 1] != '/' && !append(name, sizeof name, "/")))
-            return NULL;
-        return name;
+        if (path == controllers)
+            note_path(paths[0], path + 1);
+        else if (has_memory_controller(controllers, path))
+            note_path(paths[1], path + 1);
     }
-    return NULL;
 }
 
 /* The folder above, at least the mount's; 0: there is none. */
@@ -160,10 +167,9 @@ static size_t folder_above(size_t length)
     return length;
 }
 
-/* The group's own folder has the process in it. */
 static bool is_there(void)
 {
-    return group_read("cgroup.procs") || group_read(names->used);
+    return group_read(names->used) || group_read(names->always);
 }
 
 /* In the group, or one above it: memory need not be counted in each. */
@@ -185,7 +191,7 @@ static bool group_is_below(const char *mount, const char *name)
     if (!append(folder, sizeof folder, root) || !append(folder, sizeof folder, mount))
         return false;
     top = strlen(folder) + 1;
-    for (; name; name = strchr(name + 1, '/')) {
+    for (; name && *name; name = strchr(name + 1, '/')) {
         folder[top - 1] = '\0';
         if (append(folder, sizeof folder, name) && is_there())
             return counts_memory();
@@ -204,11 +210,10 @@ static bool group_find(void)
 
     if (injected)
         return true;
+    read_paths();
     for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
-        const char *name = group_name(places[i].names == &version_1);
-
         names = places[i].names;
-        if (name && group_is_below(places[i].mount, name))
+        if (group_is_below(places[i].mount, paths[names == &version_1]))
             return true;
     }
     folder[0] = '\0';
@@ -404,8 +409,11 @@ void posix_pressure_start(uint64_t (*own)(void))
 
     own_bytes = own;
     start_limit = UINT64_MAX;
-    for (size_t length = has_group ? strlen(folder) : 0; length; length = folder_above(length))
-        start_limit = limit_of(length) < start_limit ? limit_of(length) : start_limit;
+    for (size_t length = has_group ? strlen(folder) : 0; length; length = folder_above(length)) {
+        uint64_t limit = limit_of(length);
+
+        start_limit = limit < start_limit ? limit : start_limit;
+    }
 }
 
 /* The thread that was looking does not exist in the child. */

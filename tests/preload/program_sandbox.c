@@ -88,6 +88,8 @@ static const struct {
     {SYS_ioctl, "ioctl"},
     {SYS_lseek, "lseek"},
     {SYS_getcpu, "getcpu"},
+    {SYS_fstatfs, "fstatfs"},
+    {SYS_readlinkat, "readlinkat"},
 };
 
 #define SHORT_LIST                                                                                 \

@@ -13,6 +13,11 @@
 #include "base/checked.h"
 #include "heap/malloc.h"
 #include "preload/interface.h"
+#include "process.h"
+
+#ifndef PRUDENCE_MALLOC_PREFIX
+const char process_has_our_malloc[] = "malloc";
+#endif
 
 static void *fail(int error)
 {

@@ -11,6 +11,8 @@
  * process is tidied by its own calls. The C library knows if there was never another thread, at no cost. Once there was one, or in a
  * child of such a process, the system is asked, at most each ALONE_NS, and only when a thread would be made.
  *
+ * Nor has one that keeps to few system calls (few_calls.h).
+ *
  * It is made at the end of a slow path, with no lock and no CPU's caches held. It is not made by a signal handler
  * that interrupted the library, between the handlers of a fork, before the library's late constructor or after its
  * destructor. pthread_create takes the lock on glibc's list of stacks, which glibc holds while it frees a thread's
@@ -23,9 +25,6 @@
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
-#if defined(__GLIBC__)
-#include <sys/single_threaded.h>
-#endif
 
 #include "gp/gp.h"
 #include "heap/background.h"
@@ -180,20 +179,11 @@ static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
     return 0;
 }
 
-static bool never_had_threads(void)
-{
-#if defined(__GLIBC__)
-    return __libc_single_threaded;
-#else
-    return false;
-#endif
-}
-
 /* Whether the caller is the only thread of the process. False if the system does not tell. Does not count threads that clone() made, as
  * long as the C library has made none. */
 static bool is_alone(void)
 {
-    if (never_had_threads())
+    if (os_is_single_threaded())
         return true;
     if (os_thread_count() != 1)
         return false;
@@ -216,8 +206,8 @@ static __attribute__((noinline)) void make(const void *caller)
 {
     uint32_t nobody = NOBODY;
 
-    if (load_relaxed(&life) != READY || os_busy || os_lock_forking || forked ||
-        is_inside_libc(caller) || !may_retry() || is_alone() ||
+    if (os_calls_are_few() || load_relaxed(&life) != READY || os_busy || os_lock_forking ||
+        forked || is_inside_libc(caller) || !may_retry() || is_alone() ||
         !compare_exchange(&state, &nobody, (uint32_t)THERE))
         return;
     if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))

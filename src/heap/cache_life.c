@@ -102,6 +102,7 @@ bool cache_end(struct prudence_cache *cache, void *caller)
 {
     size_t live;
 
+    os_calls_widen(); /* other threads may use what is left of it, so CPUs have to be fenced */
     if (cache_destroy(cache, &live)) {
         bury(cache);
         return true;

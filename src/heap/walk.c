@@ -9,7 +9,9 @@
  *   1. it takes the lock of the list of caches, which keeps fork, destruction and other walks away; the idle helper pauses; no
  *      thread carries objects. From here on no slab goes, since slabs go in the hands of a carrier (node.c, leave);
  *   2. it finds the next slabs in the page map. They may be of any caches;
- *   3. it owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks and rings stay as they are;
+ *   3. it owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks and rings stay as they are. Where
+ *      there is no membarrier (ADR 123), of each CPU one operation that has just begun may still end: its object may be told as it was
+ *      before, or after;
  *   4. it reads each slab under its node's lock. That is the slab's instant: what other threads do to the node before or after it
  *      is a user's whole step (an object freed, deferred or allocated past the CPUs' caches);
  *   5. it looks through stacks and rings for objects of these slabs, and gives everything back.
@@ -85,7 +87,7 @@ static void own_cpus(struct heap_walk *walk)
 {
     for (unsigned i = 0; i < walk->cache_count; i++)
         cpu_cache_claim_all(walk->caches[i], walk);
-    os_percpu_fence_all();
+    walk->fenced = os_percpu_fence_all();
     for (unsigned i = 0; i < walk->cache_count; i++)
         cpu_cache_confirm_all(walk->caches[i], walk);
 }
@@ -93,7 +95,7 @@ static void own_cpus(struct heap_walk *walk)
 static void release_cpus(struct heap_walk *walk)
 {
     for (unsigned i = 0; i < walk->cache_count; i++)
-        cpu_cache_release_all(walk->caches[i], walk);
+        cpu_cache_release_all(walk->caches[i], walk, walk->fenced);
 }
 
 static void hold(void)

@@ -28,6 +28,7 @@ struct heap_walk {
     uintptr_t next; /* the pages from here on are still to come */
     unsigned slab_count, object_count;
     unsigned cache_count;
+    bool fenced;                               /* the CPUs that are owned */
     struct prudence_cache *caches[WALK_SLABS]; /* of these slabs; as long as the heap is held */
     struct walked_slab slabs[WALK_SLABS];      /* by their addresses */
     struct walked_object objects[WALK_OBJECTS];

@@ -11,8 +11,6 @@
  *
  * The table in docs/reference/rcu.md says it for every public function.
  */
-#define _GNU_SOURCE /* gettid */
-#include <unistd.h>
 
 #include "gp/user/domain.h"
 #include "rcu/callbacks.h"
@@ -34,7 +32,7 @@ static void refuse(const struct wait_request *request, const char *where, const 
         os_report(
             "%s %s '%s', called from %p by thread %d, %s%s%s: it would wait for itself; "
             "call it elsewhere",
-            request->what, request->of, request->name, request->caller, (int)gettid(), where,
+            request->what, request->of, request->name, request->caller, os_thread_id(), where,
             cache ? cache : "", cache ? "'" : "");
 }
 

@@ -87,10 +87,26 @@ static void *file_fill_and_map(int fd)
     return mapped;
 }
 
+/* With sandbox=1 it cannot be made any more. Said once, not by each child. */
+static bool may_be_made(void)
+{
+    static uint32_t said;
+
+    if (load_relaxed(&os_calls) != OS_CALLS_FEW)
+        return true;
+    if (!exchange_relaxed(&said, 1u))
+        os_report("option 'export': with sandbox=1 only a process that had it before is watched");
+    return false;
+}
+
 static void *description_make(void)
 {
-    int fd = file_make();
     void *mapped = NULL;
+    int fd;
+
+    if (!may_be_made())
+        return NULL;
+    fd = file_make();
 
     if (fd >= 0) {
         mapped = file_fill_and_map(fd);

@@ -13,7 +13,6 @@
  * Names are those of this source, so a watcher knows a member wherever it moves to. What its value means is not told:
  * when that changes, or a name goes, EXPORT_LAYOUT does.
  */
-#include <unistd.h>
 
 #include "gp/user/domain.h"
 #include "pages/pages.h"
@@ -146,7 +145,7 @@ static void print_address(struct output *output, const char *name, const void *a
 
 static void print_numbers(struct output *output)
 {
-    print_number(output, "pid", (uint64_t)getpid());
+    print_number(output, "pid", (uint64_t)os_process_id());
     print_number(output, "malloc", process_is_malloc != NULL);
     print_number(output, "cpus", os_cpu_count());
     print_number(output, "nodes", os_node_count());

@@ -96,6 +96,7 @@ int prudence_heap_walk_sized(struct prudence_cache *cache, prudence_heap_visitor
     if (os_busy)
         return EDEADLK;
     process_start();
+    os_calls_widen(); /* CPUs have to be fenced */
     if (cache)
         cache_require(cache, "prudence_heap_walk");
     return walk_heap(cache ? cache->number : 0, &visits);

@@ -67,8 +67,13 @@ static int behind_standard_descriptors(int fd)
 int option_file_open_path(const char *path, enum option_file_use use)
 {
     int flags = use == OPTION_FILE_APPEND ? O_APPEND : 0;
-    int fd = careful_open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | flags, 0600);
+    int fd;
 
+    if (load_relaxed(&os_calls) == OS_CALLS_FEW) {
+        errno = EPERM;
+        return -1;
+    }
+    fd = careful_open(path, O_WRONLY | O_CREAT | O_NOCTTY | O_NONBLOCK | flags, 0600);
     if (fd < 0)
         return fd;
     fd = behind_standard_descriptors(fd);
@@ -89,7 +94,8 @@ int option_file_open(const char *path, enum option_file_use use)
     char name[OPTION_FILE_SIZE + 12];
 
     if (mark)
-        snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2);
+        snprintf(name, sizeof name, "%.*s%d%s", (int)(mark - path), path, os_process_id(),
+                 mark + 2);
     return option_file_open_path(mark ? name : path, use);
 }
 

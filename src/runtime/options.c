@@ -29,6 +29,7 @@
 #include "rcu/call.h"
 #include "runtime/export.h"
 #include "runtime/options.h"
+#include "runtime/sandbox.h"
 #include "runtime/signals.h"
 #include "scm/settings.h"
 #include "slab/all_caches.h"
@@ -55,6 +56,7 @@ static const char *const expired[] = {"free", "deferred", NULL};
 enum background { BACKGROUND_NEVER, BACKGROUND_ALWAYS, BACKGROUND_IDLE };
 static const char *const backgrounds[] = {"0", "1", "idle", NULL};
 static const char *const dumps[] = {"0", SIGNAL_NAMES, NULL};
+static const char *const sandboxes[] = {"auto", "0", "1", NULL}; /* enum sandbox */
 static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};
 #define EXPORT_NOW SIGNAL_CHOICES
 
@@ -67,6 +69,9 @@ struct option {
     uint64_t most;
     const char *const *choices;
     bool (*possible)(uint64_t value); /* NULL: each that can be written is */
+    bool (*keeps_from)(
+        uint64_t
+            value); /* at run time: what was set before cannot be taken back. NULL: everything can */
 
     uint64_t *word; /* one of these three */
     bool *flag;
@@ -162,6 +167,11 @@ static void apply_preflush(void)
 
 static void set_background(uint64_t choice)
 {
+    if (sandbox_keeps_from(SANDBOX_AUTO)) {
+        if (choice == BACKGROUND_ALWAYS)
+            os_report("option 'background': there is no helper with sandbox=1");
+        return;
+    }
     store_relaxed(&preflush_helper, choice == BACKGROUND_ALWAYS);
     apply_preflush();
     background_set(choice == BACKGROUND_IDLE);
@@ -224,17 +234,17 @@ static void set_max_extension(uint64_t units)
 
 static void apply_rseq(void)
 {
-    posix_percpu_start(option_rseq);
+    posix_percpu_start(option_rseq && !sandbox_is_wanted());
 }
 
 static void apply_slices(void)
 {
-    posix_slices_start(option_slices);
+    posix_slices_start(option_slices && !sandbox_is_wanted());
 }
 
 static void apply_membarrier(void)
 {
-    posix_membarrier_start(option_membarrier);
+    posix_membarrier_start(option_membarrier && !sandbox_is_wanted());
     gp_follow_options();
 }
 
@@ -261,6 +271,8 @@ static const struct option options[] = {
     {SWITCH("huge_pages"), .set = set_huge_pages},
     {CHOICE("background", "idle, 0 or 1", backgrounds), .set = set_background},
     {SWITCH("preflush"), .set = set_preflush},
+    {CHOICE("sandbox", "auto, 0 or 1", sandboxes), .set = sandbox_set,
+     .keeps_from = sandbox_keeps_from},
     {SWITCH("stats"), .set = set_stats},
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
@@ -392,6 +404,17 @@ static int set_at_start(const struct option *option, const char *value)
     return error == EINVAL ? bad_value(option, value) : error;
 }
 
+static bool is_kept_from(const struct option *option, const char *text)
+{
+    uint64_t value;
+
+    if (!option->keeps_from || !option->parse(option, text, &value) || !option->keeps_from(value))
+        return false;
+    os_report("option '%s': what was set before cannot be taken back (value '%s')", option->name,
+              text);
+    return true;
+}
+
 int prudence_option_set(const char *name, const char *value)
 {
     const struct option *option;
@@ -414,6 +437,8 @@ int prudence_option_set(const char *name, const char *value)
         process_act();
         return error;
     }
+    if (is_kept_from(option, value))
+        return EBUSY;
     if (!set_one_at_a_time(option, value))
         return bad_value(option, value);
     process_act();

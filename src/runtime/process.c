@@ -19,6 +19,7 @@
 #include "rcu/destruct.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
+#include "runtime/sandbox.h"
 #include "slab/doubles.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
@@ -61,13 +62,13 @@ static void start_system(void)
 
 static void start_membarrier(void)
 {
-    posix_membarrier_start(option_membarrier);
+    posix_membarrier_start(option_membarrier && !sandbox_is_wanted());
 }
 
 static void start_percpu(void)
 {
-    posix_percpu_start(option_rseq);
-    posix_slices_start(option_slices);
+    posix_percpu_start(option_rseq && !sandbox_is_wanted());
+    posix_slices_start(option_slices && !sandbox_is_wanted());
 }
 
 static void start_caches(void)
@@ -95,6 +96,7 @@ const struct process_part process_parts[] = {
     {"caches", .start = start_caches, .act = preflush_start_helper},
     {"fork", .start = fork_start},
     {"tidying", .start = start_tidying, .act = background_start},
+    {"system calls", .start = sandbox_start},
 };
 const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];
 

@@ -37,7 +37,7 @@ static void print_head(struct output *output)
     clock_gettime(CLOCK_REALTIME, &now);
     output_print(output, "prudence profile %d\n", FORMAT);
     output_text(output, "version " PRUDENCE_VERSION "\n");
-    output_print(output, "program %d ", (int)getpid());
+    output_print(output, "program %d ", os_process_id());
     output_json_string(output, program_invocation_short_name);
     output_text(output, "\n");
     output_print(output, "time %lld%09ld\n", (long long)now.tv_sec, now.tv_nsec);

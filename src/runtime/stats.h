@@ -19,4 +19,8 @@ bool stats_of_memory_without_locks(struct prudence_stats *total);
 /* What the domain's callbacks stand for that wait. Takes no lock. */
 uint64_t stats_bytes_called(const struct prudence_domain *domain);
 
+/* Everything that prudence_stats_print prints, as text or JSON. */
+struct output;
+void stats_print(struct output *output, bool json);
+
 #endif /* RUNTIME_STATS_H */

@@ -11,6 +11,7 @@
 #include <prudence/stats.h>
 
 #include "runtime/output.h"
+#include "runtime/stats.h"
 #include "runtime/summary.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -285,7 +286,7 @@ static void print_short_term_memory(struct output *output, bool json)
     output_text(output, json ? "}" : "");
 }
 
-int prudence_stats_print(FILE *file, enum prudence_stats_format format)
+void stats_print(struct output *output, bool json)
 {
     static const struct {
         const char *key;
@@ -296,7 +297,20 @@ int prudence_stats_print(FILE *file, enum prudence_stats_format format)
         {"],\"readers_list\":[", print_readers},
         {"],\"short_term_memory\":", print_short_term_memory},
     };
-    bool json = format == PRUDENCE_STATS_JSON;
+
+    output_text(output, json ? "{" : "");
+    summary_print(output, json);
+    output_text(output, json ? "" : "\n");
+    print_totals(output, json);
+    for (unsigned i = 0; i < COUNT_OF(parts); i++) {
+        output_text(output, json ? parts[i].key : "");
+        parts[i].print(output, json);
+    }
+    output_text(output, json ? "}\n" : "");
+}
+
+int prudence_stats_print(FILE *file, enum prudence_stats_format format)
+{
     struct output output = {.file = file};
     int cancelable;
 
@@ -304,15 +318,7 @@ int prudence_stats_print(FILE *file, enum prudence_stats_format format)
         return EINVAL;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
                            &cancelable); /* printing is a cancellation point */
-    output_text(&output, json ? "{" : "");
-    summary_print(&output, json);
-    output_text(&output, json ? "" : "\n");
-    print_totals(&output, json);
-    for (unsigned i = 0; i < COUNT_OF(parts); i++) {
-        output_text(&output, json ? parts[i].key : "");
-        parts[i].print(&output, json);
-    }
-    output_text(&output, json ? "}\n" : "");
+    stats_print(&output, format == PRUDENCE_STATS_JSON);
     pthread_setcancelstate(cancelable, NULL);
     return output_end(&output);
 }

@@ -232,7 +232,7 @@ static void print_waits(struct output *output, const struct prudence_stats *tota
 
 static void print_head(struct output *output, uint64_t now)
 {
-    output_print(output, "prudence " PRUDENCE_VERSION ": process %d (", (int)getpid());
+    output_print(output, "prudence " PRUDENCE_VERSION ": process %d (", os_process_id());
     output_name(output, program_invocation_short_name);
     output_text(output, "), ");
     output_time(output, now);
@@ -267,7 +267,7 @@ static void print_json_latent(struct output *output, const struct holder *holder
 static SEPARATE void print_json(struct output *output, const struct holders *holders, uint64_t now)
 {
     output_print(output,
-                 "\"version\":\"" PRUDENCE_VERSION "\",\"pid\":%d,\"program\":", (int)getpid());
+                 "\"version\":\"" PRUDENCE_VERSION "\",\"pid\":%d,\"program\":", os_process_id());
     output_json_string(output, program_invocation_short_name);
     output_text(output, ",\"time\":\"");
     output_time(output, now);

@@ -17,7 +17,6 @@
  * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then no
  * other thread would end the phase, so its tick does (thesis, section 4.2.2).
  */
-#define _GNU_SOURCE /* gettid */
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -101,8 +100,8 @@ static void thread_exits(bool last)
 
 static void note_id(struct scm_thread *thread)
 {
-    thread->id = gettid();
-    thread->process = getpid();
+    thread->id = os_thread_id();
+    thread->process = os_process_id();
 }
 
 /* Under the lock. */
@@ -159,10 +158,7 @@ static struct scm_thread *enter(void)
  * is not known what they were doing. */
 static bool is_gone(const struct scm_thread *thread)
 {
-    pid_t process = getpid();
-
-    return thread->process == process && syscall(SYS_tgkill, process, thread->id, 0) != 0 &&
-           errno == ESRCH;
+    return thread->process == os_process_id() && !os_thread_exists(thread->id);
 }
 
 /* A thread that has ended without notice. Global time does not wait for it any more when its reader slot is reaped. */

@@ -303,11 +303,11 @@ static size_t live_objects(struct prudence_cache *cache)
  * Merges and empties everything there is. True when no slab is left: then the cache is off the list, so that neither
  * fork nor pressure nor trim can find it, and every CPU stays owned permanently. Otherwise *live is the number of
  * live objects. The lock of the list keeps out threads that carry objects of the cache, which would look like live
- * ones.
+ * ones. Where CPUs cannot be fenced (ADR 123), no other thread uses the cache: that is the caller's to see to.
  */
 static bool retire(struct prudence_cache *cache, size_t *live)
 {
-    bool settled;
+    bool settled, fenced;
 
     os_lock_take(&slab_caches_lock);
     cache_wait_for_visitors(cache);
@@ -316,7 +316,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     if (OS_CACHES_GIVE)
         give_forget(cache);
     cpu_cache_claim_all(cache, &settled);
-    os_percpu_fence_all();
+    fenced = os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &settled);
     settle_all(cache);
     *live = live_objects(cache);
@@ -324,7 +324,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     if (settled)
         list_remove(&cache->link);
     else
-        cpu_cache_release_all(cache, &settled);
+        cpu_cache_release_all(cache, &settled, fenced);
     os_lock_release(&slab_caches_lock);
     return settled;
 }

@@ -80,11 +80,16 @@ void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
     }
 }
 
-void cpu_cache_release_all(struct prudence_cache *cache, const void *token)
+void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool fenced)
 {
-    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        if (os_percpu_confirm(&cpu_cache_of(cache, i)->line, token))
-            os_percpu_release(&cpu_cache_of(cache, i)->line);
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
+        struct os_percpu_line *line = &cpu_cache_of(cache, i)->line;
+
+        if (!fenced)
+            os_percpu_unclaim(line, token);
+        else if (os_percpu_confirm(line, token))
+            os_percpu_release(line);
+    }
 }
 
 /* The parts of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when the
@@ -153,6 +158,68 @@ static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
     debug_assert(stack_count(&cpu->line) <= cpu->size && latent_count(cpu) <= cpu->size);
     os_percpu_limit_stack(&cpu->line, cpu->size);
     latent_set_stop(cpu, batch_of(cache, cpu));
+}
+
+/* Acquire: the object of a push that is counted is in its slot. */
+void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *notes)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        notes[i].stack_word = load_acquire(&cpu_cache_of(cache, i)->line.stack_word);
+        notes[i].ring_tail = load_acquire(&cpu_cache_of(cache, i)->line.ring_tail);
+    }
+}
+
+/* As if nothing had ever been there. The thread that took these caches is not in the process, and nobody knows how far it has
+ * come; what it had, and what they held, is lost to it. */
+static void forget(struct cpu_cache *cpu)
+{
+    cpu->line.stack_word -= stack_count(&cpu->line);
+    cpu->line.ring_head = cpu->closed = cpu->reserved = cpu->line.ring_tail;
+    cpu->line.stack = cpu->line.ring = NULL;
+    cpu->line.ring_mask = 0;
+    cpu->batch_head = cpu->batch_tail;
+    cpu->slots = cpu->ahead = 0;
+}
+
+static void restore(struct cpu_cache *cpu, const struct cpu_note *note)
+{
+    if (stack_count(&cpu->line) > (note->stack_word & STACK_COUNT_MASK))
+        cpu->line.stack_word = note->stack_word;
+    cpu->line.ring_tail = note->ring_tail;
+}
+
+/* The same where nobody has noted it. */
+static void drop_newest(struct cpu_cache *cpu)
+{
+    if (stack_count(&cpu->line))
+        cpu->line.stack_word--;
+    if (cpu->line.ring_tail != cpu->closed)
+        cpu->line.ring_tail--;
+}
+
+/*
+ * In the child. Of each CPU one operation at most has ended after it was noted (os_percpu_fence_all). Of a push or an append
+ * the child may have the count and not the object: its page was copied before. The thread that freed it is not here, so
+ * the object counts as never freed. A pop has the child as it is: the object is that thread's.
+ */
+void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
+                          const struct cpu_note *notes)
+{
+    for (unsigned i = 0; i < os_cpu_count(); i++) {
+        struct cpu_cache *cpu = cpu_cache_of(cache, i);
+
+        if (!os_percpu_confirm(&cpu->line, token)) {
+            forget(cpu);
+            budget_shrink(cache, cpu, 0);
+            follow_size(cache, cpu);
+            os_percpu_release(&cpu->line);
+            continue;
+        }
+        if (notes)
+            restore(cpu, &notes[i]);
+        else
+            drop_newest(cpu);
+    }
 }
 
 /*

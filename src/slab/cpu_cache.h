@@ -88,9 +88,18 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);
-/* All CPUs' caches: claim those of one or more slab caches, os_percpu_fence_all(), confirm them. */
+/* All CPUs' caches: claim those of one or more slab caches, os_percpu_fence_all(), confirm them. Not fenced, they may be read
+ * only. */
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token);
-void cpu_cache_release_all(struct prudence_cache *cache, const void *token);
+void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool fenced);
+/* For a fork that could not fence, of each CPU: what was claimed; and the repair in the child of what came of it since. Without
+ * notes (NULL) the child loses an object of each CPU. */
+struct cpu_note {
+    uint64_t stack_word, ring_tail;
+};
+void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *notes);
+void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
+                          const struct cpu_note *notes);
 
 #endif /* SLAB_CPU_CACHE_H */

@@ -109,6 +109,29 @@ static void return_all(struct prudence_cache *cache, const void *token)
     }
 }
 
+/* The same of the caller's CPU alone, where the others are out of reach. */
+static void return_here(struct prudence_cache *cache, const void *token)
+{
+    struct cpu_cache *cpu = cache->percpu ? cpu_cache_take(cache, token) : NULL;
+
+    if (cpu) {
+        if (cpu->slots) {
+            return_free(cache, cpu);
+            return_latent(cache, cpu);
+        }
+        cpu_cache_release(cpu);
+    }
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
+        if (has_objects(cpu_cache_of(cache, i)))
+            add_relaxed(&passed_over, 1);
+}
+
+static void unclaim_all(struct prudence_cache *cache, const void *token)
+{
+    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
+        os_percpu_unclaim(&cpu_cache_of(cache, i)->line, token);
+}
+
 /* On their way from the idle helper to the nodes. */
 static void receive_all(struct prudence_cache *cache)
 {
@@ -132,6 +155,7 @@ void doubles_look(void)
 {
     char token;
     struct list *item;
+    bool reached = os_percpu_reaches_others();
 
     if (!lock_list()) {
         add_relaxed(&passed_over, os_cpu_count());
@@ -139,16 +163,19 @@ void doubles_look(void)
     }
     store_relaxed(&slab_process_ends,
                   true); /* what other threads report from now on says so, too */
-    list_for_each(item, &slab_caches)
-    {
+    for (item = slab_caches.next; reached && item != &slab_caches; item = item->next)
         claim_all(list_entry(item, struct prudence_cache, link), &token);
-    }
-    os_percpu_fence_all();
+    reached = reached && os_percpu_fence_all();
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        return_all(cache, &token);
+        if (reached) {
+            return_all(cache, &token);
+        } else {
+            unclaim_all(cache, &token);
+            return_here(cache, &token);
+        }
         receive_all(cache);
     }
     os_lock_release(&slab_caches_lock);

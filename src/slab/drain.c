@@ -72,7 +72,7 @@ static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step
 {
     if (visit_here(cpu, haul, step))
         return true;
-    for (unsigned tries = 0; tries < 4; tries++) {
+    for (unsigned tries = 0; tries < 4 && os_percpu_reaches_others(); tries++) {
         if (cpu_cache_visit_remote(cpu, haul, step, haul))
             return true;
         os_sleep_ns(OWNER_PAUSE_NS);
@@ -367,7 +367,8 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 {
     size_t moved = 0;
 
-    if (!cache->percpu || !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
+    if (!cache->percpu || !os_percpu_reaches_others() ||
+        !is_time_again(&cache->quiet_checked_at, os_clock_ns(), QUIET_NS))
         return false;
     for (unsigned i = 0; i < os_cpu_count(); i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);

@@ -2,7 +2,8 @@
 /*
  * Slab caches and fork. While the process is copied, no thread owns a CPU's caches or a node's lock, or carries
  * objects between them. So in the child, too, every object is in one place, and what is counted of caches can be
- * counted anew from that, without what other threads were doing. Caches that other handlers make in between are owned
+ * counted anew from that, without what other threads were doing. Where the CPUs of other threads cannot be fenced (ADR 123), one
+ * operation of each may still end while the process is copied; the child repairs what came of it. Caches that other handlers make in between are owned
  * by no thread.
  */
 #include "gp/gp.h"
@@ -19,6 +20,40 @@
 #include "slab/transfer_batch.h"
 
 static char fork_token;
+static bool fenced; /* all CPUs, in the fork that is under way */
+
+static size_t notes_bytes(void)
+{
+    return os_cpu_count() * sizeof(struct cpu_note);
+}
+
+static struct cpu_note no_notes; /* there is no memory for them */
+
+static void note_unfenced(struct prudence_cache *cache)
+{
+    if (fenced || !cache->percpu)
+        return;
+    cache->fork_notes = os_meta_alloc(notes_bytes());
+    if (cache->fork_notes)
+        cpu_cache_note_all(cache, cache->fork_notes);
+    else
+        cache->fork_notes = &no_notes;
+}
+
+/* In the child. A cache that was made by another handler since has no notes, and is owned by no thread. */
+static void repair_unfenced(struct prudence_cache *cache)
+{
+    if (cache->fork_notes)
+        cpu_cache_repair_all(cache, &fork_token,
+                             cache->fork_notes != &no_notes ? cache->fork_notes : NULL);
+}
+
+static void drop_notes(struct prudence_cache *cache)
+{
+    if (cache->fork_notes && cache->fork_notes != &no_notes)
+        os_meta_free(cache->fork_notes, notes_bytes());
+    cache->fork_notes = NULL;
+}
 
 void slab_fork_prepare(void)
 {
@@ -31,12 +66,13 @@ void slab_fork_prepare(void)
     {
         cpu_cache_claim_all(list_entry(item, struct prudence_cache, link), &fork_token);
     }
-    os_percpu_fence_all();
+    fenced = os_percpu_fence_all();
     list_for_each(item, &slab_caches)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         cpu_cache_confirm_all(cache, &fork_token);
+        note_unfenced(cache);
         for (unsigned i = 0; i < os_node_count(); i++)
             os_lock_take_for_fork(&cache->nodes[i].lock);
     }
@@ -52,7 +88,8 @@ void slab_fork_done(void)
 
         for (unsigned i = 0; i < os_node_count(); i++)
             os_lock_release_from_fork(&cache->nodes[i].lock);
-        cpu_cache_release_all(cache, &fork_token);
+        cpu_cache_release_all(cache, &fork_token, fenced);
+        drop_notes(cache);
     }
     os_carry_go_on();
     os_lock_release_from_fork(&slab_caches_lock);
@@ -115,6 +152,7 @@ void slab_fork_child(bool whole)
     latent_account_clear();
     list_for_each(item, &slab_caches)
     {
+        repair_unfenced(list_entry(item, struct prudence_cache, link));
         count_anew(list_entry(item, struct prudence_cache, link));
     }
 }

@@ -224,7 +224,7 @@ void urcu_tables_fork_child(bool whole)
             "process %d: liburcu-cds' worker did not stop within wait_max before the fork: hash "
             "tables that resize themselves must not be destroyed in this child (call "
             "call_rcu_before_fork before the fork)",
-            (int)getpid());
+            os_process_id());
     }
 }
 

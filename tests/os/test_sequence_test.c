@@ -210,7 +210,7 @@ static void the_reason_is_told(void **state)
     prudence_stats(&stats);
     assert_string_equal(stats.percpu, "lock");
     if (OS_PERCPU_HAS_RSEQ)
-        assert_string_equal(stats.percpu_reason, "option rseq=0");
+        assert_string_equal(stats.percpu_reason, "option rseq=0 or sandbox=1");
     posix_percpu_start(true);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process without threads of its own has none of the library's either, whatever it frees: so unshare and setns of a user namespace work.
- * Also in a child of a process with threads, and after all other threads have ended. With another thread there is one that tidies.
+ * Also in a child of a process with threads, and after all other threads have ended. With another thread there is one that tidies, unless
+ * the process keeps to few system calls, as plain ones do.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -61,6 +62,8 @@ static int free_and_unshare(void)
     return unshare(CLONE_NEWUSER) && errno == EINVAL ? 2 : 0;
 }
 
+static const char *sandbox; /* the option; NULL: as it is */
+
 static int status_of(pid_t child)
 {
     int status;
@@ -76,7 +79,8 @@ static int in_a_child(int (*body)(void))
     pid_t child = fork();
 
     if (child == 0) {
-        if (prudence_option_set("decay", "1s") || prudence_option_set("background", "idle"))
+        if (prudence_option_set("decay", "1s") || prudence_option_set("background", "idle") ||
+            (sandbox && prudence_option_set("sandbox", sandbox)))
             _exit(98);
         _exit(body());
     }
@@ -158,7 +162,20 @@ static int beside_a_thread(void)
 static void a_process_with_threads_is_tidied_by_one(void **state)
 {
     (void)state;
+    sandbox = "0";
     assert_int_equal(in_a_child(beside_a_thread), 0);
+    sandbox = NULL;
+}
+
+static int beside_a_thread_without_one(void)
+{
+    return beside_a_thread() == 3 ? 0 : 4; /* not found */
+}
+
+static void a_plain_process_is_not(void **state)
+{
+    (void)state;
+    assert_int_equal(in_a_child(beside_a_thread_without_one), 0);
 }
 
 int main(void)
@@ -168,6 +185,7 @@ int main(void)
         cmocka_unit_test(when_all_other_threads_have_ended),
         cmocka_unit_test(in_a_child_of_a_process_with_threads),
         cmocka_unit_test(a_process_with_threads_is_tidied_by_one),
+        cmocka_unit_test(a_plain_process_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

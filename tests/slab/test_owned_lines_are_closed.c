@@ -122,7 +122,7 @@ static void taken_from_elsewhere(void **state)
     os_percpu_fence_all();
     cpu_cache_confirm_all(cache, &token);
     assert_closed();
-    cpu_cache_release_all(cache, &token);
+    cpu_cache_release_all(cache, &token, true);
     assert_open();
     finish();
 }

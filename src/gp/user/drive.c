@@ -83,6 +83,7 @@ void gp_drive(struct prudence_domain *domain)
     reader_exit_watch_late();
     if (!domain->scheme->drive)
         return;
+    os_calls_widen();
     goal = load_acquire(&domain->shared.sequence);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
         domain->scheme->drive(domain, goal);

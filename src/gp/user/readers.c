@@ -20,7 +20,6 @@
  * (parking.c): a driver that misses it made its barrier before, so this reader sees the driver's sequence and
  * all that was unlinked.
  */
-#define _GNU_SOURCE /* gettid */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -122,7 +121,7 @@ static void table_release(struct table *table)
         struct reader_slot *slot = slot_in_table(table, domain);
 
         if (slot)
-            slot_release(domain, slot, gettid());
+            slot_release(domain, slot, os_thread_id());
     }
     os_lock_release(&readers_lock);
     thread_memory_release(&table->memory);
@@ -185,7 +184,7 @@ static void give_slots_back(void)
 
     if (reader_self)
         slot_release((struct prudence_domain *)(uintptr_t)reader_self->domain, slot_of(reader_self),
-                     gettid());
+                     os_thread_id());
     reader_self = NULL;
     reader_qsbr_self = NULL;
     reader_lasting_self = &word_of_nobody;
@@ -346,7 +345,7 @@ void readers_forget_others(struct prudence_domain *domain)
     for_each_slot(chunk, slot, domain)
     {
         if (slot == mine) {
-            slot->thread = gettid(); /* the child's */
+            slot->thread = os_thread_id(); /* the child's */
             slot->claimed_at = os_clock_boot_ns();
             reader_fork_child(slot);
             continue;

@@ -10,8 +10,6 @@
  *
  * Locks: readers_lock guards the free chunks; if it is taken, a new chunk is made instead.
  */
-#define _GNU_SOURCE /* gettid */
-#include <unistd.h>
 
 #include "base/pace.h"
 #include "gp/user/domain.h"
@@ -75,7 +73,7 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
         int32_t nobody = 0;
 
         if (load_relaxed(&slot->thread) == 0 &&
-            compare_exchange(&slot->thread, &nobody, gettid())) {
+            compare_exchange(&slot->thread, &nobody, os_thread_id())) {
             slot->chunk = chunk;
             note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
@@ -196,9 +194,11 @@ static struct reader_slot *slot_claim_existing(struct prudence_domain *domain)
 
 struct reader_slot *slot_claim(struct prudence_domain *domain)
 {
-    struct reader_slot *slot = slot_claim_existing(domain);
     struct reader_chunk *chunk, *first;
+    struct reader_slot *slot;
 
+    os_calls_widen(); /* the process reads */
+    slot = slot_claim_existing(domain);
     if (!slot) {
         reap_for_room(domain);
         slot = slot_claim_existing(domain);

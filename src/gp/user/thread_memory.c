@@ -4,8 +4,6 @@
  * thread pushes it, perhaps in a handler, and a holder of the readers' lock takes it out. The thread itself only
  * marks what it does not need any more.
  */
-#define _GNU_SOURCE /* gettid */
-#include <unistd.h>
 
 #include "gp/user/domain.h"
 
@@ -24,9 +22,9 @@ static void push(struct thread_memory *memory)
 
 static void claim(struct thread_memory *memory)
 {
-    memory->process = getpid();
+    memory->process = os_process_id();
     memory->claimed_at = os_clock_boot_ns();
-    store_release(&memory->thread, gettid());
+    store_release(&memory->thread, os_thread_id());
 }
 
 /* What a process inherited that was forked behind our back may be this very thread's. */
@@ -34,7 +32,7 @@ static bool is_left_behind(const struct thread_memory *memory)
 {
     int32_t thread = load_acquire(&memory->thread);
 
-    return memory->process == getpid() &&
+    return memory->process == os_process_id() &&
            (!thread || reader_is_gone(thread, memory->claimed_at, true));
 }
 

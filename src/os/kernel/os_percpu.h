@@ -178,7 +178,7 @@ bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
 
 /* The remote take in its three steps, so that many lines share one round of interrupts. */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);
-void os_percpu_fence_all(void);
+bool os_percpu_fence_all(void); /* true: a kernel reaches all CPUs */
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
 
 static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu)
@@ -207,6 +207,19 @@ static inline void os_percpu_release(struct os_percpu_line *line)
     store_release(&line->owner, (uintptr_t)0);
     if (irq_off)
         local_irq_restore(flags);
+}
+
+/* Gives back what was claimed, unless it is another's by now. */
+static inline void os_percpu_unclaim(struct os_percpu_line *line, const void *token)
+{
+    if (os_percpu_confirm(line, token))
+        os_percpu_release(line);
+}
+
+/* Whether lines of other CPUs can be taken at all. */
+static inline bool os_percpu_reaches_others(void)
+{
+    return true;
 }
 
 #endif /* OS_KERNEL_PERCPU_H */

@@ -95,10 +95,11 @@ static void nothing(void *unused)
     (void)unused;
 }
 
-void os_percpu_fence_all(void)
+bool os_percpu_fence_all(void)
 {
     on_each_cpu(nothing, NULL, 1);
     add_relaxed(&os_percpu_interrupts, num_online_cpus());
+    return true;
 }
 
 struct remote_take {

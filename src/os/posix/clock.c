@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time and sleeping. */
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,8 +40,10 @@ void os_sleep_ns(uint64_t nanoseconds)
     struct timespec huge = {.tv_sec = (time_t)(nanoseconds / 1000000000u),
                             .tv_nsec = (long)(nanoseconds % 1000000000u)};
     int saved_errno = errno;
+    uint32_t nobody_wakes = 0;
 
-    /* Not nanosleep(), at which a thread may be canceled. Woken early by a signal: callers loop. */
-    syscall(SYS_nanosleep, &huge, NULL);
+    /* Not nanosleep(), at which a thread may be canceled, and which a sandbox may not allow: every lock needs futex. Woken
+     * early by a signal: callers loop. */
+    syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &huge, NULL, 0);
     errno = saved_errno;
 }

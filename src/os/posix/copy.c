@@ -41,6 +41,7 @@ void posix_copy_known(void)
 
     if (page)
         store_relaxed(page, 1u);
+    posix_process_note();
 }
 
 /* One thread mends, the one that came here first: as a rule the only one. */
@@ -51,9 +52,10 @@ void os_copy_check_slow(void)
     if (!mend || !compare_exchange(load_acquire(&os_copy_page), &no, 1u))
         return;
     store_relaxed(&os_copy_made, true);
+    posix_process_note();
     os_report(
         "process %d was made by _Fork or clone, without the handlers of fork: it loses what other "
         "threads were doing in the library, and locks that they held stay locked; use fork",
-        (int)getpid());
+        os_process_id());
     mend();
 }

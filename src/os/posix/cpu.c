@@ -147,6 +147,15 @@ unsigned os_node_of_cpu(unsigned cpu)
     return node_of_cpu[cpu];
 }
 
+/* Sequences are some ten instructions long. */
+#define SPINS 500
+
+void posix_let_sequences_end(void)
+{
+    for (unsigned spin = 0; spin < SPINS; spin++)
+        os_relax();
+}
+
 bool posix_visit_cpus(void)
 {
     struct cpu_mask saved = {{0}}, one;

@@ -257,31 +257,14 @@ bool mapping_purge(void *pages, size_t bytes)
     return advise(pages, bytes, MADV_DONTNEED);
 }
 
-/* What the kernel counts as locked in this process: false if that is known to be nothing. The probe
- * is mapped meanwhile. Some systems that stand in for Linux call every page resident, and lock none. */
-static bool anything_is_locked(void)
-{
-    char text[2048];
-    const char *line;
-
-    if (!posix_file_read("/proc/self/status", text, sizeof text) || !strstr(text, "\nVmSize:"))
-        return true;
-    line = strstr(text, "\nVmLck:");
-    return line && strtoull(line + strlen("\nVmLck:"), NULL, 10) > 0;
-}
-
-/* By a page that nobody has touched: it is resident only if mlockall(MCL_FUTURE) made it so. No memory
+/* By a page that nobody has touched: where mlockall(MCL_FUTURE) locks what is mapped, its memory cannot be given back. No memory
  * for it: there is a limit of what may be locked, or of all. */
 bool mapping_is_locked(void)
 {
     int saved_errno = errno;
-    unsigned char resident[OS_PAGE_SIZE_MOST / OS_PAGE_SIZE] = {
-        0}; /* with page_size they are several */
     void *page = map_at(NULL, os_page_size);
-    bool locked = !page;
+    bool locked = !page || !advise(page, os_page_size, MADV_DONTNEED);
 
-    if (page && mincore(page, os_page_size, resident) == 0)
-        locked = resident[0] & 1 && anything_is_locked();
     if (page)
         unmap(page, os_page_size);
     errno = saved_errno;

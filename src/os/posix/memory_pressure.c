@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether memory is short: asked of the process's control group (version 2), where a limit kills
- * before the machine runs out, and of the kernel's pressure stall information.
+ * Whether memory is short: asked of the control groups that the process is in, where a limit kills before the machine runs out,
+ * and of the kernel's pressure stall information.
+ *
+ * Groups are of version 2 or 1. The limits of the groups above the process's own count as well, as far as they can be seen: up to
+ * the mount, which in a container may be a group itself.
  *
  * The files are read when the page source is about to ask for memory, at most every CHECK_NS; while
  * one look after the other finds memory short, less and less often, since a process that empties its
- * caches all the time has none. Memory is short when what is used is close to memory.high or memory.max, or when
- * the kernel has counted one of these as met since the last look (memory.events), or when tasks have
+ * caches all the time has none. Memory is short when what is used is close to a limit, or when
+ * the kernel has counted a limit of its own group as met since the last look, or when tasks have
  * waited for memory for a tenth of the time: some task of the group (memory.pressure), or, where no
  * group tells, all tasks of the machine at once, since one of them may be short by a limit of its own.
  * No file is kept open: a program may close or count its descriptors.
+ *
+ * With few calls (few_calls.h) no file is read. Then the least limit that was found at start counts, and what the process itself
+ * has of the system.
  *
  * State: atomic words; `looking` keeps a second thread from looking at the same time. This may be the
  * thread with the smallest stack: what is read has static memory, and nothing is formatted.
@@ -29,6 +35,8 @@
 #define MARGIN_SHIFT 4 /* close: a sixteenth of the limit is left, */
 #define MARGIN_MAX   (UINT64_C(64) << 20)
 
+#define NO_LIMIT (UINT64_C(1) << 60) /* version 1 has a number of its own for it, in this size */
+
 #define STALL_LOOK_NS UINT64_C(100000000)  /* between looks; less says little */
 #define STALL_SPAN_NS UINT64_C(1000000000) /* after a long time, as if the stall was of the last */
 #define STALL_SHARE   10                   /* a tenth of the time */
@@ -42,68 +50,182 @@ static uint64_t events_before;
 static bool events_known;
 static uint64_t stall_before, stall_looked_at; /* microseconds; ns */
 static bool stall_known;
-static char folder[256]; /* ends in '/'; empty: not looked for yet */
+static char folder[256]; /* of the group, ends in '/'; empty: there is none */
+static size_t top;       /* bytes of it that name the mount */
 static bool injected;
+static const char *root = "";
 static const char *machine_file = "/proc/pressure/memory";
 static char text[4096]; /* of the file that was read last */
 
-/* False: `to` has no room for both. */
-static bool join(char *to, size_t size, const char *first, const char *second)
-{
-    size_t before = strlen(first), more = strlen(second);
+/* With few calls. */
+static uint64_t start_limit = UINT64_MAX;
+static uint64_t (*own_bytes)(void);
 
-    if (before + more >= size)
+/* What the files of a group are called. An older one has no file for `high`. Each has the last one, which is never empty. */
+struct names {
+    const char *used, *max, *high, *always;
+};
+static const struct names version_2 = {"memory.current", "memory.max", "memory.high",
+                                       "cgroup.type"};
+static const struct names version_1 = {"memory.usage_in_bytes", "memory.limit_in_bytes", "",
+                                       "notify_on_release"};
+static const struct names *names = &version_2;
+
+/* False: `to` has no room for it. */
+static bool append(char *to, size_t size, const char *more)
+{
+    size_t before = strlen(to), length = strlen(more);
+
+    if (before + length >= size)
         return false;
-    memcpy(to, first, before);
-    memcpy(to + before, second, more);
-    to[before + more] = '\0';
+    memcpy(to + before, more, length + 1);
     return true;
+}
+
+static bool read_below_root(const char *path)
+{
+    static char whole[sizeof folder];
+
+    whole[0] = '\0';
+    return append(whole, sizeof whole, root) && append(whole, sizeof whole, path) &&
+           posix_file_read(whole, text, sizeof text);
+}
+
+/* A file of the group whose folder is the first `length` bytes of `folder`. */
+static bool group_read_at(size_t length, const char *name)
+{
+    static char path[sizeof folder + 32];
+
+    memcpy(path, folder, length);
+    path[length] = '\0';
+    return append(path, sizeof path, name) && posix_file_read(path, text, sizeof text);
 }
 
 static bool group_read(const char *name)
 {
-    static char path[sizeof folder + 32];
-
-    return join(path, sizeof path, folder, name) && posix_file_read(path, text, sizeof text);
+    return group_read_at(strlen(folder), name);
 }
 
-/* The line "0::/path" names the group: the path, ending in '/'. NULL: there is none. */
-static const char *group_name(void)
+/* ----------------------------------------------------------------------------------- where it is */
+
+static bool has_memory_controller(const char *controllers, const char *end)
 {
-    static char name[sizeof folder];
-    char *path, *end;
+    static const char memory[] = "memory";
+    size_t length = sizeof memory - 1;
 
-    if (!posix_file_read("/proc/self/cgroup", text, sizeof text))
-        return NULL;
-    path = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
-    path = path ? strchr(path, '/') : NULL;
-    if (!path)
-        return NULL;
-    end = strchr(path, '\n');
-    if (end)
-        *end = '\0';
-    return join(name, sizeof name, path, path[strlen(path) - 1] == '/' ? "" : "/") ? name : NULL;
-}
-
-/* Below where such groups are mounted. */
-static bool group_find(void)
-{
-    static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    const char *name;
-
-    if (injected)
-        return true;
-    name = group_name();
-    for (unsigned i = 0; name && i < sizeof mounts / sizeof mounts[0]; i++)
-        if (join(folder, sizeof folder, mounts[i], name) && group_read("memory.current"))
+    for (; controllers < end; controllers += strcspn(controllers, ",:") + 1)
+        if (strncmp(controllers, memory, length) == 0 &&
+            (controllers[length] == ',' || controllers + length == end))
             return true;
     return false;
 }
 
-/* A number, or "max" or no file: UINT64_MAX. */
-static uint64_t limit_read(const char *name)
+static char paths
+    [2]
+    [sizeof folder]; /* of the process's group of version 2, and of 1; end in '/'; empty: it has none */
+
+static void note_path(char *path, const char *told)
 {
-    if (!group_read(name) || text[0] < '0' || text[0] > '9')
+    path[0] = '\0';
+    if (!append(path, sizeof folder, told) ||
+        (told[strlen(told) - 1] != '/' && !append(path, sizeof folder, "/")))
+        path[0] = '\0';
+}
+
+/* Each line of /proc/self/cgroup is "number:controllers:path": that of the one group of version 2 has no controllers, that of
+ * version 1 has memory among them. A group outside of the process's namespace ("/../x") cannot be seen. */
+static void read_paths(void)
+{
+    char *line = text, *controllers, *path, *end;
+
+    paths[0][0] = paths[1][0] = '\0';
+    if (!read_below_root("/proc/self/cgroup"))
+        return;
+    for (; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = '\0';
+        controllers = strchr(line, ':');
+        path = controllers ? strchr(++controllers, ':') : NULL;
+        if (!path || path[1] != '/' || strncmp(path + 1, "/..", 3) == 0)
+            continue;
+        if (path == controllers)
+            note_path(paths[0], path + 1);
+        else if (has_memory_controller(controllers, path))
+            note_path(paths[1], path + 1);
+    }
+}
+
+/* The folder above, at least the mount's; 0: there is none. */
+static size_t folder_above(size_t length)
+{
+    if (length <= top)
+        return 0;
+    do
+        length--;
+    while (folder[length - 1] != '/');
+    return length;
+}
+
+static bool is_there(void)
+{
+    return group_read(names->used) || group_read(names->always);
+}
+
+/* In the group, or one above it: memory need not be counted in each. */
+static bool counts_memory(void)
+{
+    for (size_t length = strlen(folder); length; length = folder_above(length))
+        if (group_read_at(length, names->used))
+            return true;
+    return false;
+}
+
+/*
+ * The folder of a group below a mount. The mount of a container may show a group as its first one whose name begins above it.
+ * Then only the end of the name is found below the mount: the mount itself at last.
+ */
+static bool group_is_below(const char *mount, const char *name)
+{
+    folder[0] = '\0';
+    if (!append(folder, sizeof folder, root) || !append(folder, sizeof folder, mount))
+        return false;
+    top = strlen(folder) + 1;
+    for (; name && *name; name = strchr(name + 1, '/')) {
+        folder[top - 1] = '\0';
+        if (append(folder, sizeof folder, name) && is_there())
+            return counts_memory();
+    }
+    return false;
+}
+
+static bool group_find(void)
+{
+    static const struct {
+        const char *mount;
+        const struct names *names;
+    } places[] = {{"/sys/fs/cgroup", &version_2},
+                  {"/sys/fs/cgroup/unified", &version_2},
+                  {"/sys/fs/cgroup/memory", &version_1}};
+
+    if (injected)
+        return true;
+    read_paths();
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        names = places[i].names;
+        if (group_is_below(places[i].mount, paths[names == &version_1]))
+            return true;
+    }
+    folder[0] = '\0';
+    return false;
+}
+
+/* --------------------------------------------------------------------------------------- limits */
+
+/* A number, or "max" or no file: UINT64_MAX. */
+static uint64_t limit_read(size_t length, const char *name)
+{
+    if (!group_read_at(length, name) || text[0] < '0' || text[0] > '9')
         return UINT64_MAX;
     return strtoull(text, NULL, 10);
 }
@@ -131,21 +253,38 @@ static uint64_t number_behind(const char *key)
 /* How often the group has met its limits. */
 static uint64_t events_read(void)
 {
+    if (names == &version_1)
+        return group_read("memory.failcnt") ? strtoull(text, NULL, 10) : 0;
     if (!group_read("memory.events"))
         return 0;
     return number_behind("high ") + number_behind("max ") + number_behind("oom ");
 }
 
+static bool is_near(uint64_t used, uint64_t more, uint64_t limit)
+{
+    uint64_t margin = min_size(limit >> MARGIN_SHIFT, MARGIN_MAX);
+
+    return used != UINT64_MAX && used + more > limit - margin;
+}
+
+static uint64_t limit_of(size_t length)
+{
+    uint64_t max = limit_read(length, names->max);
+    uint64_t high = names->high[0] ? limit_read(length, names->high) : UINT64_MAX;
+
+    return high < max ? high : max;
+}
+
+/* Of the group, or of one above it: what that has used is not only this group's. */
 static bool is_close(uint64_t more)
 {
-    uint64_t high = limit_read("memory.high"), max = limit_read("memory.max");
-    uint64_t limit = high < max ? high : max, used, margin;
+    for (size_t length = strlen(folder); length; length = folder_above(length)) {
+        uint64_t limit = limit_of(length);
 
-    if (limit == UINT64_MAX)
-        return false;
-    used = limit_read("memory.current");
-    margin = min_size(limit >> MARGIN_SHIFT, MARGIN_MAX);
-    return used != UINT64_MAX && used + more > limit - margin;
+        if (limit < NO_LIMIT && is_near(limit_read(length, names->used), more, limit))
+            return true;
+    }
+    return false;
 }
 
 static bool has_new_events(void)
@@ -190,8 +329,29 @@ static bool has_stalled(uint64_t now, bool has_group)
            (total - before) * 1000 >= min_size(huge, STALL_SPAN_NS) / STALL_SHARE;
 }
 
+/* With few calls. Other processes of the group may have used more of it; that is not known. */
+static bool is_close_by_itself(uint64_t more)
+{
+    return start_limit < NO_LIMIT && own_bytes && is_near(own_bytes(), more, start_limit);
+}
+
+static uint64_t note_short(void)
+{
+    store_release(&is_short, 1u);
+    pause_ns = (uint64_t)min_size(pause_ns * 2, CHECK_NS_MAX);
+    return pause_ns;
+}
+
+static uint64_t look_without_files(uint64_t more)
+{
+    if (is_close_by_itself(more))
+        return note_short();
+    pause_ns = CHECK_NS;
+    return CHECK_NS;
+}
+
 /* Returns when to look again. */
-static uint64_t look(uint64_t now, uint64_t more)
+static uint64_t look_at_files(uint64_t now, uint64_t more)
 {
     bool has_group = group_find();
     bool stalled = has_stalled(now, has_group);
@@ -201,9 +361,7 @@ static uint64_t look(uint64_t now, uint64_t more)
         pause_ns = CHECK_NS;
         return has_group ? CHECK_NS : ABSENT_NS;
     }
-    store_release(&is_short, 1u);
-    pause_ns = (uint64_t)min_size(pause_ns * 2, CHECK_NS_MAX);
-    return pause_ns;
+    return note_short();
 }
 
 void posix_pressure_check(uint64_t more)
@@ -214,7 +372,8 @@ void posix_pressure_check(uint64_t more)
 
     if (now < load_relaxed(&next_look) || !compare_exchange(&looking, &no, 1u))
         return;
-    store_relaxed(&next_look, now + look(now, more));
+    store_relaxed(&next_look,
+                  now + (os_calls_are_few() ? look_without_files(more) : look_at_files(now, more)));
     store_release(&looking, 0u);
     errno = saved_errno;
 }
@@ -226,12 +385,35 @@ bool os_memory_is_short(void)
 
 void posix_pressure_inject(const char *group, const char *machine)
 {
-    injected = join(folder, sizeof folder, group, "");
+    folder[0] = '\0';
+    injected = append(folder, sizeof folder, group);
+    names = &version_2;
+    top = strlen(folder);
     machine_file = machine;
     events_known = stall_known = false;
     pause_ns = CHECK_NS;
     store_relaxed(&next_look, 0);
     store_relaxed(&is_short, 0u);
+}
+
+void posix_pressure_inject_root(const char *path)
+{
+    posix_pressure_inject("", "/nowhere");
+    injected = false;
+    root = path;
+}
+
+void posix_pressure_start(uint64_t (*own)(void))
+{
+    bool has_group = group_find();
+
+    own_bytes = own;
+    start_limit = UINT64_MAX;
+    for (size_t length = has_group ? strlen(folder) : 0; length; length = folder_above(length)) {
+        uint64_t limit = limit_of(length);
+
+        start_limit = limit < start_limit ? limit : start_limit;
+    }
 }
 
 /* The thread that was looking does not exist in the child. */

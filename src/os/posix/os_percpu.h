@@ -22,6 +22,8 @@
  *    that depends on it, in order, so they see all that the owner did, on whatever CPU it ran by then.
  *  - Closing does no harm at any time: fast paths then go the slow way, where a take and its release open
  *    the line again. So a take that was interrupted, or lost, leaves it closed. Only an owner opens.
+ *  - Where the membarrier cannot be had, lines of other CPUs are out of reach, and their objects stay there until a thread
+ *    runs there. If the caller is the only thread of the process no sequence is under way, and none is needed (ADR 123).
  * No thread waits for a line: one that finds it owned goes to the node instead. Under ownership there is no
  * system call, no lock and no wait, so an owner that loses its CPU delays nobody. (Fork and the
  * destruction of a cache do wait, briefly, for an owner to finish.) Modelled in
@@ -126,14 +128,26 @@ static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void 
  */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 
-/* Takes the line of any CPU. False when it is owned. Costs a system call with rseq. */
+/* Takes the line of any CPU. False when it is owned, or out of reach. Costs a system call with rseq, if there are other threads. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
-/* The remote take in its three steps, so that many lines share one system call: claim each, fence
- * all CPUs, then confirm each. Claim and confirm are false when the line is another's. */
+/* Whether lines of other CPUs can be taken at all. False where sequences of other threads cannot be restarted, because calls
+ * are few (few_calls.h) or the system refuses them. Cheap. */
+bool os_percpu_reaches_others(void);
+
+/*
+ * The remote take in its three steps, so that many lines share one system call: claim each, fence all CPUs, then confirm each.
+ * Claim and confirm are false when the line is another's. What was claimed is given back by os_percpu_unclaim, whether it was
+ * fenced and confirmed or not: if the line is another's by now, nothing happens, else it is closed until its next release.
+ *
+ * The fence is false where the other CPUs are out of reach. Then the lines may not be changed. Of each claimed line one
+ * sequence at most may still be under way, which has found it open before: a push, an append or a pop that ends later, or a
+ * take. So a reader finds such a line as it was before or after that, and confirm may be true although a take follows.
+ */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);
-void os_percpu_fence_all(void);
+bool os_percpu_fence_all(void);
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
+void os_percpu_unclaim(struct os_percpu_line *line, const void *token);
 
 /* Of a new line, all 0: closed. */
 static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu)

@@ -131,7 +131,7 @@ static const char *why_not(bool wanted)
     if (RACE_DETECTOR_BUILD)
         return "ThreadSanitizer does not see them";
     if (!wanted)
-        return "option rseq=0";
+        return "option rseq=0 or sandbox=1";
     if (!glibc_knows_rseq())
         return "the C library has none";
     if (glibc_failed_to_register())
@@ -194,15 +194,42 @@ bool os_percpu_confirm(const struct os_percpu_line *line, const void *token)
     return load_acquire(&line->owner) == (uintptr_t)token;
 }
 
-void os_percpu_fence_all(void)
+void os_percpu_unclaim(struct os_percpu_line *line, const void *token)
 {
-    if (!os_percpu_rseq ||
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0)
-        return;
-    if (!posix_visit_cpus())
-        os_panic(
-            "membarrier was refused after start, and so was sched_setaffinity: per-CPU caches "
-            "of other CPUs are out of reach");
+    uintptr_t ours = (uintptr_t)token;
+
+    /* Release: as os_percpu_release. */
+    if (os_percpu_rseq)
+        compare_exchange(&line->owner, &ours, (uintptr_t)0);
+    else if (os_percpu_confirm(line, token))
+        os_percpu_release(line);
+}
+
+/* Whether sequences of other threads may be under way: false where the caller is the only thread. */
+static bool others_run(void)
+{
+    return os_percpu_rseq && !os_is_single_threaded();
+}
+
+static uint32_t refused; /* membarrier and sched_setaffinity, after start; atomic */
+
+bool os_percpu_reaches_others(void)
+{
+    return !others_run() || (!os_calls_are_few() && !load_relaxed(&refused));
+}
+
+bool os_percpu_fence_all(void)
+{
+    if (!others_run())
+        return true;
+    if (os_percpu_reaches_others()) {
+        if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0 ||
+            posix_visit_cpus())
+            return true;
+        store_relaxed(&refused, 1u);
+    }
+    posix_let_sequences_end();
+    return false;
 }
 
 static struct os_percpu_line *line_here(void *lines)
@@ -239,9 +266,11 @@ struct os_percpu_line *os_percpu_take(void *lines, const void *token)
 
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
 {
-    if (!os_percpu_claim(line, token))
+    if (!os_percpu_reaches_others() || !os_percpu_claim(line, token))
         return false;
-    if (os_percpu_rseq && !membarrier_rseq(line->cpu))
-        os_percpu_fence_all();
+    if (others_run() && !membarrier_rseq(line->cpu) && !os_percpu_fence_all()) {
+        os_percpu_unclaim(line, token);
+        return false;
+    }
     return os_percpu_confirm(line, token);
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include "base/base.h"
+#include "few_calls.h"
 
 #define POSIX_NODES_MAX 64
 
@@ -21,10 +22,15 @@ void posix_membarrier_start(bool wanted);
 void posix_percpu_start(bool wanted);
 void posix_slices_start(bool wanted);
 
+/* Which calls may be made from then on (few_calls.h): last at start, and by the option sandbox. */
+void posix_calls_set(enum os_calls calls);
+void posix_process_note(void); /* which process this is: also in a copy */
+
 /* Writes all bytes, whatever becomes of the descriptor: no signal ends the process (write.c). 0, or the error. Async-signal-safe, no
  * cancellation point; keeps errno. The same of functions of libc that write: between begin and end, by one thread. */
 struct posix_quiet {
     uint64_t blocked, pending; /* signals that were so before, a bit each */
+    bool few;                  /* calls were: `pending` is not known */
 };
 void posix_quiet_begin(struct posix_quiet *quiet);
 void posix_quiet_end(const struct posix_quiet *quiet);
@@ -66,6 +72,10 @@ void posix_idle_inject(bool (*idle)(unsigned cpu));
  */
 bool posix_visit_cpus(void);
 
+/* Waits for longer than a sequence of another CPU takes. Nothing may rely on it: a host may have taken that CPU away in the middle
+ * of one. */
+void posix_let_sequences_end(void);
+
 /* The start of a small file, as text; false when there is none. */
 bool posix_file_read(const char *path, char *text, size_t size);
 
@@ -97,6 +107,13 @@ extern bool posix_guard_marks;
  * instead of the process's own, and this file for the machine's stalls. For tests. */
 void posix_pressure_inject(const char *group, const char *machine);
 
+/* Looks for /proc/self/cgroup, and for the mounts of control groups, below this folder from now on. For tests. */
+void posix_pressure_inject_root(const char *root);
+
+/* At start, and when calls become few: reads the limits that count while files are not read. `own` tells how many bytes the process
+ * has of the system, and takes no lock that callers of posix_pressure_check() hold. */
+void posix_pressure_start(uint64_t (*own)(void));
+
 /* Whether memory is short, or would be with `more` bytes: told to os_memory_is_short. Called before
  * the system is asked for them. */
 void posix_pressure_check(uint64_t more);
@@ -108,6 +125,10 @@ void posix_streams_fork_prepare(void);
 void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
+void posix_membarrier_register(
+    void); /* again, and for sequences: what a child has not done while calls are few */
+void posix_slices_few(void); /* no thread asks any more; and all may again */
+void posix_slices_widen(void);
 void posix_idle_fork_child(void);
 
 /* Of threads of the library, by themselves. */

@@ -44,4 +44,7 @@ void process_loaded(void);
 /* Defined in libprudence-malloc.so only; NULL elsewhere. */
 extern const char process_is_malloc[] __attribute__((weak, visibility("hidden")));
 
+/* Defined where malloc and its relatives are ours, in static programs as well; NULL elsewhere. */
+extern const char process_has_our_malloc[] __attribute__((weak, visibility("hidden")));
+
 #endif /* OS_POSIX_PROCESS_H */

@@ -4,7 +4,6 @@
  * held, before main and from a broken heap. Each says in which thread it was written; lines that begin with a
  * space go with the one before.
  */
-#define _GNU_SOURCE /* gettid */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,8 +22,12 @@ static size_t where(char *line)
     char name[16] = "";
     int written;
 
-    prctl(PR_GET_NAME, name);
-    written = snprintf(line, WHERE_MAX, " [in thread '%.15s' (tid %d)]", name, (int)gettid());
+    if (os_calls_are_few()) {
+        written = snprintf(line, WHERE_MAX, " [in thread %d]", os_thread_id());
+    } else {
+        prctl(PR_GET_NAME, name);
+        written = snprintf(line, WHERE_MAX, " [in thread '%.15s' (tid %d)]", name, os_thread_id());
+    }
     return written > 0 ? (size_t)written : 0;
 }
 
@@ -52,8 +55,8 @@ static void write_line(const char *format, va_list arguments)
 
     memcpy(line, prefix, length);
     /* Both callers have begun the list; the analyser loses that at prctl's own. */
-    written = vsnprintf(line + length, sizeof line - length - WHERE_MAX, format,
-                        arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    written = vsnprintf(line + length, sizeof line - length - WHERE_MAX, format, arguments);
     if (written > 0)
         length += min_size((size_t)written, sizeof line - length - WHERE_MAX - 1);
     if (*format != ' ')

@@ -24,6 +24,7 @@ struct slice {
 };
 
 bool os_slices READ_MOSTLY = false;
+static bool possible; /* the kernel and libc have them, and they are wanted */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -61,8 +62,20 @@ void posix_slices_start(bool wanted)
     os_slice_done(); /* this thread may be inside a lock, and have asked */
     enabled = wanted && OS_PERCPU_HAS_RSEQ && &__rseq_size && __rseq_size > SIZE_WITHOUT_SLICES &&
               enable();
-    store_relaxed(&os_slices, enabled);
+    store_relaxed(&possible, enabled);
+    store_relaxed(&os_slices, enabled && !os_calls_are_few());
     errno = saved_errno;
+}
+
+/* A thread that has asked for a longer slice gives its CPU up by a system call. */
+void posix_slices_few(void)
+{
+    store_relaxed(&os_slices, false);
+}
+
+void posix_slices_widen(void)
+{
+    store_relaxed(&os_slices, load_relaxed(&possible));
 }
 
 void posix_slices_inject(bool (*enable_injected)(void), void (*yield_injected)(void))

@@ -138,10 +138,13 @@ bool os_thread_start(const char *name, int cpu, size_t stack, void (*body)(void 
                      void *argument)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-    struct start *start = os_meta_alloc(sizeof *start);
+    struct start *start;
     sigset_t saved, blocked;
     bool started;
 
+    if (!os_calls_widen())
+        return false;
+    start = os_meta_alloc(sizeof *start);
     if (!start)
         return false;
     *start = (struct start){.body = body, .argument = argument, .name = name};

@@ -112,9 +112,10 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
     uint32_t free = FREE;
     unsigned captured = 0;
 
-    if (thread == gettid())
+    if (thread == os_thread_id())
         return os_trace_capture(frames, count);
-    if (!is_installed() || !compare_exchange(&request.state, &free, (uint32_t)BUSY))
+    if (os_calls_are_few() || !is_installed() ||
+        !compare_exchange(&request.state, &free, (uint32_t)BUSY))
         return 0;
     store_release(&request.thread, (uint32_t)thread);
     store_release(&request.state, (uint32_t)ASKED);

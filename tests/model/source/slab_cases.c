@@ -174,6 +174,48 @@ static void nobody_has_the_same(void)
     explore_assert(stack_count(&cpu_0()->line) + taken_count + (popped != NULL) == cpu_0()->size);
 }
 
+static unsigned owners;
+static bool two_owners;
+
+static void owns(void *unused)
+{
+    char token;
+    struct cpu_cache *cpu = cpu_cache_take(cache, &token);
+
+    (void)unused;
+    if (!cpu)
+        return;
+    two_owners |= add_relaxed(&owners, 1u) != 0;
+    add_relaxed(&owners, -1u);
+    cpu_cache_release(cpu);
+    explore_note();
+}
+
+/* Cannot fence, and gives it up. */
+static void claims_in_vain(void *unused)
+{
+    char token;
+
+    (void)unused;
+    if (os_percpu_claim(&cpu_0()->line, &token))
+        os_percpu_unclaim(&cpu_0()->line, &token);
+}
+
+static void unclaim_beside_a_take(void)
+{
+    make_cache(true);
+    owners = 0;
+    two_owners = false;
+    explore_thread_on(0, owns, NULL);
+    explore_thread_on(0, owns, NULL);
+    explore_thread_on(1, claims_in_vain, NULL);
+}
+
+static void one_at_a_time(void)
+{
+    explore_assert(!two_owners);
+}
+
 /* -------------------------------------------------------------------------------------------- fork
  * The child has the words that the parent had, each at the moment at which its page was copied: here the
  * pages of the arrays first, then that of the line. */
@@ -181,6 +223,19 @@ static void nobody_has_the_same(void)
 static void *copied_ring[4 * OBJECTS], *copied_stack[4 * OBJECTS];
 static uint64_t copied_tail, copied_head;
 static unsigned copied_count;
+static uintptr_t fork_owner;
+
+/* As cpu_cache_repair_all() in the child, with what was copied. The owner is looked at last, so that it is the owner of then. */
+static void repair(const struct os_percpu_line *line)
+{
+    const struct cpu_note *note = &cache->fork_notes[0];
+
+    if (copied_count > (note->stack_word & STACK_COUNT_MASK))
+        copied_count = (unsigned)(note->stack_word & STACK_COUNT_MASK);
+    copied_tail = note->ring_tail;
+    if (load_relaxed(&line->owner) != fork_owner)
+        copied_count = copied_tail = copied_head = 0;
+}
 
 static void forks(void *unused)
 {
@@ -188,6 +243,7 @@ static void forks(void *unused)
 
     (void)unused;
     slab_fork_prepare();
+    fork_owner = load_relaxed(&cpu_cache_of(cache, 1)->line.owner); /* nobody else is there */
     for (unsigned i = 0; i <= line->ring_mask && i < 4 * OBJECTS; i++) {
         copied_ring[i] = load_relaxed(&line->ring[i]);
         copied_stack[i] = load_relaxed(&line->stack[i]);
@@ -195,6 +251,8 @@ static void forks(void *unused)
     copied_count = stack_count(line);
     copied_head = load_relaxed(&line->ring_head);
     copied_tail = load_relaxed(&line->ring_tail);
+    if (cache->fork_notes)
+        repair(line);
     slab_fork_done();
     explore_note();
 }
@@ -244,12 +302,21 @@ static void fork_beside_a_free(void)
     explore_thread_on(1, forks, NULL);
 }
 
+/* No membarrier may be called: a free, or its take, may end while pages are copied. */
+static void fork_unfenced_beside_a_free(void)
+{
+    store_relaxed(&os_calls, (uint32_t)OS_CALLS_PLAIN);
+    fork_beside_a_free();
+}
+
 const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
     {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
     {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
+    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 3, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
+    {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},
     {NULL, NULL, NULL, 0, 0},
 };

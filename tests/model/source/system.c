@@ -22,6 +22,33 @@ size_t os_page_size = OS_PAGE_SIZE;
 /* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
 bool os_slices;
 
+/* All system calls may be made, unless a case says otherwise; there are other threads. */
+uint32_t os_calls;
+
+bool os_is_single_threaded(void)
+{
+    return false;
+}
+
+bool os_calls_widen_slow(void)
+{
+    return true;
+}
+
+int os_thread_id(void)
+{
+    return explore_gettid();
+}
+
+int os_process_id(void)
+{
+    return 1;
+}
+
+void posix_process_note(void)
+{
+}
+
 /* Options of src/debug, which is not explored. */
 bool check_wanted, annotate_on;
 
@@ -155,6 +182,11 @@ unsigned os_node_of_cpu(unsigned cpu)
 {
     (void)cpu;
     return 0;
+}
+
+/* They need not have. */
+void posix_let_sequences_end(void)
+{
 }
 
 bool posix_visit_cpus(void)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether few system calls may be made (few_calls.h), and what is known of thread and process without one. */
+#define _GNU_SOURCE /* gettid */
+#include <pthread.h>
+#include <unistd.h>
+#if defined(__GLIBC__)
+#include <sys/single_threaded.h>
+#endif
+
+#include "os/os.h"
+#include "posix.h"
+
+uint32_t os_calls READ_MOSTLY = OS_CALLS_ALL;
+static int process_id; /* written at start, and in a copy of the process by its only thread */
+
+bool os_is_single_threaded(void)
+{
+#if defined(__GLIBC__)
+    return __libc_single_threaded;
+#else
+    return false;
+#endif
+}
+
+/* The C library writes the owner into a mutex: the id of this thread, which it knows. It is right in a child of fork and of _Fork;
+ * in a copy that clone() has made it is that of the original. */
+static int id_by_mutex(void)
+{
+#if defined(__GLIBC__)
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    int id;
+
+    pthread_mutex_lock(&mutex);
+    id = mutex.__data.__owner;
+    pthread_mutex_unlock(&mutex);
+    return id;
+#else
+    return 0;
+#endif
+}
+
+int os_thread_id(void)
+{
+    int id = os_calls_are_few() ? id_by_mutex() : 0;
+
+    return id ? id : gettid();
+}
+
+int os_process_id(void)
+{
+    return os_calls_are_few() ? load_relaxed(&process_id) : getpid();
+}
+
+/* The thread that forks is the child's first, so both have one number. */
+void posix_process_note(void)
+{
+    store_relaxed(&process_id, os_calls_are_few() ? os_thread_id() : getpid());
+}

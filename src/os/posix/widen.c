@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Which system calls may be made (few_calls.h): chosen at start and by the option sandbox, and widened when the process defers or reads. */
+#include <errno.h>
+
+#include "os/os.h"
+#include "posix.h"
+
+void posix_calls_set(enum os_calls calls)
+{
+    posix_process_note(); /* while it may be asked for */
+    store_relaxed(&os_calls, (uint32_t)calls);
+    if (calls != OS_CALLS_ALL)
+        posix_slices_few();
+}
+
+/* What was left out while calls were few: a child that has registered nothing, longer time slices. */
+bool os_calls_widen_slow(void)
+{
+    int saved_errno = errno;
+    uint32_t plain = OS_CALLS_PLAIN;
+
+    if (load_relaxed(&os_calls) == OS_CALLS_FEW)
+        return false;
+    if (compare_exchange(&os_calls, &plain, (uint32_t)OS_CALLS_ALL)) {
+        posix_membarrier_register();
+        posix_slices_widen();
+    }
+    errno = saved_errno;
+    return true;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The option sandbox (ADR 123). The choice is made once, at start, from what the library is and what options say:
+ *
+ *   auto  a plain program on libprudence-malloc makes few calls until it defers or reads; a program that is linked with libprudence,
+ *         or wants a permanent helper (background=1), makes all
+ *   0     all
+ *   1     few for good. Readers fence themselves and CPUs' caches are protected by locks, so nothing needs a membarrier
+ *
+ * At run time 1 comes too late for the locks where there are caches: fast paths are in use. Then the caches of other CPUs are
+ * emptied once more, and are out of reach as long as the process has other threads.
+ *
+ * Locks: that of the options. At start there is one thread.
+ */
+#include "runtime/sandbox.h"
+
+#include "gp/user/domain.h"
+#include "heap/background.h"
+#include "heap/heap.h"
+#include "pages/pages.h"
+#include "posix.h"
+#include "process.h"
+#include "slab/all_caches.h"
+#include "slab/drain.h"
+#include "slab/preflush.h"
+
+static enum sandbox wanted = SANDBOX_AUTO; /* the lock of the options */
+static bool started;                       /* the choice has been made; the same */
+
+/* Bytes that the process has of the system. Called where a lock of the page source may be held by another thread: then 0. */
+static uint64_t own_bytes(void)
+{
+    struct os_pages_stats pages;
+
+    return pages_try_stats(&pages) ? pages.used + pages.retained + pages.metadata : 0;
+}
+
+static void become_few(enum os_calls calls)
+{
+    posix_pressure_start(own_bytes);
+    posix_calls_set(calls);
+}
+
+/* A thread that is there does what it is at, and then sleeps or ends. */
+static void end_helpers(void)
+{
+    background_set(false);
+    store_relaxed(&preflush_helper, false);
+    store_relaxed(&preflush_enabled, false);
+}
+
+static void settle(struct prudence_cache *cache)
+{
+    cache_settle(cache, true);
+}
+
+/* All that needs other calls is done before the first thread keeps to the few. Domains go over to readers that fence before
+ * this returns. */
+static void enter(void)
+{
+    posix_membarrier_start(false);
+    gp_follow_options();
+    os_lock_take(&heap_lock);
+    os_lock_take(&slab_caches_lock);
+    if (list_is_empty(&slab_caches))
+        posix_percpu_start(false);
+    os_lock_release(&slab_caches_lock);
+    os_lock_release(&heap_lock);
+    for_all_caches(settle);
+    end_helpers();
+    become_few(OS_CALLS_FEW);
+}
+
+void sandbox_set(uint64_t choice)
+{
+    wanted = (enum sandbox)choice;
+    if (!started)
+        return;
+    if (wanted == SANDBOX_ALWAYS && load_relaxed(&os_calls) != OS_CALLS_FEW)
+        enter();
+    else if (wanted == SANDBOX_NEVER)
+        os_calls_widen();
+}
+
+bool sandbox_keeps_from(uint64_t choice)
+{
+    return choice != SANDBOX_ALWAYS && load_relaxed(&os_calls) == OS_CALLS_FEW;
+}
+
+bool sandbox_is_wanted(void)
+{
+    return wanted == SANDBOX_ALWAYS;
+}
+
+void sandbox_start(void)
+{
+    started = true;
+    if (wanted == SANDBOX_ALWAYS && load_relaxed(&preflush_helper))
+        os_report("option 'background': there is no helper with sandbox=1");
+    if (wanted == SANDBOX_ALWAYS) {
+        end_helpers();
+        become_few(OS_CALLS_FEW);
+    } else if (wanted == SANDBOX_AUTO && process_has_our_malloc &&
+               !load_relaxed(&preflush_helper)) {
+        become_few(OS_CALLS_PLAIN);
+    } else {
+        posix_calls_set(OS_CALLS_ALL);
+    }
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A fork that cannot fence the CPUs of other threads: of each CPU one operation may end while the process is copied. The child goes on
+ * with what was noted before: a push whose object it may not have did not happen, a pop did. And a take may have come in between.
+ */
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
+#include "support/slab_test.h"
+
+static char token;
+static void *objects[OBJECTS_MAX];
+static struct cpu_note *notes;
+static struct prudence_cache *cache;
+
+static struct cpu_cache *cpu(void)
+{
+    return cpu_cache_of(cache, 3);
+}
+
+/* Some objects on a CPU, free and latent; then as in a fork. */
+static int begin(void **state)
+{
+    (void)state;
+    cache = fixed_cache(64, 64, manual_domain());
+    injected_cpu = 3;
+    allocate_all(cache, objects, 20);
+    free_all(cache, objects, 10);
+    defer_all(cache, objects + 10, 10);
+    notes = os_meta_alloc(os_cpu_count() * sizeof *notes);
+    cpu_cache_claim_all(cache, &token);
+    cpu_cache_note_all(cache, notes);
+    return 0;
+}
+
+/* In the child, and then all of it in use. */
+static void go_on(unsigned free, unsigned latent)
+{
+    cpu_cache_repair_all(cache, &token, notes);
+    assert_int_equal(stack_count(&cpu()->line), free);
+    assert_int_equal(latent_count(cpu()), latent);
+    cpu_cache_release_all(cache, &token, false);
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        assert_int_equal(load_relaxed(&cpu_cache_of(cache, i)->line.owner), 0);
+    allocate_all(cache, objects, 100);
+    for (unsigned i = 0; i < 100; i++)
+        assert_non_null(objects[i]);
+}
+
+static void nothing_has_come(void **state)
+{
+    unsigned free = stack_count(&cpu()->line);
+
+    (void)state;
+    go_on(free, 10);
+}
+
+/* The count is there, the object is not. */
+static void a_push_has_come(void **state)
+{
+    unsigned free = stack_count(&cpu()->line);
+
+    (void)state;
+    cpu()->line.stack[free] = (void *)1;
+    store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + 1);
+    go_on(free, 10);
+}
+
+static void an_append_has_come(void **state)
+{
+    unsigned free = stack_count(&cpu()->line);
+
+    (void)state;
+    cpu()->line.ring[cpu()->line.ring_tail & cpu()->line.ring_mask] = (void *)1;
+    store_relaxed(&cpu()->line.ring_tail, cpu()->line.ring_tail + 1);
+    go_on(free, 10);
+}
+
+static void a_pop_has_come(void **state)
+{
+    unsigned free = stack_count(&cpu()->line);
+
+    (void)state;
+    store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + STACK_POP);
+    go_on(free - 1, 10);
+}
+
+/* Nobody knows how far it has come: it has left anything behind. */
+static void a_take_has_come(void **state)
+{
+    (void)state;
+    store_relaxed(&cpu()->line.owner, (uintptr_t)&objects);
+    cpu()->line.stack = (void **)16;
+    go_on(0, 0);
+}
+
+static void no_memory_for_notes(void **state)
+{
+    unsigned free = stack_count(&cpu()->line);
+    struct cpu_note *there = notes;
+
+    (void)state;
+    notes = NULL;
+    cpu()->line.stack[free] = (void *)1;
+    store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + 1);
+    go_on(free, 9);
+    notes = there;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nothing_has_come, begin),
+        cmocka_unit_test_setup(a_push_has_come, begin),
+        cmocka_unit_test_setup(an_append_has_come, begin),
+        cmocka_unit_test_setup(a_pop_has_come, begin),
+        cmocka_unit_test_setup(a_take_has_come, begin),
+        cmocka_unit_test_setup(no_memory_for_notes, begin),
+    };
+
+    pin_thread();
+    inject_topology();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -108,9 +108,12 @@ static void slabs_are_full(void **state)
     }
 }
 
-/* No object is given up for colors, and slabs have as many pages as leave little over. */
+/* No object is given up for colors, and slabs have as many pages as leave little over. Larger pages leave more over,
+ * because there are fewer of them to choose from. */
 static void aligned_classes_are_dense(void **state)
 {
+    size_t part = os_page_size > OS_PAGE_SIZE ? 28 : 100;
+
     (void)state;
     for (size_t alignment = 128; alignment <= 4096; alignment *= 2) {
         for (size_t size = alignment; size <= OBJECT_SIZE_MAX; size += alignment) {
@@ -120,7 +123,7 @@ static void aligned_classes_are_dense(void **state)
             assert_non_null(cache);
             assert_int_equal(cache->stride % alignment, 0);
             assert_int_equal(cache->capacity, cache->slab_bytes / cache->stride);
-            assert_true(cache->slab_bytes % cache->stride <= cache->slab_bytes / 100);
+            assert_true(cache->slab_bytes % cache->stride <= cache->slab_bytes / part);
         }
     }
 }

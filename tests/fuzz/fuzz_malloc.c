@@ -23,15 +23,15 @@
 #include "os_page_map.h"
 #include "support/boundary_sizes.h"
 
-#define BLOCKS      64
-#define DEFERRED    256
-#define CACHES      4
-#define BULK        24
-#define DEPTH_MAX   3
-#define CALLS_MAX   2000
-#define LIVE_MAX    ((size_t)8 << 20)
-#define DENSE       2048 /* bytes at each end of a block that are all looked at */
-#define SPARSE      1021 /* one in so many between them */
+#define BLOCKS    64
+#define DEFERRED  256
+#define CACHES    4
+#define BULK      24
+#define DEPTH_MAX 3
+#define CALLS_MAX 2000
+#define LIVE_MAX  ((size_t)8 << 20)
+#define DENSE     2048 /* bytes at each end of a block that are all looked at */
+#define SPARSE    1021 /* one in so many between them */
 
 /* Of a process; more cannot be had. */
 #define ADDRESS_MAX ((size_t)1 << PAGE_MAP_ADDRESS_BITS)

@@ -10,6 +10,8 @@
 #include "heap/size_class.h"
 #include "support/slab_test.h"
 
+#include "support/gp_child.h"
+
 #define OBJECTS 300 /* more than two slabs of the smallest objects; many of larger ones */
 
 static void *objects[OBJECTS];
@@ -128,6 +130,21 @@ static void aligned_classes_are_dense(void **state)
     }
 }
 
+static void aligned_classes_are_dense_on_larger_pages(void **state)
+{
+    static const char *const options[] = {"page_size=16K", "page_size=64K"};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct child_result result;
+
+        child_again("dense", options[i], &result);
+        if (!child_exited_with(&result, 0))
+            print_error("%s: %s\n", options[i], result.output);
+        assert_true(child_exited_with(&result, 0));
+    }
+}
+
 /* So there are few more caches than without. */
 static void classes_are_shared(void **state)
 {
@@ -198,15 +215,24 @@ static void realloc_keeps_the_place(void **state)
     }
 }
 
-int main(void)
+/* With an argument: only what is asked on larger pages. */
+int main(int count, char **arguments)
 {
+    const struct CMUnitTest dense[] = {cmocka_unit_test(aligned_classes_are_dense)};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_take_little),       cmocka_unit_test(slabs_are_full),
-        cmocka_unit_test(aligned_classes_are_dense), cmocka_unit_test(classes_are_shared),
-        cmocka_unit_test(one_class_after_the_other), cmocka_unit_test(sizes_of_frees),
+        cmocka_unit_test(objects_take_little),
+        cmocka_unit_test(slabs_are_full),
+        cmocka_unit_test(aligned_classes_are_dense),
+        cmocka_unit_test(aligned_classes_are_dense_on_larger_pages),
+        cmocka_unit_test(classes_are_shared),
+        cmocka_unit_test(one_class_after_the_other),
+        cmocka_unit_test(sizes_of_frees),
         cmocka_unit_test(realloc_keeps_the_place),
     };
 
+    (void)arguments;
     pin_thread();
+    if (count > 1)
+        return cmocka_run_group_tests(dense, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

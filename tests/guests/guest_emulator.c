@@ -11,6 +11,7 @@
 #include "guest.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -109,8 +110,8 @@ static bool gives_back_what_mremap_left(void)
     return dirty == 0;
 }
 
-/* Children do not have pages of which the process says so. */
-static bool keeps_pages_from_children(void)
+/* Advice that must be followed is followed: children do not have pages that are kept from them. */
+static bool follows_advice(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *kept = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -123,6 +124,15 @@ static bool keeps_pages_from_children(void)
     if (child == 0)
         _exit(msync(kept, page, MS_ASYNC) == 0); /* succeeds if there are pages */
     return waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* The first thread has the name of the program. */
+static bool knows_its_name(void)
+{
+    char name[16];
+
+    return prctl(PR_GET_NAME, name) == 0 &&
+           strncmp(name, program_invocation_short_name, sizeof name - 1) == 0;
 }
 
 static sigjmp_buf behind_fault;
@@ -191,7 +201,8 @@ static const struct {
     {"fault-kind", says_whether_a_fault_was_a_write},
     {"mremap-left", gives_back_what_mremap_left},
     {"address-limit", limits_addresses},
-    {"dont-fork", keeps_pages_from_children},
+    {"advice", follows_advice},
+    {"own-name", knows_its_name},
 };
 
 int main(void)

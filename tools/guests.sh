@@ -25,7 +25,7 @@ mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm
 echo "guest: $(uname -srm), $(grep -c ^processor /proc/cpuinfo) CPUs"
 while read -r run; do
     begun=$(cut -d. -f1 /proc/uptime)
-    timeout 300 env $run >/tmp/log 2>&1 </dev/null
+    timeout 600 env $run >/tmp/log 2>&1 </dev/null
     status=$?
     case $status in
     0) result=ok ;;

@@ -80,14 +80,28 @@ static void choose_colors(struct prudence_cache *cache)
     cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
 }
 
-/* Of the sizes from `most` down to half of it, the one with the least bytes left over for each of its bytes. */
+/* Whether a slab of so many bytes has fewer bytes left over, for each of its bytes, than one of `other`. */
+static bool is_denser(size_t stride, size_t bytes, size_t other)
+{
+    return bytes % stride * other < other % stride * bytes;
+}
+
+/*
+ * Of the sizes from `most` down to half of it, the densest. Where the system's pages are larger, there are few such
+ * sizes. So if that one still leaves more than 1/64, sizes up to twice `most` are tried, until one leaves less.
+ */
 static size_t densest(size_t stride, size_t most)
 {
     size_t best = most;
 
     for (size_t bytes = most; bytes > most / 2; bytes -= os_page_size)
-        if (bytes / stride >= SLAB_OBJECTS_MIN && bytes % stride * best < best % stride * bytes)
+        if (bytes / stride >= SLAB_OBJECTS_MIN && is_denser(stride, bytes, best))
             best = bytes;
+    for (size_t bytes = most; bytes < 2 * most && best % stride > best / 64;) {
+        bytes += os_page_size;
+        if (is_denser(stride, bytes, best))
+            best = bytes;
+    }
     return best;
 }
 

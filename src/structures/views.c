@@ -80,9 +80,16 @@ struct views_left views_leave(const struct views *views, uintptr_t view)
                                .cookie = prudence_domain_start_poll(views->small->domain)};
 }
 
+/* What the array takes, and its deferral adds to what is latent: whole pages of the system, unless it is small. */
+static size_t room_of(uintptr_t view)
+{
+    return view_order(view) == VIEW_ORDER_SMALL ? view_bytes(view)
+                                                : round_up(view_bytes(view), os_page_size);
+}
+
 bool views_may_defer(const struct views_left *left)
 {
-    return latent_fits(view_bytes(left->view), true);
+    return latent_fits(room_of(left->view), true);
 }
 
 bool views_is_unread(const struct views *views, const struct views_left *left)

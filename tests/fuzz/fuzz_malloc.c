@@ -20,18 +20,21 @@
 #include <prudence/stats.h>
 
 #include "fuzz/fuzz.h"
+#include "os_page_map.h"
 #include "support/boundary_sizes.h"
 
-#define BLOCKS      64
-#define DEFERRED    256
-#define CACHES      4
-#define BULK        24
-#define DEPTH_MAX   3
-#define CALLS_MAX   2000
-#define LIVE_MAX    ((size_t)8 << 20)
-#define ADDRESS_MAX ((size_t)1 << 47) /* of a process; more cannot be had */
-#define DENSE       2048              /* bytes at each end of a block that are all looked at */
-#define SPARSE      1021              /* one in so many between them */
+#define BLOCKS    64
+#define DEFERRED  256
+#define CACHES    4
+#define BULK      24
+#define DEPTH_MAX 3
+#define CALLS_MAX 2000
+#define LIVE_MAX  ((size_t)8 << 20)
+#define DENSE     2048 /* bytes at each end of a block that are all looked at */
+#define SPARSE    1021 /* one in so many between them */
+
+/* Of a process; more cannot be had. */
+#define ADDRESS_MAX ((size_t)1 << PAGE_MAP_ADDRESS_BITS)
 
 struct block {
     unsigned char *at; /* NULL: none */
@@ -268,7 +271,7 @@ static size_t huge_size(void)
     case 1:
         return (size_t)PTRDIFF_MAX - 128 + next8();
     case 2:
-        return ((size_t)1 << (47 + next8() % 17)) + next16();
+        return (ADDRESS_MAX << next8() % (64 - PAGE_MAP_ADDRESS_BITS)) + next16();
     default:
         return -(size_t)4096 * next8() - 1 - next8();
     }

@@ -19,10 +19,16 @@
 #include "support/gp_child.h"
 
 #include "heap/heap.h"
+#include "os_page_map.h"
 #include "pages/page_source.h"
 
-static const size_t hopeless[] = {(size_t)1 << 47, (size_t)1 << 48,         (size_t)1 << 62,
-                                  PTRDIFF_MAX,     (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 9 * 8 + 8,
+/* The first is all addresses of a process: none is left for the block's alignment. */
+static const size_t hopeless[] = {(size_t)1 << PAGE_MAP_ADDRESS_BITS,
+                                  (size_t)1 << 48,
+                                  (size_t)1 << 62,
+                                  PTRDIFF_MAX,
+                                  (size_t)PTRDIFF_MAX + 1,
+                                  SIZE_MAX / 9 * 8 + 8,
                                   SIZE_MAX};
 
 static bool all_fail(void *small, void *large, size_t size)

@@ -178,7 +178,7 @@ static void one_larger_than_the_limit_is_waited_for(void **state)
 static void huge_ones_are_refused(void **state)
 {
     static const size_t huge[] = {SIZE_MAX,    SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
-                                  PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << 47};
+                                  PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << PAGE_MAP_ADDRESS_BITS};
 
     (void)state;
     for (unsigned i = 0; i < sizeof huge / sizeof huge[0]; i++) {

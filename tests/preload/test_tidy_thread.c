@@ -21,6 +21,8 @@
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
 
+#include "support/self.h"
+
 #define BLOCKS 20000
 #define STACK  ((size_t)64 << 20) /* beyond what glibc keeps of free stacks */
 
@@ -122,7 +124,7 @@ int main(int argc, char **argv)
     (void)argc;
     if (!getenv("PRUDENCE_OPTIONS")) {
         setenv("PRUDENCE_OPTIONS", "check=1,trace=0,sandbox=0", 1);
-        execv("/proc/self/exe", argv);
+        self_exec(argv);
     }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

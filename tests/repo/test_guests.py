@@ -25,6 +25,7 @@ COMMANDS = {
     "cmake": ":",
     "cpio": "cat >/dev/null",
     "qemu-system-aarch64": 'cat "$ROOT/console"',
+    "qemu-aarch64": '[ -z "${BROKEN:-}" ] || exit 1; echo "ran $*"',
 }
 
 STATE = "  state: 7.0 aarch64, pages of {bytes} bytes, glibc 2.36, 2 CPUs, percpu {percpu}\n"
@@ -118,21 +119,64 @@ class Guests(unittest.TestCase):
         (self.root / "network").unlink()
         self.assertEqual(self.run_tool().returncode, 77)
         self.assertEqual(self.run_tool(CI="1").returncode, 1)
-        self.assertEqual(self.run_tool("--smoke", CI="1").returncode, 77)
+        done = self.run_tool("--smoke", CI="1")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("ok: user; skipped: broken 16k", done.stdout)
+        self.assertEqual(self.run_tool("--smoke", "broken", CI="1").returncode, 77)
 
     def test_what_was_fetched_needs_no_network(self):
         self.passes("broken", repaired())
         (self.root / "network").unlink()
         self.passes("broken", repaired())
 
-    def test_no_emulator(self):
-        (self.root / "bin/qemu-system-aarch64").unlink()
-        links = self.root / "system" # all that is needed before it says so
+    def run_without(self, *programs, arguments=("--smoke",), **environment):
+        links = self.root / "system" # all that is needed beside the made-up programs
         links.mkdir()
-        (links / "dirname").symlink_to("/usr/bin/dirname")
-        done = self.run_tool("--smoke", PATH=f"{self.root}/bin:{links}")
+        for name in ("dirname", "mkdir", "cat", "sed", "grep", "env", "timeout", "tail", "sh"):
+            (links / name).symlink_to(Path("/usr/bin", name))
+        for name in programs:
+            (self.root / "bin" / name).unlink()
+        return self.run_tool(*arguments, PATH=f"{self.root}/bin:{links}", **environment)
+
+    def test_no_compiler(self):
+        done = self.run_without("aarch64-linux-gnu-gcc")
         self.assertEqual(done.returncode, 77, done.stdout)
-        self.assertIn("there is no qemu-system-aarch64", done.stdout)
+        self.assertIn("there is no aarch64-linux-gnu-gcc", done.stdout)
+        self.assertIn("nothing is built", done.stdout)
+
+    def test_no_emulator_of_a_machine(self):
+        done = self.run_without("qemu-system-aarch64")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("16k is skipped: there is no qemu-system-aarch64", done.stdout)
+        self.assertIn("ok: user; skipped: broken 16k", done.stdout)
+
+    def test_no_emulator_of_a_machine_is_a_failure_of_the_full_form_in_ci(self):
+        self.assertEqual(self.run_without("qemu-system-aarch64", arguments=(), CI="1").returncode, 1)
+
+    def test_no_emulator(self):
+        done = self.run_without("qemu-system-aarch64", "qemu-aarch64")
+        self.assertEqual(done.returncode, 77, done.stdout)
+        self.assertIn("it compiles for arm64; nothing was run", done.stdout)
+
+    def test_programs_that_do_not_compile(self):
+        (self.root / "bin/cmake").write_text("#!/bin/sh\nexit 1\n")
+        done = self.run_tool("--smoke")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("do not compile", done.stdout)
+
+    def test_emulation_of_a_process(self):
+        done = self.run_tool("user")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("ran " + str(self.root / "build/guests/arm64/bin/guest_pairs 8 2 2"),
+                      (self.root / "build/guests/user.log").read_text())
+        done = self.run_tool("user", BROKEN="1")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("user: 5 of 5 runs", done.stdout)
+
+    def test_names(self):
+        for arguments in (("6.13",), ("--fetch", "user")):
+            done = self.run_tool(*arguments)
+            self.assertEqual(done.returncode, 2, done.stdout)
 
     def test_right_guests(self):
         self.passes("stable", console())

@@ -48,7 +48,7 @@ class Setup(unittest.TestCase):
         self.installed("not-installed")
         done = self.run_setup()
         self.assertEqual((done.returncode, self.calls.read_text()),
-                         (0, "apt-get update\napt-get install\n"), done.stdout)
+                         (0, 2 * "apt-get update\napt-get install\n"), done.stdout)
         self.assertIn(" ninja-build ", done.stdout)
         self.assertNotIn(" cmake ", done.stdout)
 
@@ -61,7 +61,7 @@ class Setup(unittest.TestCase):
         self.command("id", "echo 1000")
         self.command("sudo", f'echo sudo >>{self.calls}; exec "$@"')
         self.assertEqual(self.run_setup().returncode, 0)
-        self.assertEqual(self.calls.read_text(), "sudo\napt-get update\nsudo\napt-get install\n")
+        self.assertEqual(self.calls.read_text(), 2 * "sudo\napt-get update\nsudo\napt-get install\n")
 
     def test_neither_root_nor_sudo(self):
         self.installed("not-installed")
@@ -89,7 +89,7 @@ class Setup(unittest.TestCase):
         done = self.run_setup("--programs", setup=self.copy_of_setup())
         self.assertIn(" redis-server ", done.stdout)
         self.assertEqual((done.returncode, self.calls.read_text()),
-                         (0, "apt-get update\napt-get install\npython3 venv\npip\n"), done.stdout)
+                         (0, 2 * "apt-get update\napt-get install\n" + "python3 venv\npip\n"), done.stdout)
 
     def test_programs_without_pypi(self):
         self.installed("installed")
@@ -103,7 +103,7 @@ class Setup(unittest.TestCase):
         done = self.run_setup("--demo")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn(" libjansson-dev ", done.stdout)
-        for other in ("clang", "qemu", "cmocka", "cargo", "busybox", "valgrind", "crates"):
+        for other in ("clang", "qemu", "aarch64", "cmocka", "cargo", "busybox", "valgrind", "crates"):
             self.assertNotIn(other, done.stdout)
         called = subprocess.run(["make", "-n", "demo"], cwd=SETUP.parents[1], check=True, text=True,
                                 capture_output=True).stdout
@@ -118,6 +118,23 @@ class Setup(unittest.TestCase):
     def test_both_compilers_are_installed(self):
         self.installed("not-installed")
         self.assertIn(" clang libclang-rt-14-dev", self.run_setup().stdout)
+
+    def test_compiler_for_aarch64_that_cannot_be_had(self):
+        self.installed("not-installed")
+        self.command("apt-get", f'echo "$*" >>{self.calls}; case $* in *aarch64*) exit 100;; esac')
+        done = self.run_setup()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user could not be installed", done.stdout)
+        self.assertEqual(self.run_setup("--aarch64").returncode, 1)
+
+    def test_what_aarch64_needs(self):
+        self.installed("not-installed")
+        plain = self.run_setup().stdout
+        self.assertIn(" gcc-aarch64-linux-gnu ", plain)
+        self.assertNotIn(" qemu-system-arm", plain)
+        whole = self.run_setup("--aarch64").stdout
+        for package in ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "qemu-system-arm"):
+            self.assertIn(f" {package} ", whole)
 
     def test_unknown_argument(self):
         self.installed("installed")

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects.
- *
- * ctest: small-pages (has arrays for a slab of 4 KiB)
- */
+/* Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects. */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
@@ -55,7 +51,7 @@ static void latent_objects_that_can_be_had_come_before_growth(void **state)
 static void unsafe_ones_do_not_keep_it_from_growing(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
-    void *others[200];
+    static void *others[OBJECTS_MAX];
     unsigned count = cache->capacity;
 
     (void)state;

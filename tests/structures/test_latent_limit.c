@@ -18,13 +18,21 @@
 #define KEYS       2000 /* of each writer: tides */
 #define IDS        600
 #define ROUNDS     12
-#define LIMIT      ((uint64_t)256 << 10)
-#define ARRAY_MOST ((uint64_t)64 << 10) /* of the table, with all keys of all writers */
+#define LIMIT      ((uint64_t)64 * os_page_size) /* arrays are whole pages */
+#define ARRAY_MOST ((uint64_t)64 << 10)          /* of the table, with all keys of all writers */
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
 static struct prudence_cache *cache;
 static uint64_t operations;
+
+static void set_limit(void)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%llu", (unsigned long long)LIMIT);
+    assert_int_equal(prudence_option_set("latent_limit", text), 0);
+}
 
 static struct prudence_stats stats(void)
 {
@@ -177,7 +185,7 @@ static void an_array_without_room_is_kept(void **state)
     assert_int_equal(stats().latent_overruns, before.latent_overruns);
     check_chains(manual);
     prudence_read_unlock();
-    prudence_option_set("latent_limit", "256K");
+    set_limit();
     remove_all(manual);
     all_readers_leave(domain);
     assert_int_equal(prudence_hash_destroy(manual), 0);
@@ -187,7 +195,7 @@ static void an_array_without_room_is_kept(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    prudence_option_set("latent_limit", "256K");
+    set_limit();
     prudence_option_set("wait_max", "600s");
     table = prudence_hash_create("test", NULL);
     ids = prudence_id_table_create("test", NULL);

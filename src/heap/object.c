@@ -9,6 +9,7 @@
 #include "debug/profile.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
+#include "heap/nested.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"
@@ -21,9 +22,11 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
 
     cache_require(cache, what);
     profile_entry = __builtin_frame_address(0);
+    nested_depth++;
     object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
     profile_entry = NULL;
     background_come_by(NULL);
+    nested_depth--;
     errno = object ? saved_errno : ENOMEM;
     return object;
 }
@@ -47,6 +50,10 @@ static __attribute__((noinline)) struct slab *report(const struct prudence_cache
         cache_require(cache, what);
     if (guard_interval)
         guard_report_freed(object, what);
+    if (nested_has(object)) {
+        os_report("%s: %p was allocated by a nested call of malloc, so it belongs to no cache", what, object);
+        os_misuse();
+    }
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 
@@ -71,7 +78,7 @@ void object_free_slow(struct prudence_cache *cache, void *object, struct slab *s
 {
     int saved_errno = errno;
 
-    if (object) {
+    if (object && !(cache == OBJECT_ANY_CACHE && nested_free(slab, object, what))) {
         cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(__builtin_return_address(0));
     }
@@ -83,7 +90,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 {
     int saved_errno = errno;
 
-    if (object) {
+    if (object && !(cache == OBJECT_ANY_CACHE && nested_free_deferred(slab, object, what))) {
         cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(NULL);
     }

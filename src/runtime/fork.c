@@ -104,11 +104,13 @@ static void system_child(bool whole)
 static void let_through(void)
 {
     os_lock_forking = true;
+    os_busy_of_fork = os_busy;
 }
 
 static void let_nobody_through(void)
 {
     os_lock_forking = false;
+    os_busy_of_fork = 0;
 }
 
 const struct fork_part fork_parts[] = {

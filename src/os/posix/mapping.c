@@ -169,6 +169,21 @@ void *mapping_make_sparse(size_t bytes)
     return pages;
 }
 
+/* By the system call, because libc's mmap is being called by this thread already, and what stands in its place would call us once more, and
+ * so on. The addresses next to it that are too many stay mapped, untouched: munmap may stand in for itself, too. */
+void *mapping_make_inside(size_t bytes, size_t alignment)
+{
+    int saved_errno = errno;
+    size_t room;
+    long pages = checked_add(bytes, alignment, &room)
+                     ? syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L)
+                     : -1;
+
+    errno = saved_errno;
+    return pages == -1 ? NULL : (void *)round_up((uintptr_t)pages, alignment);
+}
+
 static bool protect(void *pages, size_t bytes, int protection)
 {
     int saved_errno = errno;

@@ -49,7 +49,8 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return cache && likely(!call_is_nested()) ? object_alloc_slower(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
+    return cache && likely(!call_is_nested()) ? object_alloc_slower(cache, size, "prudence_malloc")
+                                              : allocate(size, 1, &zeroed);
 }
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)

@@ -2,31 +2,36 @@
 /*
  * Nested calls: malloc and its relatives, called from within the library.
  *
- * The library calls the C library: while it starts, in slow paths, and with locks held. A program may have put functions of
- * its own in the C library's place (libfaketime, tracers, checkers of locks), and these may allocate. The thread that runs
- * such a function is inside the library, so what it asks for must not touch what the library is at work on. A call is nested
- * if its thread is in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). This has these consequences:
+ * The library calls the C library: while it starts, in slow paths, and with locks held. A program
+ * may have put functions of its own in the C library's place (libfaketime, tracers, checkers of
+ * locks), and these may allocate. The thread that runs such a function is inside the library, so
+ * what it asks for must not touch what the library is at work on. A call is nested if its thread is
+ * in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). This has
+ * these consequences:
  *
  *   allocate   from the side area, which no other part of the library knows
- *   free       of a block of the side area: it is free at once. Of a slab's object: put off, until the next slow path
- *              of any thread that is not nested
- *   defer      in the same way. A block of the side area is used again when its grace period is over
+ *   free       of a block of the side area: it is free at once. Of a slab's object: put off, until
+ *              the next slow path of any thread that is not nested
+ *   defer      in the same way. A block of the side area is used again when its grace period is
+ *              over
  *
- * The library itself calls functions that take no cache only with nothing held, so its own calls are never nested.
+ * The library itself calls functions that take no cache only with nothing held, so its own calls
+ * are never nested.
  *
- * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two, which are aligned to that
- * size. A bitmap tells which are in use. The first chunks are static, for a start without memory; others are mapped when they
- * are needed, and stay. There are at most CHUNKS.
+ * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two,
+ * which are aligned to that size. A bitmap tells which are in use. The first chunks are static, for
+ * a start without memory; others are mapped when they are needed, and stay. There are at most
+ * CHUNKS.
  *
- * Invariant of a chunk: waiting and fresh are disjoint subsets of used.
+ * Invariant of a chunk: waiting and fresh are subsets of used. They are disjoint, except while
+ * close_fresh() moves blocks from one to the other.
  *
- * All of it is lock-free, because a nested call must not wait for what its own thread holds, and a forked child finds it whole. A chunk is
- * published by its state; a block is taken by setting its bit (acquire: all that its last user did comes before) and given back by clearing
- * it (release). `merging` is a lock that is only tried.
+ * Nothing here waits, because a nested call must not wait for what its own thread holds. A chunk is
+ * published by its state. A block is taken by setting its bit (acquire: all that its last user did
+ * comes before) and given back by clearing it (release). `merging` is a lock that is only tried;
+ * fork alone waits for it. Its holder calls nothing of libc's.
  */
 #include "heap/nested.h"
-
-#include <string.h>
 
 #include <prudence/prudence.h>
 
@@ -40,7 +45,7 @@
 #define SHIFT_LEAST  6  /* smallest block: 64 bytes */
 #define SHIFT_MAPPED 10 /* of chunks that are mapped: 1 KiB */
 #define SHIFT_MOST   46
-#define SHIFT_PURGED 16 /* blocks of so many bytes and more give their memory back when they are free: they are zero then */
+#define SHIFT_PURGED 16 /* such a block, or a larger one, gives its memory back when it is freed */
 #define SHIFT_WASTE  6  /* a block is not used for less than 1/64 of it */
 #define CHUNK_LEAST  OS_PAGE_SIZE_MOST
 
@@ -73,7 +78,8 @@ static struct chunk chunks[CHUNKS] = {
     STATIC_CHUNK(page_blocks, 12),
 };
 
-/* ------------------------------------------------------------------------------------------ chunks */
+/* ------------------------------------------------------------------------------------------ chunks
+ * */
 
 static uint64_t all_blocks(const struct chunk *chunk)
 {
@@ -117,8 +123,9 @@ static struct chunk *claim(void)
     return NULL;
 }
 
-/* This thread is in a function of libc that the side area itself has called, or in what stands in its place: that may allocate,
- * and even call the same function once more. So then nothing of libc is called. */
+/* This thread is in a function of libc that the side area itself has called, or in what stands in
+ * its place: that may allocate, and even call the same function once more. So then nothing of libc
+ * is called. */
 static __thread bool asking;
 
 /* By libc's mmap: a program that has one of its own sees what malloc maps. */
@@ -136,19 +143,17 @@ static char *map(size_t bytes)
     return pages;
 }
 
-static bool purge(char *pages, size_t bytes)
+static void purge(char *pages, size_t bytes)
 {
-    bool purged;
-
     if (asking)
-        return false;
+        return;
     asking = true;
-    purged = mapping_purge(pages, bytes);
+    mapping_purge(pages, bytes);
     asking = false;
-    return purged;
 }
 
-/* A new chunk, whose first block is the caller's. If there can be no more chunks, nor will there ever be: what has been mapped stays. */
+/* A new chunk, whose first block is the caller's. If there can be no more chunks, nor will there
+ * ever be: what has been mapped stays. */
 static void *chunk_make(unsigned shift)
 {
     size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
@@ -165,7 +170,8 @@ static void *chunk_make(unsigned shift)
     return blocks;
 }
 
-/* ------------------------------------------------------------------------------------------ blocks */
+/* ------------------------------------------------------------------------------------------ blocks
+ * */
 
 static void *take(struct chunk *chunk)
 {
@@ -181,43 +187,84 @@ static void *take(struct chunk *chunk)
 
 static void give(struct chunk *chunk, uint64_t blocks)
 {
-    char *block = chunk->blocks + ((size_t)__builtin_ctzll(blocks) << chunk->shift);
-    size_t bytes = (size_t)1 << chunk->shift;
-
-    /* Then it is the only one. */
-    if (chunk->shift >= SHIFT_PURGED && !purge(block, bytes))
-        memset(block, 0, bytes);
     __atomic_fetch_and(&chunk->used, ~blocks, __ATOMIC_RELEASE);
 }
 
-/*
- * Deferred blocks whose grace period is over are free; then those without a cookie get one. The exchange detaches them, then
- * gp_snapshot() fences and takes the cookie (rule 2). There is no grace period before the library has started.
- */
+/* Of one block. */
+static void free_block(struct chunk *chunk, uint64_t block)
+{
+    size_t bytes = (size_t)1 << chunk->shift;
+
+    if (chunk->shift >= SHIFT_PURGED)
+        purge(chunk->blocks + (size_t)__builtin_ctzll(block) * bytes, bytes);
+    give(chunk, block);
+}
+
+/* Deferred blocks whose grace period is over are free. */
+static void free_safe(struct chunk *chunk, struct prudence_domain *domain)
+{
+    uint64_t waiting = load_relaxed(&chunk->waiting);
+
+    if (!waiting || !gp_poll(domain, chunk->cookie))
+        return;
+    gp_tell_over(domain);
+    store_relaxed(&chunk->waiting, UINT64_C(0));
+    give(chunk, waiting);
+}
+
+/* Those without a cookie get one, if none waits: they are detached, then gp_snapshot() fences and
+ * takes the cookie (rule 2). They are in `waiting` before they leave `fresh`, so live() finds them
+ * in one of the two. */
+static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
+{
+    uint64_t fresh = load_acquire(&chunk->fresh);
+
+    if (!fresh || load_relaxed(&chunk->waiting))
+        return false;
+    store_relaxed(&chunk->waiting, fresh);
+    __atomic_fetch_and(&chunk->fresh, ~fresh, __ATOMIC_SEQ_CST);
+    chunk->cookie = gp_snapshot(domain);
+    return true;
+}
+
+/* There is no grace period before the library has started. Counts as being in the library, so that
+ * a signal handler that forks does not wait for it. */
 static void merge(struct chunk *chunk)
 {
     struct prudence_domain *domain = gp_default_domain();
-    uint64_t waiting;
+    gp_cookie cookie;
+    bool closed = false;
 
     if (!(load_relaxed(&chunk->waiting) | load_relaxed(&chunk->fresh)) ||
-        !load_acquire(&process_started) || exchange_acquire(&chunk->merging, 1u))
+        !load_acquire(&process_started))
         return;
-    waiting = load_relaxed(&chunk->waiting);
-    if (waiting && gp_poll(domain, chunk->cookie)) {
-        gp_tell_over(domain);
-        store_relaxed(&chunk->waiting, UINT64_C(0));
-        give(chunk, waiting);
-        waiting = 0;
+    os_hands_full();
+    if (!exchange_acquire(&chunk->merging, 1u)) {
+        free_safe(chunk, domain);
+        closed = close_fresh(chunk, domain);
+        cookie = chunk->cookie;
+        store_release(&chunk->merging, 0u);
     }
-    if (!waiting && load_relaxed(&chunk->fresh)) {
-        /* A block is in `waiting` before it leaves `fresh`: who looks for one that was deferred twice finds it. */
-        waiting = load_acquire(&chunk->fresh);
-        store_relaxed(&chunk->waiting, waiting);
-        __atomic_fetch_and(&chunk->fresh, ~waiting, __ATOMIC_SEQ_CST);
-        chunk->cookie = gp_snapshot(domain);
-        gp_request(domain, chunk->cookie);
-    }
-    store_release(&chunk->merging, 0u);
+    os_hands_empty();
+    if (closed)
+        gp_request(domain, cookie);
+}
+
+/* Fork holds what guards deferred blocks, so that a child finds them whole. A chunk that another
+ * thread was making is not there. */
+void nested_fork_prepare(void)
+{
+    for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
+        while (exchange_acquire(&chunk->merging, 1u))
+            os_relax();
+}
+
+/* Also of chunks that were made in between, whose `merging` nobody else has taken: fork holds
+ * everything else. */
+void nested_fork_done(void)
+{
+    for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
+        store_release(&chunk->merging, 0u);
 }
 
 static void *take_anywhere(unsigned shift)
@@ -229,7 +276,6 @@ static void *take_anywhere(unsigned shift)
             continue;
         merge(chunk);
         block = take(chunk);
-        shift = block ? chunk->shift : shift;
     }
     return block;
 }
@@ -245,10 +291,10 @@ void *nested_alloc(size_t size, size_t alignment, bool *zeroed)
         return NULL;
     shift = (unsigned)__builtin_ctzll(round_up_to_power_of_two(least));
     block = take_anywhere(shift);
-    if (!block)
-        block = chunk_make(max_size(shift, SHIFT_MAPPED));
-    *zeroed = shift >= SHIFT_PURGED;
-    return block;
+    if (block)
+        return block;
+    *zeroed = true; /* it is mapped for it */
+    return chunk_make((unsigned)max_size(shift, SHIFT_MAPPED));
 }
 
 bool nested_has(const void *object)
@@ -256,7 +302,8 @@ bool nested_has(const void *object)
     return chunk_of(object) != NULL;
 }
 
-/* ------------------------------------------------------------------------------ live, and not any more */
+/* ------------------------------------------------------------------------------ live, and not any
+ * more */
 
 /* The bit of a live block; else a report. */
 static uint64_t live(const struct chunk *chunk, const void *object, const char *what)
@@ -268,8 +315,10 @@ static uint64_t live(const struct chunk *chunk, const void *object, const char *
     waits = load_acquire(&chunk->waiting) & bit || waits;
 
     if (offset & (((uintptr_t)1 << chunk->shift) - 1))
-        os_report("%s: %p points into a block that malloc gave to a nested call, %zu bytes behind its start", what,
-                  object, (size_t)(offset & (((uintptr_t)1 << chunk->shift) - 1)));
+        os_report(
+            "%s: %p points into a block that malloc gave to a nested call, %zu bytes behind its "
+            "start",
+            what, object, (size_t)(offset & (((uintptr_t)1 << chunk->shift) - 1)));
     else if (waits || !(load_relaxed(&chunk->used) & bit))
         os_report("%s: %p, a block that malloc gave to a nested call, is already %s", what, object,
                   waits ? "deferred and not yet safe" : "free");
@@ -294,7 +343,8 @@ static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *w
     merge(chunk);
 }
 
-/* --------------------------------------------------------------------------------------- put off */
+/* --------------------------------------------------------------------------------------- put off
+ * */
 
 /* In a block of the side area. */
 struct put_off {
@@ -313,8 +363,10 @@ static void put_off(void *object, bool deferred, const char *what)
     struct put_off *entry = nested_alloc(sizeof *entry, 1, &zeroed);
 
     if (!entry)
-        os_panic("%s: %p cannot be freed inside the library now, and there is no memory to free it later", what,
-                 object);
+        os_panic(
+            "%s: %p cannot be freed inside the library now, and there is no memory to free it "
+            "later",
+            what, object);
     *entry = (struct put_off){load_relaxed(&nested_put_off), object, what, deferred};
     while (!compare_exchange(&nested_put_off, &entry->next, entry))
         ;
@@ -330,14 +382,16 @@ void nested_settle(void)
 
         nested_free(NULL, next, "prudence_free");
         if (entry.deferred)
-            object_free_deferred(slab_of(entry.object), OBJECT_ANY_CACHE, false, entry.object, entry.what);
+            object_free_deferred(slab_of(entry.object), OBJECT_ANY_CACHE, false, entry.object,
+                                 entry.what);
         else
             object_free(slab_of(entry.object), OBJECT_ANY_CACHE, false, entry.object, entry.what);
         next = entry.next;
     }
 }
 
-/* ------------------------------------------------------------------------------------- the slow path */
+/* ------------------------------------------------------------------------------------- the slow
+ * path */
 
 static bool end(const struct slab *slab, void *object, bool deferred, const char *what)
 {
@@ -349,7 +403,7 @@ static bool end(const struct slab *slab, void *object, bool deferred, const char
         if (deferred)
             defer(chunk, bit, object, what);
         else
-            give(chunk, bit);
+            free_block(chunk, bit);
         return true;
     }
     if (!call_is_nested() || !slab)

@@ -51,7 +51,8 @@ static __attribute__((noinline)) struct slab *report(const struct prudence_cache
     if (guard_interval)
         guard_report_freed(object, what);
     if (nested_has(object)) {
-        os_report("%s: %p was allocated by a nested call of malloc, so it belongs to no cache", what, object);
+        os_report("%s: %p was allocated by a nested call of malloc, so it belongs to no cache",
+                  what, object);
         os_misuse();
     }
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nested calls (heap/nested.c): what malloc and its relatives do while their thread is in the library. Here a thread counts as being in
- * it because it says so; tests/preload/test_nested_calls.py has functions of libc that allocate.
+ * Nested calls (heap/nested.c): what malloc and its relatives do while their thread is in the
+ * library. Here a thread counts as being in it because it says so;
+ * tests/preload/test_nested_calls.py has functions of libc that allocate.
  */
 #include "support/slab_test.h"
 
@@ -74,7 +75,8 @@ static void sizes_and_alignments(void **state)
     assert_false(nested_has(prudence_malloc(100)));
 }
 
-/* A small, a middle and a large object, of slabs, inside: the contents are moved, the old one is freed later. */
+/* A small, a middle and a large object, of slabs, inside: the contents are moved, the old one is
+ * freed later. */
 static void realloc_of_objects(void **state)
 {
     static const size_t sizes[] = {40, 4000, LARGE};
@@ -88,7 +90,8 @@ static void realloc_of_objects(void **state)
             memset(object, 7, sizes[from]);
             inside();
             object = prudence_realloc(object, sizes[to]);
-            assert_true(nested_has(object) || sizes[to] < LARGE); /* else a CPU's cache may have one */
+            assert_true(nested_has(object) ||
+                        sizes[to] < LARGE); /* else a CPU's cache may have one */
             assert_true(is_filled(object, less, 7));
             object = prudence_realloc(object, 2 * sizes[to]);
             assert_true(is_filled(object, less, 7));
@@ -131,7 +134,8 @@ static void frees_of_objects_are_put_off(void **state)
     expect_death(free_again, object, "prudence_free", "foreign pointer", NULL);
 }
 
-/* -------------------------------------------------------------------------------- deferred blocks */
+/* -------------------------------------------------------------------------------- deferred blocks
+ * */
 
 static int enter(void *unused)
 {
@@ -192,7 +196,8 @@ static void deferred_blocks_wait_for_readers(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- misuse */
+/* ---------------------------------------------------------------------------------------- misuse
+ * */
 
 static void by_free(void *block)
 {
@@ -236,7 +241,8 @@ static void misuse(void **state)
     prudence_free(freed);
     prudence_free_deferred(deferred);
     for (unsigned i = 0; i < sizeof by_all / sizeof *by_all; i++) {
-        expect_death(by_all[i], freed, "a block that malloc gave to a nested call, is already free", NULL, NULL);
+        expect_death(by_all[i], freed, "a block that malloc gave to a nested call, is already free",
+                     NULL, NULL);
         expect_death(by_all[i], deferred, "is already deferred and not yet safe", NULL, NULL);
         expect_death(by_all[i], live + 24, "24 bytes behind its start", NULL, NULL);
     }
@@ -244,7 +250,8 @@ static void misuse(void **state)
     prudence_free(live);
 }
 
-/* ------------------------------------------------------------------------------- threads, fork, memory */
+/* ------------------------------------------------------------------------------- threads, fork,
+ * memory */
 
 #define THREADS 4
 #define ROUNDS  3000
@@ -369,6 +376,17 @@ static void constructors_are_not_nested(void **state)
     prudence_cache_free(constructed, object);
 }
 
+/* Nested in the start: there is nothing yet that a cache could be made of. */
+static void no_cache_while_starting(void **state)
+{
+    (void)state;
+    process_starting = true;
+    assert_null(prudence_cache_create("too early", 100, NULL));
+    assert_int_equal(errno, EAGAIN);
+    assert_true(nested_has(prudence_malloc(LARGE)));
+    process_starting = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +399,7 @@ int main(void)
         cmocka_unit_test(forked_child),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(constructors_are_not_nested),
+        cmocka_unit_test(no_cache_while_starting),
     };
 
     cache = prudence_cache_create("nested calls", 100, NULL);

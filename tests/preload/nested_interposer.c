@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function of libc's with a stand-in that allocates, as libfaketime, tracers and checkers of locks have them.
+ * A function of libc's with a stand-in that allocates, as libfaketime, tracers and checkers of
+ * locks have them.
  *
- * Its part that has the function's name is nested_stub.S. Blocks stay from one call to a later one, in whatever thread and phase that is, and
- * what is in them is checked.
+ * Its part that has the function's name is nested_stub.S. Blocks stay from one call to a later one,
+ * in whatever thread and phase that is, and what is in them is checked.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,10 +19,11 @@
 
 #define KEPT 64
 
-extern const char nested_name[];          /* nested_stub.S, nested_no_memory.c */
+extern const char nested_name[];       /* nested_stub.S, nested_no_memory.c */
 extern const int nested_has_no_memory; /* the same */
 
-/* Where the test reads them: a file that it has opened. Until it is mapped, or if there is none: here. */
+/* Where the test reads them: a file that it has opened. Until it is mapped, or if there is none:
+ * here. */
 static struct nested_counts here, *counts = &here;
 static int phase = NESTED_START;
 static void *kept[KEPT];
@@ -115,7 +117,8 @@ static struct block *make(unsigned seed)
     case 1:
         return fill(zeroed(size), size, seed);
     case 2:
-        return fill(aligned((size_t)16 << (nested_has_no_memory ? 0 : seed / 4 % 10), size), size, seed);
+        return fill(aligned((size_t)16 << (nested_has_no_memory ? 0 : seed / 4 % 10), size), size,
+                    seed);
     default:
         return fill(moved(size / 3 + 1, size, seed), size, seed);
     }
@@ -163,6 +166,10 @@ static void allocate(void)
     struct block *old = __atomic_exchange_n(&kept[seed % KEPT], NULL, __ATOMIC_ACQ_REL);
 
     fail_to_find();
+    if (prudence_read_lock) {
+        prudence_read_lock();
+        prudence_read_unlock();
+    }
     if (old)
         give(old, seed / KEPT + seed);
     old = __atomic_exchange_n(&kept[seed % KEPT], make(seed), __ATOMIC_ACQ_REL);
@@ -173,7 +180,8 @@ static void allocate(void)
 
 static void attach(void)
 {
-    long at = syscall(SYS_mmap, NULL, sizeof here, PROT_READ | PROT_WRITE, MAP_SHARED, NESTED_COUNTS_FD, 0L);
+    long at = syscall(SYS_mmap, NULL, sizeof here, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      NESTED_COUNTS_FD, 0L);
 
     if (at < 0 && at > -4096)
         return;

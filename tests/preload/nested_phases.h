@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stand-in (nested_interposer.c), the program that it is preloaded to (program_nested.c) and the test (test_nested_calls.py) agree on. */
+/* What a stand-in (nested_interposer.c), the program that it is preloaded to (program_nested.c) and
+ * the test (test_nested_calls.py) agree on. */
 #ifndef NESTED_PHASES_H
 #define NESTED_PHASES_H
 

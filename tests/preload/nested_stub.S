@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stand-in for the function INTERPOSED: keeps the registers that arguments are passed in, calls nested_interposed(), and jumps to what that
- * returns, with the stack as it found it. So it may stand in for a function of any type.
+ * The stand-in for the function INTERPOSED: keeps the registers that arguments are passed in, calls
+ * nested_interposed(), and jumps to what that returns, with the stack as it found it. So it may
+ * stand in for a function of any type.
  */
 #define STRING_(name) #name
 #define STRING(name) STRING_(name)

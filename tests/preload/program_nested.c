@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small program that uses malloc in all its phases, and deferral where a library offers it; for test_nested_calls.py. It prints "ok".
+ * A small program that uses malloc in all its phases, and deferral where a library offers it; for
+ * test_nested_calls.py. It prints "ok".
  */
 #define _GNU_SOURCE
 #include <malloc.h>

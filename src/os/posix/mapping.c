@@ -169,8 +169,9 @@ void *mapping_make_sparse(size_t bytes)
     return pages;
 }
 
-/* By the system call, because libc's mmap is being called by this thread already, and what stands in its place would call us once more, and
- * so on. The addresses next to it that are too many stay mapped, untouched: munmap may stand in for itself, too. */
+/* By the system call, because this thread is in libc's mmap, or munmap or madvise, already, and what
+ * stands in its place would call us once more, and so on. What is mapped beyond `bytes` stays so,
+ * untouched, because munmap may have a stand-in, too. */
 void *mapping_make_inside(size_t bytes, size_t alignment)
 {
     int saved_errno = errno;

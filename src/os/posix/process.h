@@ -30,8 +30,8 @@ extern const unsigned process_parts_count;
 void process_start_slow(void);
 extern uint32_t process_started;
 
-/* This thread is at it. The parts call functions that ask for the start, which then goes on; and functions of libc, in whose place a
- * program may have its own, which allocate (heap/nested.c). */
+/* This thread is at it. The parts call functions that ask for the start, which then goes on; and
+ * functions of libc, in whose place a program may have its own, which allocate (heap/nested.c). */
 extern HIDDEN __thread bool process_starting __attribute__((tls_model("initial-exec")));
 
 static inline void process_start(void)

@@ -165,6 +165,9 @@ static void allocate(void)
     void *volatile brief = NAMED(malloc)(80);
     struct block *old = __atomic_exchange_n(&kept[seed % KEPT], NULL, __ATOMIC_ACQ_REL);
 
+    /* More than the first blocks of the side area have: so it has to map. */
+    if (NESTED_MORE)
+        NAMED(free)(NAMED(calloc)(1, 5000));
     fail_to_find();
     if (prudence_read_lock) {
         prudence_read_lock();
@@ -218,7 +221,7 @@ static void *find(void)
 /* Some functions are called ten thousands of times. */
 static int is_worth_it(uint64_t calls)
 {
-    return calls < 300 || calls % 32 == 0;
+    return NESTED_MORE || calls < 300 || calls % 32 == 0;
 }
 
 void *nested_interposed(void);

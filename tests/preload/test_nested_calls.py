@@ -158,7 +158,7 @@ class NestedCalls(unittest.TestCase):
             self.try_all(FUNCTIONS if DEEP else UNDER_OPTIONS, options)
 
     def test_a_stand_in_that_calls_itself(self):
-        self.try_all(FUNCTIONS if DEEP else UNDER_OPTIONS, flags=("-DNESTED_MORE=30",))
+        self.try_all(FUNCTIONS if DEEP else UNDER_OPTIONS, flags=("-DNESTED_MORE=100000",))
 
     def test_functions_of_libprudence(self):
         functions = FUNCTIONS if DEEP else UNDER_OPTIONS

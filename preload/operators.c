@@ -18,7 +18,6 @@
 
 #include "base/checked.h"
 #include "heap/malloc.h"
-#include "heap/nested.h"
 
 #define OPERATOR_NEW            "_Znwm"
 #define OPERATOR_NEW_ALIGNED    "_ZnwmSt11align_val_t"

@@ -9,7 +9,6 @@
 #include "debug/instruments.h"
 #include "debug/red_zones.h"
 #include "heap/malloc.h"
-#include "heap/nested.h"
 #include "slab/misuse.h"
 
 static void *out_of_memory(void)
@@ -33,7 +32,7 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
 {
     void *object;
 
-    if (unlikely(call_is_nested())) {
+    if (unlikely(object_call_is_nested())) {
         object = nested_alloc(size, alignment, zeroed);
     } else {
         nested_depth++;
@@ -49,8 +48,9 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return cache && likely(!call_is_nested()) ? object_alloc_slower(cache, size, "prudence_malloc")
-                                              : allocate(size, 1, &zeroed);
+    return cache && likely(!object_call_is_nested())
+               ? object_alloc_slower(cache, size, "prudence_malloc")
+               : allocate(size, 1, &zeroed);
 }
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
@@ -184,7 +184,7 @@ void *prudence_realloc(void *object, size_t size)
         return prudence_malloc(size);
     if (unlikely(!slab_of(object)) && nested_has(object))
         return realloc_side_block(object, size);
-    nested = call_is_nested();
+    nested = object_call_is_nested();
     slab = object_slab(object, "prudence_realloc");
     if (unlikely(load_relaxed(&slab->extensions)))
         slab_check_live(slab, object, "prudence_realloc");

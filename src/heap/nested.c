@@ -37,7 +37,6 @@
 
 #include "base/bits.h"
 #include "gp/gp.h"
-#include "heap/object.h"
 #include "mapping.h"
 
 #define CHUNKS       512
@@ -343,20 +342,12 @@ static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *w
     merge(chunk);
 }
 
-/* --------------------------------------------------------------------------------------- put off
- * */
-
-/* In a block of the side area. */
-struct put_off {
-    struct put_off *next;
-    void *object;
-    const char *what; /* the function that was called, for reports */
-    bool deferred;
-};
+/* ---------------------------------------------------------------------------------- put off */
 
 __thread unsigned nested_depth;
 struct put_off *nested_put_off;
 
+/* The entry is a block of the side area. Release: whoever takes it finds it written. */
 static void put_off(void *object, bool deferred, const char *what)
 {
     bool zeroed;
@@ -372,52 +363,36 @@ static void put_off(void *object, bool deferred, const char *what)
         ;
 }
 
-/* Takes all entries at once, so that none can be taken and put back in between. */
-void nested_settle(void)
+/* All at once, so that none can be taken and put back in between. */
+struct put_off *nested_take_all(void)
 {
-    struct put_off *next = exchange_acquire(&nested_put_off, NULL);
-
-    while (next) {
-        struct put_off entry = *next;
-
-        nested_free(NULL, next, "prudence_free");
-        if (entry.deferred)
-            object_free_deferred(slab_of(entry.object), OBJECT_ANY_CACHE, false, entry.object,
-                                 entry.what);
-        else
-            object_free(slab_of(entry.object), OBJECT_ANY_CACHE, false, entry.object, entry.what);
-        next = entry.next;
-    }
+    return exchange_acquire(&nested_put_off, NULL);
 }
 
-/* ------------------------------------------------------------------------------------- the slow
- * path */
+struct put_off nested_take(struct put_off *entry)
+{
+    struct put_off copy = *entry;
+    struct chunk *chunk = chunk_of(entry);
 
-static bool end(const struct slab *slab, void *object, bool deferred, const char *what)
+    free_block(chunk, live(chunk, entry, "prudence_free"));
+    return copy;
+}
+
+/* --------------------------------------------------------------------------------- the slow path */
+
+bool nested_end(const struct slab *slab, void *object, bool deferred, const char *what)
 {
     struct chunk *chunk = slab ? NULL : chunk_of(object);
 
-    if (chunk) {
-        uint64_t bit = live(chunk, object, what);
-
-        if (deferred)
-            defer(chunk, bit, object, what);
-        else
-            free_block(chunk, bit);
-        return true;
-    }
-    if (!call_is_nested() || !slab)
+    if (!slab && !chunk)
         return false;
-    put_off(object, deferred, what);
+    if (slab && !call_is_nested())
+        return false;
+    if (slab)
+        put_off(object, deferred, what);
+    else if (deferred)
+        defer(chunk, live(chunk, object, what), object, what);
+    else
+        free_block(chunk, live(chunk, object, what));
     return true;
-}
-
-bool nested_free(const struct slab *slab, void *object, const char *what)
-{
-    return end(slab, object, false, what);
-}
-
-bool nested_free_deferred(const struct slab *slab, void *object, const char *what)
-{
-    return end(slab, object, true, what);
 }

@@ -13,21 +13,11 @@
 extern HIDDEN __thread unsigned nested_depth __attribute__((tls_model("initial-exec")));
 #define NESTED_DEPTH_MOST 8
 
-/* Frees that nested calls have put off; atomic. */
-struct put_off;
-extern HIDDEN struct put_off *nested_put_off;
-void nested_settle(void);
-
-/* Whether the caller has been called from within the library, by the thread that runs it. If not,
- * frees that were put off are done now. */
+/* Whether the caller has been called from within the library, by the thread that runs it. */
 static inline bool call_is_nested(void)
 {
-    if (unlikely(os_busy != os_busy_of_fork) || unlikely(process_starting) ||
-        unlikely(nested_depth > NESTED_DEPTH_MOST))
-        return true;
-    if (unlikely(load_relaxed(&nested_put_off)))
-        nested_settle();
-    return false;
+    return unlikely(os_busy != os_busy_of_fork) || unlikely(process_starting) ||
+           unlikely(nested_depth > NESTED_DEPTH_MOST);
 }
 
 /* A block of the side area; NULL: there is no memory. *zeroed: it is known to be zero. Waits for
@@ -41,10 +31,21 @@ bool nested_has(const void *object);
  * it. */
 size_t nested_usable(const void *object, const char *what);
 
-/* For frees and deferrals that have come to the slow path. `slab`: NULL: none of ours. True: done,
- * or put off. False: the object is a slab's, or nobody's, and the call is not nested. */
-bool nested_free(const struct slab *slab, void *object, const char *what);
-bool nested_free_deferred(const struct slab *slab, void *object, const char *what);
+/* Ends an object in the slow path. `slab`: NULL: none of ours. True: it was a block of the side area;
+ * or the call is nested, and it is noted. */
+bool nested_end(const struct slab *slab, void *object, bool deferred, const char *what);
+
+/* Objects that nested calls have freed or deferred: noted, until a call that is not nested takes them
+ * from the list and does it. */
+struct put_off {
+    struct put_off *next;
+    void *object;
+    const char *what; /* the function that was called, for reports */
+    bool deferred;
+};
+extern HIDDEN struct put_off *nested_put_off; /* atomic */
+struct put_off *nested_take_all(void);
+struct put_off nested_take(struct put_off *entry); /* frees the entry */
 
 void nested_fork_prepare(void);
 void nested_fork_done(void);

@@ -9,7 +9,6 @@
 #include "debug/profile.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
-#include "heap/nested.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"
@@ -74,12 +73,40 @@ void object_require_unfreed(const struct slab *slab, const void *object, const c
         report_not_live(slab, object, false, what);
 }
 
+void object_settle(void)
+{
+    struct put_off *next = nested_take_all();
+
+    while (next) {
+        struct put_off end = nested_take(next);
+        struct slab *slab = slab_of(end.object);
+
+        if (end.deferred)
+            object_free_deferred(slab, OBJECT_ANY_CACHE, false, end.object, end.what);
+        else
+            object_free(slab, OBJECT_ANY_CACHE, false, end.object, end.what);
+        next = end.next;
+    }
+}
+
+/* The library itself names the cache wherever it holds something, so such a call is not nested. */
+static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
+                           void *object, bool deferred, const char *what)
+{
+    if (cache != OBJECT_ANY_CACHE)
+        return false;
+    if (nested_end(slab, object, deferred, what))
+        return true;
+    object_call_is_nested();
+    return false;
+}
+
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what)
 {
     int saved_errno = errno;
 
-    if (object && !(cache == OBJECT_ANY_CACHE && nested_free(slab, object, what))) {
+    if (object && !is_ended_aside(cache, slab, object, false, what)) {
         cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(__builtin_return_address(0));
     }
@@ -91,7 +118,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 {
     int saved_errno = errno;
 
-    if (object && !(cache == OBJECT_ANY_CACHE && nested_free_deferred(slab, object, what))) {
+    if (object && !is_ended_aside(cache, slab, object, true, what)) {
         cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(NULL);
     }

@@ -245,8 +245,10 @@ static void merge(struct chunk *chunk)
         store_release(&chunk->merging, 0u);
     }
     os_hands_empty();
-    if (closed)
+    if (closed && call_is_nested())
         gp_request(domain, cookie);
+    else if (closed)
+        gp_advance(domain, cookie); /* nobody else may have a reason to drive */
 }
 
 /* Fork holds what guards deferred blocks, so that a child finds them whole. A chunk that another

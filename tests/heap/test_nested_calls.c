@@ -196,6 +196,18 @@ static void deferred_blocks_wait_for_readers(void **state)
     }
 }
 
+/* More than there can ever be at a time, with nobody else who would drive grace periods. */
+static void deferred_blocks_do_not_pile_up(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5000; i++) {
+        void *block = nested_malloc(LARGE);
+
+        assert_non_null(block);
+        prudence_free_deferred(block);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------- misuse
  * */
 
@@ -394,6 +406,7 @@ int main(void)
         cmocka_unit_test(realloc_of_objects),
         cmocka_unit_test(frees_of_objects_are_put_off),
         cmocka_unit_test(deferred_blocks_wait_for_readers),
+        cmocka_unit_test(deferred_blocks_do_not_pile_up),
         cmocka_unit_test(misuse),
         cmocka_unit_test(threads),
         cmocka_unit_test(forked_child),

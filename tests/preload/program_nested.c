@@ -90,7 +90,7 @@ static void fork_one(void)
     if (child == 0) {
         phase(NESTED_RUN);
         threads();
-        exit(0);
+        exit(0); /* NOLINT(concurrency-mt-unsafe): the threads have been joined */
     }
     if (waitpid(child, &status, 0) != child || status)
         abort();

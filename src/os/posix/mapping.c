@@ -176,11 +176,12 @@ void *mapping_make_inside(size_t bytes, size_t alignment)
 {
     int saved_errno = errno;
     size_t room;
-    long pages = checked_add(bytes, alignment, &room)
-                     ? syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L)
-                     : -1;
+    long pages = -1;
 
+    require_whole_pages(NULL, bytes);
+    if (checked_add(bytes, alignment, &room))
+        pages = syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0L);
     errno = saved_errno;
     return pages == -1 ? NULL : (void *)round_up((uintptr_t)pages, alignment);
 }

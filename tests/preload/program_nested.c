@@ -96,10 +96,23 @@ static void fork_one(void)
         abort();
 }
 
+/* Has a mapping of its own, which grows without copying. */
+static void grow(void)
+{
+    void *block = NAMED(malloc)((size_t)40 << 20);
+
+    for (size_t mib = 50; block && mib < 200; mib += 50)
+        block = NAMED(realloc)(block, mib << 20);
+    if (!block)
+        abort();
+    NAMED(free)(block);
+}
+
 int main(void)
 {
     phase(NESTED_RUN);
     threads();
+    grow();
     if (prudence_synchronize)
         prudence_synchronize();
     malloc_trim(0);

@@ -122,7 +122,10 @@ void operator_delete_array(void *object)
 /* No object, no class of that size, or another one. */
 static __attribute__((noinline)) void delete_sized_slow(void *object, size_t size)
 {
-    struct slab *slab = object ? object_slab(object, "sized operator delete") : NULL;
+    struct slab *slab = object ? slab_of(object) : NULL;
+
+    if (!slab && object && !nested_has(object))
+        slab = object_slab(object, "sized operator delete");
 
     if (slab)
         object_require_size(slab, object, size, "sized operator delete");

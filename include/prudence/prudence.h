@@ -170,7 +170,8 @@ struct prudence_cache_attr {
 /*
  * Makes a cache of objects of `object_size` bytes (1 to 32768). `name` is copied (up to 31 bytes);
  * it stands in statistics and messages and need not be unique. Returns NULL with errno EINVAL
- * (size, alignment, flags, name NULL or empty: a message on standard error names the one) or ENOMEM.
+ * (size, alignment, flags, name NULL or empty: a message on standard error names the one), EAGAIN (the same: called by a
+ * function that the library calls while it starts, such as the program's own getpid) or ENOMEM.
  */
 PRUDENCE_API struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                                           const struct prudence_cache_attr *attr);

@@ -92,6 +92,14 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
         layout.object_cache_bytes = attr->object_cache_bytes;
     }
     process_start();
+    if (process_starting) {
+        os_report(
+            "prudence_cache_create: cache '%s': the library is starting, and has called what makes "
+            "this cache",
+            name);
+        errno = EAGAIN;
+        return NULL;
+    }
     os_lock_take(&heap_lock);
     cache = cache_create(name, &layout);
     os_lock_release(&heap_lock);

@@ -18,16 +18,27 @@ static void *out_of_memory(void)
 }
 
 /* What no existing size class serves: a class still to be made, another alignment, a large block. */
-static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, bool *zeroed)
+static void *allocate_anew(size_t size, size_t alignment, bool *zeroed)
 {
     bool failed = false;
     struct prudence_cache *cache = size_class_cache(size, alignment, &failed);
-    void *object = NULL;
 
     if (cache)
         return object_alloc(cache, max_size(size, 1), "prudence_malloc");
-    if (!failed)
-        object = large_alloc(size, alignment, zeroed);
+    return failed ? NULL : large_alloc(size, alignment, zeroed);
+}
+
+static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, bool *zeroed)
+{
+    void *object;
+
+    if (unlikely(object_call_is_nested())) {
+        object = nested_alloc(size, alignment, zeroed);
+    } else {
+        nested_depth++;
+        object = allocate_anew(size, alignment, zeroed);
+        nested_depth--;
+    }
     return object ? object : out_of_memory();
 }
 
@@ -37,7 +48,9 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
     struct prudence_cache *cache = size_class_ready(size);
     bool zeroed;
 
-    return cache ? object_alloc_slower(cache, size, "prudence_malloc") : allocate(size, 1, &zeroed);
+    return cache && likely(!object_call_is_nested())
+               ? object_alloc_slower(cache, size, "prudence_malloc")
+               : allocate(size, 1, &zeroed);
 }
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
@@ -90,6 +103,8 @@ size_t prudence_usable_size(const void *object)
 
     if (!object)
         return 0;
+    if (unlikely(!slab_of(object)) && nested_has(object))
+        return nested_usable(object, "prudence_usable_size");
     slab = object_slab(object, "prudence_usable_size");
     slab_check_live(slab, object, "prudence_usable_size");
     object_require_unfreed(slab, object, "prudence_usable_size");
@@ -101,12 +116,12 @@ size_t prudence_usable_size(const void *object)
 static bool shrinking_has_failed;
 
 /* In place of an object of `slab`. A block that has grown once will grow again. */
-static void *malloc_moved(const struct slab *slab, size_t size, size_t usable)
+static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, bool nested)
 {
     size_t growing = large_growing(size);
     void *object = NULL;
 
-    if (size <= usable || size <= OBJECT_SIZE_MAX || instruments_move(slab))
+    if (size <= usable || size <= OBJECT_SIZE_MAX || instruments_move(slab) || nested)
         return prudence_malloc(size);
     if (is_large(slab) && growing > size)
         object = large_alloc_grown(size, growing);
@@ -129,10 +144,10 @@ static bool keeps_its_place(struct slab *slab, void *object, size_t size)
 
 /* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A
  * short-term one is freed by its dates; they do not move. */
-static void *move(void *object, const struct slab *slab, size_t size, bool owned)
+static void *move(void *object, const struct slab *slab, size_t size, bool owned, bool nested)
 {
     size_t usable = object_usable(slab, object);
-    void *moved = malloc_moved(slab, size, usable);
+    void *moved = malloc_moved(slab, size, usable, nested);
 
     if (!moved)
         return NULL;
@@ -142,22 +157,41 @@ static void *move(void *object, const struct slab *slab, size_t size, bool owned
     return moved;
 }
 
+/* The same of a block that a nested call got (heap/nested.c). */
+static void *realloc_side_block(void *object, size_t size)
+{
+    size_t usable = nested_usable(object, "prudence_realloc");
+    void *moved;
+
+    if (size <= usable && size >= usable / 2)
+        return object;
+    moved = prudence_malloc(size);
+    if (!moved)
+        return size > usable ? NULL : object;
+    memcpy(moved, object, min_size(size, usable));
+    prudence_free(object);
+    return moved;
+}
+
 void *prudence_realloc(void *object, size_t size)
 {
     struct slab *slab;
     size_t usable;
-    bool owned;
+    bool owned, nested;
     void *moved;
 
     if (!object)
         return prudence_malloc(size);
+    if (unlikely(!slab_of(object)) && nested_has(object))
+        return realloc_side_block(object, size);
+    nested = object_call_is_nested();
     slab = object_slab(object, "prudence_realloc");
     if (unlikely(load_relaxed(&slab->extensions)))
         slab_check_live(slab, object, "prudence_realloc");
     object_require_unfreed(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     owned = extensions_own(slab, object);
-    if (instruments_move(slab)) {
+    if (instruments_move(slab) || nested) {
         ; /* below */
     } else if (is_large(slab) && !owned && !slab->cache->margin) {
         if (large_resize(slab, size))
@@ -165,7 +199,7 @@ void *prudence_realloc(void *object, size_t size)
     } else if (keeps_its_place(slab, object, size)) {
         return object;
     }
-    moved = move(object, slab, size, owned);
+    moved = move(object, slab, size, owned, nested);
     if (moved || size > usable)
         return moved;
     store_relaxed(&shrinking_has_failed, true);

@@ -21,9 +21,11 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
 
     cache_require(cache, what);
     profile_entry = __builtin_frame_address(0);
+    nested_depth++;
     object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
     profile_entry = NULL;
     background_come_by(NULL);
+    nested_depth--;
     errno = object ? saved_errno : ENOMEM;
     return object;
 }
@@ -47,6 +49,11 @@ static __attribute__((noinline)) struct slab *report(const struct prudence_cache
         cache_require(cache, what);
     if (guard_interval)
         guard_report_freed(object, what);
+    if (nested_has(object)) {
+        os_report("%s: %p was allocated by a nested call of malloc, so it belongs to no cache",
+                  what, object);
+        os_misuse();
+    }
     return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 
@@ -66,12 +73,40 @@ void object_require_unfreed(const struct slab *slab, const void *object, const c
         report_not_live(slab, object, false, what);
 }
 
+void object_settle(void)
+{
+    struct put_off *next = nested_take_all();
+
+    while (next) {
+        struct put_off end = nested_take(next);
+        struct slab *slab = slab_of(end.object);
+
+        if (end.deferred)
+            object_free_deferred(slab, OBJECT_ANY_CACHE, false, end.object, end.what);
+        else
+            object_free(slab, OBJECT_ANY_CACHE, false, end.object, end.what);
+        next = end.next;
+    }
+}
+
+/* The library itself names the cache wherever it holds something, so such a call is not nested. */
+static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
+                           void *object, bool deferred, const char *what)
+{
+    if (cache != OBJECT_ANY_CACHE)
+        return false;
+    if (nested_end(slab, object, deferred, what))
+        return true;
+    object_call_is_nested();
+    return false;
+}
+
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what)
 {
     int saved_errno = errno;
 
-    if (object) {
+    if (object && !is_ended_aside(cache, slab, object, false, what)) {
         cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(__builtin_return_address(0));
     }
@@ -83,7 +118,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 {
     int saved_errno = errno;
 
-    if (object) {
+    if (object && !is_ended_aside(cache, slab, object, true, what)) {
         cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
         background_come_by(NULL);
     }

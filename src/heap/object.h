@@ -7,6 +7,7 @@
 #define HEAP_OBJECT_H
 
 #include "heap/heap.h"
+#include "heap/nested.h"
 #include "slab/fast_path.h"
 
 /* object.c. These report misuse, and keep errno (alloc sets it). `cache` is the one that the caller
@@ -28,6 +29,17 @@ void *object_replace_checked(struct prudence_cache *cache, void *old, void *obje
                              const char *what);
 /* The object that was deferred came back by the allocation after it: reports it, if it was free or deferred before. */
 void object_check_return(struct prudence_cache *cache, const void *old, const char *what);
+
+/* Whether the call is nested (heap/nested.c). If not, what nested calls have put off is done now. */
+void object_settle(void);
+static inline bool object_call_is_nested(void)
+{
+    if (call_is_nested())
+        return true;
+    if (unlikely(load_relaxed(&nested_put_off)))
+        object_settle();
+    return false;
+}
 
 /* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);

@@ -29,6 +29,7 @@
 #include "gp/user/domain.h"
 #include "heap/background.h"
 #include "heap/heap.h"
+#include "heap/nested.h"
 #include "pages/pages.h"
 #include "posix.h"
 #include "rcu/call.h"
@@ -104,11 +105,13 @@ static void system_child(bool whole)
 static void let_through(void)
 {
     os_lock_forking = true;
+    os_busy_of_fork = os_busy;
 }
 
 static void let_nobody_through(void)
 {
     os_lock_forking = false;
+    os_busy_of_fork = 0;
 }
 
 const struct fork_part fork_parts[] = {
@@ -164,6 +167,7 @@ const struct fork_part fork_parts[] = {
      .prepare = large_guard_fork_prepare,
      .done = large_guard_fork_done},
     {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
+    {.name = "side area", .prepare = nested_fork_prepare, .done = nested_fork_done},
     {.name = "pages",
      .prepare = pages_fork_prepare,
      .child = pages_fork_child,

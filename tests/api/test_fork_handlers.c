@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -20,6 +21,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
+#include "heap/nested.h"
 #include "support/gp_child.h"
 
 /* Of each handler: what it allocated in this fork, and how often it ran. */
@@ -41,6 +43,7 @@ static void use(void **kept)
         return;
     prudence_free(*kept);
     *kept = prudence_malloc(size);
+    assert(!nested_has(*kept)); /* handlers are not nested calls */
     memset(*kept, 1, size);
     for (unsigned i = 0; i < 300; i++) {
         prudence_free(prudence_malloc(i));

@@ -29,6 +29,7 @@
 #include "gp/user/domain.h"
 #include "runtime/fork.h"
 #include "heap/heap.h"
+#include "heap/nested.h"
 #include "slab/latent_account.h"
 #include "structures/writers.h"
 #include "support/gp_child.h"
@@ -366,6 +367,54 @@ static int uses_the_heap(void *unused)
     return prudence_cache_destroy(cache) ? 1 : 42;
 }
 
+#define SIDE_BLOCK 20000 /* there are two in a chunk */
+
+static void *side_block(void)
+{
+    bool zeroed;
+
+    return nested_alloc(SIDE_BLOCK, 1, &zeroed);
+}
+
+static bool stop_deferring;
+
+static void *defer_side_blocks(void *unused)
+{
+    sem_post(&reached);
+    while (!load_relaxed(&stop_deferring))
+        prudence_free_deferred(side_block());
+    return unused;
+}
+
+/* A block that is deferred in the child is handed out again there. */
+static int finds_deferred_block(void *block)
+{
+    for (unsigned i = 0; block && i < 1000; i++) {
+        prudence_synchronize();
+        if (side_block() == block)
+            return 42;
+    }
+    return 1;
+}
+
+static int defers_side_block(void *unused)
+{
+    void *block = side_block();
+
+    (void)unused;
+    prudence_free_deferred(block);
+    return finds_deferred_block(block);
+}
+
+static void side_area(void)
+{
+    other_begin(defer_side_blocks, NULL);
+    for (unsigned i = 0; i < 20; i++)
+        assert_child(defers_side_block, NULL);
+    store_relaxed(&stop_deferring, true);
+    other_end();
+}
+
 static void *hold_heap(void *unused)
 {
     os_lock_take(&heap_lock);
@@ -663,6 +712,7 @@ static const struct row {
     {"guarded objects", heap},
     {"large blocks that rest", heap},
     {"annotations", heap},
+    {"side area", side_area},
     {"pages", pages},
     {"the forking thread", forker},
 };

@@ -23,7 +23,7 @@ void os_lock_destroy(struct os_lock *lock)
 }
 
 __thread bool os_lock_forking;
-__thread unsigned os_busy;
+__thread unsigned os_busy, os_busy_of_fork;
 
 void os_lock_take_for_fork(struct os_lock *lock)
 {

@@ -169,6 +169,23 @@ void *mapping_make_sparse(size_t bytes)
     return pages;
 }
 
+/* By the system call, because this thread is in libc's mmap, or munmap or madvise, already, and what
+ * stands in its place would call us once more, and so on. What is mapped beyond `bytes` stays so,
+ * untouched, because munmap may have a stand-in, too. */
+void *mapping_make_inside(size_t bytes, size_t alignment)
+{
+    int saved_errno = errno;
+    size_t room;
+    long pages = -1;
+
+    require_whole_pages(NULL, bytes);
+    if (checked_add(bytes, alignment, &room))
+        pages = syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0L);
+    errno = saved_errno;
+    return pages == -1 ? NULL : (void *)round_up((uintptr_t)pages, alignment);
+}
+
 static bool protect(void *pages, size_t bytes, int protection)
 {
     int saved_errno = errno;

@@ -14,6 +14,8 @@ static inline bool injected_failure(void)
  * are whole pages of the system (os_page_size), which is the least alignment. --- */
 void *mapping_make(size_t bytes, size_t alignment);
 void *mapping_make_sparse(size_t bytes); /* most of it stays untouched */
+void *mapping_make_inside(size_t bytes,
+                          size_t alignment); /* for a function that stands in for mmap */
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node);
 bool mapping_unmake(void *pages, size_t bytes);
 void *mapping_reserve(size_t bytes, size_t alignment);      /* nobody may touch it yet */

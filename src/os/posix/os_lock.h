@@ -108,6 +108,9 @@ extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-ex
  */
 extern HIDDEN __thread unsigned os_busy __attribute__((tls_model("initial-exec")));
 
+/* What of that fork holds while it lets this thread through; else 0. */
+extern HIDDEN __thread unsigned os_busy_of_fork __attribute__((tls_model("initial-exec")));
+
 static inline void os_busy_enter(void)
 {
     if (os_busy++ == 0 && unlikely(load_relaxed(&os_slices)))

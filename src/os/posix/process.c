@@ -8,8 +8,7 @@
 uint32_t process_started READ_MOSTLY = 0;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* This thread is in start(): the parts call functions that ask for the start. */
-static __thread bool starting;
+__thread bool process_starting;
 
 /* The program has been loaded. */
 static uint32_t loaded;
@@ -18,19 +17,19 @@ static void start(void)
 {
     int cancelable;
 
-    starting = true;
+    process_starting = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
     for (unsigned i = 0; i < process_parts_count; i++)
         if (process_parts[i].start)
             process_parts[i].start();
     store_release(&process_started, 1u);
     pthread_setcancelstate(cancelable, NULL);
-    starting = false;
+    process_starting = false;
 }
 
 void process_start_slow(void)
 {
-    if (!starting)
+    if (!process_starting)
         pthread_once(&once, start);
 }
 

@@ -29,6 +29,11 @@ extern const unsigned process_parts_count;
 /* Makes all parts ready; cheap when they are. Called by whatever may come first. */
 void process_start_slow(void);
 extern uint32_t process_started;
+
+/* This thread is at it. The parts call functions that ask for the start, which then goes on; and
+ * functions of libc, in whose place a program may have its own, which allocate (heap/nested.c). */
+extern HIDDEN __thread bool process_starting __attribute__((tls_model("initial-exec")));
+
 static inline void process_start(void)
 {
     if (unlikely(!load_acquire(&process_started)))

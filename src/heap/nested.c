@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nested calls: malloc and its relatives, called from within the library.
+ *
+ * The library calls the C library: while it starts, in slow paths, and with locks held. A program
+ * may have put functions of its own in the C library's place (libfaketime, tracers, checkers of
+ * locks), and these may allocate. The thread that runs such a function is inside the library, so
+ * what it asks for must not touch what the library is at work on. A call is nested if its thread is
+ * in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). This has
+ * these consequences:
+ *
+ *   allocate   from the side area, which no other part of the library knows
+ *   free       of a block of the side area: it is free at once. Of a slab's object: put off, until
+ *              the next slow path of any thread that is not nested
+ *   defer      in the same way. A block of the side area is used again when its grace period is
+ *              over
+ *
+ * The library itself calls functions that take no cache only with nothing held, so its own calls
+ * are never nested.
+ *
+ * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two,
+ * which are aligned to that size. A bitmap tells which are in use. The first chunks are static, for
+ * a start without memory; others are mapped when they are needed, and stay. There are at most
+ * CHUNKS.
+ *
+ * Invariant of a chunk: waiting and fresh are subsets of used. They are disjoint, except while
+ * close_fresh() moves blocks from one to the other.
+ *
+ * Nothing here waits, because a nested call must not wait for what its own thread holds. A chunk is
+ * published by its state. A block is taken by setting its bit (acquire: all that its last user did
+ * comes before) and given back by clearing it (release). `merging` is a lock that is only tried;
+ * fork alone waits for it. Its holder calls nothing of libc's.
+ */
+#include "heap/nested.h"
+
+#include <prudence/prudence.h>
+
+#include "base/bits.h"
+#include "gp/gp.h"
+#include "mapping.h"
+
+#define CHUNKS       512
+#define BLOCKS_MOST  64
+#define SHIFT_LEAST  6  /* smallest block: 64 bytes */
+#define SHIFT_MAPPED 10 /* of chunks that are mapped: 1 KiB */
+#define SHIFT_MOST   46
+#define SHIFT_PURGED 16 /* such a block, or a larger one, gives its memory back when it is freed */
+#define SHIFT_WASTE  6  /* a block is not used for less than 1/64 of it */
+#define CHUNK_LEAST  OS_PAGE_SIZE_MOST
+
+enum chunk_state { CHUNK_NONE, CHUNK_BEING_MADE, CHUNK_READY };
+
+struct chunk {
+    uint32_t state;   /* enum chunk_state; atomic */
+    uint32_t merging; /* a thread changes waiting and cookie; atomic */
+    char *blocks;     /* constant, as the next two, once it is ready */
+    uint32_t shift, count;
+    uint64_t used;    /* a bit a block, as in the next two; atomic */
+    uint64_t waiting; /* deferred, for the grace period of `cookie`; atomic */
+    uint64_t fresh;   /* deferred, without a cookie yet; atomic */
+    gp_cookie cookie; /* `merging` */
+};
+
+static char small_blocks[64][64] __attribute__((aligned(64)));
+static char middle_blocks[16][512] __attribute__((aligned(512)));
+static char page_blocks[4][4096] __attribute__((aligned(4096)));
+
+#define STATIC_CHUNK(array, bits)                                                                  \
+    {                                                                                              \
+        .state = CHUNK_READY, .blocks = (char *)(array), .shift = (bits),                          \
+        .count = sizeof(array) >> (bits)                                                           \
+    }
+
+static struct chunk chunks[CHUNKS] = {
+    STATIC_CHUNK(small_blocks, 6),
+    STATIC_CHUNK(middle_blocks, 9),
+    STATIC_CHUNK(page_blocks, 12),
+};
+
+/* ------------------------------------------------------------------------------------------ chunks
+ * */
+
+static uint64_t all_blocks(const struct chunk *chunk)
+{
+    return ~UINT64_C(0) >> (BLOCKS_MOST - chunk->count);
+}
+
+/* Chunks are made in the order of the array, so the first that does not exist ends it. */
+static struct chunk *next_chunk(struct chunk *chunk)
+{
+    for (chunk = chunk ? chunk + 1 : chunks; chunk < chunks + CHUNKS; chunk++) {
+        uint32_t state = load_acquire(&chunk->state);
+
+        if (state == CHUNK_READY)
+            return chunk;
+        if (state == CHUNK_NONE)
+            return NULL;
+    }
+    return NULL;
+}
+
+static struct chunk *chunk_of(const void *object)
+{
+    uintptr_t address = (uintptr_t)object;
+
+    for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
+        if (address - (uintptr_t)chunk->blocks < (uintptr_t)chunk->count << chunk->shift)
+            return chunk;
+    return NULL;
+}
+
+/* One that has room for a chunk more, for this thread alone; NULL: none. */
+static struct chunk *claim(void)
+{
+    for (struct chunk *chunk = chunks; chunk < chunks + CHUNKS; chunk++) {
+        uint32_t none = CHUNK_NONE;
+
+        if (load_relaxed(&chunk->state) == CHUNK_NONE &&
+            compare_exchange(&chunk->state, &none, (uint32_t)CHUNK_BEING_MADE))
+            return chunk;
+    }
+    return NULL;
+}
+
+/* This thread is in a function of libc that the side area itself has called, or in what stands in
+ * its place: that may allocate, and even call the same function once more. So then nothing of libc
+ * is called. */
+static __thread bool asking;
+
+/* By libc's mmap: a program that has one of its own sees what malloc maps. */
+static char *map(size_t bytes)
+{
+    char *pages;
+
+    if (injected_failure())
+        return NULL;
+    if (asking)
+        return mapping_make_inside(bytes, bytes);
+    asking = true;
+    pages = mapping_make(bytes, bytes);
+    asking = false;
+    return pages;
+}
+
+static void purge(char *pages, size_t bytes)
+{
+    if (asking)
+        return;
+    asking = true;
+    mapping_purge(pages, bytes);
+    asking = false;
+}
+
+/* A new chunk, whose first block is the caller's. If there can be no more chunks, nor will there
+ * ever be: what has been mapped stays. */
+static void *chunk_make(unsigned shift)
+{
+    size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
+    char *blocks = load_acquire(&chunks[CHUNKS - 1].state) == CHUNK_NONE ? map(bytes) : NULL;
+    struct chunk *chunk = blocks ? claim() : NULL;
+
+    if (!chunk)
+        return NULL;
+    chunk->blocks = blocks;
+    chunk->shift = shift;
+    chunk->count = (uint32_t)(bytes >> shift);
+    chunk->used = 1;
+    store_release(&chunk->state, (uint32_t)CHUNK_READY);
+    return blocks;
+}
+
+/* ------------------------------------------------------------------------------------------ blocks
+ * */
+
+static void *take(struct chunk *chunk)
+{
+    uint64_t used = load_relaxed(&chunk->used), free;
+
+    do {
+        free = all_blocks(chunk) & ~used;
+        if (!free)
+            return NULL;
+    } while (!compare_exchange(&chunk->used, &used, used | (free & -free)));
+    return chunk->blocks + ((size_t)__builtin_ctzll(free) << chunk->shift);
+}
+
+static void give(struct chunk *chunk, uint64_t blocks)
+{
+    __atomic_fetch_and(&chunk->used, ~blocks, __ATOMIC_RELEASE);
+}
+
+/* Of one block. */
+static void free_block(struct chunk *chunk, uint64_t block)
+{
+    size_t bytes = (size_t)1 << chunk->shift;
+
+    if (chunk->shift >= SHIFT_PURGED)
+        purge(chunk->blocks + (size_t)__builtin_ctzll(block) * bytes, bytes);
+    give(chunk, block);
+}
+
+/* Deferred blocks whose grace period is over are free. */
+static void free_safe(struct chunk *chunk, struct prudence_domain *domain)
+{
+    uint64_t waiting = load_relaxed(&chunk->waiting);
+
+    if (!waiting || !gp_poll(domain, chunk->cookie))
+        return;
+    gp_tell_over(domain);
+    store_relaxed(&chunk->waiting, UINT64_C(0));
+    give(chunk, waiting);
+}
+
+/* Those without a cookie get one, if none waits: they are detached, then gp_snapshot() fences and
+ * takes the cookie (rule 2). They are in `waiting` before they leave `fresh`, so live() finds them
+ * in one of the two. */
+static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
+{
+    uint64_t fresh = load_acquire(&chunk->fresh);
+
+    if (!fresh || load_relaxed(&chunk->waiting))
+        return false;
+    store_relaxed(&chunk->waiting, fresh);
+    __atomic_fetch_and(&chunk->fresh, ~fresh, __ATOMIC_SEQ_CST);
+    chunk->cookie = gp_snapshot(domain);
+    return true;
+}
+
+/* There is no grace period before the library has started. Counts as being in the library, so that
+ * a signal handler that forks does not wait for it. */
+static void merge(struct chunk *chunk)
+{
+    struct prudence_domain *domain = gp_default_domain();
+    gp_cookie cookie;
+    bool closed = false;
+
+    if (!(load_relaxed(&chunk->waiting) | load_relaxed(&chunk->fresh)) ||
+        !load_acquire(&process_started))
+        return;
+    os_hands_full();
+    if (!exchange_acquire(&chunk->merging, 1u)) {
+        free_safe(chunk, domain);
+        closed = close_fresh(chunk, domain);
+        cookie = chunk->cookie;
+        store_release(&chunk->merging, 0u);
+    }
+    os_hands_empty();
+    if (closed && call_is_nested())
+        gp_request(domain, cookie);
+    else if (closed)
+        gp_advance(domain, cookie); /* nobody else may have a reason to drive */
+}
+
+/* Fork holds what guards deferred blocks, so that a child finds them whole. A chunk that another
+ * thread was making is not there. */
+void nested_fork_prepare(void)
+{
+    for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
+        while (exchange_acquire(&chunk->merging, 1u))
+            os_relax();
+}
+
+/* Also of chunks that were made in between, whose `merging` nobody else has taken: fork holds
+ * everything else. */
+void nested_fork_done(void)
+{
+    for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
+        store_release(&chunk->merging, 0u);
+}
+
+static void *take_anywhere(unsigned shift)
+{
+    void *block = NULL;
+
+    for (struct chunk *chunk = NULL; !block && (chunk = next_chunk(chunk));) {
+        if (chunk->shift < shift || chunk->shift > shift + SHIFT_WASTE)
+            continue;
+        merge(chunk);
+        block = take(chunk);
+    }
+    return block;
+}
+
+void *nested_alloc(size_t size, size_t alignment, bool *zeroed)
+{
+    size_t least = max_size(max_size(size, alignment), (size_t)1 << SHIFT_LEAST);
+    unsigned shift;
+    void *block;
+
+    *zeroed = false;
+    if (least > (size_t)1 << SHIFT_MOST)
+        return NULL;
+    shift = (unsigned)__builtin_ctzll(round_up_to_power_of_two(least));
+    block = take_anywhere(shift);
+    if (block)
+        return block;
+    *zeroed = true; /* it is mapped for it */
+    return chunk_make((unsigned)max_size(shift, SHIFT_MAPPED));
+}
+
+bool nested_has(const void *object)
+{
+    return chunk_of(object) != NULL;
+}
+
+/* ------------------------------------------------------------------------------ live, and not any
+ * more */
+
+/* The bit of a live block; else a report. */
+static uint64_t live(const struct chunk *chunk, const void *object, const char *what)
+{
+    uintptr_t offset = (uintptr_t)object - (uintptr_t)chunk->blocks;
+    uint64_t bit = UINT64_C(1) << (offset >> chunk->shift);
+    bool waits = load_acquire(&chunk->fresh) & bit; /* looked at first: merge() */
+
+    waits = load_acquire(&chunk->waiting) & bit || waits;
+
+    if (offset & (((uintptr_t)1 << chunk->shift) - 1))
+        os_report(
+            "%s: %p points into a block that malloc gave to a nested call, %zu bytes behind its "
+            "start",
+            what, object, (size_t)(offset & (((uintptr_t)1 << chunk->shift) - 1)));
+    else if (waits || !(load_relaxed(&chunk->used) & bit))
+        os_report("%s: %p, a block that malloc gave to a nested call, is already %s", what, object,
+                  waits ? "deferred and not yet safe" : "free");
+    else
+        return bit;
+    os_misuse();
+}
+
+size_t nested_usable(const void *object, const char *what)
+{
+    const struct chunk *chunk = chunk_of(object);
+
+    live(chunk, object, what);
+    return (size_t)1 << chunk->shift;
+}
+
+/* Two threads that defer it at the same time: one finds its bit set. */
+static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *what)
+{
+    if (__atomic_fetch_or(&chunk->fresh, bit, __ATOMIC_RELEASE) & bit)
+        live(chunk, object, what);
+    merge(chunk);
+}
+
+/* ---------------------------------------------------------------------------------- put off */
+
+__thread unsigned nested_depth;
+struct put_off *nested_put_off;
+
+/* The entry is a block of the side area. Release: whoever takes it finds it written. */
+static void put_off(void *object, bool deferred, const char *what)
+{
+    bool zeroed;
+    struct put_off *entry = nested_alloc(sizeof *entry, 1, &zeroed);
+
+    if (!entry)
+        os_panic(
+            "%s: %p cannot be freed inside the library now, and there is no memory to free it "
+            "later",
+            what, object);
+    *entry = (struct put_off){load_relaxed(&nested_put_off), object, what, deferred};
+    while (!compare_exchange(&nested_put_off, &entry->next, entry))
+        ;
+}
+
+/* All at once, so that none can be taken and put back in between. */
+struct put_off *nested_take_all(void)
+{
+    return exchange_acquire(&nested_put_off, NULL);
+}
+
+struct put_off nested_take(struct put_off *entry)
+{
+    struct put_off copy = *entry;
+    struct chunk *chunk = chunk_of(entry);
+
+    free_block(chunk, live(chunk, entry, "prudence_free"));
+    return copy;
+}
+
+/* --------------------------------------------------------------------------------- the slow path */
+
+bool nested_end(const struct slab *slab, void *object, bool deferred, const char *what)
+{
+    struct chunk *chunk = slab ? NULL : chunk_of(object);
+
+    if (!slab && !chunk)
+        return false;
+    if (slab && !call_is_nested())
+        return false;
+    if (slab)
+        put_off(object, deferred, what);
+    else if (deferred)
+        defer(chunk, live(chunk, object, what), object, what);
+    else
+        free_block(chunk, live(chunk, object, what));
+    return true;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nested calls (heap/nested.c): what malloc and its relatives do while their thread is in the
+ * library. Here a thread counts as being in it because it says so;
+ * tests/preload/test_nested_calls.py has functions of libc that allocate.
+ */
+#include "support/slab_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <prudence/rcu.h>
+
+#include "heap/nested.h"
+#include "support/actor.h"
+
+#define LARGE 100000 /* has no fast path */
+
+static struct prudence_cache *cache;
+
+static void inside(void)
+{
+    os_hands_full();
+}
+
+static void outside(void)
+{
+    os_hands_empty();
+}
+
+static void *nested_malloc(size_t size)
+{
+    void *block;
+
+    inside();
+    block = prudence_malloc(size);
+    outside();
+    return block;
+}
+
+static bool is_filled(const unsigned char *bytes, size_t size, unsigned char with)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != with)
+            return false;
+    return true;
+}
+
+static void sizes_and_alignments(void **state)
+{
+    static const size_t sizes[] = {0, 1, 64, 65, 512, 513, 4096, 5000, 70000, 3000000};
+
+    (void)state;
+    inside();
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t alignment = 1; alignment <= 65536; alignment *= 16) {
+            void *block = prudence_aligned_alloc(alignment, sizes[i]);
+
+            assert_true(nested_has(block));
+            assert_int_equal((uintptr_t)block % alignment, 0);
+            assert_true(prudence_usable_size(block) >= sizes[i]);
+            memset(block, 1, sizes[i]);
+            prudence_free(block);
+            block = prudence_calloc(1, sizes[i]); /* may be the same one */
+            assert_true(is_filled(block, sizes[i], 0));
+            prudence_free_sized(block, sizes[i]);
+        }
+    }
+    assert_null(prudence_malloc(SIZE_MAX));
+    assert_null(prudence_malloc((size_t)PTRDIFF_MAX));
+    outside();
+    assert_false(nested_has(prudence_malloc(100)));
+}
+
+/* A small, a middle and a large object, of slabs, inside: the contents are moved, the old one is
+ * freed later. */
+static void realloc_of_objects(void **state)
+{
+    static const size_t sizes[] = {40, 4000, LARGE};
+
+    (void)state;
+    for (unsigned from = 0; from < 3; from++) {
+        for (unsigned to = 0; to < 3; to++) {
+            size_t less = min_size(sizes[from], sizes[to]);
+            unsigned char *object = prudence_malloc(sizes[from]);
+
+            memset(object, 7, sizes[from]);
+            inside();
+            object = prudence_realloc(object, sizes[to]);
+            assert_true(nested_has(object) ||
+                        sizes[to] < LARGE); /* else a CPU's cache may have one */
+            assert_true(is_filled(object, less, 7));
+            object = prudence_realloc(object, 2 * sizes[to]);
+            assert_true(is_filled(object, less, 7));
+            outside();
+            object = prudence_realloc(object, 20 * sizes[to]); /* moves out of the side area */
+            assert_false(nested_has(object));
+            assert_true(is_filled(object, less, 7));
+            prudence_free(object);
+        }
+    }
+}
+
+static void free_again(void *object)
+{
+    prudence_free(object);
+}
+
+/* Neither freed at once nor lost. Under `check=1` a second free is caught for certain. */
+static void frees_of_objects_are_put_off(void **state)
+{
+    struct prudence_stats before, after;
+    void *object = prudence_malloc(LARGE), *deferred = prudence_malloc(LARGE);
+
+    (void)state;
+    prudence_stats(&before);
+    inside();
+    prudence_free(object);
+    prudence_free_deferred(deferred);
+    outside();
+    assert_non_null(nested_put_off);
+    prudence_stats(&after);
+    assert_int_equal(before.frees + before.deferred_frees, after.frees + after.deferred_frees);
+    prudence_free(prudence_malloc(LARGE)); /* a slow path */
+    assert_null(nested_put_off);
+    prudence_stats(&after);
+    assert_int_equal(after.frees, before.frees + 2);
+    assert_int_equal(after.deferred_frees, before.deferred_frees + 1);
+    prudence_synchronize();
+    prudence_trim();
+    expect_death(free_again, object, "prudence_free", "foreign pointer", NULL);
+}
+
+/* -------------------------------------------------------------------------------- deferred blocks
+ * */
+
+static int enter(void *unused)
+{
+    (void)unused;
+    prudence_read_lock();
+    return 0;
+}
+
+static int leave(void *unused)
+{
+    (void)unused;
+    prudence_read_unlock();
+    return 0;
+}
+
+/* Takes every block of the size that there is without a new chunk, and gives all back. */
+#define TAKEN 300
+static bool is_handed_out(const void *block, size_t size)
+{
+    void *taken[TAKEN];
+    bool found = false;
+
+    for (unsigned i = 0; i < TAKEN; i++) {
+        taken[i] = nested_malloc(size);
+        found = found || taken[i] == block;
+    }
+    for (unsigned i = 0; i < TAKEN; i++)
+        prudence_free(taken[i]);
+    return found;
+}
+
+static void deferred_blocks_wait_for_readers(void **state)
+{
+    static const size_t sizes[] = {10, 1000, 4096, 20000};
+    struct actor reader;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *block = nested_malloc(sizes[i]), *second = nested_malloc(sizes[i]);
+
+        memset(block, 3, sizes[i]);
+        actor_start(&reader);
+        does(&reader, enter, NULL);
+        prudence_free_deferred(block);
+        inside();
+        prudence_free_deferred(second);
+        outside();
+        gp_drive(gp_default_domain());
+        assert_false(is_handed_out(block, sizes[i]));
+        assert_true(is_filled(block, sizes[i], 3));
+        does(&reader, leave, NULL);
+        actor_end(&reader);
+        prudence_synchronize();
+        is_handed_out(NULL, sizes[i]); /* the second gets its cookie when the first is merged */
+        prudence_synchronize();
+        assert_true(is_handed_out(block, sizes[i]));
+        assert_true(is_handed_out(second, sizes[i]));
+    }
+}
+
+/* More than there can ever be at a time, with nobody else who would drive grace periods. */
+static void deferred_blocks_do_not_pile_up(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5000; i++) {
+        void *block = nested_malloc(LARGE);
+
+        assert_non_null(block);
+        prudence_free_deferred(block);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------- misuse
+ * */
+
+static void by_free(void *block)
+{
+    prudence_free(block);
+}
+
+static void by_nested_free(void *block)
+{
+    inside();
+    prudence_free(block);
+}
+
+static void by_free_deferred(void *block)
+{
+    prudence_free_deferred(block);
+}
+
+static void by_realloc(void *block)
+{
+    if (prudence_realloc(block, 10))
+        _Exit(0);
+}
+
+static void by_usable_size(void *block)
+{
+    prudence_usable_size(block);
+}
+
+static void by_cache_free(void *block)
+{
+    prudence_cache_free(cache, block);
+}
+
+static void misuse(void **state)
+{
+    static void (*const by_all[])(void *) = {by_free, by_nested_free, by_free_deferred, by_realloc,
+                                             by_usable_size};
+    char *freed = nested_malloc(100), *deferred = nested_malloc(100), *live = nested_malloc(100);
+
+    (void)state;
+    prudence_free(freed);
+    prudence_free_deferred(deferred);
+    for (unsigned i = 0; i < sizeof by_all / sizeof *by_all; i++) {
+        expect_death(by_all[i], freed, "a block that malloc gave to a nested call, is already free",
+                     NULL, NULL);
+        expect_death(by_all[i], deferred, "is already deferred and not yet safe", NULL, NULL);
+        expect_death(by_all[i], live + 24, "24 bytes behind its start", NULL, NULL);
+    }
+    expect_death(by_cache_free, live, "prudence_cache_free", "belongs to no cache", NULL);
+    prudence_free(live);
+}
+
+/* ------------------------------------------------------------------------------- threads, fork,
+ * memory */
+
+#define THREADS 4
+#define ROUNDS  3000
+static void *swapped[64];
+
+/* Blocks go from thread to thread, and are freed inside and outside. */
+static void *swap_blocks(void *number)
+{
+    unsigned seed = (unsigned)(uintptr_t)number;
+
+    for (unsigned i = 0; i < ROUNDS; i++, seed = seed * 1103515245 + 12345) {
+        size_t size = i % 200 ? 24 + (seed >> 16) % 1000 : LARGE;
+        size_t *block = nested_malloc(size), *old;
+
+        if (!block)
+            abort();
+        memset(block, (int)(size & 0xff), size);
+        *block = size;
+        old = __atomic_exchange_n(&swapped[seed >> 8 & 63], block, __ATOMIC_ACQ_REL);
+        if (!old)
+            continue;
+        if (!is_filled((unsigned char *)(old + 1), *old - sizeof *old, (unsigned char)*old))
+            abort();
+        if (seed & 1 << 20)
+            inside();
+        if (i % 16)
+            prudence_free(old);
+        else
+            prudence_free_deferred(old);
+        if (seed & 1 << 20)
+            outside();
+    }
+    return NULL;
+}
+
+static void threads(void **state)
+{
+    pthread_t ids[THREADS];
+
+    (void)state;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&ids[i], NULL, swap_blocks, (void *)i), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(ids[i], NULL);
+    for (unsigned i = 0; i < 64; i++) {
+        prudence_free(swapped[i]);
+        swapped[i] = NULL;
+    }
+}
+
+static void forked_child(void **state)
+{
+    char *block = nested_malloc(100), *object = prudence_malloc(LARGE);
+    int status;
+    pid_t child;
+
+    (void)state;
+    inside();
+    prudence_free(object); /* put off in both */
+    outside();
+    child = fork();
+    if (child == 0) {
+        prudence_free(block);
+        prudence_free(nested_malloc(100));
+        prudence_free(prudence_malloc(LARGE));
+        _exit(nested_put_off != NULL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    prudence_free(block);
+    prudence_free(prudence_malloc(LARGE));
+    assert_null(nested_put_off);
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+/* What is there is served, and then ENOMEM; nothing is lost. */
+static void no_memory(void **state)
+{
+    void *blocks[2000];
+    unsigned count = 0;
+
+    (void)state;
+    os_memory_fails = always;
+    inside();
+    assert_null(prudence_malloc((size_t)1 << 30));
+    assert_int_equal(errno, ENOMEM);
+    while (count < 2000 && (blocks[count] = prudence_malloc(2000)))
+        count++;
+    assert_true(count > 0);
+    for (unsigned i = 0; i < count; i++)
+        prudence_free(blocks[i]);
+    for (unsigned i = 0; i < count; i++)
+        assert_non_null(blocks[i] = prudence_malloc(2000));
+    for (unsigned i = 0; i < count; i++)
+        prudence_free(blocks[i]);
+    outside();
+    os_memory_fails = NULL;
+}
+
+/* A constructor that allocates, from a cache whose constructor allocates. */
+static void construct(void *object, void *context)
+{
+    (void)context;
+    *(void **)object = prudence_malloc(LARGE);
+}
+
+static void constructors_are_not_nested(void **state)
+{
+    const struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = construct};
+    struct prudence_cache *constructed;
+    void **object;
+
+    (void)state;
+    constructed = prudence_cache_create("constructed", 4000, &attr);
+    object = prudence_cache_alloc(constructed);
+    assert_non_null(*object);
+    assert_false(nested_has(*object));
+    prudence_cache_free(constructed, object);
+}
+
+/* Nested in the start: there is nothing yet that a cache could be made of. */
+static void no_cache_while_starting(void **state)
+{
+    (void)state;
+    process_starting = true;
+    assert_null(prudence_cache_create("too early", 100, NULL));
+    assert_int_equal(errno, EAGAIN);
+    assert_true(nested_has(prudence_malloc(LARGE)));
+    process_starting = false;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_alignments),
+        cmocka_unit_test(realloc_of_objects),
+        cmocka_unit_test(frees_of_objects_are_put_off),
+        cmocka_unit_test(deferred_blocks_wait_for_readers),
+        cmocka_unit_test(deferred_blocks_do_not_pile_up),
+        cmocka_unit_test(misuse),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(forked_child),
+        cmocka_unit_test(no_memory),
+        cmocka_unit_test(constructors_are_not_nested),
+        cmocka_unit_test(no_cache_while_starting),
+    };
+
+    cache = prudence_cache_create("nested calls", 100, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -15,6 +15,7 @@
  * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that took it
  * from the queue, or that ends its slab; reports read it without a lock.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/pace.h"
@@ -136,7 +137,24 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return slot ? slot->size : 0;
 }
 
-/* Before check's: the last word is still there. The page is closed, and rests. */
+static struct guard_slot *slot_of(struct page_job *job)
+{
+    return (struct guard_slot *)((char *)job - offsetof(struct guard_slot, closing));
+}
+
+static bool close_page(struct page_job *job)
+{
+    os_pages_close(page_of(slot_of(job)), os_page_size);
+    return true;
+}
+
+static void closed(struct page_job *job, bool done)
+{
+    (void)done;
+    slot_rest(slot_of(job));
+}
+
+/* Before check's: the last word is still there. The page is closed, and then rests. */
 static void going(struct slab *slab)
 {
     struct guard_slot *slot = slab->side[GUARD_EXTENSION];
@@ -147,8 +165,7 @@ static void going(struct slab *slab)
     slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
     store_relaxed(&slot->slab, NULL);
-    os_pages_close(page_of(slot), os_page_size);
-    slot_rest(slot);
+    page_job_queue(&slot->closing, close_page, closed);
 }
 
 /* ------------------------------------------------------------------- what is deferred becomes safe */
@@ -182,6 +199,7 @@ static void settle_all(void)
         settle_cache(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
+    os_later_check(); /* pages are closed */
 }
 
 /* ------------------------------------------------------------------------------------- allocation */

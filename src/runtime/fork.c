@@ -25,6 +25,7 @@
 #include "debug/annotate.h"
 #include "debug/guard.h"
 #include "debug/large_guard.h"
+#include "debug/page_jobs.h"
 #include "debug/quarantine.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
@@ -97,6 +98,7 @@ static void system_child(bool whole)
     posix_last_threads_fork_child();
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
+    os_later_fork_child();
     background_fork_child();
 }
 
@@ -163,6 +165,10 @@ const struct fork_part fork_parts[] = {
     {.name = "large blocks that rest",
      .prepare = large_guard_fork_prepare,
      .done = large_guard_fork_done},
+    {.name = "pages to close or open",
+     .prepare = page_jobs_fork_prepare,
+     .child = page_jobs_fork_child,
+     .done = page_jobs_fork_done},
     {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
     {.name = "pages",
      .prepare = pages_fork_prepare,

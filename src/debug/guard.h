@@ -16,6 +16,7 @@ void guard_start(void);
 void guard_report_freed(const void *object, const char *what);
 
 void guard_fork_prepare(void);
+void guard_fork_child(bool whole);
 void guard_fork_done(void);
 
 /* --- private to guard*.c --- */

@@ -2,6 +2,7 @@
 /*
  * Work for a thread that holds nothing (os_lock.h).
  *
+ * What is asked for during the work is done at the next check, not in the same one: each call might ask for more.
  * A request is a bit. The thread that takes it clears it before it works, so a request that comes meanwhile makes another
  * call, and none is lost. In a forked child all work that was ever asked for is done once more, because the thread that had
  * taken a bit may not be there.
@@ -34,8 +35,8 @@ void os_later_run(void)
     if (is_at_it || os_in_mapping_call || os_lock_forking || !os_holds_nothing())
         return;
     is_at_it = true;
-    while ((wanted = __atomic_exchange_n(&os_later_wanted, 0, __ATOMIC_ACQUIRE)))
-        do_some(wanted);
+    wanted = __atomic_exchange_n(&os_later_wanted, 0, __ATOMIC_ACQUIRE);
+    do_some(wanted);
     is_at_it = false;
 }
 

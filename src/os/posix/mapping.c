@@ -52,6 +52,7 @@ static void require_whole_pages(const void *pages, size_t bytes)
 enum whose { PROGRAMS, OWN };
 
 __thread bool os_in_mapping_call;
+void (*mapping_seen)(const char *call) READ_MOSTLY = NULL;
 
 /* A race detector has to see all mappings, or it takes two uses of an address for one. It allocates nothing. */
 #if defined(__SANITIZE_THREAD__)
@@ -62,13 +63,15 @@ __thread bool os_in_mapping_call;
 
 /* True: by the C library's function, until the leave. An allocation in such a function may come here again; then the system
  * itself is called, so there is no recursion without end, and the function need not take care. */
-static bool enter(enum whose whose)
+static bool enter(enum whose whose, const char *what)
 {
     if ((whose == OWN && !DETECTOR_SEES_ALL) || os_in_mapping_call)
         return false;
     if (whose == PROGRAMS)
         os_mapping_call();
     os_in_mapping_call = true;
+    if (whose == PROGRAMS && unlikely(mapping_seen))
+        mapping_seen(what);
     return true;
 }
 
@@ -81,7 +84,7 @@ static void *call_mmap(enum whose whose, void *wish, size_t bytes, int protectio
 {
     void *pages;
 
-    if (!enter(whose))
+    if (!enter(whose, "mmap"))
         return (void *)syscall(SYS_mmap, wish, bytes, protection, flags, -1, 0L);
     pages = mmap(wish, bytes, protection, flags, -1, 0);
     leave();
@@ -92,7 +95,7 @@ static bool call_munmap(enum whose whose, void *pages, size_t bytes)
 {
     bool done;
 
-    if (!enter(whose))
+    if (!enter(whose, "munmap"))
         return syscall(SYS_munmap, pages, bytes) == 0;
     done = munmap(pages, bytes) == 0;
     leave();
@@ -103,7 +106,7 @@ static bool call_madvise(enum whose whose, void *pages, size_t bytes, int advice
 {
     bool done;
 
-    if (!enter(whose))
+    if (!enter(whose, "madvise"))
         return syscall(SYS_madvise, pages, bytes, advice) == 0;
     done = madvise(pages, bytes, advice) == 0;
     leave();
@@ -114,7 +117,7 @@ static bool call_mprotect(void *pages, size_t bytes, int protection)
 {
     bool done;
 
-    if (!enter(PROGRAMS))
+    if (!enter(PROGRAMS, "mprotect"))
         return syscall(SYS_mprotect, pages, bytes, protection) == 0;
     done = mprotect(pages, bytes, protection) == 0;
     leave();
@@ -126,7 +129,7 @@ static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, voi
 {
     bool done;
 
-    if (!enter(PROGRAMS))
+    if (!enter(PROGRAMS, "mremap"))
         return (void *)syscall(SYS_mremap, pages, bytes, wanted, flags, target) != MAP_FAILED;
     done = mremap(pages, bytes, wanted, flags, target) != MAP_FAILED;
     leave();

@@ -28,6 +28,8 @@ bool mapping_mark(void *pages, size_t bytes, bool guarded); /* in the page table
 void mapping_wish_huge(void *pages, size_t bytes);      /* if the option says so */
 bool mapping_purge(void *pages, size_t bytes);          /* they read as zero afterwards */
 bool mapping_extend(void *pages, size_t bytes, size_t more); /* in place */
+/* Of tests: called in the place of a function that the program has put in that of the C library, before each call of it. */
+extern void (*mapping_seen)(const char *call);
 bool mapping_is_locked(void); /* what is mapped now would be resident at once (mlockall) */
 /* Onto a mapping of `room` bytes, which it replaces. */
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room);

@@ -42,7 +42,7 @@ struct rest {
     size_t bytes, front, size; /* of all; before the block; of the block */
     size_t kept;               /* bytes that have memory */
     bool first;                /* one of the first blocks */
-    bool aside;                /* all of its pages are set aside: so is each of the first that rests */
+    bool aside; /* all of its pages are set aside: so is each of the first that rests */
 };
 
 /* A block on its way to rest, or back to the page source. */

@@ -71,7 +71,7 @@ struct region {
     char *base;
     unsigned pages;      /* those beyond count as used */
     unsigned node, slot; /* its place in its node's arena */
-    bool window; /* its runs are one cache's, and so are its addresses while they are free */
+    bool window;      /* its runs are one cache's, and so are its addresses while they are free */
     bool ends;        /* a window that is not wanted any more: it goes when no run is leaving */
     unsigned leaving; /* runs of it that are on their way to the system */
     unsigned free_pages; /* not used: clean or dirty */

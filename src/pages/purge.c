@@ -214,7 +214,7 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* Release: who sees the bytes counted finds the pages in circulation, or mapped by others (purged_ever). */
+/* Release: a thread that sees the bytes counted (purged_ever) finds the pages in circulation. */
 static size_t give_back(const struct excess *excess)
 {
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);

@@ -29,7 +29,7 @@ struct slab {
     uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
     uint32_t latent;                                    /* objects in waiting and next */
     uint8_t list;                                       /* enum slab_list (node.h) */
-    bool changing; /* a large block: its place and size are, see slab_resize_large; written by a carrier */
+    bool changing;                                      /* a large block: see slab_resize_large */
     uint32_t extensions;                                /* a bit each (extension.h); atomic */
     /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
     uint32_t leaving;

@@ -142,7 +142,7 @@ static void all_kinds(void)
 
 static void settle(void)
 {
-    mapping_seen = NULL;
+    mapping_watch(NULL);
     prudence_free(kept);
     kept = NULL;
     prudence_synchronize();
@@ -154,7 +154,7 @@ static void every_call_may_allocate(void **state)
 {
     (void)state;
     memset(seen, 0, sizeof seen);
-    mapping_seen = allocate;
+    mapping_watch(allocate);
     for (unsigned round = 0; round < 3; round++)
         all_kinds();
     settle();
@@ -169,12 +169,12 @@ static void failures_in_it_lose_nothing(void **state)
     uint64_t used;
 
     (void)state;
-    mapping_seen = allocate;
+    mapping_watch(allocate);
     all_kinds();
     settle();
     used = pages().used;
     for (unsigned first = 0; first < 300; first += 13) {
-        mapping_seen = allocate;
+        mapping_watch(allocate);
         memory_fail(first, 1 + first % 5);
         grow(GROWN / 2, GROWN);
         prudence_free(prudence_malloc(LARGE));
@@ -226,7 +226,7 @@ static void hold_in(const char *call, void (*act)(void))
     held.act = act;
     sem_init(&held.entered, 0, 0);
     sem_init(&held.leave, 0, 0);
-    mapping_seen = wait_in_call;
+    mapping_watch(wait_in_call);
     assert_int_equal(pthread_create(&held.thread, NULL, acts, NULL), 0);
     while (sem_wait(&held.entered))
         ;
@@ -317,7 +317,7 @@ static int child(uint64_t used)
 {
     bool right;
 
-    mapping_seen = NULL;
+    mapping_watch(NULL);
     for (unsigned i = 0; i < 3; i++) {
         take_and_trim();
         small_objects();
@@ -364,7 +364,7 @@ static void what_was_leaving_is_the_childs(void **state)
         hold_in("madvise", take_and_trim);
         process = fork();
         if (!process) {
-            mapping_seen = NULL;
+            mapping_watch(NULL);
             prudence_trim();
             _exit(pages().retained == 0 && pages().used <= used + 16 * MIB ? 0 : 1);
         }
@@ -421,12 +421,12 @@ static void two_threads_map_two_regions_at_most(void **state)
     }
     pthread_barrier_init(&both, NULL, 2);
     store_relaxed(&regions, (uint64_t)0);
-    mapping_seen = meet;
+    mapping_watch(meet);
     for (unsigned i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, take_last, &runs[i]);
     for (unsigned i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    mapping_seen = NULL;
+    mapping_watch(NULL);
     for (unsigned i = 0; i < 2; i++) {
         assert_non_null(runs[i]);
         assert_non_null(index_find(runs[i]).region);

@@ -24,7 +24,7 @@ static void do_some(uint32_t wanted)
 {
     for (unsigned what = 0; what < OS_LATER_COUNT; what++)
         if (wanted & UINT32_C(1) << what)
-            load_relaxed(&works[what])();
+            load_relaxed (&works[what])();
 }
 
 /* Between fork's handlers it waits: half of what there is to do may be another thread's, which the child has not. */

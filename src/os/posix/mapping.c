@@ -65,13 +65,16 @@ void (*mapping_seen)(const char *call) READ_MOSTLY = NULL;
  * itself is called, so there is no recursion without end, and the function need not take care. */
 static bool enter(enum whose whose, const char *what)
 {
+    void (*seen)(const char *call);
+
     if ((whose == OWN && !DETECTOR_SEES_ALL) || os_in_mapping_call)
         return false;
     if (whose == PROGRAMS)
         os_mapping_call();
     os_in_mapping_call = true;
-    if (whose == PROGRAMS && unlikely(mapping_seen))
-        mapping_seen(what);
+    seen = load_relaxed(&mapping_seen);
+    if (whose == PROGRAMS && unlikely(seen))
+        seen(what);
     return true;
 }
 
@@ -430,8 +433,8 @@ bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
     bool done;
 
     require_whole_pages(pages, bytes | (uintptr_t)target);
-    done = call_mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-                       target);
+    done =
+        call_mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
     *lost = !done && errno != EINVAL;
     errno = saved_errno;
     return done;

@@ -51,31 +51,12 @@ static void end(struct page_job *job, bool called)
     os_carry_end();
 }
 
-static unsigned jobs_now(void)
-{
-    struct list *item;
-    unsigned count = 0;
-
-    os_lock_take(&lock);
-    list_for_each(item, &jobs)
-    {
-        count++;
-    }
-    os_lock_release(&lock);
-    return count;
-}
-
-/* Those that are there now, and as many as come of them: a block that begins to rest lets another go. Each call might free
- * another block, so there is an end. */
 static void work(void)
 {
-    unsigned left = 2 * jobs_now();
     struct page_job *job;
 
-    for (; left && (job = begin_one()); left--)
+    while ((job = begin_one()))
         end(job, job->call(job));
-    if (!left)
-        os_later(OS_LATER_PAGE_JOBS, work);
 }
 
 void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),

@@ -3,7 +3,7 @@
  * A program whose own mmap, munmap, madvise, mremap and mprotect stand in the place of the C library's, and allocate, with no
  * care that they may be called again meanwhile: they are not. They take a lock of the program, and use the heap under it.
  *
- * ctest: not-with address thread undefined (sanitizers have functions of their own in that place)
+ * ctest: not-with sanitizers (they have functions of their own in that place)
  */
 #define _GNU_SOURCE
 #include <pthread.h>

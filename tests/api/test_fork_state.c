@@ -662,6 +662,7 @@ static const struct row {
     {"quarantine", heap},
     {"guarded objects", heap},
     {"large blocks that rest", heap},
+    {"pages to close or open", heap},
     {"annotations", heap},
     {"pages", pages},
     {"the forking thread", forker},

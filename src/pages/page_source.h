@@ -93,6 +93,9 @@ void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned
 unsigned run_take_all(struct region *region);
 /* So many more pages of a window are there. */
 void region_opened(struct region *region, unsigned pages);
+/* A window's region of which no page is used and no run is leaving goes; the second without the lock. */
+void space_remove(struct region *region);
+void space_unmake(struct region *region);
 
 /* Without the lock. A region that has room for an aligned run of `bytes`, as large as is sensible and the system
  * allows; all pages free, not yet added. */
@@ -122,9 +125,6 @@ size_t unchecked_take(void);                    /* bytes to check for, without t
 
 /* --- window.c --- */
 extern unsigned windows_max;
-/* A region that `ends` and of which no run is leaving: takes it away (under the lock), and unmaps it (without it). */
-void space_remove(struct region *region);
-void space_unmake(struct region *region);
 
 /* --- arena.c; under pages_lock but arena_prepare and arena_bytes --- */
 #define ARENA_FULL UINT32_MAX

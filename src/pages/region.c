@@ -236,6 +236,19 @@ void region_remove(struct region *region)
     index_set_region(region, false);
 }
 
+void space_remove(struct region *region)
+{
+    debug_assert(region->free_pages == region->pages);
+    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
+    region_remove(region);
+}
+
+void space_unmake(struct region *region)
+{
+    mapping_unmake(region->base, REGION_SIZE);
+    os_meta_free(region, sizeof *region);
+}
+
 void region_opened(struct region *region, unsigned pages)
 {
     unsigned before = region->pages;

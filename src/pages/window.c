@@ -85,19 +85,6 @@ static struct region *space_make(void)
     return NULL;
 }
 
-void space_remove(struct region *region)
-{
-    debug_assert(region->free_pages == region->pages);
-    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
-    region_remove(region);
-}
-
-void space_unmake(struct region *region)
-{
-    mapping_unmake(region->base, REGION_SIZE);
-    os_meta_free(region, sizeof *region);
-}
-
 struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
 {
     unsigned places = (unsigned)(REGION_SIZE / bytes);

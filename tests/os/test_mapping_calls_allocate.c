@@ -162,6 +162,44 @@ static void every_call_may_allocate(void **state)
         assert_true(seen[i] > 0);
 }
 
+#define FREED ((size_t)8 << 20)
+
+static void free_much(const char *call)
+{
+    void *block = call[1] == 'm' ? prudence_malloc(FREED) : NULL;
+
+    if (!block)
+        return;
+    memset(block, 1, FREED);
+    prudence_free(block);
+    prudence_trim();
+    assert_true(os_pages_kept() >= FREED);
+}
+
+/* What was refused before is tried again. */
+static uint64_t later_clock(void)
+{
+    return os_clock_ns() + UINT64_C(10000000000);
+}
+
+/* The function is told of all memory that leaves: what is freed in it leaves later. */
+static void nothing_is_purged_in_a_call(void **state)
+{
+    void *block;
+
+    (void)state;
+    settle();
+    posix_clock_injected = later_clock;
+    mapping_watch(free_much);
+    block = prudence_malloc(HUGE);
+    mapping_watch(NULL);
+    os_later_check();
+    assert_int_equal(os_pages_kept(), 0);
+    prudence_free(block);
+    prudence_trim();
+    posix_clock_injected = NULL;
+}
+
 /* No program has an address there, and locks are held. */
 static void metadata_needs_no_call(void **state)
 {
@@ -210,6 +248,7 @@ static struct {
     sem_t entered, leave;
     const char *call; /* waited for */
     void (*act)(void);
+    bool stands; /* in it */
     pthread_t thread;
 } held;
 static __thread bool waits_in_call;
@@ -219,6 +258,7 @@ static void wait_in_call(const char *call)
     if (!waits_in_call || strcmp(call, held.call) != 0)
         return;
     waits_in_call = false;
+    held.stands = true;
     sem_post(&held.entered);
     while (sem_wait(&held.leave))
         ;
@@ -242,6 +282,7 @@ static void hold_in(const char *call, void (*act)(void))
 {
     held.call = call;
     held.act = act;
+    held.stands = false;
     sem_init(&held.entered, 0, 0);
     sem_init(&held.leave, 0, 0);
     mapping_watch(wait_in_call);
@@ -383,11 +424,14 @@ static void what_was_leaving_is_the_childs(void **state)
     if (!FORKS)
         skip();
     for (unsigned twice = 0; twice < 2; twice++) {
+        void *pinned = prudence_malloc(LARGE); /* so that the region stays */
         uint64_t used = pages().used;
         int status;
         pid_t process;
 
+        assert_non_null(pinned);
         hold_in("madvise", take_and_trim);
+        assert_true(held.stands);
         process = fork();
         if (!process) {
             mapping_watch(NULL);
@@ -397,6 +441,7 @@ static void what_was_leaving_is_the_childs(void **state)
         assert_int_equal(waitpid(process, &status, 0), process);
         assert_int_equal(status, 0);
         release();
+        prudence_free(pinned);
         settle();
     }
 }
@@ -509,6 +554,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_may_allocate),
+        cmocka_unit_test(nothing_is_purged_in_a_call),
         cmocka_unit_test(metadata_needs_no_call),
         cmocka_unit_test(failures_in_it_lose_nothing),
         cmocka_unit_test(other_threads_go_on),

@@ -84,7 +84,7 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  *
  * Promised, whatever other threads do meanwhile:
  *   - a slab that is there during the whole walk is visited once, and so is each of its objects; slabs in the order of their
- *     addresses. A slab that comes or goes meanwhile may be visited, and a large block that realloc moves may be missed, or be
+ *     addresses. A slab that comes or goes meanwhile may be visited, and a large block that realloc changes may be missed, or be
  *     visited twice;
  *   - each slab is shown as it was at one instant: every object in the one state that it had then. So a live object is never
  *     shown as another one, nor another one as live. An object that a thread is just freeing, deferring or allocating is shown as

@@ -6,6 +6,7 @@
  */
 #include "debug/closed.h"
 
+#include "debug/page_jobs.h"
 #include "slab/slab.h"
 
 static bool wants(const struct cache_layout *layout)
@@ -20,10 +21,40 @@ static bool made(struct slab *slab)
     return true;
 }
 
+/* Pages that are to be opened; in the memory that was their slab's. */
+struct opening {
+    struct page_job job;
+    void *pages;
+    size_t bytes, memory;
+};
+_Static_assert(sizeof(struct opening) <= sizeof(struct slab), "there is room for it");
+
+static bool open_pages(struct page_job *job)
+{
+    struct opening *opening = (struct opening *)job;
+
+    return os_pages_unguard(opening->pages, opening->bytes);
+}
+
 /* Pages that the system does not open again are lost to the page source. */
+static void opened(struct page_job *job, bool done)
+{
+    struct opening *opening = (struct opening *)job;
+
+    if (done)
+        os_pages_free(opening->pages, opening->bytes);
+    slab_forget_memory(opening, opening->memory);
+}
+
 static bool keeps_pages(struct slab *slab)
 {
-    return !os_pages_unguard(slab->pages, slab->bytes);
+    const struct opening of_slab = {
+        .pages = slab->pages, .bytes = slab->bytes, .memory = slab_memory(slab)};
+    struct opening *opening = (struct opening *)slab;
+
+    *opening = of_slab;
+    page_job_queue(&opening->job, open_pages, opened);
+    return true;
 }
 
 const struct slab_extension closed_extension = {

@@ -15,6 +15,7 @@
  * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that took it
  * from the queue, or that ends its slab; reports read it without a lock.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/pace.h"
@@ -35,31 +36,51 @@ static uint16_t resting[GUARD_SLOTS]; /* oldest first, from `oldest` on */
 static unsigned oldest, resting_count;
 static uint64_t turns;      /* atomic: right and left */
 static uint64_t settled_at; /* ns; atomic */
+static uint32_t pool_asked; /* atomic */
 
 static __thread uint64_t countdown, randomness;
 
-static bool pool_make(void)
+static bool slots_make(void)
 {
-    if (!guard_slots)
-        guard_slots = os_meta_alloc(GUARD_SLOTS * sizeof *guard_slots);
-    if (guard_slots)
-        guard_pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * os_page_size);
-    for (unsigned i = 0; i < GUARD_SLOTS; i++)
+    guard_slots = os_meta_alloc(GUARD_SLOTS * sizeof *guard_slots);
+    for (unsigned i = 0; guard_slots && i < GUARD_SLOTS; i++)
         resting[i] = (uint16_t)i;
-    resting_count = GUARD_SLOTS;
-    return guard_pool != NULL;
+    resting_count = guard_slots ? GUARD_SLOTS : 0;
+    return guard_slots != NULL;
 }
 
+static void refuse(void)
+{
+    os_report("option 'guard': no address space for guarded objects; nothing is guarded");
+    guard_interval = 0;
+}
+
+/* Perhaps with locks of the options held. */
 void guard_start(void)
 {
     if (!guard_interval)
         return;
-    if (!guard_pool && !pool_make()) {
-        os_report("option 'guard': no address space for guarded objects; nothing is guarded");
-        guard_interval = 0;
-        return;
-    }
-    faults_watch();
+    if (!guard_slots && !slots_make())
+        refuse();
+    else
+        faults_watch();
+}
+
+/* The pool is made for the first guarded object, because mappings are changed with nothing held. False: it is not there, because
+ * the system refused, or another thread is about to make it. */
+static bool has_pool(void)
+{
+    char *pool;
+
+    if (likely(load_acquire(&guard_pool) != NULL))
+        return true;
+    if (exchange_relaxed(&pool_asked, 1))
+        return false;
+    pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * os_page_size);
+    if (!pool)
+        refuse();
+    store_release(&guard_pool, pool);
+    return pool != NULL;
 }
 
 /* From 1 to 2N - 1, so that N on average, and no period of the program stays unseen. */
@@ -136,7 +157,24 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return slot ? slot->size : 0;
 }
 
-/* Before check's: the last word is still there. The page is closed, and rests. */
+static struct guard_slot *slot_of(struct page_job *job)
+{
+    return (struct guard_slot *)((char *)job - offsetof(struct guard_slot, closing));
+}
+
+static bool close_page(struct page_job *job)
+{
+    os_pages_close(page_of(slot_of(job)), os_page_size);
+    return true;
+}
+
+static void closed(struct page_job *job, bool done)
+{
+    (void)done;
+    slot_rest(slot_of(job));
+}
+
+/* Before check's: the last word is still there. The page is closed, and then rests. */
 static void going(struct slab *slab)
 {
     struct guard_slot *slot = slab->side[GUARD_EXTENSION];
@@ -147,8 +185,7 @@ static void going(struct slab *slab)
     slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
     store_relaxed(&slot->slab, NULL);
-    os_pages_close(page_of(slot), os_page_size);
-    slot_rest(slot);
+    page_job_queue(&slot->closing, close_page, closed);
 }
 
 /* ------------------------------------------------------------------- what is deferred becomes safe */
@@ -182,6 +219,7 @@ static void settle_all(void)
         settle_cache(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
+    os_later_check(); /* pages are closed */
 }
 
 /* ------------------------------------------------------------------------------------- allocation */
@@ -213,7 +251,7 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
     struct guard_slot *slot;
     struct slab *slab;
 
-    if (!guard_interval || !is_due() || !can_be_guarded(cache, size))
+    if (!guard_interval || !is_due() || !can_be_guarded(cache, size) || !has_pool())
         return NULL;
     settle_cache(cache);
     slot = slot_take();
@@ -257,6 +295,14 @@ const struct slab_extension guard_extension = {.wants = wants,
 void guard_fork_prepare(void)
 {
     os_lock_take_for_fork(&lock);
+}
+
+/* The thread that was about to make the pool is not here. */
+void guard_fork_child(bool whole)
+{
+    (void)whole;
+    if (!guard_pool && guard_interval)
+        pool_asked = 0;
 }
 
 void guard_fork_done(void)

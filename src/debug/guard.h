@@ -4,6 +4,7 @@
 #define DEBUG_GUARD_H
 
 #include "debug/check.h"
+#include "debug/page_jobs.h"
 
 enum { GUARD_EXTENSION = 2 }; /* its number; its side data: a guarded slab's slot */
 extern const struct slab_extension guard_extension;
@@ -15,6 +16,7 @@ void guard_start(void);
 void guard_report_freed(const void *object, const char *what);
 
 void guard_fork_prepare(void);
+void guard_fork_child(bool whole);
 void guard_fork_done(void);
 
 /* --- private to guard*.c --- */
@@ -22,6 +24,7 @@ void guard_fork_done(void);
 
 /* A page of the pool, with the page behind it that stays closed; so does the one before the first. */
 struct guard_slot {
+    struct page_job closing; /* freed, before it rests */
     char *object;
     size_t size;
     struct slab *slab; /* in use */

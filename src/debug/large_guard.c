@@ -13,6 +13,9 @@
  * mapping up to its first mark only. A block that gets another size loses its margins instead of being copied, and one that
  * takes the place of a smaller one gets none.
  *
+ * A freed block is closed, and one that has rested is opened, by a page job, since slabs go in the hands of a thread that
+ * carries them. Its notes lie in the memory that was the slab's.
+ *
  * Locks: one (OS_RANK_DEBUG) for the queue of blocks that rest; no system call is made under it. Reports, which may be made
  * in a signal handler, read the queue without it.
  */
@@ -21,6 +24,7 @@
 #include <string.h>
 
 #include "debug/annotate.h"
+#include "debug/page_jobs.h"
 #include "mapping.h"
 
 #define REST_BLOCKS 256
@@ -30,12 +34,24 @@
 #define FIRST_BYTES ((size_t)288 << 10) /* pages that are to be faulted in again */
 #define FIRST_LEAST ((size_t)36 << 10)  /* of a large block */
 
+struct leaver;
+
 struct rest {
+    struct leaver *leaver; /* in the memory that was the slab's */
     char *pages;
     size_t bytes, front, size; /* of all; before the block; of the block */
     size_t kept;               /* bytes that have memory */
-    bool aside;                /* all of its pages are set aside: one of the first blocks */
+    bool first;                /* one of the first blocks */
+    bool aside; /* all of its pages are set aside: so is each of the first that rests */
 };
+
+/* A block on its way to rest, or back to the page source. */
+struct leaver {
+    struct page_job job;
+    struct rest rest;
+    size_t memory;
+};
+_Static_assert(sizeof(struct leaver) <= sizeof(struct slab), "there is room for it");
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct rest first_rests[LARGE_GUARD_FIRST_MOST];
@@ -156,38 +172,6 @@ static bool take_oldest(const struct rest *more, struct rest *rest)
     return taken;
 }
 
-/* Pages that the system does not open again are lost to the page source. */
-static void give_back(const struct rest *rest)
-{
-    char *block = rest->pages + rest->front;
-
-    if (rest->aside) {
-        if (os_pages_protect(rest->pages, rest->bytes, false))
-            os_pages_take_back(rest->pages, rest->bytes);
-        return;
-    }
-    if (rest->kept && !os_pages_protect(block, rest->size, false))
-        return;
-    if (rest->kept && zero_on_free)
-        memset(block, 0, rest->size);
-    if (os_pages_unguard(rest->pages, rest->bytes))
-        os_pages_free(rest->pages, rest->bytes);
-}
-
-static void let_go(const struct rest *more)
-{
-    struct rest rest;
-    bool taken;
-
-    do {
-        os_carry_begin();
-        taken = take_oldest(more, &rest);
-        if (taken)
-            give_back(&rest);
-        os_carry_end();
-    } while (taken);
-}
-
 static bool put(const struct rest *rest)
 {
     bool fits;
@@ -204,11 +188,75 @@ static bool put(const struct rest *rest)
     return fits;
 }
 
-/* Nobody may touch it any more. False: the system refuses. */
-static bool close_block(struct rest *rest)
+static struct leaver *leaver_of(struct page_job *job)
 {
+    return (struct leaver *)job;
+}
+
+/* ------------------------------------------------------------------------------- back to the page source */
+
+static bool open_block(struct page_job *job)
+{
+    const struct rest *rest = &leaver_of(job)->rest;
+
+    if (rest->first)
+        return os_pages_protect(rest->pages, rest->bytes, false);
+    if (rest->kept && !os_pages_protect(rest->pages + rest->front, rest->size, false))
+        return false;
+    if (rest->kept && zero_on_free)
+        memset(rest->pages + rest->front, 0, rest->size);
+    return os_pages_unguard(rest->pages, rest->bytes);
+}
+
+/* Pages that the system does not open again are lost to the page source. */
+static void opened(struct page_job *job, bool done)
+{
+    struct leaver *leaver = leaver_of(job);
+    const struct rest *rest = &leaver->rest;
+
+    if (done && rest->aside)
+        os_pages_take_back(rest->pages, rest->bytes);
+    else if (done)
+        os_pages_free(rest->pages, rest->bytes);
+    slab_forget_memory(leaver, leaver->memory);
+}
+
+static void give_back(struct leaver *leaver)
+{
+    page_job_queue(&leaver->job, open_block, opened);
+}
+
+/* The oldest are carried meanwhile: neither in the one queue nor in the other. */
+static void let_go(const struct rest *more)
+{
+    struct rest rest;
+    bool taken;
+
+    do {
+        os_carry_begin();
+        taken = take_oldest(more, &rest);
+        if (taken)
+            give_back(rest.leaver);
+        os_carry_end();
+    } while (taken);
+}
+
+/* -------------------------------------------------------------------------------------------- to rest */
+
+static bool close_first(struct rest *rest)
+{
+    return os_pages_protect(rest->pages, rest->bytes, true) &&
+           os_pages_empty(rest->pages, rest->bytes);
+}
+
+/* Nobody may touch it any more. False: the system refuses. */
+static bool close_block(struct page_job *job)
+{
+    struct rest *rest = &leaver_of(job)->rest;
     char *block = rest->pages + rest->front;
 
+    if (rest->first)
+        return close_first(rest);
     if (rest->size <= KEPT_MOST && os_pages_protect(block, rest->size, true)) {
         rest->kept = rest->size;
         return true;
@@ -220,14 +268,24 @@ static bool close_block(struct rest *rest)
     return false;
 }
 
-static void keep_for_a_while(struct rest *rest)
+/* The memory of the first blocks is locked, or there are too many mappings: no further block is one of them. There is room
+ * for all that are. */
+static void closed(struct page_job *job, bool done)
 {
-    bool may_rest = close_block(rest) && rest->bytes <= REST_BYTES / 4;
+    struct leaver *leaver = leaver_of(job);
+    struct rest *rest = &leaver->rest;
+    bool may_rest = done && rest->bytes <= REST_BYTES / 4;
 
-    if (may_rest)
+    if (rest->first && done) {
+        rest->aside = true;
+        os_pages_set_aside(rest->bytes);
+    } else if (rest->first) {
+        end_first();
+    } else if (may_rest) {
         let_go(rest);
+    }
     if (!may_rest || !put(rest))
-        give_back(rest);
+        give_back(leaver);
 }
 
 /* Whether a freed block of so many bytes is still one of the first. */
@@ -249,38 +307,25 @@ static bool take_first(size_t size)
     return taken;
 }
 
-/* False: the system refuses, because the memory is locked or there are too many mappings. */
-static bool set_aside(struct rest *rest)
-{
-    if (!os_pages_protect(rest->pages, rest->bytes, true))
-        return false;
-    rest->aside = os_pages_set_aside(rest->pages, rest->bytes);
-    return rest->aside;
-}
-
-/* Pages that the system does not open again are lost to the page source. */
-static bool keep_first(struct slab *slab, struct rest *rest)
-{
-    if (take_first(rest->size)) {
-        if (set_aside(rest))
-            return put(rest); /* there is room for all of the first */
-        end_first();
-    } else if (!slab->margin_pages) {
-        return false;
-    }
-    return !open_all(slab);
-}
-
 static bool keeps_pages(struct slab *slab)
 {
-    struct rest rest = {.pages = slab->pages,
-                        .bytes = slab->bytes,
-                        .front = slab_front_margin(slab),
-                        .size = slab_usable_bytes(slab)};
+    struct leaver leaver = {.rest = {.pages = slab->pages,
+                                     .bytes = slab->bytes,
+                                     .front = slab_front_margin(slab),
+                                     .size = slab_usable_bytes(slab)},
+                            .memory = slab_memory(slab)};
+    bool all = slab->cache->margin, may_rest;
 
-    if (!slab->cache->margin)
-        return keep_first(slab, &rest);
-    keep_for_a_while(&rest);
+    leaver.rest.first = !all;
+    may_rest = all || take_first(leaver.rest.size);
+    if (!may_rest && !slab->margin_pages)
+        return false;
+    leaver.rest.leaver = (struct leaver *)slab;
+    *leaver.rest.leaver = leaver;
+    if (may_rest)
+        page_job_queue(&leaver.rest.leaver->job, close_block, closed);
+    else
+        give_back(leaver.rest.leaver);
     return true;
 }
 

@@ -122,33 +122,19 @@ static struct chunk *claim(void)
     return NULL;
 }
 
-/* This thread is in a function of libc that the side area itself has called, or in what stands in
- * its place: that may allocate, and even call the same function once more. So then nothing of libc
- * is called. */
-static __thread bool asking;
-
-/* By libc's mmap: a program that has one of its own sees what malloc maps. */
+/* By libc's mmap where that may be called: a program that has one of its own sees what malloc maps. */
 static char *map(size_t bytes)
 {
-    char *pages;
-
     if (injected_failure())
         return NULL;
-    if (asking)
-        return mapping_make_inside(bytes, bytes);
-    asking = true;
-    pages = mapping_make(bytes, bytes);
-    asking = false;
-    return pages;
+    return os_holds_nothing() ? mapping_make(bytes, bytes) : mapping_make_unseen(bytes, bytes);
 }
 
+/* In a mapping call the next purge might come back here, and so on. */
 static void purge(char *pages, size_t bytes)
 {
-    if (asking)
-        return;
-    asking = true;
-    mapping_purge(pages, bytes);
-    asking = false;
+    if (os_holds_nothing() && !os_in_mapping_call)
+        mapping_purge(pages, bytes);
 }
 
 /* A new chunk, whose first block is the caller's. If there can be no more chunks, nor will there

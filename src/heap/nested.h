@@ -16,7 +16,7 @@ extern HIDDEN __thread unsigned nested_depth __attribute__((tls_model("initial-e
 /* Whether the caller has been called from within the library, by the thread that runs it. */
 static inline bool call_is_nested(void)
 {
-    return unlikely(os_busy != os_busy_of_fork) || unlikely(process_starting) ||
+    return unlikely(os_busy - os_hands != os_busy_of_fork) || unlikely(process_starting) ||
            unlikely(nested_depth > NESTED_DEPTH_MOST);
 }
 

@@ -7,7 +7,8 @@
  * a time the walk does what fork does for all of them (slab/fork.c):
  *
  *   1. it takes the lock of the list of caches, which keeps fork, destruction and other walks away; the idle helper pauses; no
- *      thread carries objects. From here on no slab goes, since slabs go in the hands of a carrier (node.c, leave);
+ *      thread carries objects. From here on no slab goes, since slabs go in the hands of a carrier (node.c, leave), and no large
+ *      block begins or ends to change its size; those that are at it are left out;
  *   2. it finds the next slabs in the page map. They may be of any caches;
  *   3. it owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks and rings stay as they are. Where
  *      there is no membarrier (ADR 123), of each CPU one operation that has just begun may still end: its object may be told as it was
@@ -72,6 +73,10 @@ static void find_slabs(struct heap_walk *walk)
 
     walk->slab_count = walk->object_count = walk->cache_count = 0;
     while ((slab = os_page_owner_next(&walk->next, end))) {
+        if (slab->changing) { /* where it ends is not known */
+            walk->next += OS_PAGE_SIZE;
+            continue;
+        }
         if (!walk->only || slab->cache->number == walk->only) {
             if (!has_room(walk, slab))
                 return;

@@ -3,7 +3,9 @@
  * Everything that the allocator asks of the system it runs in. One folder a system implements it
  * (posix/ for a process); the build's include path chooses, no file above asks where it is.
  *
- * None of these waits for a grace period or calls back into the layers above.
+ * None of these waits for a grace period or calls back into the layers above. But the functions of pages may be called by what
+ * they call: the C library's functions that change mappings may be the program's own, and allocate. So they change no mapping
+ * while the caller holds something (in a process: os_holds_nothing in os_lock.h), except where that is said.
  */
 #ifndef OS_OS_H
 #define OS_OS_H
@@ -31,9 +33,10 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
                         os_alloc_flags flags);
 void os_pages_free(void *pages, size_t bytes);
 
-/* The memory of pages in use goes back to the system, and they count as neither used nor kept, until os_pages_take_back makes them
- * free ones. False, with nothing changed: they have to be freed as others. */
-bool os_pages_set_aside(void *pages, size_t bytes);
+/* The memory of pages in use goes back to the system; false, with nothing changed: they have to be freed as others. When that
+ * is done os_pages_set_aside counts so many bytes as neither used nor kept, until os_pages_take_back makes the pages free ones. */
+bool os_pages_empty(void *pages, size_t bytes);
+void os_pages_set_aside(size_t bytes);
 void os_pages_take_back(void *pages, size_t bytes);
 
 /* Frees the first `bytes` of pages, of which there are more. False, with nothing changed, where they are one piece. */

@@ -50,7 +50,7 @@ bool arena_prepare(unsigned node)
         return false;
     group = metadata_map(bytes);
     if (group && !compare_exchange(&arenas[node].groups[i], &none, group))
-        mapping_unmake(group, bytes);
+        mapping_unmake_own(group, bytes);
     return group != NULL;
 }
 

@@ -15,10 +15,11 @@
  * Pages are counted in units of OS_PAGE_SIZE. But every run and every huge mapping is whole pages of the system
  * (os_page_size), in place and length, and so is what is purged.
  *
- * Two locks. `pages_lock` guards all of this and is held for no system call. `purge_lock`,
- * taken before it, is held by the one thread at a time that gives memory back: it takes pages out
- * of circulation under pages_lock, gives them back without it, and puts them back as clean ones.
- * An allocation takes the former only before it would fail.
+ * One lock. `pages_lock` guards all of this and is held for no system call: the system's answer may come from a function
+ * that the program has put in libc's place, and that allocates (os_lock.h, os_holds_nothing). So a thread takes what it makes
+ * a call for out of circulation under the lock, makes the call without it, and then enters what has become of it. What is
+ * out is nobody else's; other threads, and the same one in an allocation inside the call, find other pages or map more.
+ * Threads that find no page at the same time map a region each, and no thread maps a second one before it has looked again.
  */
 #ifndef PAGES_PAGE_SOURCE_H
 #define PAGES_PAGE_SOURCE_H
@@ -53,7 +54,7 @@ static inline bool are_whole(const void *pages, size_t bytes)
     return (((uintptr_t)pages | bytes) & (os_page_size - 1)) == 0;
 }
 
-extern struct os_lock pages_lock, purge_lock; /* working_set.c, purge.c */
+extern struct os_lock pages_lock; /* working_set.c */
 
 /* --- page_index.c. What stands at an address: a region, a huge mapping, or nothing. --- */
 struct place {
@@ -70,7 +71,9 @@ struct region {
     char *base;
     unsigned pages;      /* those beyond count as used */
     unsigned node, slot; /* its place in its node's arena */
-    bool window; /* its runs are one cache's, and so are its addresses while they are free */
+    bool window;      /* its runs are one cache's, and so are its addresses while they are free */
+    bool ends;        /* a window that is not wanted any more: it goes when no run is leaving */
+    unsigned leaving; /* runs of it that are on their way to the system */
     unsigned free_pages; /* not used: clean or dirty */
     unsigned dirty_pages;
     unsigned longest;           /* no free run is longer; an upper bound */
@@ -90,6 +93,9 @@ void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned
 unsigned run_take_all(struct region *region);
 /* So many more pages of a window are there. */
 void region_opened(struct region *region, unsigned pages);
+/* A window's region of which no page is used and no run is leaving goes; the second without the lock. */
+void space_remove(struct region *region);
+void space_unmake(struct region *region);
 
 /* Without the lock. A region that has room for an aligned run of `bytes`, as large as is sensible and the system
  * allows; all pages free, not yet added. */
@@ -107,6 +113,7 @@ struct leaving_run {
 };
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation: of the last regions first. */
 unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
+/* None of them is whole any more. */
 void run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
 void run_free_clean(struct region *region, unsigned start, unsigned pages);
@@ -188,9 +195,10 @@ void working_set_stats(struct os_pages_stats *stats);
 struct pages_words;
 void working_set_words(struct pages_words *words);
 
-/* --- purge.c; without pages_lock --- */
-size_t purge(const struct excess *excess, bool patient);
+/* --- purge.c; without pages_lock. A thread that holds something gives nothing back: it is asked for later. --- */
+size_t purge(const struct excess *excess);
 size_t purge_everything(void);
 uint64_t purged_ever(void); /* how many bytes have gone since the process began */
+void purge_fork_child(bool whole);
 
 #endif /* PAGES_PAGE_SOURCE_H */

@@ -32,7 +32,7 @@ static void purge_excess(bool all_of_it)
     any = working_set_excess(&excess, all_of_it);
     os_lock_release(&pages_lock);
     if (any)
-        purge(&excess, false);
+        purge(&excess);
 }
 
 /* ------------------------------------------------------------------------------------------- runs */
@@ -451,7 +451,7 @@ void os_pages_free(void *pages, size_t bytes)
     any = working_set_excess(&excess, false);
     os_lock_release(&pages_lock);
     if (any)
-        purge(&excess, false);
+        purge(&excess);
 }
 
 /* A huge mapping is one piece. */
@@ -469,20 +469,22 @@ bool os_pages_cut(void *pages, size_t bytes)
 }
 
 /* Only of runs. Locked memory is not given back. */
-bool os_pages_set_aside(void *pages, size_t bytes)
+bool os_pages_empty(void *pages, size_t bytes)
 {
     struct place place;
 
     os_lock_take(&pages_lock);
     place = place_of(pages);
     os_lock_release(&pages_lock);
-    if (!place.region || !mapping_purge(pages, bytes))
-        return false;
+    return place.region && mapping_purge(pages, bytes);
+}
+
+void os_pages_set_aside(size_t bytes)
+{
     os_lock_take(&pages_lock);
     working_set_freed(RUNS, bytes);
     working_set_purged(RUNS, bytes);
     os_lock_release(&pages_lock);
-    return true;
 }
 
 void os_pages_take_back(void *pages, size_t bytes)
@@ -537,6 +539,7 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
 
 bool os_pages_decay(void)
 {
+    os_later_check();
     if (working_set_is_due())
         purge_excess(true);
     return os_pages_decaying();
@@ -544,6 +547,7 @@ bool os_pages_decay(void)
 
 size_t os_pages_trim(void)
 {
+    os_later_check();
     return purge_everything();
 }
 
@@ -573,7 +577,6 @@ bool pages_try_stats(struct os_pages_stats *stats)
 
 void pages_fork_prepare(void)
 {
-    os_lock_take_for_fork(&purge_lock);
     os_lock_take_for_fork(&pages_lock);
     metadata_fork_prepare();
 }
@@ -582,11 +585,11 @@ void pages_fork_child(bool whole)
 {
     if (whole)
         working_set_fork_child();
+    purge_fork_child(whole);
 }
 
 void pages_fork_done(void)
 {
     metadata_fork_done();
     os_lock_release_from_fork(&pages_lock);
-    os_lock_release_from_fork(&purge_lock);
 }

@@ -236,6 +236,19 @@ void region_remove(struct region *region)
     index_set_region(region, false);
 }
 
+void space_remove(struct region *region)
+{
+    debug_assert(region->free_pages == region->pages);
+    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
+    region_remove(region);
+}
+
+void space_unmake(struct region *region)
+{
+    mapping_unmake(region->base, REGION_SIZE);
+    os_meta_free(region, sizeof *region);
+}
+
 void region_opened(struct region *region, unsigned pages)
 {
     unsigned before = region->pages;
@@ -260,6 +273,7 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
         first = (behind - pages) & ~(unsigned)(os_page_size / OS_PAGE_SIZE - 1);
     *run = (struct leaving_run){.region = region, .start = first, .pages = behind - first};
     run->dirty = pages_take(region, first, behind);
+    region->leaving++;
     return true;
 }
 
@@ -267,6 +281,7 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
 static void region_leaves(struct region *region, struct leaving_run *run)
 {
     *run = (struct leaving_run){.region = region, .pages = region->pages, .whole = true};
+    region->leaving++;
     run->dirty = pages_take(region, 0, region->pages);
     region_remove(region);
 }
@@ -304,5 +319,6 @@ unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
 
 void run_return(const struct leaving_run *run, bool clean)
 {
+    run->region->leaving--;
     pages_put(run->region, run->start, run->start + run->pages, !clean);
 }

@@ -85,12 +85,6 @@ static struct region *space_make(void)
     return NULL;
 }
 
-static void space_unmake(struct region *region)
-{
-    mapping_unmake(region->base, REGION_SIZE);
-    os_meta_free(region, sizeof *region);
-}
-
 struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
 {
     unsigned places = (unsigned)(REGION_SIZE / bytes);
@@ -113,19 +107,21 @@ struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
     return window;
 }
 
-/* Nothing is used. The thread that gives pages back may be at work on some of its pages: this waits for that thread. */
+/* Nothing is used. Threads that give pages back may be at work on some of its pages: then the last of them unmaps it. */
 void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;
 
-    os_lock_take(&purge_lock);
     os_lock_take(&pages_lock);
-    debug_assert(region->free_pages == region->pages && !window->live);
-    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
-    region_remove(region);
+    debug_assert(!window->live);
+    region->ends = region->leaving > 0;
+    if (region->ends)
+        region = NULL;
+    else
+        space_remove(region);
     os_lock_release(&pages_lock);
-    os_lock_release(&purge_lock);
-    space_unmake(region);
+    if (region)
+        space_unmake(region);
     os_meta_free(window, window_bytes(window->places));
     sub_relaxed(&windows, 1);
 }

@@ -25,6 +25,7 @@
 #include "debug/annotate.h"
 #include "debug/guard.h"
 #include "debug/large_guard.h"
+#include "debug/page_jobs.h"
 #include "debug/quarantine.h"
 #include "gp/user/domain.h"
 #include "heap/background.h"
@@ -98,6 +99,7 @@ static void system_child(bool whole)
     posix_last_threads_fork_child();
     posix_pressure_fork_child();
     posix_thread_trace_fork_child();
+    os_later_fork_child();
     background_fork_child();
 }
 
@@ -105,7 +107,7 @@ static void system_child(bool whole)
 static void let_through(void)
 {
     os_lock_forking = true;
-    os_busy_of_fork = os_busy;
+    os_busy_of_fork = os_busy - os_hands;
 }
 
 static void let_nobody_through(void)
@@ -162,10 +164,17 @@ const struct fork_part fork_parts[] = {
      .prepare = quarantine_fork_prepare,
      .child = quarantine_fork_child,
      .done = quarantine_fork_done},
-    {.name = "guarded objects", .prepare = guard_fork_prepare, .done = guard_fork_done},
+    {.name = "guarded objects",
+     .prepare = guard_fork_prepare,
+     .child = guard_fork_child,
+     .done = guard_fork_done},
     {.name = "large blocks that rest",
      .prepare = large_guard_fork_prepare,
      .done = large_guard_fork_done},
+    {.name = "pages to close or open",
+     .prepare = page_jobs_fork_prepare,
+     .child = page_jobs_fork_child,
+     .done = page_jobs_fork_done},
     {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
     {.name = "side area", .prepare = nested_fork_prepare, .done = nested_fork_done},
     {.name = "pages",

@@ -14,7 +14,7 @@
  *
  * Locks: `may_go` and `safe` may be called under a node's lock, and `safe` by the owner of a CPU's caches: these take
  * no lock, make no system call and do not wait. All others are called with no lock of the slab layer held, but
- * perhaps with locks of the caller's.
+ * perhaps with locks of the caller's. `going` and `keeps_pages` are called by a thread that carries the slab.
  */
 #ifndef SLAB_EXTENSION_H
 #define SLAB_EXTENSION_H
@@ -39,7 +39,8 @@ struct slab_extension {
     bool (*made)(struct slab *slab);  /* before any object is handed out; false: no memory */
     void (*ready)(struct slab *slab); /* constructed; not of large blocks and lone objects */
     void (*going)(struct slab *slab); /* before its pages go; those of a lone object go here */
-    /* Behind `going`, with the slab's pages not to be found any more: true: the extension gives them back later. */
+    /* Behind `going`, with the slab's pages not to be found any more: true: the extension gives them back later, and has the
+     * slab's own memory for its notes until it calls slab_forget_memory(). Changes no mapping, as `going`. */
     bool (*keeps_pages)(struct slab *slab);
     /* A live large block changes its size: it is to have no margins any more. False: it keeps them, and its place and size. */
     bool (*drop_margins)(struct slab *slab);

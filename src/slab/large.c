@@ -61,11 +61,14 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
     return slab;
 }
 
-/*
- * Changes the size of a large block that is live, without copying. False, with nothing changed, when the page source
- * cannot. Only the thread that frees a live block looks at its size and place, so no lock is held while they change; and a walk
- * over the heap, which finds no block half way: a block that changes is carried (os_lock.h).
- */
+/* While a block is marked so, walks over the heap leave it out. A walk keeps carriers away, so it sees no mark come or go. */
+static void mark(struct slab *slab, bool changing)
+{
+    os_carry_begin();
+    slab->changing = changing;
+    os_carry_end();
+}
+
 static bool resize(struct slab *slab, size_t bytes)
 {
     void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
@@ -81,13 +84,19 @@ static bool resize(struct slab *slab, size_t bytes)
     return true;
 }
 
+/*
+ * Changes the size of a large block that is live, without copying. False, with nothing changed, when the page source
+ * cannot. Only the thread that frees a live block looks at its size and place, so nothing is held while they change, and the
+ * page source may call functions of the program. In a child of fork a block that another thread was changing stays marked:
+ * nobody knows where it is, and that thread, whose it was, is not there.
+ */
 bool slab_resize_large(struct slab *slab, size_t bytes)
 {
     bool resized;
 
-    os_carry_begin();
+    mark(slab, true);
     resized = (!slab->margin_pages || extensions_drop_margins(slab)) && resize(slab, bytes);
-    os_carry_end();
+    mark(slab, false);
     if (resized)
         pressure_relieve();
     return resized;

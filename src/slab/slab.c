@@ -103,13 +103,26 @@ static bool slab_complete(struct slab *slab)
     return false;
 }
 
-/* To the page source; or its extensions keep them, or the one that keeps the first large blocks. */
-static void give_pages(struct slab *slab)
+/* To the page source. Or its extensions keep them, or the one that keeps the first large blocks; then false, and the slab's
+ * memory is theirs, too. */
+static bool give_pages(struct slab *slab)
 {
     if (!slab->cache->percpu && unlikely(load_relaxed(&slab_first.kept)))
         slab->extensions |= slab_first.extension;
-    if (likely(!load_relaxed(&slab->extensions)) || !extensions_keep_pages(slab))
-        os_pages_free(slab->pages, slab->bytes);
+    if (unlikely(load_relaxed(&slab->extensions)) && extensions_keep_pages(slab))
+        return false;
+    os_pages_free(slab->pages, slab->bytes);
+    return true;
+}
+
+size_t slab_memory(const struct slab *slab)
+{
+    return metadata_bytes(slab->capacity);
+}
+
+void slab_forget_memory(void *memory, size_t bytes)
+{
+    os_meta_free(memory, bytes);
 }
 
 /* Objects of a slab of `bytes`. */
@@ -143,7 +156,8 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
         slab->extensions |= slab_first.extension;
     if (slab_complete(slab))
         return slab;
-    give_pages(slab);
+    if (!give_pages(slab))
+        return NULL;
 no_pages:
     os_meta_free(slab, metadata_bytes(capacity));
     return NULL;
@@ -172,17 +186,18 @@ struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pag
 void slab_unmake(struct slab *slab)
 {
     struct prudence_cache *cache = slab->cache;
+    size_t bytes = slab->bytes, memory = slab_memory(slab);
+    bool alone = slab->alone;
 
     note_live(slab, false);
     os_page_owner_set(slab->pages, slab->bytes, NULL);
     if (unlikely(load_relaxed(&slab->extensions)))
         extensions_going(slab);
-    if (!slab->alone)
-        give_pages(slab);
     if (!cache->percpu)
-        add_relaxed(&cache->large_shrunk, slab->bytes);
+        add_relaxed(&cache->large_shrunk, bytes);
+    if (alone || give_pages(slab))
+        os_meta_free(slab, memory);
     sub_relaxed(&cache->slabs_now, 1);
-    os_meta_free(slab, metadata_bytes(slab->capacity));
 }
 
 /* It is in its node: together with that, for fork. */

@@ -29,6 +29,7 @@ struct slab {
     uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
     uint32_t latent;                                    /* objects in waiting and next */
     uint8_t list;                                       /* enum slab_list (node.h) */
+    bool changing;                                      /* a large block: see slab_resize_large */
     uint32_t extensions;                                /* a bit each (extension.h); atomic */
     /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
     uint32_t leaving;
@@ -141,6 +142,10 @@ static inline struct slab *slab_of_cache(const struct prudence_cache *cache, con
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        size_t margin, bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
+
+/* The slab's own memory, of so many bytes, at `slab`; and its end, by an extension that has kept the pages. */
+size_t slab_memory(const struct slab *slab);
+void slab_forget_memory(void *memory, size_t bytes);
 void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
 struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,

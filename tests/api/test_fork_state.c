@@ -711,6 +711,7 @@ static const struct row {
     {"quarantine", heap},
     {"guarded objects", heap},
     {"large blocks that rest", heap},
+    {"pages to close or open", heap},
     {"annotations", heap},
     {"side area", side_area},
     {"pages", pages},

@@ -206,10 +206,10 @@ static void none_by_option(void **state)
 /* A handler that interrupted the library, and the time between the handlers of a fork. */
 static void not_now(void)
 {
-    os_busy++;
+    os_hands_full();
     burst();
     CHECK(other_threads() == 0);
-    os_busy--;
+    os_hands_empty();
     burst();
     wait_until_alone();
     CHECK(kept() <= FEW);

@@ -54,7 +54,6 @@ static int fails_quietly(void *unused)
     (void)unused;
     os_lock_take(&heap_lock);
     os_lock_take(&slab_caches_lock);
-    os_lock_take(&purge_lock);
     os_lock_take(&pages_lock);
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0))
         return 77;

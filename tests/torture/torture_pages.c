@@ -2,11 +2,12 @@
 /*
  * Large blocks by many threads at once: taken, freed, deferred, resized and handed from thread to
  * thread, while free pages decay, are trimmed and memory is said to be short. Contents stay whole,
- * no two blocks share a page, and in the end everything comes back.
+ * no two blocks share a page, and in the end everything comes back. Each call that changes mappings allocates and frees.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
 
+#include "mapping.h"
 #include "posix.h"
 #include "support/gp_torture.h"
 
@@ -94,6 +95,22 @@ static void put(struct block *block, uint64_t *random)
     block->words = NULL;
 }
 
+/* In the place of a function of the program in the C library's. */
+static void allocate_in_call(const char *call)
+{
+    static __thread uint64_t random = 1;
+    void *small = prudence_malloc(torture_below(&random, 3000)), *large;
+
+    TORTURE_CHECK(os_holds_nothing());
+    large =
+        torture_below(&random, 4) ? NULL : prudence_malloc(32776 + torture_below(&random, 400000));
+    prudence_free(small);
+    if (call[1] == 'm')
+        prudence_free(large);
+    else if (large)
+        prudence_free_deferred(large);
+}
+
 static void *worker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
@@ -162,6 +179,7 @@ static int torture(const char *variant, double seconds)
     snprintf(path, sizeof path, "%smemory.events", slashed);
     write_events(slashed, 0);
     posix_pressure_inject(slashed, "/proc/pressure/memory");
+    mapping_watch(allocate_in_call);
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -170,6 +188,7 @@ static int torture(const char *variant, double seconds)
     torture_stop();
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
+    mapping_watch(NULL);
     remove(path);
     remove(folder);
     check_end();

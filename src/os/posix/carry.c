@@ -52,6 +52,7 @@ void os_carry_end(void)
     if (--depth == 0 && !os_lock_forking)
         __atomic_fetch_sub(stripe, 1, __ATOMIC_RELEASE);
     os_busy_leave();
+    os_later_check();
 }
 
 /* Acquire: what was carried is where it belongs. */

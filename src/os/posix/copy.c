@@ -25,14 +25,14 @@ void posix_copy_start(void (*when_copied)(void))
     mend = when_copied;
     if (load_relaxed(&os_copy_page))
         return;
-    page = mapping_make(os_page_size, os_page_size);
+    page = mapping_make_own(os_page_size);
     if (!page)
         return;
     *page = 1;
     if (mapping_wipe_in_copies(page, os_page_size))
         store_release(&os_copy_page, page);
     else
-        mapping_unmake(page, os_page_size);
+        mapping_unmake_own(page, os_page_size);
 }
 
 void posix_copy_known(void)

@@ -23,7 +23,7 @@ void os_lock_destroy(struct os_lock *lock)
 }
 
 __thread bool os_lock_forking;
-__thread unsigned os_busy, os_busy_of_fork;
+__thread unsigned os_busy, os_busy_of_fork, os_hands;
 
 void os_lock_take_for_fork(struct os_lock *lock)
 {
@@ -126,6 +126,13 @@ void os_foreign_call(const char *what)
     if (os_busy && !os_lock_forking)
         os_panic("a foreign function (%s) is about to be called with %u locks or CPU caches held",
                  what, os_busy);
+}
+
+void os_mapping_call(void)
+{
+    if (!os_holds_nothing())
+        os_panic("a mapping is about to be changed with %u locks or CPU caches held",
+                 os_busy - os_hands);
 }
 
 unsigned os_locks_held(void)

@@ -3,6 +3,11 @@
  * What the library asks of the system where memory is concerned: no other file maps, unmaps, protects or gives back
  * anything. Every function keeps errno: a free may end here.
  *
+ * What the program's objects lie in is mapped by the functions of the C library, because a program or a library may have put
+ * its own in their place, to know which addresses come and go (MPI, UCX, tracers). Those functions may allocate, take locks
+ * and wait. So nothing is held that others wait for when they are called (os_mapping_call). The library's own books are
+ * mapped by system calls (`own`): nobody else has an address there, and they grow where locks are held.
+ *
  * The system rounds what it is asked for outwards, to whole pages of its own, and would take what lies next to it as
  * well. So everything is whole pages here, which is checked in all builds: a panic is better than somebody else's lost
  * data.
@@ -42,44 +47,143 @@ static void require_whole_pages(const void *pages, size_t bytes)
         os_panic("%zu bytes at %p are not whole pages of %zu bytes", bytes, pages, os_page_size);
 }
 
-static void unmap(void *pages, size_t bytes)
+/* --------------------------------------------------------------------- the calls, by either way */
+
+enum whose { PROGRAMS, OWN };
+
+__thread bool os_in_mapping_call;
+void (*mapping_seen)(const char *call) READ_MOSTLY = NULL;
+
+/* A race detector has to see all mappings, or it takes two uses of an address for one. It allocates nothing. */
+#if defined(__SANITIZE_THREAD__)
+#define DETECTOR_SEES_ALL true
+#else
+#define DETECTOR_SEES_ALL race_detector_on
+#endif
+
+/* True: by the C library's function, until the leave. An allocation in such a function may come here again; then the system
+ * itself is called, so there is no recursion without end, and the function need not take care. */
+static bool enter(enum whose whose, const char *what)
 {
-    require_whole_pages(pages, bytes);
-    munmap(pages, bytes);
+    void (*seen)(const char *call);
+
+    if ((whose == OWN && !DETECTOR_SEES_ALL) || os_in_mapping_call)
+        return false;
+    if (whose == PROGRAMS)
+        os_mapping_call();
+    os_in_mapping_call = true;
+    seen = load_relaxed(&mapping_seen);
+    if (whose == PROGRAMS && unlikely(seen))
+        seen(what);
+    return true;
 }
 
-static void *ask(void *wish, size_t bytes, int protection, int flags)
+static void leave(void)
 {
-    void *pages = mmap(wish, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    os_in_mapping_call = false;
+}
+
+static void *call_mmap(enum whose whose, void *wish, size_t bytes, int protection, int flags)
+{
+    void *pages;
+
+    if (!enter(whose, "mmap"))
+        return (void *)syscall(SYS_mmap, wish, bytes, protection, flags, -1, 0L);
+    pages = mmap(wish, bytes, protection, flags, -1, 0);
+    leave();
+    return pages;
+}
+
+static bool call_munmap(enum whose whose, void *pages, size_t bytes)
+{
+    bool done;
+
+    if (!enter(whose, "munmap"))
+        return syscall(SYS_munmap, pages, bytes) == 0;
+    done = munmap(pages, bytes) == 0;
+    leave();
+    return done;
+}
+
+static bool call_madvise(enum whose whose, void *pages, size_t bytes, int advice)
+{
+    bool done;
+
+    if (!enter(whose, "madvise"))
+        return syscall(SYS_madvise, pages, bytes, advice) == 0;
+    done = madvise(pages, bytes, advice) == 0;
+    leave();
+    return done;
+}
+
+static bool call_mprotect(void *pages, size_t bytes, int protection)
+{
+    bool done;
+
+    if (!enter(PROGRAMS, "mprotect"))
+        return syscall(SYS_mprotect, pages, bytes, protection) == 0;
+    done = mprotect(pages, bytes, protection) == 0;
+    leave();
+    return done;
+}
+
+/* `target`: where to, with MREMAP_FIXED. */
+static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, void *target)
+{
+    bool done;
+
+    if (!enter(PROGRAMS, "mremap"))
+        return (void *)syscall(SYS_mremap, pages, bytes, wanted, flags, target) != MAP_FAILED;
+    done = mremap(pages, bytes, wanted, flags, target) != MAP_FAILED;
+    leave();
+    return done;
+}
+
+/* ----------------------------------------------------------------------------------- mapping */
+
+static bool unmap(enum whose whose, void *pages, size_t bytes)
+{
+    require_whole_pages(pages, bytes);
+    return call_munmap(whose, pages, bytes);
+}
+
+static void *ask(enum whose whose, void *wish, size_t bytes, int protection, int flags)
+{
+    void *pages = call_mmap(whose, wish, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags);
 
     tell_release(&race_detector_pages);
     return pages == MAP_FAILED ? NULL : pages;
 }
 
 /* The option page_size asks for larger pages than the system has, which knows nothing of it. */
-static void *ask_and_cut(size_t bytes, int protection, int flags)
+static void *ask_and_cut(enum whose whose, size_t bytes, int protection, int flags)
 {
-    char *pages = ask(NULL, bytes + os_page_size, protection, flags);
+    char *pages = ask(whose, NULL, bytes + os_page_size, protection, flags);
     char *aligned = (char *)round_up((uintptr_t)pages, os_page_size);
 
     if (!pages)
         return NULL;
     if (aligned != pages)
-        munmap(pages, (size_t)(aligned - pages));
-    munmap(aligned + bytes, os_page_size - (size_t)(aligned - pages));
+        call_munmap(whose, pages, (size_t)(aligned - pages));
+    call_munmap(whose, aligned + bytes, os_page_size - (size_t)(aligned - pages));
     return aligned;
 }
 
-static void *map(void *wish, size_t bytes, int protection, int flags)
+static void *map_for(enum whose whose, void *wish, size_t bytes, int protection, int flags)
 {
     void *pages;
 
     require_whole_pages(wish, bytes);
-    pages = ask(wish, bytes, protection, flags);
+    pages = ask(whose, wish, bytes, protection, flags);
     if (likely(is_aligned(pages, os_page_size)))
         return pages;
-    munmap(pages, bytes);
-    return ask_and_cut(bytes, protection, flags);
+    call_munmap(whose, pages, bytes);
+    return ask_and_cut(whose, bytes, protection, flags);
+}
+
+static void *map(void *wish, size_t bytes, int protection, int flags)
+{
+    return map_for(PROGRAMS, wish, bytes, protection, flags);
 }
 
 static void *map_at(void *wish, size_t bytes)
@@ -97,8 +201,8 @@ static void *map_and_cut(size_t bytes, size_t alignment, int protection, int fla
     if (!pages)
         return NULL;
     if (aligned != pages)
-        unmap(pages, (size_t)(aligned - pages));
-    unmap(aligned + bytes, alignment - (size_t)(aligned - pages));
+        unmap(PROGRAMS, pages, (size_t)(aligned - pages));
+    unmap(PROGRAMS, aligned + bytes, alignment - (size_t)(aligned - pages));
     return aligned;
 }
 
@@ -110,7 +214,7 @@ static void *map_exactly(uintptr_t wish, size_t bytes)
 
     if (!pages || (uintptr_t)pages == wish)
         return pages;
-    unmap(pages, bytes);
+    unmap(PROGRAMS, pages, bytes);
     return NULL;
 }
 
@@ -128,7 +232,7 @@ static void *map_aligned(size_t bytes, size_t alignment)
     if (!pages || is_aligned(pages, alignment))
         return pages;
     wish = (uintptr_t)pages & ~(uintptr_t)(alignment - 1);
-    unmap(pages, bytes);
+    unmap(PROGRAMS, pages, bytes);
     for (unsigned i = 0; i < WISHES && wish; i++) {
         pages = map_exactly(wish, bytes);
         if (pages)
@@ -159,31 +263,35 @@ void *mapping_reserve(size_t bytes, size_t alignment)
     return pages;
 }
 
-/* For a table of which most stays untouched: not counted by a system that counts what is mapped. */
-void *mapping_make_sparse(size_t bytes)
+void *mapping_make_own(size_t bytes)
 {
     int saved_errno = errno;
-    void *pages = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
+    void *pages = map_for(OWN, NULL, bytes, PROT_READ | PROT_WRITE, 0);
 
     errno = saved_errno;
     return pages;
 }
 
-/* By the system call, because this thread is in libc's mmap, or munmap or madvise, already, and what
- * stands in its place would call us once more, and so on. What is mapped beyond `bytes` stays so,
- * untouched, because munmap may have a stand-in, too. */
-void *mapping_make_inside(size_t bytes, size_t alignment)
+/* For a table of which most stays untouched: not counted by a system that counts what is mapped. */
+void *mapping_make_own_sparse(size_t bytes)
 {
     int saved_errno = errno;
-    size_t room;
-    long pages = -1;
+    void *pages = map_for(OWN, NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE);
 
-    require_whole_pages(NULL, bytes);
-    if (checked_add(bytes, alignment, &room))
-        pages = syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0L);
     errno = saved_errno;
-    return pages == -1 ? NULL : (void *)round_up((uintptr_t)pages, alignment);
+    return pages;
+}
+
+/* The program's function would not bear to be called: something is held. */
+void *mapping_make_unseen(size_t bytes, size_t alignment)
+{
+    bool in_call = os_in_mapping_call;
+    void *pages;
+
+    os_in_mapping_call = true;
+    pages = mapping_make(bytes, alignment);
+    os_in_mapping_call = in_call;
+    return pages;
 }
 
 static bool protect(void *pages, size_t bytes, int protection)
@@ -192,18 +300,18 @@ static bool protect(void *pages, size_t bytes, int protection)
     bool done;
 
     require_whole_pages(pages, bytes);
-    done = mprotect(pages, bytes, protection) == 0;
+    done = call_mprotect(pages, bytes, protection);
     errno = saved_errno;
     return done;
 }
 
-static bool advise(void *pages, size_t bytes, int advice)
+static bool advise(enum whose whose, void *pages, size_t bytes, int advice)
 {
     int saved_errno = errno;
     bool done;
 
     require_whole_pages(pages, bytes);
-    done = madvise(pages, bytes, advice) == 0;
+    done = call_madvise(whose, pages, bytes, advice);
     errno = saved_errno;
     return done;
 }
@@ -220,12 +328,12 @@ bool mapping_close(void *pages, size_t bytes)
 
 bool mapping_mark(void *pages, size_t bytes, bool guarded)
 {
-    return advise(pages, bytes, guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
+    return advise(PROGRAMS, pages, bytes, guarded ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
 }
 
 bool mapping_wipe_in_copies(void *pages, size_t bytes)
 {
-    return advise(pages, bytes, MADV_WIPEONFORK);
+    return advise(OWN, pages, bytes, MADV_WIPEONFORK);
 }
 
 /* Memory near the node is a wish only (MPOL_PREFERRED), so a refusal is no failure. */
@@ -253,25 +361,38 @@ void os_pages_set_huge(bool wanted)
 void mapping_wish_huge(void *pages, size_t bytes)
 {
     if (load_relaxed(&huge_wanted))
-        advise(pages, bytes, MADV_HUGEPAGE);
+        advise(PROGRAMS, pages, bytes, MADV_HUGEPAGE);
+}
+
+static bool unmake(enum whose whose, void *pages, size_t bytes)
+{
+    int saved_errno = errno;
+    bool done = unmap(whose, pages, bytes);
+
+    errno = saved_errno;
+    return done;
 }
 
 /* False where that would split a mapping while there are as many as there may be. */
 bool mapping_unmake(void *pages, size_t bytes)
 {
-    int saved_errno = errno;
-    bool done;
+    return unmake(PROGRAMS, pages, bytes);
+}
 
-    require_whole_pages(pages, bytes);
-    done = munmap(pages, bytes) == 0;
-    errno = saved_errno;
-    return done;
+bool mapping_unmake_own(void *pages, size_t bytes)
+{
+    return unmake(OWN, pages, bytes);
 }
 
 /* False for memory that is locked. */
 bool mapping_purge(void *pages, size_t bytes)
 {
-    return advise(pages, bytes, MADV_DONTNEED);
+    return advise(PROGRAMS, pages, bytes, MADV_DONTNEED);
+}
+
+bool mapping_purge_own(void *pages, size_t bytes)
+{
+    return advise(OWN, pages, bytes, MADV_DONTNEED);
 }
 
 /* By a page that nobody has touched: where mlockall(MCL_FUTURE) locks what is mapped, its memory cannot be given back. No memory
@@ -279,11 +400,11 @@ bool mapping_purge(void *pages, size_t bytes)
 bool mapping_is_locked(void)
 {
     int saved_errno = errno;
-    void *page = map_at(NULL, os_page_size);
-    bool locked = !page || !advise(page, os_page_size, MADV_DONTNEED);
+    void *page = map_for(OWN, NULL, os_page_size, PROT_READ | PROT_WRITE, 0);
+    bool locked = !page || !advise(OWN, page, os_page_size, MADV_DONTNEED);
 
     if (page)
-        unmap(page, os_page_size);
+        unmap(OWN, page, os_page_size);
     errno = saved_errno;
     return locked;
 }
@@ -294,7 +415,7 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
     bool done;
 
     require_whole_pages(pages, bytes | more);
-    done = mremap(pages, bytes, bytes + more, 0) != MAP_FAILED;
+    done = call_mremap(pages, bytes, bytes + more, 0, NULL);
     errno = saved_errno;
     return done;
 }
@@ -307,9 +428,8 @@ bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
     bool done;
 
     require_whole_pages(pages, bytes | (uintptr_t)target);
-    done = mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target) !=
-           MAP_FAILED;
-
+    done =
+        call_mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, target);
     *lost = !done && errno != EINVAL;
     errno = saved_errno;
     return done;
@@ -323,7 +443,7 @@ bool mapping_move(void *pages, size_t bytes, void *target, size_t room)
     bool done;
 
     require_whole_pages(pages, bytes | room | (uintptr_t)target);
-    done = mremap(pages, bytes, room, MREMAP_MAYMOVE | MREMAP_FIXED, target) != MAP_FAILED;
+    done = call_mremap(pages, bytes, room, MREMAP_MAYMOVE | MREMAP_FIXED, target);
     errno = saved_errno;
     return done;
 }

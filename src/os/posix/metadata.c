@@ -4,6 +4,8 @@
  * steps begin at pairs of lines, because they may have parts for each CPU. Freed blocks wait in a list of their size.
  * Larger blocks are mapped on their own, and unmapped when they are freed; but arrays of CPUs stay mapped. Those that are
  * smaller than a page of the system share one.
+ *
+ * Any of it may be asked for with locks held. So it is mapped by system calls (mapping_make_own).
  */
 #include "mapping.h"
 
@@ -25,7 +27,7 @@ static void *meta_cut(size_t bytes)
     if (bytes % CACHE_LINES_APART == 0 && meta_next)
         meta_next += -(uintptr_t)meta_next % CACHE_LINES_APART;
     if (meta_end - meta_next < (ptrdiff_t)bytes) {
-        char *chunk = mapping_make(META_CHUNK, os_page_size);
+        char *chunk = mapping_make_own(META_CHUNK);
         if (!chunk)
             return NULL;
         add_relaxed(&meta_bytes, META_CHUNK);
@@ -63,7 +65,7 @@ void *os_meta_alloc(size_t bytes)
     if (bytes <= META_MAX)
         return meta_alloc_small(bytes);
     bytes = round_up(bytes, os_page_size);
-    block = mapping_make(bytes, os_page_size);
+    block = mapping_make_own(bytes);
     if (block)
         add_relaxed(&meta_bytes, bytes);
     return block;
@@ -80,7 +82,7 @@ void os_meta_free(void *meta, size_t bytes)
     bytes = round_up(bytes, META_STEP);
     if (bytes > META_MAX) {
         bytes = round_up(bytes, os_page_size);
-        mapping_unmake(meta, bytes);
+        mapping_unmake_own(meta, bytes);
         sub_relaxed(&meta_bytes, bytes);
         return;
     }
@@ -140,7 +142,7 @@ static void *arrays_reuse(size_t bytes)
 static void *arrays_make(size_t bytes)
 {
     size_t room = arrays_room(bytes), mapped = max_size(room, os_page_size);
-    char *arrays = mapping_make(mapped, os_page_size);
+    char *arrays = mapping_make_own(mapped);
 
     for (size_t at = room; arrays && at < mapped; at += room)
         arrays_keep(arrays + at, bytes);
@@ -175,7 +177,7 @@ void os_arrays_free(void *arrays, size_t bytes)
         os_meta_free(arrays, bytes);
         return;
     }
-    if (arrays_share_a_page(bytes) || !mapping_purge(arrays, round_up(bytes, os_page_size)))
+    if (arrays_share_a_page(bytes) || !mapping_purge_own(arrays, round_up(bytes, os_page_size)))
         fill_unseen(arrays, 0, bytes);
     sub_relaxed(&meta_bytes, arrays_counted(bytes));
     arrays_keep(arrays, bytes);
@@ -184,7 +186,7 @@ void os_arrays_free(void *arrays, size_t bytes)
 /* Memory for a table of which most stays untouched: not counted. */
 void *metadata_map(size_t bytes)
 {
-    return injected_failure() ? NULL : mapping_make(bytes, os_page_size);
+    return injected_failure() ? NULL : mapping_make_own(bytes);
 }
 
 uint64_t metadata_bytes(void)

@@ -31,7 +31,6 @@ enum os_lock_rank {
     OS_RANK_CACHES,
     OS_RANK_NODE,
     OS_RANK_DEBUG, /* the guarded pool, the quarantine */
-    OS_RANK_GIVE_BACK,
     OS_RANK_PAGES,
     OS_RANK_META,
     OS_RANK_COUNT,
@@ -140,16 +139,63 @@ static inline void os_foreign_call(const char *what)
 }
 #endif
 
+/* Of os_busy: what no other thread waits for. */
+extern HIDDEN __thread unsigned os_hands __attribute__((tls_model("initial-exec")));
+
+/*
+ * Whether this thread holds nothing that another thread, or itself in an allocation, could wait for: no lock, no CPU's
+ * caches, no carried objects. Only then does it call what the program may have replaced by a function of its own that
+ * allocates, takes locks and waits: the functions of the C library that change mappings (mapping.c). Between fork's
+ * handlers the forking thread holds everything, and its locks let it through.
+ */
+static inline bool os_holds_nothing(void)
+{
+    return os_busy == os_hands || os_lock_forking;
+}
+
+/* This thread is in such a call. An allocation or a free there gives nothing back to the system: the function would not see it. */
+extern HIDDEN __thread bool os_in_mapping_call __attribute__((tls_model("initial-exec")));
+
+/* Before each such call. Debug builds stop where something is held. */
+#ifdef PRUDENCE_DEBUG
+void os_mapping_call(void);
+#else
+static inline void os_mapping_call(void)
+{
+}
+#endif
+
+/*
+ * Work that consists of such calls, and was found by a thread that holds something. `work` looks itself for what there is to do;
+ * it is called by the first thread that comes to os_later_check with nothing held: as a rule by the thread that asked, at the end
+ * of what it carries or has in hand (os_carry_end, os_hands_empty). Any number of requests before that make one call. A thread
+ * that is at it already does not begin again, so work that allocates comes to an end.
+ */
+enum os_later { OS_LATER_PURGE, OS_LATER_PAGE_JOBS, OS_LATER_COUNT };
+extern HIDDEN uint32_t os_later_wanted; /* a bit each; atomic */
+void os_later(enum os_later what, void (*work)(void));
+void os_later_run(void);
+void os_later_fork_child(void); /* what another thread had begun is looked for again */
+
+static inline void os_later_check(void)
+{
+    if (unlikely(load_relaxed(&os_later_wanted)))
+        os_later_run();
+}
+
 /* From here to the leave this thread holds something that is counted: fork forgets what others hold, and a fork that
- * interrupts this takes nothing (as with os_busy). */
+ * interrupts this takes nothing (as with os_busy). It may change mappings meanwhile. */
 static inline void os_hands_full(void)
 {
     os_busy_enter();
+    os_hands++;
 }
 
 static inline void os_hands_empty(void)
 {
+    os_hands--;
     os_busy_leave();
+    os_later_check();
 }
 
 /*

@@ -12,11 +12,11 @@ static bool leaf_make(size_t index)
 
     if (injected_failure())
         return false;
-    leaf = mapping_make_sparse(bytes);
+    leaf = mapping_make_own_sparse(bytes);
     if (!leaf)
         return false;
     if (!compare_exchange(&os_page_map[index], &none, leaf))
-        mapping_unmake(leaf, bytes); /* another thread was first */
+        mapping_unmake_own(leaf, bytes); /* another thread was first */
     return true;
 }
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages to be closed or opened, when their objects are freed. Slabs go in the hands of a thread that carries them, perhaps
+ * with locks held; but the functions that change mappings may be the program's own (os_lock.h, os_holds_nothing). So what
+ * there is to do is put into a queue, and done when the thread holds nothing: before its free returns.
+ *
+ * A job stays in the queue while a thread is at it, marked so. In a forked child the marks of other threads are gone, and their
+ * jobs are done (again). A job leaves the queue, and takes effect in the books of its user, in one piece: carried.
+ *
+ * Locks: one (OS_RANK_DEBUG), for the queue; nothing is called with it held.
+ */
+#include "debug/page_jobs.h"
+
+static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
+static struct list jobs = {&jobs, &jobs};
+
+/* Another address in each thread. */
+static const void *me(void)
+{
+    return &os_busy;
+}
+
+/* The oldest that no thread is at. */
+static struct page_job *begin_one(void)
+{
+    struct page_job *found = NULL;
+    struct list *item;
+
+    os_lock_take(&lock);
+    list_for_each(item, &jobs)
+    {
+        struct page_job *job = list_entry(item, struct page_job, link);
+
+        if (job->thread)
+            continue;
+        job->thread = me();
+        found = job;
+        break;
+    }
+    os_lock_release(&lock);
+    return found;
+}
+
+static void end(struct page_job *job, bool called)
+{
+    os_carry_begin();
+    os_lock_take(&lock);
+    list_remove(&job->link);
+    os_lock_release(&lock);
+    job->done(job, called);
+    os_carry_end();
+}
+
+static void work(void)
+{
+    struct page_job *job;
+
+    while ((job = begin_one()))
+        end(job, job->call(job));
+}
+
+void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
+                    void (*done)(struct page_job *job, bool called))
+{
+    job->thread = NULL;
+    job->call = call;
+    job->done = done;
+    os_lock_take(&lock);
+    list_append(&jobs, &job->link);
+    os_lock_release(&lock);
+    os_later(OS_LATER_PAGE_JOBS, work);
+}
+
+void page_jobs_fork_prepare(void)
+{
+    os_lock_take_for_fork(&lock);
+}
+
+void page_jobs_fork_child(bool whole)
+{
+    struct list *item;
+
+    if (!whole)
+        return;
+    list_for_each(item, &jobs)
+    {
+        struct page_job *job = list_entry(item, struct page_job, link);
+
+        if (job->thread != me())
+            job->thread = NULL;
+    }
+}
+
+void page_jobs_fork_done(void)
+{
+    os_lock_release_from_fork(&lock);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guard pages are closed and opened when objects are freed, by calls that may be a function's of the program, which allocates.
+ * They are made when the thread has let go of all that it holds, and before its free returns. A call that another thread is in
+ * when the process forks is made again in the child.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mapping.h"
+#include "support/pages.h"
+
+#define LARGE ((size_t)300 << 10)
+
+static unsigned calls_seen, frees_seen;
+static bool freeing;
+static __thread bool inside;
+
+static void use_memory(void)
+{
+    void *small = prudence_malloc(100), *large = prudence_malloc(LARGE);
+    void *empty = prudence_malloc(0);
+
+    prudence_free(large);
+    prudence_free(empty);
+    prudence_free(small);
+}
+
+static void allocate(const char *call)
+{
+    (void)call;
+    assert_false(inside);
+    assert_true(os_holds_nothing());
+    inside = true;
+    calls_seen++;
+    frees_seen += freeing;
+    use_memory();
+    inside = false;
+}
+
+/* The system says whether memory may be read. */
+static bool is_open(const void *memory)
+{
+    int pipes[2];
+    bool open;
+
+    assert_int_equal(pipe(pipes), 0);
+    open = syscall(SYS_write, pipes[1], memory, 1) == 1;
+    close(pipes[0]);
+    close(pipes[1]);
+    return open;
+}
+
+static void a_free_closes_before_it_returns(void **state)
+{
+    static const size_t sizes[] = {LARGE, 40000, 3 << 20, 200};
+
+    (void)state;
+    mapping_watch(allocate);
+    for (unsigned i = 0; i < 60; i++) {
+        char *block = prudence_malloc(sizes[i % 4]);
+
+        assert_non_null(block);
+        memset(block, 1, sizes[i % 4]);
+        freeing = true;
+        prudence_free(block);
+        freeing = false;
+        assert_false(is_open(block));
+    }
+    mapping_watch(NULL);
+    assert_true(calls_seen > 0 && frees_seen > 0);
+}
+
+static void objects_of_no_bytes_go(void **state)
+{
+    static void *objects[20000];
+
+    (void)state;
+    mapping_watch(allocate);
+    for (unsigned i = 0; i < 20000; i++) {
+        objects[i] = prudence_malloc(0);
+        assert_non_null(objects[i]);
+        assert_false(is_open(objects[i]) && i % 1000 == 0);
+    }
+    for (unsigned i = 0; i < 20000; i++)
+        prudence_free(objects[i]);
+    prudence_trim();
+    mapping_watch(NULL);
+    prudence_trim();
+}
+
+/* Each call frees a block, which is closed by a call: an operation comes to an end. And all that has to be done is. */
+static void what_calls_free_is_closed_later(void **state)
+{
+    uint64_t used;
+
+    (void)state;
+    prudence_trim();
+    used = pages().used;
+    mapping_watch(allocate);
+    for (unsigned i = 0; i < 600; i++)
+        prudence_free(prudence_malloc(LARGE));
+    mapping_watch(NULL);
+    for (unsigned i = 0; i < 300; i++) /* those that rest let go of those before them */
+        prudence_free(prudence_malloc(40000));
+    assert_true(pages().used <= used + 80 * MIB);
+}
+
+/* --------------------------------------------------------------------------------- fork */
+
+static sem_t entered, leave;
+static const char *held_in;
+static __thread bool waits;
+
+static void wait_in_call(const char *call)
+{
+    if (!waits || strcmp(call, held_in) != 0)
+        return;
+    waits = false;
+    sem_post(&entered);
+    while (sem_wait(&leave))
+        ;
+}
+
+static char *block;
+
+static void *frees(void *unused)
+{
+    waits = true;
+    prudence_free(block);
+    return unused;
+}
+
+static void a_child_closes_what_another_thread_was_closing(void **state)
+{
+    pthread_t thread;
+    int status;
+    pid_t process;
+
+    (void)state;
+#if defined(__SANITIZE_THREAD__)
+    skip(); /* it may hang in children of threads */
+#endif
+    sem_init(&entered, 0, 0);
+    sem_init(&leave, 0, 0);
+    block = prudence_malloc(LARGE);
+    assert_non_null(block);
+    block[0] = 1;
+    held_in = "mprotect";
+    mapping_watch(wait_in_call);
+    assert_int_equal(pthread_create(&thread, NULL, frees, NULL), 0);
+    while (sem_wait(&entered))
+        ;
+    assert_true(is_open(block));
+    process = fork();
+    if (!process) {
+        mapping_watch(NULL);
+        prudence_free(prudence_malloc(LARGE));
+        _exit(is_open(block) ? 1 : 0);
+    }
+    assert_int_equal(waitpid(process, &status, 0), process);
+    assert_int_equal(status, 0);
+    sem_post(&leave);
+    pthread_join(thread, NULL);
+    mapping_watch(NULL);
+    assert_false(is_open(block));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_free_closes_before_it_returns),
+        cmocka_unit_test(objects_of_no_bytes_go),
+        cmocka_unit_test(what_calls_free_is_closed_later),
+        cmocka_unit_test(a_child_closes_what_another_thread_was_closing),
+    };
+
+    /* The pool is not made with the locks of the options held, either. */
+    mapping_watch(allocate);
+    if (prudence_option_set("guard", "1") || prudence_option_set("guard_large", "1") ||
+        prudence_option_set("guard_empty", "1"))
+        return 1;
+    mapping_watch(NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

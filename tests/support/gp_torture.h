@@ -341,8 +341,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
 
         /* The variant's come later, and so they count. */
         snprintf(options, sizeof options, "%s,%s%s%s", inherited ? inherited : "",
-                 variants[i].options,
-                 TORTURE_TSAN ? ",reader_mode=fenced" : "",
+                 variants[i].options, TORTURE_TSAN ? ",reader_mode=fenced" : "",
                  strstr(variants[i].options, "annotate") ? "" : ",annotate=0");
         snprintf(duration, sizeof duration, "%f", seconds);
         snprintf(name, sizeof name, "%s", variants[i].name);

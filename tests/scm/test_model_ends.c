@@ -8,7 +8,7 @@
  *   - What an ended thread left may take longer, never less: as many units as were left, counted over all threads' ticks of that kind.
  *   - A region is whole, and gives memory, while it has a date that is not over. It gives none when all its dates were by its
  *     owner's local clock and are over.
- *   - In the end nothing is left.
+ *   - In the end nothing is left, also of bursts of objects, more than a call processes, whose ends are only counted.
  *
  * The calls are one after another, so a seed (PRUDENCE_TORTURE_SEED) is always the same run.
  */
@@ -20,9 +20,13 @@
 #define REGIONS 8
 #define DATES   40
 #define CUTS    16
-#define STEPS   30000
-#define PERIOD  3 /* ms, of real-time clocks */
-#define MS      UINT64_C(1000000)
+#if defined(__SANITIZE_THREAD__)
+#define STEPS 5000 /* one thread runs at a time: little to see, and slow */
+#else
+#define STEPS 30000
+#endif
+#define PERIOD 3 /* ms, of real-time clocks */
+#define MS     UINT64_C(1000000)
 
 enum kind { BY_LOCAL, BY_GLOBAL, BY_USER, BY_REAL, LEFT_LOCAL, LEFT_GLOBAL, KINDS = LEFT_LOCAL };
 
@@ -68,6 +72,7 @@ static struct seat seats[SEATS];
 static struct subject subjects[OBJECTS];
 static struct model_region regions[REGIONS];
 static uint64_t real_ns = UINT64_C(7000000000000), all_local, all_global;
+static uint64_t made, gone; /* objects of bursts */
 static bool lazy;
 
 /* What a seat's thread is told to do. */
@@ -79,6 +84,8 @@ static struct call {
         CLOCKS,
         COLLECT,
         REFRESH,
+        BURST,
+        CLOCK_DESTROY,
         REGION_NEW,
         REGION_REFRESH,
         REGION_ALLOC,
@@ -86,6 +93,7 @@ static struct call {
     } what;
     enum kind kind;
     unsigned number; /* of ticks, units or bytes */
+    unsigned count;  /* of a burst */
     void *object;
     struct scm_region *region;
 } call;
@@ -128,6 +136,36 @@ static int act_region_refresh_by(const struct seat *seat)
     }
 }
 
+static int note_burst(void *object)
+{
+    (void)object;
+    gone++;
+    return 0;
+}
+
+/* More than a page of descriptors that expire together. */
+static int act_burst(const struct seat *seat)
+{
+    static int number = -1;
+    int error = 0;
+
+    if (number < 0)
+        number = scm_register_finalizer(note_burst);
+    for (unsigned i = 0; i < call.count; i++) {
+        call.object = scm_malloc(48);
+        error |= !call.object || scm_set_finalizer(call.object, number) || act_refresh_by(seat);
+    }
+    return error;
+}
+
+static int act_clock_destroy(struct seat *seat)
+{
+    int error = scm_clock_destroy(seat->user_clock);
+
+    seat->user_clock = scm_clock_create();
+    return error || !seat->user_clock;
+}
+
 static int act_clocks(struct seat *seat)
 {
     seat->user_clock = scm_clock_create();
@@ -161,6 +199,10 @@ static int act_call(void *argument)
         return scm_collect();
     case REFRESH:
         return act_refresh_by(seat);
+    case BURST:
+        return act_burst(seat);
+    case CLOCK_DESTROY:
+        return act_clock_destroy(seat);
     case REGION_NEW:
         call.region = scm_region_create();
         return !call.region;
@@ -478,6 +520,36 @@ static void refresh(unsigned number)
     seat_must(number);
 }
 
+static void burst(unsigned number)
+{
+    call.what = BURST;
+    call.kind = (enum kind)below(BY_REAL);
+    call.number = below(3);
+    call.count = 1 + below(300);
+    made += call.count;
+    seat_must(number);
+}
+
+/* Its dates are over, and end some time. */
+static void clock_is_destroyed(struct dates *dates, int seat)
+{
+    for (unsigned i = 0; i < dates->count; i++)
+        if (dates->date[i].kind == BY_USER && dates->date[i].seat == seat)
+            dates->date[i] = (struct date){LEFT_LOCAL, -1, 0};
+}
+
+static void clock_destroy(unsigned number)
+{
+    for (unsigned i = 0; i < OBJECTS; i++)
+        clock_is_destroyed(&subjects[i].dates, (int)number);
+    for (unsigned i = 0; i < REGIONS; i++)
+        clock_is_destroyed(&regions[i].dates, (int)number);
+    seats[number].user = 0;
+    all_local++; /* so 0 has passed */
+    call.what = CLOCK_DESTROY;
+    seat_must(number);
+}
+
 static void region_new(unsigned number, struct model_region *region)
 {
     memset(region, 0, sizeof *region);
@@ -508,6 +580,7 @@ static void region_alloc(struct model_region *region)
 {
     bool over = region->dates.count && all_are_over(&region->dates);
     struct cut *cut = &region->cuts[region->cut_count];
+    unsigned stranger = below(100); /* a seat, now and then */
     int error;
 
     if (region->cut_count == CUTS)
@@ -515,6 +588,10 @@ static void region_alloc(struct model_region *region)
     call.what = REGION_ALLOC;
     call.region = region->region;
     call.number = 1 + below(below(8) ? 300 : 5000);
+    if (stranger < SEATS && takes_part(stranger) && (int)stranger != region->owner) {
+        assert_int_equal(seat_does(stranger), EPERM);
+        return;
+    }
     error = seat_does((unsigned)region->owner);
     if (!over)
         assert_int_equal(error, 0);
@@ -557,6 +634,14 @@ static void use_region(unsigned number)
         region_unregister(region);
 }
 
+/* Dates that have just expired may not be processed yet. */
+static void use_own_regions(unsigned number)
+{
+    for (unsigned i = 0; i < REGIONS; i++)
+        if (regions[i].region && regions[i].owner == (int)number)
+            region_alloc(&regions[i]);
+}
+
 /* ---------------------------------------------------------------------------------------- runs */
 
 static void all_collect(void)
@@ -575,7 +660,7 @@ static void step(void)
 {
     unsigned number = below(SEATS), what = below(100);
 
-    if (what < 3) {
+    if (what < 2) {
         ends_and_begins();
     } else if (what < 5) {
         real_ns += below(below(4) ? 9000000 : 400000000);
@@ -591,10 +676,16 @@ static void step(void)
         use_region(number);
     } else if (what < 78) {
         local_ticks(number);
+        if (below(3) == 0)
+            use_own_regions(number);
     } else if (what < 92) {
         global_tick(number);
-    } else {
+    } else if (what < 96) {
         user_tick(number);
+    } else if (what < 99) {
+        burst(number);
+    } else {
+        clock_destroy(number);
     }
     check(!lazy);
     if (lazy && below(60) == 0)
@@ -625,6 +716,7 @@ static void drain(void)
     seat_ends(0);
     for (unsigned i = 0; i < OBJECTS; i++)
         assert_null(subjects[i].object);
+    assert_int_equal(gone, made);
     assert_int_equal(mem_info().num_dates, 0);
     assert_int_equal(mem_info().num_short_term, 0);
     assert_int_equal(region_info().regions, 0);

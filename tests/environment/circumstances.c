@@ -17,7 +17,10 @@ const struct circumstance circumstances[] = {
      .enter = refuse_with_eperm,
      .no_more_threads = true},
 #if !ENVIRONMENT_LIBRARY /* grace periods need more calls */
-    {.name = "sandbox", .enter = kill_unless_malloc_needs_it, .no_more_threads = true},
+    {.name = "sandbox",
+     .enter = kill_unless_malloc_needs_it,
+     .no_more_threads = true,
+     .after_first = true},
 #endif
     {.name = "rseq-unregistered", .in_thread = rseq_unregister},
     {.name = "rseq-registered-again", .in_thread = rseq_unregister_for_a_time},

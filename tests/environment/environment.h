@@ -26,6 +26,7 @@ struct circumstance {
     bool (*in_thread)(void);         /* what each thread does then, the main thread too; the same */
     void (*leave)(void);             /* instead of a return from main */
     bool before_exec; /* entered by an earlier program in the process: only at the moment FIRST */
+    bool after_first; /* not before the first allocation, which starts the malloc */
     bool alone;       /* not where there are other threads */
     bool no_more_threads; /* none can be made after it */
     bool threads_gone;    /* those that were there are not there any more */

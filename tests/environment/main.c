@@ -30,7 +30,8 @@ static bool has_moment(const struct circumstance *circumstance, enum moment mome
 {
     if (circumstance->before_exec)
         return moment == FIRST;
-    return !(circumstance->alone && moment == THREADS);
+    return !(circumstance->alone && moment == THREADS) &&
+           !(circumstance->after_first && moment == FIRST);
 }
 
 static __attribute__((noreturn)) void skip(void)

@@ -76,12 +76,16 @@ def seeded(test, more):
     return names | more
 
 
-def torture_command(test):
+# Of the patterns of malloc, which have no time: some seconds in each build.
+SCALES = {"release": "0.5", "asan": "0.1", "tsan": "0.03"}
+
+
+def torture_command(test, preset):
     """Its patterns of malloc take the seed as an argument, and a scale instead of a time."""
     command = list(test["command"])
     if not test["name"].startswith("torture_malloc_"):
         return command
-    command[command.index("--scale") + 1] = "0.5"
+    command[command.index("--scale") + 1] = SCALES[preset]
     return [*command, "--seed", "{seed}"]
 
 
@@ -92,7 +96,7 @@ def tortures(source, preset):
             continue
         seconds = SECONDS * times.get(test["name"], 1)
         counts = r"\b(?:steps|updates|allocations|operations|reads|ops)=(\d+)"
-        one = {"command": torture_command(test), "folder": test["folder"], "expected": seconds, "limit": 20 * seconds + PATIENCE, "operations": counts}
+        one = {"command": torture_command(test, preset), "folder": test["folder"], "expected": seconds, "limit": 20 * seconds + PATIENCE, "operations": counts}
         yield Job(f"{preset}/{test['name']}", environment=seeded(test, {}), **one)
         if preset == "release" and "torture" in test["labels"]:
             yield Job(f"storm/{test['name']}", environment=seeded(test, {"PRUDENCE_OPTIONS": "{options}"}), **one)

@@ -39,6 +39,8 @@ extern const unsigned circumstance_count;
 void work(unsigned steps);
 /* Ends when all of the threads have. */
 void work_in_threads(unsigned threads, unsigned steps);
+/* So much that memory is given back to the system later, by whichever thread. */
+void free_much(void);
 void wrong(const char *what) __attribute__((noreturn));
 
 /* How each subject allocates. Deferred where it can be. */

@@ -4,7 +4,8 @@
  *
  *   environment_SUBJECT                         lists the cells: "circumstance moment", one a line
  *   environment_SUBJECT CIRCUMSTANCE MOMENT     runs one; status 0: right, 77: the circumstance cannot be had here
- *   environment_SUBJECT all [CIRCUMSTANCE...]   runs all of them, one after the other; those that are named are expected to fail
+ *   environment_SUBJECT all MOMENT [CIRCUMSTANCE...]
+ *                                               runs all of that moment; those that are named are expected to fail
  */
 #define _GNU_SOURCE
 #include "environment.h"
@@ -144,13 +145,14 @@ static void print_cell(const char *name, const char *moment, void *unused)
 }
 
 struct totals {
-    char **arguments; /* of main: those expected to fail begin with the third */
+    char **
+        arguments; /* of main: the third is the moment, then come those that are expected to fail */
     unsigned ran, skipped, failed;
 };
 
 static bool is_pending(const struct totals *totals, const char *name)
 {
-    for (char **argument = totals->arguments + 2; *argument; argument++)
+    for (char **argument = totals->arguments + 3; *argument; argument++)
         if (strcmp(*argument, name) == 0)
             return true;
     return false;
@@ -160,9 +162,12 @@ static void run_in_child(const char *name, const char *moment, void *data)
 {
     struct totals *totals = data;
     char *arguments[] = {totals->arguments[0], (char *)(size_t)name, (char *)(size_t)moment, NULL};
-    pid_t child = fork();
+    pid_t child;
     int status = -1;
 
+    if (strcmp(moment, totals->arguments[2]) != 0)
+        return;
+    child = fork();
     if (child == 0) {
         alarm(PATIENCE); /* survives exec */
         execv(arguments[0], arguments);
@@ -183,11 +188,15 @@ static void run_in_child(const char *name, const char *moment, void *data)
 static int run_all(char **arguments)
 {
     struct totals totals = {.arguments = arguments};
+    static char path[4096]; /* it may have been found by PATH, and cells may have no /proc */
 
+    if (readlink("/proc/self/exe", path, sizeof path - 1) <= 0)
+        wrong("where this program is, is not known");
+    arguments[0] = path;
     for_each(run_in_child, &totals);
     printf("environment: %u cells, %u skipped, %u failed\n", totals.ran, totals.skipped,
            totals.failed);
-    return totals.failed ? WRONG : RIGHT;
+    return totals.failed || !totals.ran ? WRONG : RIGHT;
 }
 
 /* Sets `now` and its word. */
@@ -210,7 +219,7 @@ int main(int argc, char **argv)
         for_each(print_cell, NULL);
         return 0;
     }
-    if (strcmp(argv[1], "all") == 0)
+    if (strcmp(argv[1], "all") == 0 && argc > 2)
         return run_all(argv);
     for (enum moment moment = FIRST; argc == 3 && moment < MOMENTS; moment++)
         if (strcmp(argv[2], moments[moment]) == 0 && find(argv[1]) && has_moment(now, moment))

@@ -112,6 +112,7 @@ static int flag_of(const char *word)
 /* EINVAL for a user namespace says that there is a thread: this one has made none. */
 bool unshare_word(const char *word)
 {
+    free_much();
     if (unshare(flag_of(word)) == 0)
         return true;
     if (errno == EINVAL && flag_of(word) == CLONE_NEWUSER)
@@ -241,6 +242,7 @@ bool storm_of_signals(const char *word)
 /* The process ends by itself, with status 0. */
 void main_leaves(void)
 {
+    free_much();
     pthread_exit(NULL);
 }
 

@@ -270,3 +270,18 @@ void work_in_threads(unsigned threads, unsigned steps)
     for (unsigned i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
 }
+
+void free_much(void)
+{
+    enum { BLOCKS = 2000, SIZE = 8000 };
+    static void *blocks[BLOCKS];
+
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = subject_alloc(SIZE);
+        if (!blocks[i])
+            wrong("no memory");
+        memset(blocks[i], 1, SIZE);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++)
+        subject_free(blocks[i]);
+}

@@ -13,7 +13,7 @@ const struct circumstance circumstances[] = {
     {.name = "refused-eperm:", .words = CALLS, .enter = refuse_with_eperm},
     {.name = "refused-enosys:", .words = CALLS, .enter = refuse_with_enosys},
     {.name = "refused-without-threads:",
-     .words = "clone mprotect rseq",
+     .words = "clone mprotect",
      .enter = refuse_with_eperm,
      .no_more_threads = true},
 #if !ENVIRONMENT_LIBRARY /* grace periods need more calls */

@@ -146,7 +146,7 @@ class Soak:
 
 def machine():
     model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), os.uname().machine)
-    return f"{os.cpu_count()} CPUs, {model}, Linux {os.uname().release}"
+    return f"{os.cpu_count()} CPUs, {model}, Linux {os.uname().release.split('-')[0]}"
 
 
 def jobs_of(given):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 test-guests fuzz bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate evaluate evaluate-quick site check \
+.PHONY: help setup setup-demo setup-programs setup-fuzz setup-aarch64 build demo test test-long test-programs test-aarch64 test-guests fuzz soak bench bench-malloc bench-compare bench-acdc kernel-test kernel-bench kernel-tree kernel-evaluate evaluate evaluate-quick site check \
 	format library install uninstall clean
 
 PREFIX ?= /usr/local
@@ -60,6 +60,10 @@ test-programs: setup-programs build ## real programs on our malloc
 
 fuzz: setup-fuzz ## fuzz the public interface for a minute (or SECONDS=n)
 	@tools/fuzz $(SECONDS)
+
+soak: setup-fuzz setup-aarch64 ## everything that finds faults by chance, until Control-C; goes on where it was (MINUTES=n, HOURS=n, PAGE=1, ARGUMENTS=--help)
+	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(HOURS),--hours $(HOURS)) $(ARGUMENTS); status=$$?; \
+		test -z "$(PAGE)" || tools/soak --page || exit; exit $$status
 
 bench: setup-programs build ## the full set of measurements
 	@tools/bench

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What destroyed clocks leave. All their dates have expired, but no call walks a ring at once: a list goes to the
- * expired ones whenever these are used up.
+ * expired ones whenever these are used up (ended_feed). So a thread, or an orphan, that has ended clocks also has
+ * something expired: each function that adds an ended clock, or uses up what has expired, feeds the queue before it
+ * returns. A thread that takes over an orphan's clocks takes over its expired queue with them.
  */
 #include "scm/scm.h"
 

@@ -136,11 +136,10 @@ void left_steps(struct scm_thread *self)
 
 /* ------------------------------------------------------------------------------------- orphans */
 
-/* What has expired is for the first tick that comes, of either kind. */
+/* What has expired is for the first tick that comes, of either kind. Ended clocks never are without it (ended.c). */
 static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
 {
-    if (orphan->expired.last || !list_is_empty(&orphan->ended) ||
-        !list_is_empty(&orphan->ended_regions))
+    if (orphan->expired.last || !list_is_empty(&orphan->ended_regions))
         return true;
     if (kind == GLOBAL_CLOCK)
         return !clock_is_empty(&orphan->global);
@@ -203,7 +202,7 @@ static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
         first_page_begins_at_0(orphan);
         list_expires(self, &orphan->expired);
     }
-    list_join(&self->ended, &orphan->ended); /* ended_feed comes when the lock is released */
+    list_join(&self->ended, &orphan->ended); /* fed when the expired queue is used up (ended.c) */
     if (!list_is_empty(&orphan->ended_regions)) {
         list_join(&self->ended_regions, &orphan->ended_regions);
         thread_watch(self);
@@ -243,7 +242,6 @@ void left_take(struct scm_thread *self, enum clock_kind kind)
     real_time_left_step(self, false);
     left_note();
     os_lock_release(&scm_lock);
-    ended_feed(self);
 }
 
 /* As left_step_if_any, of what waits by real time. */
@@ -274,5 +272,4 @@ void left_take_expired(struct scm_thread *self)
     real_time_left_step(self, true);
     left_note();
     os_lock_release(&scm_lock);
-    ended_feed(self);
 }

@@ -48,11 +48,12 @@ class Guests(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        for name in ("bin", "archive", "tools", "tests/guests"):
+        for name in ("bin", "archive", "tools", "tests/guests", "tests/environment"):
             (self.root / name).mkdir(parents=True)
         for name in ("test-guests", "guests.sh", "apt.sh"):
             shutil.copy(ROOT / "tools" / name, self.root / "tools")
         (self.root / "tests/guests/guest_state.c").touch()
+        (self.root / "tests/environment/pending").touch()
         (self.root / "network").touch()
         for name, body in COMMANDS.items():
             path = self.root / "bin" / name

@@ -305,10 +305,10 @@ static int act_takes_a_part(void *calls)
     return error;
 }
 
-static void expect_counts_of_what_is_left(void)
+static void expect_counts_of_what_is_left(unsigned own)
 {
-    assert_int_equal(mem_info().num_dates, given - end_count);
-    assert_int_equal(mem_info().num_short_term, given - end_count);
+    assert_int_equal(mem_info().num_dates, given + own - end_count);
+    assert_int_equal(mem_info().num_short_term, given + own - end_count);
     assert_true(mem_info().num_expired <= mem_info().num_dates);
 }
 
@@ -328,30 +328,43 @@ static int take_over(enum taken_over way)
     }
 }
 
-static void hand_over(unsigned calls, enum taken_over way)
+/* The survivor has a queue of its own, of which it has taken a part. */
+static void survivor_takes_a_part(unsigned dates)
+{
+    assert_int_equal(scm_register_thread(), 0);
+    for (unsigned i = 0; i < dates; i++)
+        assert_int_equal(scm_refresh(object_new(), 0), 0);
+    assert_int_equal(scm_tick(), 0);
+    scm_free(scm_malloc(8));
+}
+
+/* `own`: dates of the survivor. */
+static void hand_over(unsigned calls, enum taken_over way, unsigned own)
 {
     struct actor actor, heir;
 
     scm_unregister_thread();
-    if (way != BY_HEIR)
-        assert_int_equal(scm_register_thread(), 0);
     end_count = 0;
+    if (way != BY_HEIR)
+        survivor_takes_a_part(own);
+    else
+        own = 0;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_takes_a_part, &calls), 0);
     actor_end(&actor);
-    expect_counts_of_what_is_left();
+    expect_counts_of_what_is_left(own);
     assert_int_equal(take_over(way), 0);
-    expect_counts_of_what_is_left();
+    expect_counts_of_what_is_left(own);
     actor_start(&heir);
     assert_int_equal(does(&heir, act_register, NULL), 0);
-    expect_counts_of_what_is_left();
-    for (unsigned i = 0; i < given / TAKEN_PER_CALL + 8; i++) {
+    expect_counts_of_what_is_left(own);
+    for (unsigned i = 0; i < (given + own) / TAKEN_PER_CALL + 8; i++) {
         assert_int_equal(does(&heir, act_tick, NULL), 0);
         assert_int_equal(way == BY_HEIR ? 0 : scm_tick(), 0);
-        expect_counts_of_what_is_left();
+        expect_counts_of_what_is_left(own);
     }
     assert_int_equal(mem_info().num_dates, 0);
-    assert_int_equal(end_count, given);
+    assert_int_equal(end_count, given + own);
     actor_end(&heir);
 }
 
@@ -364,7 +377,8 @@ static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
     for (given = OF_ONE_DATE; given <= 4 * OF_ONE_DATE; given += 3 * OF_ONE_DATE)
         for (unsigned calls = 0; calls <= OF_ONE_DATE / TAKEN_PER_CALL + 1; calls += 9)
             for (enum taken_over way = BY_TICK; way < WAYS; way++)
-                hand_over(calls, way);
+                for (unsigned own = 0; own <= 100; own += 50)
+                    hand_over(calls, way, own);
 }
 
 /* scm_collect alone: it is for what has expired, whoever gave the dates. */

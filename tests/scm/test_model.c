@@ -6,6 +6,7 @@
  * collection none may end earlier, and all have ended after scm_collect().
  */
 #include "support/scm_test.h"
+#include "support/test_seed.h"
 
 #define ACTORS  3
 #define OBJECTS 60
@@ -222,7 +223,7 @@ static int act_jump(void *unused)
 static void run(bool lazily, unsigned seed)
 {
     lazy = lazily;
-    srand(seed);
+    srand(seed + (unsigned)test_seed(0) * 1000);
     collection(lazy ? "lazy" : "eager");
     memset(threads, 0, sizeof threads);
     memset(subjects, 0, sizeof subjects);

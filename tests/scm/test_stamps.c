@@ -296,6 +296,40 @@ static void a_divided_orphan_owns_nothing(void **state)
     actor_end(&heir);
 }
 
+static int act_global_refresh_both(void *unused)
+{
+    (void)unused;
+    return scm_global_refresh(of_many[0], 1) | scm_global_refresh(of_many[1], 50);
+}
+
+/* The same by global time. The heir's clock stands still while the heir is blocked, whatever the other thread does. */
+static void a_divided_orphan_owns_nothing_by_global_time(void **state)
+{
+    struct actor actor, heir;
+
+    (void)state;
+    of_many[0] = object_new();
+    of_many[1] = object_new();
+    actor_start(&actor);
+    assert_int_equal(does(&actor, act_global_refresh_both, NULL), 0);
+    assert_int_equal(scm_register_thread(), 0);
+    actor_end(&actor);
+    global_ticks(1);
+    actor_start(&heir);
+    assert_int_equal(does(&heir, act_register, NULL), 0);
+    assert_int_equal(global_refreshes(&heir, of_many[0], 3), 0);
+    assert_int_equal(does(&heir, act_block, NULL), 0);
+    global_ticks(100);
+    assert_false(has_ended(of_many[0]));
+    assert_int_equal(does(&heir, act_resume, NULL), 0);
+    for (unsigned i = 0; i < 60; i++) {
+        assert_int_equal(does(&heir, act_global_tick, NULL), 0);
+        global_ticks(1);
+    }
+    assert_int_equal(end_count, 2);
+    actor_end(&heir);
+}
+
 /* There is one number, and pages of an ended thread have it: nobody else gets it. */
 static void an_owner_is_not_used_twice(void **state)
 {
@@ -451,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup(merged_lists_forget_no_stamp, fresh),
         cmocka_unit_test_setup(a_copied_descriptor_leaves_its_stamp, fresh),
         cmocka_unit_test_setup(a_divided_orphan_owns_nothing, fresh),
+        cmocka_unit_test_setup(a_divided_orphan_owns_nothing_by_global_time, fresh),
         cmocka_unit_test_setup(an_owner_is_not_used_twice, fresh),
         cmocka_unit_test_setup(taken_very_late, fresh),
         cmocka_unit_test_setup(far_dates_are_descriptors, fresh),

@@ -7,6 +7,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/hash_test.h"
+#include "support/test_seed.h"
 
 #define KEYS       700
 #define ITEMS      3000
@@ -177,7 +178,7 @@ static void all_functions(bool resizing)
         struct prudence_domain *domain = manual_domain();
         unsigned operations = f == HASH_FUNCTIONS - 1 ? OPERATIONS / 10 : OPERATIONS;
 
-        state = 4711 + f;
+        state = 4711 + f + test_seed(0) * 1000;
         count = 0;
         memset(items, 0, sizeof items);
         hash = hash_functions[f];

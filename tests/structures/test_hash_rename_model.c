@@ -6,6 +6,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/name_test.h"
+#include "support/test_seed.h"
 
 #define KEYS       90
 #define OPERATIONS 12000
@@ -182,7 +183,7 @@ static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
     struct prudence_domain *domain = manual_domain();
 
     hash = function;
-    state = seed;
+    state = seed + test_seed(0) * 1000;
     memset(model, 0, sizeof model);
     unused_count = 0;
     for (unsigned i = 0; i < sizeof entries / sizeof entries[0]; i++)

@@ -7,6 +7,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/map_test.h"
+#include "support/test_seed.h"
 
 #define OPERATIONS 60000
 #define ITEMS      6000
@@ -164,7 +165,7 @@ static void run(void)
 {
     struct prudence_domain *domain = manual_domain();
 
-    state = 4711;
+    state = 4711 + test_seed(0);
     count = 0;
     memset(items, 0, sizeof items);
     model = calloc(map_key_count, sizeof model[0]);

@@ -7,6 +7,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/routes_test.h"
+#include "support/test_seed.h"
 
 static uint64_t seed;
 
@@ -141,7 +142,7 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
     struct prudence_routes *table = routes_of(family, prefixes, NULL);
     const unsigned most = family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
 
-    seed = 4711 + prefixes + family;
+    seed = 4711 + prefixes + family + test_seed(0) * 1000;
     known_count = 0;
     for (unsigned step = 1; step <= 8000; step++) {
         const struct prudence_prefix prefix = random_prefix(most);

@@ -36,6 +36,7 @@
 #include "posix.h"
 #include "support/gp_tsan.h"
 #include "support/self.h"
+#include "support/test_seed.h"
 #include "support/thread_traces.h"
 #include "support/torture_seconds.h"
 
@@ -72,13 +73,24 @@ TORTURE_UNUSED static void torture_wait_for(const uint64_t *count)
         torture_sleep_us(10000);
 }
 
-/* xorshift64*; `state` is not 0. */
+/* Read before main, because signal handlers make choices, too. */
+static uint64_t torture_choices;
+
+__attribute__((constructor)) static void torture_read_seed(void)
+{
+    torture_choices = test_seed(0);
+}
+
+/* xorshift64*; `state` is not 0. The seed changes what a state stands for, so threads need not know it. */
 TORTURE_UNUSED static uint64_t torture_random(uint64_t *state)
 {
+    uint64_t mixed;
+
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;
-    return *state * UINT64_C(2685821657736338717);
+    mixed = (*state + torture_choices) * UINT64_C(2685821657736338717);
+    return (mixed ^ mixed >> 32) * UINT64_C(2685821657736338717);
 }
 
 TORTURE_UNUSED static unsigned torture_below(uint64_t *state, unsigned bound)
@@ -320,14 +332,16 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
         return body(argv[1], argc > 2 ? atof(argv[2]) : seconds);
     seconds /= count;
     for (unsigned i = 0; i < count; i++) {
-        char options[200], duration[32], name[64];
+        const char *inherited = getenv("PRUDENCE_OPTIONS");
+        char options[1000], duration[32], name[64];
         char *arguments[] = {argv[0], name, duration, NULL};
         const char *program = strrchr(argv[0], '/');
         pid_t child;
         int status;
 
-        snprintf(options, sizeof options, "%s%s%s", variants[i].options,
-                 TORTURE_TSAN ? ",reader_mode=fenced" : "",
+        /* The variant's come later, and so they count. */
+        snprintf(options, sizeof options, "%s,%s%s%s", inherited ? inherited : "",
+                 variants[i].options, TORTURE_TSAN ? ",reader_mode=fenced" : "",
                  strstr(variants[i].options, "annotate") ? "" : ",annotate=0");
         snprintf(duration, sizeof duration, "%f", seconds);
         snprintf(name, sizeof name, "%s", variants[i].name);

@@ -709,10 +709,9 @@ static int torture(const char *variant, double seconds)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     static const int signals[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGQUIT};
-    const char *wanted = getenv("PRUDENCE_TORTURE_SEED");
     uint64_t random;
 
-    seed = wanted ? strtoull(wanted, NULL, 0) : torture_now();
+    seed = test_seed(torture_now());
     random = seed | 1;
     nowhere = fopen("/dev/null", "w");
     for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++)

@@ -19,6 +19,7 @@
 
 #include "support/scm_torture.h"
 #include "support/scm_torture_ends.h"
+#include "support/test_seed.h"
 #include "support/torture_seconds.h"
 
 #define THREADS 6
@@ -274,7 +275,7 @@ static void run_threads(unsigned *seed)
 int main(void)
 {
     time_t until = time(NULL) + (time_t)torture_seconds(2);
-    unsigned seed = 1, groups_seed = 1;
+    unsigned seed = 1 + (unsigned)test_seed(0) * 1000, groups_seed = seed;
 
     scm_real_time = torture_time;
     seal_breaker = scm_register_finalizer(break_seal);

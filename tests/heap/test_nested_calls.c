@@ -23,12 +23,12 @@ static struct prudence_cache *cache;
 
 static void inside(void)
 {
-    os_hands_full();
+    os_busy_enter();
 }
 
 static void outside(void)
 {
-    os_hands_empty();
+    os_busy_leave();
 }
 
 static void *nested_malloc(size_t size)

@@ -23,6 +23,7 @@
 #include "base/checked.h"
 #include "mapping.h"
 #include "posix.h"
+#include "system_call.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -88,7 +89,7 @@ static void *call_mmap(enum whose whose, void *wish, size_t bytes, int protectio
     void *pages;
 
     if (!enter(whose, "mmap"))
-        return (void *)syscall(SYS_mmap, wish, bytes, protection, flags, -1, 0L);
+        return (void *)system_call(SYS_mmap, (long)wish, (long)bytes, protection, flags, -1, 0);
     pages = mmap(wish, bytes, protection, flags, -1, 0);
     leave();
     return pages;
@@ -99,7 +100,7 @@ static bool call_munmap(enum whose whose, void *pages, size_t bytes)
     bool done;
 
     if (!enter(whose, "munmap"))
-        return syscall(SYS_munmap, pages, bytes) == 0;
+        return system_call(SYS_munmap, (long)pages, (long)bytes, 0, 0, 0, 0) == 0;
     done = munmap(pages, bytes) == 0;
     leave();
     return done;
@@ -110,7 +111,7 @@ static bool call_madvise(enum whose whose, void *pages, size_t bytes, int advice
     bool done;
 
     if (!enter(whose, "madvise"))
-        return syscall(SYS_madvise, pages, bytes, advice) == 0;
+        return system_call(SYS_madvise, (long)pages, (long)bytes, advice, 0, 0, 0) == 0;
     done = madvise(pages, bytes, advice) == 0;
     leave();
     return done;
@@ -121,7 +122,7 @@ static bool call_mprotect(void *pages, size_t bytes, int protection)
     bool done;
 
     if (!enter(PROGRAMS, "mprotect"))
-        return syscall(SYS_mprotect, pages, bytes, protection) == 0;
+        return system_call(SYS_mprotect, (long)pages, (long)bytes, protection, 0, 0, 0) == 0;
     done = mprotect(pages, bytes, protection) == 0;
     leave();
     return done;
@@ -133,7 +134,8 @@ static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, voi
     bool done;
 
     if (!enter(PROGRAMS, "mremap"))
-        return (void *)syscall(SYS_mremap, pages, bytes, wanted, flags, target) != MAP_FAILED;
+        return (void *)system_call(SYS_mremap, (long)pages, (long)bytes, (long)wanted, flags,
+                                   (long)target, 0) != MAP_FAILED;
     done = mremap(pages, bytes, wanted, flags, target) != MAP_FAILED;
     leave();
     return done;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A system call that no function of the program stands in for: syscall() is a function of the C library like others, and a
+ * tracer's may allocate whenever it is called.
+ */
+#ifndef OS_POSIX_SYSTEM_CALL_H
+#define OS_POSIX_SYSTEM_CALL_H
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As syscall(): -1 and errno, or the result. */
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__) && defined(__LP64__)
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+
+    __asm__ __volatile__("syscall"
+                         : "=a"(result)
+                         : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                         : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = number;
+    register long result __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    register long x5 __asm__("x5") = f;
+
+    __asm__ __volatile__("svc #0"
+                         : "+r"(result)
+                         : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                         : "memory");
+#else
+    return syscall(number, a, b, c, d, e, f);
+#endif
+    if (result >= 0 || result < -4095)
+        return result;
+    errno = (int)-result;
+    return -1;
+}
+
+#endif /* OS_POSIX_SYSTEM_CALL_H */

@@ -41,7 +41,7 @@
 #define REGION_SMALL ((size_t)8 << 20)
 extern size_t region_small; /* that, or what a test says: 0: no region is small */
 /* Where the system refuses a region: the smallest that is worth one. */
-#define REGION_LEAST ((size_t)256 << 10)
+#define REGION_LEAST ((size_t)128 << 10)
 
 _Static_assert(REGION_PAGES >> (RUN_ORDERS - 1) == 1, "the last order is a whole region");
 

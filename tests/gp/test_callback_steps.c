@@ -424,10 +424,7 @@ static void leave_late(const greg_t *registers)
 {
     if (is_visited && load_relaxed(&visited->life) != DOMAIN_LIVE)
         fail_msg("a domain was destroyed under a thread that looks at it");
-    if (is_visited &&
-        (step_is_at_call(registers, SYS_clock_nanosleep) ||
-         step_is_at_call(registers, SYS_nanosleep)) &&
-        ++steps == 3) {
+    if (is_visited && step_is_at_call(registers, SYS_futex) && ++steps == 3) { /* os_sleep_ns */
         gp_domain_leave(visited);
         is_visited = false;
     }

@@ -21,6 +21,7 @@ size_t os_page_size = OS_PAGE_SIZE;
 
 /* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
 bool os_slices;
+uint32_t os_later_wanted;
 
 /* All system calls may be made, unless a case says otherwise; there are other threads. */
 uint32_t os_calls;

@@ -217,7 +217,7 @@ static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
 static void merge(struct chunk *chunk)
 {
     struct prudence_domain *domain = gp_default_domain();
-    gp_cookie cookie;
+    gp_cookie cookie = {0};
     bool closed = false;
 
     if (!(load_relaxed(&chunk->waiting) | load_relaxed(&chunk->fresh)) ||

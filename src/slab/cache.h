@@ -69,11 +69,10 @@ struct prudence_cache {
     void (*destructor)(void *object, void *context); /* an extension's */
     void *context;
     struct slab_node *nodes;
-    struct os_window *window;    /* atomic; once made it stays */
-    struct cpu_note *fork_notes; /* of the fork that is under way (fork.c); slab_caches_lock */
-    struct list link;            /* in slab_caches; its lock */
-    uint64_t number;             /* unique among all caches ever made; grows along the list */
-    void *side[OS_EXTENSIONS];   /* a word for each extension */
+    struct os_window *window;  /* atomic; once made it stays */
+    struct list link;          /* in slab_caches; its lock */
+    uint64_t number;           /* unique among all caches ever made; grows along the list */
+    void *side[OS_EXTENSIONS]; /* a word for each extension */
 
     uint32_t next_color __attribute__((aligned(CACHE_LINE))); /* atomic; what changes begins here */
     uint32_t visitors; /* threads that hold it without the list's lock (cache_hold); atomic */
@@ -82,6 +81,7 @@ struct prudence_cache {
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
+    struct cpu_note *fork_notes; /* of the fork that is under way (fork.c); slab_caches_lock */
     char name[CACHE_NAME_SIZE];
 };
 

@@ -77,8 +77,7 @@ static struct chunk chunks[CHUNKS] = {
     STATIC_CHUNK(page_blocks, 12),
 };
 
-/* ------------------------------------------------------------------------------------------ chunks
- * */
+/* ------------------------------------------------------------------------------------- chunks */
 
 static uint64_t all_blocks(const struct chunk *chunk)
 {
@@ -155,8 +154,7 @@ static void *chunk_make(unsigned shift)
     return blocks;
 }
 
-/* ------------------------------------------------------------------------------------------ blocks
- * */
+/* ------------------------------------------------------------------------------------- blocks */
 
 static void *take(struct chunk *chunk)
 {
@@ -289,8 +287,7 @@ bool nested_has(const void *object)
     return chunk_of(object) != NULL;
 }
 
-/* ------------------------------------------------------------------------------ live, and not any
- * more */
+/* ------------------------------------------------------------------- live, and not any more */
 
 /* The bit of a live block; else a report. */
 static uint64_t live(const struct chunk *chunk, const void *object, const char *what)
@@ -368,13 +365,11 @@ struct put_off nested_take(struct put_off *entry)
 
 /* --------------------------------------------------------------------------------- the slow path */
 
-bool nested_end(const struct slab *slab, void *object, bool deferred, const char *what)
+bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred, const char *what)
 {
     struct chunk *chunk = slab ? NULL : chunk_of(object);
 
-    if (!slab && !chunk)
-        return false;
-    if (slab && !call_is_nested())
+    if (slab ? !nested : !chunk)
         return false;
     if (slab)
         put_off(object, deferred, what);

@@ -31,9 +31,10 @@ bool nested_has(const void *object);
  * it. */
 size_t nested_usable(const void *object, const char *what);
 
-/* Ends an object in the slow path. `slab`: NULL: none of ours. True: it was a block of the side area;
- * or the call is nested, and it is noted. */
-bool nested_end(const struct slab *slab, void *object, bool deferred, const char *what);
+/* Ends an object in the slow path. `slab`: NULL: none of ours. `nested`: the call is. True: it was a
+ * block of the side area; or the call is nested, and it is noted. */
+bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred,
+                const char *what);
 
 /* Objects that nested calls have freed or deferred: noted, until a call that is not nested takes them
  * from the list and does it. */

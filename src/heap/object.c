@@ -93,12 +93,8 @@ void object_settle(void)
 static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
                            void *object, bool deferred, const char *what)
 {
-    if (cache != OBJECT_ANY_CACHE)
-        return false;
-    if (nested_end(slab, object, deferred, what))
-        return true;
-    object_call_is_nested();
-    return false;
+    return cache == OBJECT_ANY_CACHE &&
+           nested_end(slab, object, object_call_is_nested(), deferred, what);
 }
 
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,

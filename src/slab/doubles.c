@@ -126,12 +126,6 @@ static void return_here(struct prudence_cache *cache, const void *token)
             add_relaxed(&passed_over, 1);
 }
 
-static void unclaim_all(struct prudence_cache *cache, const void *token)
-{
-    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        os_percpu_unclaim(&cpu_cache_of(cache, i)->line, token);
-}
-
 /* On their way from the idle helper to the nodes. */
 static void receive_all(struct prudence_cache *cache)
 {
@@ -173,7 +167,7 @@ void doubles_look(void)
         if (reached) {
             return_all(cache, &token);
         } else {
-            unclaim_all(cache, &token);
+            cpu_cache_release_all(cache, &token, false);
             return_here(cache, &token);
         }
         receive_all(cache);

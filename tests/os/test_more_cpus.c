@@ -6,25 +6,18 @@
  * ctest: inlined-too
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <prudence/counter.h>
-
 #include "os/posix/posix.h"
 #include "slab/start.h"
-#include "support/slab_test.h"
+#include "support/marked_objects.h"
 
 #define THREADS 4
 #define ROUNDS  150
-#define EACH    16
 #define TRIES   10
 
-static struct prudence_cache *cache;
-static struct prudence_counter *counter;
-static unsigned faults;
 static int more; /* a CPU that the library does not know of; -1: there is none */
 
 static void move_to(int cpu)
@@ -36,66 +29,28 @@ static void move_to(int cpu)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-static void mark(void *object, uintptr_t from, uintptr_t to)
-{
-    if (__atomic_exchange_n((uintptr_t *)object, to, __ATOMIC_SEQ_CST) != from)
-        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
-}
-
 /* Here and there by turns. */
 static void *work(void *argument)
 {
     uintptr_t me = (uintptr_t)argument;
-    void *objects[EACH], *other;
+    void *other;
 
     for (unsigned round = 0; round < ROUNDS; round++) {
         move_to((round + me) % 2 ? more : 0);
-        for (unsigned i = 0; i < EACH; i++) {
-            objects[i] = prudence_cache_alloc(cache);
-            mark(objects[i], 0, me);
-            prudence_counter_add(counter, 1);
-        }
-        for (unsigned i = 0; i < EACH; i++) {
-            mark(objects[i], me, 0);
-            if (i % 2)
-                prudence_cache_free(cache, objects[i]);
-            else
-                prudence_cache_free_deferred(cache, objects[i]);
-        }
-        other = prudence_cache_replace(cache, prudence_cache_alloc(cache));
-        prudence_cache_free(cache, other);
+        marked_turn(me);
+        other = prudence_cache_replace(marked_cache, prudence_cache_alloc(marked_cache));
+        prudence_cache_free(marked_cache, other);
     }
     return NULL;
 }
 
-static void zero(void *object, void *context)
-{
-    (void)context;
-    memset(object, 0, 64);
-}
-
 static void threads_on_them_work(void **state)
 {
-    struct prudence_cache_attr options = {.size = sizeof options, .constructor = zero};
-    pthread_t threads[THREADS];
-
     (void)state;
     if (more < 0)
         skip();
     assert_int_equal(os_cpu_count(), 1);
-    cache = prudence_cache_create("more", 64, &options);
-    counter = prudence_counter_create();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(faults, 0);
-    assert_int_equal(prudence_counter_sum(counter), THREADS * ROUNDS * EACH);
-    prudence_counter_destroy(counter);
-    prudence_synchronize();
-    prudence_trim();
-    check_books(cache);
-    destroy_empty(cache);
+    marked_threads(THREADS, ROUNDS, work);
 }
 
 /* What lies behind the arrays is not looked at: it may be another cache's line. */

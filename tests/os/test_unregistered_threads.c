@@ -6,12 +6,8 @@
  *
  * ctest: inlined-too
  */
-#include <pthread.h>
-
-#include <prudence/counter.h>
-
+#include "support/marked_objects.h"
 #include "support/rseq.h"
-#include "support/slab_test.h"
 
 #define THREADS 6
 #define ROUNDS  150
@@ -19,8 +15,6 @@
 #define TRIES   10
 
 static struct prudence_cache *cache;
-static struct prudence_counter *counter;
-static unsigned faults;
 
 static void require_rseq(void)
 {
@@ -84,66 +78,28 @@ static void a_thread_may_leave_and_come_back(void **state)
     destroy_empty(cache);
 }
 
-static void mark(void *object, uintptr_t from, uintptr_t to)
-{
-    if (__atomic_exchange_n((uintptr_t *)object, to, __ATOMIC_SEQ_CST) != from)
-        __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
-}
-
 /* Every other one is unregistered every other round. */
 static void *work(void *argument)
 {
     uintptr_t me = (uintptr_t)argument;
-    void *objects[EACH];
 
     for (unsigned round = 0; round < ROUNDS; round++) {
         bool leaves = me % 2 && round % 2;
 
         if (leaves && !rseq_unregister())
-            __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
-        for (unsigned i = 0; i < EACH; i++) {
-            objects[i] = prudence_cache_alloc(cache);
-            mark(objects[i], 0, me);
-            prudence_counter_add(counter, 1);
-        }
-        for (unsigned i = 0; i < EACH; i++) {
-            mark(objects[i], me, 0);
-            if (i % 2)
-                prudence_cache_free(cache, objects[i]);
-            else
-                prudence_cache_free_deferred(cache, objects[i]);
-        }
+            __atomic_fetch_add(&marked_faults, 1, __ATOMIC_RELAXED);
+        marked_turn(me);
         if (leaves && !rseq_register())
-            __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&marked_faults, 1, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
-static void zero(void *object, void *context)
-{
-    (void)context;
-    memset(object, 0, 64);
-}
-
 static void beside_registered_ones(void **state)
 {
-    struct prudence_cache_attr options = {.size = sizeof options, .constructor = zero};
-    pthread_t threads[THREADS];
-
     (void)state;
     require_rseq();
-    cache = prudence_cache_create("beside", 64, &options);
-    counter = prudence_counter_create();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)(i + 1)), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    assert_int_equal(faults, 0);
-    assert_int_equal(prudence_counter_sum(counter), THREADS * ROUNDS * EACH);
-    prudence_counter_destroy(counter);
-    prudence_synchronize();
-    check_books(cache);
-    destroy_empty(cache);
+    marked_threads(THREADS, ROUNDS, work);
 }
 
 int main(void)

@@ -27,6 +27,7 @@
 
 #include "base/atomic.h"
 #include "os_percpu.h"
+#include "system_call.h"
 
 enum sequence_verdict (*posix_sequence_verdict_injected)(void) = NULL;
 
@@ -163,35 +164,13 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until)
 }
 #endif
 
-/* A system call that leaves errno alone. */
-static long bare_call(long number, long first)
-{
-#if defined(__aarch64__)
-    register long x8 __asm__("x8") = number;
-    register long x0 __asm__("x0") = first;
-    register long x1 __asm__("x1") = 0;
-    register long x2 __asm__("x2") = 0;
-
-    __asm__ __volatile__("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
-    return x0;
-#else
-    long result;
-
-    __asm__ __volatile__("syscall"
-                         : "=a"(result)
-                         : "a"(number), "D"(first), "S"(0L), "d"(0L)
-                         : "rcx", "r11", "memory");
-    return result;
-#endif
-}
-
 /* Where the command is refused the flag stays down: no verdict. */
 static __attribute__((no_sanitize("address", "undefined"))) int help(void *unused)
 {
     (void)unused;
     for (unsigned i = 0; i < HELPER_MOST && !load_relaxed(&shared.begun); i++)
-        bare_call(SYS_sched_yield, 0);
-    if (bare_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ) == 0)
+        bare_system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    if (bare_system_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0, 0, 0, 0) == 0)
         store_release(&shared.flag, 1u);
     return 0;
 }

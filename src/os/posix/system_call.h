@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A system call that no function of the program stands in for: syscall() is a function of the C library like others, and a
+ * System calls that no function of the program stands in for: syscall() is a function of the C library like others, and a
  * tracer's may allocate whenever it is called.
  */
 #ifndef OS_POSIX_SYSTEM_CALL_H
@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As syscall(): -1 and errno, or the result. */
-static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
+/* The kernel's answer: the result, or an error's number below 0. Leaves errno alone on x86-64 and AArch64. */
+static inline long bare_system_call(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__) && defined(__LP64__)
     register long r10 __asm__("r10") = d;
@@ -37,8 +37,19 @@ static inline long system_call(long number, long a, long b, long c, long d, long
                          : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
                          : "memory");
 #else
-    return syscall(number, a, b, c, d, e, f);
+    long result = syscall(number, a, b, c, d, e, f);
+
+    if (result == -1)
+        result = -errno;
 #endif
+    return result;
+}
+
+/* As syscall(): -1 and errno, or the result. */
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result = bare_system_call(number, a, b, c, d, e, f);
+
     if (result >= 0 || result < -4095)
         return result;
     errno = (int)-result;

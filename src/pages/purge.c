@@ -26,13 +26,13 @@
 #define WAITS           1000      /* ... and so often */
 
 /* Runs that one thread has out of circulation. */
-struct batch {
+struct leaving_batch {
     const void *thread; /* whose (see me()); NULL: free; pages_lock */
     unsigned count;
     struct leaving_run runs[RUNS_AT_ONCE];
 };
 
-static struct batch batches[BATCHES];
+static struct leaving_batch batches[BATCHES];
 static struct excess owed;     /* found by threads that held something; pages_lock */
 static uint32_t purging;       /* atomic */
 static uint64_t refused_until; /* atomic */
@@ -72,7 +72,7 @@ static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome
 }
 
 /* A window that has only waited for these runs; NULL: none, or there may be more (call again). */
-static struct region *ended_window(const struct batch *batch, const enum outcome *outcomes)
+static struct region *ended_window(const struct leaving_batch *batch, const enum outcome *outcomes)
 {
     for (unsigned i = 0; i < batch->count; i++) {
         struct region *region = batch->runs[i].region;
@@ -87,7 +87,7 @@ static struct region *ended_window(const struct batch *batch, const enum outcome
 }
 
 /* Under the lock. NULL: all are in use. */
-static struct batch *batch_begin(void)
+static struct leaving_batch *batch_begin(void)
 {
     for (unsigned i = 0; i < BATCHES; i++) {
         if (batches[i].thread)
@@ -98,10 +98,10 @@ static struct batch *batch_begin(void)
     return NULL;
 }
 
-static struct batch *take_out(size_t bytes)
+static struct leaving_batch *take_out(size_t bytes)
 {
     size_t pages = clamp_size(bytes / OS_PAGE_SIZE, CHUNK_PAGES_MIN, UINT32_MAX);
-    struct batch *batch;
+    struct leaving_batch *batch;
 
     os_lock_take(&pages_lock);
     batch = batch_begin();
@@ -111,7 +111,7 @@ static struct batch *take_out(size_t bytes)
     return batch;
 }
 
-static size_t put_back(struct batch *batch, const enum outcome *outcomes)
+static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes)
 {
     struct region *ended[RUNS_AT_ONCE + 1];
     unsigned windows = 0;
@@ -133,7 +133,7 @@ static size_t put_back(struct batch *batch, const enum outcome *outcomes)
 static size_t purge_batch(size_t bytes)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
-    struct batch *batch = take_out(bytes);
+    struct leaving_batch *batch = take_out(bytes);
 
     for (unsigned i = 0; batch && i < batch->count; i++)
         outcomes[i] = run_goes(&batch->runs[i]);
@@ -317,7 +317,7 @@ void purge_fork_child(bool whole)
 {
     store_relaxed(&purging, 0u);
     for (unsigned i = 0; whole && i < BATCHES; i++) {
-        struct batch *batch = &batches[i];
+        struct leaving_batch *batch = &batches[i];
 
         if (!batch->thread || batch->thread == me())
             continue;

@@ -185,6 +185,13 @@ class Gdb(unittest.TestCase):
         for answer in self.answers("readers"):
             self.assertRegex(answer, r"by hand +\d+ +1 +\d+")
 
+    def test_no_name_means_two_structures(self):
+        """gdb takes any of them. The kernel's are in another program."""
+        heads = [head for path in (ROOT / "src").rglob("*.[ch]") if "kernel" not in path.parts
+                 for head in re.findall(r"^struct (\w+)(?: __attribute__\(\(.*\)\))? \{", path.read_text(), re.M)]
+        for name in set(re.findall(r'"struct (\w+)"', COMMANDS.read_text())):
+            self.assertEqual(heads.count(name), 1, name)
+
     def test_damaged_memory_ends_in_a_message(self):
         """Lists that lead in a circle; counts that cannot be. One after the other, each mended before the next."""
         line = "((struct cpu_cache *)((struct prudence_cache *)((char *)slab_caches.previous - (long)&((struct prudence_cache *)0)->link))->percpu)->line"

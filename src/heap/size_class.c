@@ -19,7 +19,7 @@
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
 
 struct prudence_cache *size_classes[CLASSES];
-struct prudence_cache *small_classes[SMALL_STEPS];
+struct prudence_cache *ready_classes[SIZE_PLACES];
 struct size_tables size_tables;
 static struct prudence_cache *aligned_classes[CLASSES];
 static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
@@ -87,19 +87,22 @@ void size_classes_start(void)
         size_tables.counted[place] = os_percpu_owned_lines;
 }
 
-/* For allocations. An empty object is never only counted, because it has no bytes that could be sampled. */
+/* An empty object is never only counted, because it has no bytes that could be sampled. */
 static void ready(size_t place, struct prudence_cache *cache)
 {
+    store_release(&ready_classes[place], cache);
     if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
         store_release(&size_tables.open[place], cache);
     else if (sampling_rate && place)
         store_release(&size_tables.counted[place], cache->slab_percpu);
 }
 
-static void ready_small(size_t step, struct prudence_cache *cache)
+/* The largest size that has this place. */
+static size_t place_size(size_t place)
 {
-    store_release(&small_classes[step], cache);
-    ready(step, cache);
+    if (place < SMALL_STEPS)
+        return max_size(place * LINEAR_STEP, 1);
+    return SMALL_MAX + (place - SMALL_STEPS + 1) * MEDIUM_STEP;
 }
 
 static struct prudence_cache *make_class(unsigned class)
@@ -109,11 +112,9 @@ static struct prudence_cache *make_class(unsigned class)
     if (zone())
         return make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
     cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
-    for (size_t step = empty_guard_wanted; cache && step <= SMALL_MAX / LINEAR_STEP; step++)
-        if (size_class_of(max_size(step * LINEAR_STEP, 1)) == class)
-            ready_small(step, cache);
-    if (cache && class_size(class) > SMALL_MAX)
-        ready(SMALL_STEPS + class, cache);
+    for (size_t place = empty_guard_wanted; cache && place < SIZE_PLACES - 1; place++)
+        if (size_class_of(place_size(place)) == class)
+            ready(place, cache);
     return cache;
 }
 
@@ -122,7 +123,7 @@ static struct prudence_cache *make_empty_class(void)
     struct prudence_cache *cache = make(&empty_class, "size", 0, LINEAR_STEP);
 
     if (cache && !zone())
-        ready_small(0, cache);
+        ready(0, cache);
     return cache;
 }
 

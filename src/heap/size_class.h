@@ -14,15 +14,21 @@
 
 extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 
-/* The classes of the smallest and most frequent sizes once more, by size in steps, rounded up: one
- * load instead of the arithmetic below. */
-#define SMALL_MAX   1024
-#define SMALL_STEPS (SMALL_MAX / LINEAR_STEP + 1)
-extern HIDDEN struct prudence_cache *small_classes[SMALL_STEPS];
+/*
+ * A size's place in the tables below: the smallest sizes in steps, then the others in the steps of the smallest of them, then one
+ * for all sizes that have no class, where nothing ever is. It is found without size_class_of(), because that takes `bsr`, which waits
+ * for the register that it writes: each call would wait for the call before it (ADR 128).
+ */
+#define SMALL_MAX    1024
+#define SMALL_STEPS  (SMALL_MAX / LINEAR_STEP + 1)
+#define MEDIUM_STEP  (SMALL_MAX / CLASSES_PER_DOUBLING)
+#define MEDIUM_STEPS ((OBJECT_SIZE_MAX - SMALL_MAX) / MEDIUM_STEP)
+#define SIZE_PLACES  (SMALL_STEPS + MEDIUM_STEPS + 1)
 
-/* Where allocations look. The places of a table are the smallest sizes in steps, then the classes, then one for all sizes that have
- * no class, where nothing ever is. */
-#define SIZE_PLACES (SMALL_STEPS + CLASSES + 1)
+/* The classes that are in use. */
+extern HIDDEN struct prudence_cache *ready_classes[SIZE_PLACES];
+
+/* Where allocations look. */
 struct size_tables {
     /* The classes whose fast path of allocations was open when they were made: so where all bytes are counted, it is not tried in vain. */
     struct prudence_cache *open[SIZE_PLACES];
@@ -48,16 +54,6 @@ static inline unsigned size_class_of(size_t size)
            (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
 }
 
-/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
-static inline __attribute__((always_inline)) struct prudence_cache *size_class_ready(size_t size)
-{
-    if (likely(size <= SMALL_MAX))
-        return load_acquire(&small_classes[(size + LINEAR_STEP - 1) / LINEAR_STEP]);
-    if (unlikely(size > OBJECT_SIZE_MAX))
-        return NULL;
-    return load_acquire(&size_classes[size_class_of(size)]);
-}
-
 /* Of any size. */
 static inline __attribute__((always_inline)) size_t size_place(size_t size)
 {
@@ -66,9 +62,15 @@ static inline __attribute__((always_inline)) size_t size_place(size_t size)
     if (likely(size <= SMALL_MAX))
         place = (size + LINEAR_STEP - 1) / LINEAR_STEP;
     else if (likely(size <= OBJECT_SIZE_MAX))
-        place = SMALL_STEPS + size_class_of(size);
+        place = SMALL_STEPS + (size - SMALL_MAX - 1) / MEDIUM_STEP;
     __asm__("" : "+r"(place)); /* gcc would multiply it here, with an instruction of its own */
     return place;
+}
+
+/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
+static inline __attribute__((always_inline)) struct prudence_cache *size_class_ready(size_t size)
+{
+    return load_acquire(&ready_classes[size_place(size)]);
 }
 
 /* The cache of sizes with that place, for an allocation's fast path; NULL also if that would fail anyway. */

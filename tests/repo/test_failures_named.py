@@ -3,11 +3,10 @@
 """The last lines of `make test` name each test that failed, and what it said last."""
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(sys.argv[1]).resolve()
+ROOT = Path(__file__).resolve().parents[2]
 
 LISTS = """
 add_test(good ${CMAKE_COMMAND} -E echo fine)

@@ -280,13 +280,19 @@ static int all_have_run(void)
     return ran > OBJECTS || ran + 1 < OBJECTS;
 }
 
-static void end_callbacks(void)
+static void release_callbacks(void)
 {
-    own->started = 0;
     callback_barrier(domain->callbacks);
     callback_queue_release(queue);
     callback_worker_release(own);
     assert_int_equal(prudence_domain_destroy(domain), 0);
+}
+
+/* The worker has no thread. */
+static void end_callbacks(void)
+{
+    own->started = 0;
+    release_callbacks();
 }
 
 /* Such a worker has been stopped; what it has goes to the domain's own queue, whose worker has no thread either. */
@@ -331,6 +337,7 @@ static void barrier_of_domain(void)
     callback_barrier(queue);
 }
 
+/* From here on the barrier may start a thread for the worker, which release_callbacks() then stops. */
 static void let_barrier_end(void)
 {
     prudence_domain_read_unlock(domain);
@@ -714,7 +721,7 @@ static void while_callbacks_are_at_work(void **state)
          .body = barrier_of_domain,
          .let_end = let_barrier_end,
          .in_child = all_have_run,
-         .tear_down = end_callbacks},
+         .tear_down = release_callbacks},
     };
 
     (void)state;

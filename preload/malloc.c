@@ -14,6 +14,7 @@
 #include "heap/malloc.h"
 #include "preload/interface.h"
 #include "process.h"
+#include "runtime/fork.h"
 
 #ifndef PRUDENCE_MALLOC_PREFIX
 const char process_has_our_malloc[] = "malloc";
@@ -51,8 +52,22 @@ FAST_ENTRY void MALLOC_NAME(free)(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "free");
 }
 
+/*
+ * As realloc, but the object is never freed. The C library asks for this without knowing it: its list of fork handlers grows
+ * by realloc, and a thread that forks calls handlers out of the list without the list's lock (glibc 2.36 and others). So the list
+ * that it reads may be an old one. All that is kept is at most twice the last list.
+ */
+static __attribute__((noinline)) void *realloc_and_keep(void *object, size_t size)
+{
+    void *grown = prudence_malloc(size);
+
+    return grown ? memcpy(grown, object, min_size(size, prudence_usable_size(object))) : NULL;
+}
+
 void *MALLOC_NAME(realloc)(void *object, size_t size)
 {
+    if (unlikely(fork_registrations) && object && size)
+        return realloc_and_keep(object, size);
     if (unlikely(!size) && object) {
         object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "realloc");
         return NULL;

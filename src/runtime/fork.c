@@ -53,20 +53,19 @@ static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 /* Of this thread; more than one where a handler forks. */
 static __thread unsigned forks_under_way;
 
-/* This thread is at it, perhaps in a handler that it has interrupted itself with. */
-static __thread unsigned registrations;
+__thread unsigned fork_registrations;
 
 void fork_registration_begin(void)
 {
-    if (registrations++ == 0 && !os_lock_forking)
+    if (fork_registrations++ == 0 && !os_lock_forking)
         pthread_mutex_lock(&registering);
 }
 
 void fork_registration_end(void)
 {
-    if (registrations == 1 && !os_lock_forking)
+    if (fork_registrations == 1 && !os_lock_forking)
         pthread_mutex_unlock(&registering);
-    registrations--;
+    fork_registrations--;
 }
 
 static void registering_take(void)
@@ -194,7 +193,7 @@ static void prepare(void)
     if (forks_under_way++)
         return;
     os_copy_check();
-    interrupted = os_busy > 0 || registrations > 0;
+    interrupted = os_busy > 0 || fork_registrations > 0;
     for (unsigned i = 0; !interrupted && i < fork_parts_count; i++)
         if (fork_parts[i].prepare)
             fork_parts[i].prepare();

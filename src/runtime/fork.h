@@ -28,4 +28,7 @@ void fork_start(void);
 void fork_registration_begin(void);
 void fork_registration_end(void);
 
+/* This thread is in such a call: how often, because a handler that interrupts it may make one, too. */
+extern HIDDEN __thread unsigned fork_registrations __attribute__((tls_model("initial-exec")));
+
 #endif /* RUNTIME_FORK_H */

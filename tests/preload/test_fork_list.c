@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * glibc's list of fork handlers grows while a thread that forks reads it, without its lock: the thread may call a handler out of the
+ * list that realloc has left. So that list stays as it was, and is no other object. (registration.c stands for glibc.)
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST   6000 /* bytes */
+#define OTHERS 200
+
+extern void (*registration_hook)(void);
+
+static char *list, *grown;
+
+static void grow_list(void)
+{
+    grown = realloc(list, 2 * (size_t)LIST);
+}
+
+/* Whether memory that is allocated now is the old list's. */
+static bool old_list_is_used_again(void)
+{
+    char *others[OTHERS];
+    bool again = false;
+
+    for (unsigned i = 0; i < OTHERS; i++) {
+        others[i] = malloc(LIST);
+        assert_non_null(others[i]);
+        memset(others[i], 'k', LIST);
+        again |= others[i] == list;
+    }
+    for (unsigned i = 0; i < OTHERS; i++)
+        free(others[i]);
+    return again;
+}
+
+static void assert_all(const char *bytes, size_t size, char wanted)
+{
+    for (size_t i = 0; i < size; i++)
+        assert_int_equal(bytes[i], wanted);
+}
+
+static void new_list(void)
+{
+    list = malloc(LIST);
+    assert_non_null(list);
+    memset(list, 'a', LIST);
+}
+
+static void nothing(void)
+{
+}
+
+static void a_list_stays_while_it_may_be_read(void **state)
+{
+    (void)state;
+    new_list();
+    registration_hook = grow_list;
+    assert_int_equal(pthread_atfork(NULL, nothing, NULL), 0);
+    registration_hook = NULL;
+    assert_ptr_not_equal(grown, list);
+    assert_false(old_list_is_used_again());
+    assert_all(list, LIST, 'a');
+    assert_all(grown, LIST, 'a');
+    free(grown);
+}
+
+/* So the test above sees what it looks for. */
+static void other_memory_is_freed_by_realloc(void **state)
+{
+    (void)state;
+    new_list();
+    grow_list();
+    assert_true(old_list_is_used_again());
+    assert_all(grown, LIST, 'a');
+    free(grown);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_stays_while_it_may_be_read),
+        cmocka_unit_test(other_memory_is_freed_by_realloc),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

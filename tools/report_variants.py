@@ -27,8 +27,9 @@ NOTES = [
     "a callback is the time in calls, in switches beyond what they take without calls, and of threads that are no places.",
     "What costs less than a thousandth of the time of two places cannot be told from noise, and counts as that.",
     "Dotted lines: quiescent states are induced. Dashed: looked for by time. Solid: looked for at each switch; ours, and liburcu.",
-    "Medians of interleaved runs, each in a fresh process. A verdict is undecided when one draw from the runs in twenty, or "
-    "more, disagrees with it.",
+    f"Medians of {findings.RUNS} or more interleaved runs, each in a fresh process. A verdict is undecided when one draw from the runs in "
+    f"twenty, or more, disagrees with it; and when a run was too short for one of its figures: fewer than {findings.BEYOND} latencies on either "
+    f"side of a quantile, {findings.CALLS} callbacks or {findings.GRACE_PERIODS} grace periods in a cost, {findings.IDLE_SECONDS} s of idle time.",
 ]
 
 

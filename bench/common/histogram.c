@@ -98,8 +98,9 @@ json_t *histogram_to_json(const struct histogram *histogram)
 {
     if (!histogram->count)
         return json_pack("{s:i}", "count", 0);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)histogram->count, "p50",
-                     (json_int_t)histogram_quantile(histogram, 0.5), "p99",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)histogram->count, "p50",
+                     (json_int_t)histogram_quantile(histogram, 0.5), "p90",
+                     (json_int_t)histogram_quantile(histogram, 0.9), "p99",
                      (json_int_t)histogram_quantile(histogram, 0.99), "p99_9",
                      (json_int_t)histogram_quantile(histogram, 0.999), "max",
                      (json_int_t)histogram->largest);

@@ -41,7 +41,7 @@ double histogram_mean_below(const struct histogram *histogram, double quantile);
 /* All that `from` has; empty. No thread records in them meanwhile. */
 void histogram_add(struct histogram *histogram, const struct histogram *from);
 void histogram_clear(struct histogram *histogram);
-/* Count, p50, p99, p99_9 and max; of an empty one only the count. A new reference. */
+/* Count, p50, p90, p99, p99_9 and max; of an empty one only the count. A new reference. */
 json_t *histogram_to_json(const struct histogram *histogram);
 
 #endif /* BENCH_HISTOGRAM_H */

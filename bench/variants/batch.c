@@ -3,12 +3,12 @@
  * Induced quiescent states with batches, driven by the callers (batch, the thesis's 4.3.2).
  *
  * call_rcu pushes onto one list for all CPUs, under a lock. A function takes the list, waits by inducing a quiescent state on
- * each CPU (induced.c), and calls all of it, the youngest first. The original leaves open where it is called from, "from time to time".
+ * each CPU (as induced.c does), and calls all of it, the youngest first. The original leaves open where it is called from, "from time to time".
  *
  * Differences. Here a place that has queued calls it at its next context switch, so a batch is what all places have queued
  * until then; places that never queue do not pay.
  */
-#include "variant.h"
+#include "runs.h"
 
 #include <pthread.h>
 
@@ -43,7 +43,7 @@ static void free_pending(unsigned place)
 
 static void context_switch(unsigned place)
 {
-    variant_induced.context_switch(place); /* carries out what other places ask of this one */
+    runs_switch(place); /* carries out what other places ask of this one */
     if (cpu[place].has_called)
         free_pending(place);
 }

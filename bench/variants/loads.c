@@ -101,6 +101,20 @@ static uint64_t read_beside(const struct row *row, unsigned place)
     return done;
 }
 
+/* Of the loads that take latencies one by one; NULL: it is none of those. */
+static struct histogram *latencies;
+
+/* The length of the run, and longer until there are the samples that were asked for. */
+static void sleep_for(const struct row *row)
+{
+    uint64_t end = now_ns() + (uint64_t)(row->seconds * 1e9);
+
+    sleep_until_ns(end);
+    end += SAMPLES_SECONDS * UINT64_C(1000000000);
+    while (latencies && histogram_count(latencies) < row->samples && now_ns() < end)
+        variant_sleep_ns(1000000);
+}
+
 static double per(uint64_t ns, uint64_t done)
 {
     return done ? (double)ns / (double)done : 0.0;
@@ -121,7 +135,7 @@ json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, 
         if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]))
             abort();
     }
-    sleep_until_ns(now_ns() + (uint64_t)(row->seconds * 1e9));
+    sleep_for(row);
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < count; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -216,8 +230,6 @@ static json_t *load_idle(const struct row *row)
 }
 
 /* ----------------------------------------------------------------------------------- latencies */
-
-static struct histogram *latencies;
 
 static json_t *with_latencies(json_t *result)
 {

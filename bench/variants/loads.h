@@ -14,6 +14,7 @@ struct row {
     unsigned workers; /* places that are measured */
     unsigned batch;   /* update */
     unsigned rate;    /* paced: calls a second, of each worker */
+    unsigned samples; /* loads that take latencies: a run goes on until it has so many */
     double seconds;
 };
 
@@ -25,6 +26,8 @@ struct load {
     bool (*possible)(const struct variant *variant);
     json_t *(*run)(const struct row *row); /* {"ns": number, ...} */
 };
+
+#define SAMPLES_SECONDS 60 /* what a run waits for its samples beyond `seconds` */
 
 extern const struct load loads[]; /* ended by a NULL name */
 

@@ -22,13 +22,15 @@
 
 #define ROWS_MAX    512
 #define REPEATS_MAX 100
-#define PATIENCE    60 /* seconds beyond those measured, until a run counts as hanging */
+#define PATIENCE                                                                                   \
+    (SAMPLES_SECONDS + 60) /* seconds beyond those measured, until a run counts as hanging */
+#define SAMPLES_MAX 1000000
 
 struct request {
     struct numbers variants, loads; /* indices */
     struct numbers workers, readers, batches, rates;
     double seconds;
-    uint64_t repeat;
+    uint64_t repeat, samples;
     const char *json;
     bool list;
 };
@@ -42,6 +44,10 @@ static const struct argp_option options[] = {
     {"batch", 'b', "N,...", 0, "Objects freed together, of the load update", 0},
     {"rate", 'C', "N,...", 0, "Calls a second of each worker, of the load paced", 0},
     {"seconds", 'T', "SECONDS", 0, "Length of a run", 0},
+    {"samples", 's', "N", 0,
+     "Runs of the loads synchronize, call and poll go on until they have N latencies, at most a "
+     "minute longer",
+     0},
     {"repeat", 'R', "N", 0, "Runs of each row, interleaved; medians are shown", 0},
     {"json", 'j', "FILE", 0, "Write all results to FILE", 0},
     {"list", 'i', NULL, 0, "List variants and loads, and end", 0},
@@ -90,6 +96,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         break;
     case 'T':
         request->seconds = argument_real(state, key, text, 86400);
+        break;
+    case 's':
+        request->samples = argument_number(state, key, text, 0, SAMPLES_MAX);
         break;
     case 'R':
         request->repeat = argument_number(state, key, text, 1, REPEATS_MAX);
@@ -168,7 +177,7 @@ static void add_rows(const struct request *request, const struct load *load,
                     add_row(&(struct row){load, variant, (unsigned)request->readers.value[r],
                                           (unsigned)request->workers.value[w],
                                           (unsigned)batches->value[b], (unsigned)rates->value[c],
-                                          request->seconds});
+                                          (unsigned)request->samples, request->seconds});
 }
 
 static void make_rows(const struct request *request)

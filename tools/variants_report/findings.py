@@ -3,7 +3,7 @@
 
 A finding is (place, what the thesis says, a function of the results). The function returns whether it holds, and what
 was measured. A verdict is "undecided" when draws from the repeats of each row (with repetition, as many as there are)
-disagree with it in one of twenty or more.
+disagree with it in one of twenty or more, and when a run behind one of its figures was too short: see Results.
 """
 
 import random
@@ -13,6 +13,13 @@ import numpy
 from . import sources
 
 DRAWS, AGREEMENT = 200, 0.95
+# What a figure needs of each of its runs.
+BEYOND = 10         # latencies on either side of a quantile
+CALLS = 100         # callbacks, of a cost
+GRACE_PERIODS = 20  # of a cost: what a batch costs is shared
+IDLE_SECONDS = 0.5  # of the CPU time in an idle second
+RUNS = 5            # of a median
+PACED_PART = 0.6    # of a run of the load paced, in which there are calls
 EQUAL = 1.25    # "the same"
 BOUNDED = 2.0   # "well bounded": at the highest load by without load
 TRADE_OFF = -0.5  # rank correlation of latency and cost
@@ -29,9 +36,10 @@ class NotMeasured(Exception):
 
 
 class Results:
-    """Medians of the repeats, or of a draw from them."""
+    """Medians of the repeats, or of a draw from them; and in `short` the figures among them whose runs were too short."""
 
     def __init__(self, rows, chance=None):
+        self.short = []
         self.rows = {(row["load"], row["variant"], row["workers"], row["readers"], row["rate"]): row
                      for row in rows if not row["batch"]}
         self.chance = chance
@@ -42,12 +50,20 @@ class Results:
         found = [value for value in found if value is not None]
         if not found:
             raise NotMeasured
+        if why := too_short(row, keys, len(found)):
+            beside = f" beside {readers}" if load in ("call", "synchronize") else f" at {rate:,}/s" if rate else ""
+            self.short.append(f"{load} of {variant}{beside}: {why}")
         if self.chance:
             found = self.chance.choices(found, k=len(found))
         return float(numpy.median(found))
 
     def loads_of_call(self):
         return sorted({readers for load, _, _, readers, _ in self.rows if load == "call"})
+
+    def most_beside(self):
+        if not self.loads_of_call():
+            raise NotMeasured
+        return max(self.loads_of_call())
 
     def rates(self):
         return sorted({rate for load, *_, rate in self.rows if load == "paced"})
@@ -63,6 +79,30 @@ class Results:
 
     def paced_latency(self, variant, rate):
         return self.value("paced", variant, "latency_ns", "p50", readers=1, rate=rate)
+
+
+def too_short(row, keys, runs):
+    """What a figure's runs lack, or None. The shortest run counts."""
+    repeats = [repeat for repeat in row["repeats"] if "failed" not in repeat]
+    if runs < RUNS:
+        return f"{runs} of {RUNS} runs"
+    if keys[0] == "latency_ns":
+        quantile = int(keys[1][1:]) / 100
+        needed = round(BEYOND / min(quantile, 1 - quantile))
+        least = min(repeat["latency_ns"]["count"] for repeat in repeats)
+        return f"{least} of {needed} latencies" if least < needed else None
+    if keys[0] == "cost_ns":
+        seconds = row["seconds"] * PACED_PART
+        calls = min(repeat["calls_per_second"] * seconds for repeat in repeats)
+        if calls < CALLS:
+            return f"{calls:.0f} of {CALLS} callbacks"
+        # A callback waits for one to two grace periods, so this is at most twice too severe.
+        longest = max(repeat["latency_ns"].get("p50", 0) for repeat in repeats)
+        passed = int(seconds * 1e9 / max(longest, 1))
+        return f"{passed} of {GRACE_PERIODS} grace periods" if passed < GRACE_PERIODS else None
+    if row["load"] == "idle" and row["seconds"] < IDLE_SECONDS:
+        return f"{row['seconds']:g} of {IDLE_SECONDS} s"
+    return None
 
 
 def least_cost(rate):
@@ -125,13 +165,13 @@ def shortest_latency(results):
 
 
 def bound_of_polling(results):
-    most = max(results.loads_of_call())
-    idle, loaded = results.latency("polling", 0), results.latency("polling", most, "p99")
-    return idle < 250e3 and loaded < 10e6, f"median {time(idle)} idle, p99 {time(loaded)} beside {most} readers"
+    most = results.most_beside()
+    idle, loaded = results.latency("polling", 0), results.latency("polling", most, "p90")
+    return idle < 250e3 and loaded < 10e6, f"median {time(idle)} idle, p90 {time(loaded)} beside {most} readers"
 
 
 def bound_of_timed(results):
-    most = max(results.loads_of_call())
+    most = results.most_beside()
     growth = {name: results.latency(name, most) / results.latency(name, 0) for name in TIMED}
     larger = all(results.latency(name, 0) > results.latency("polling", 0) for name in TIMED)
     return (larger and max(growth.values()) <= BOUNDED,
@@ -139,12 +179,13 @@ def bound_of_timed(results):
 
 
 def ring_takes_seconds(results):
-    found = {readers: results.latency("ring", readers, "p99") for readers in results.loads_of_call()}
-    return max(found.values()) > 1e9, "p99: " + ", ".join(f"{time(ns)} beside {readers}" for readers, ns in found.items())
+    results.most_beside()  # there are any
+    found = {readers: results.latency("ring", readers, "p90") for readers in results.loads_of_call()}
+    return max(found.values()) > 1e9, "p90: " + ", ".join(f"{time(ns)} beside {readers}" for readers, ns in found.items())
 
 
 def taskq_grows(results):
-    most = max(results.loads_of_call())
+    most = results.most_beside()
     idle, loaded = results.latency("taskq", 0), results.latency("taskq", most)
     return loaded > BOUNDED * idle, f"median {time(idle)} idle, {time(loaded)} beside {most} readers"
 
@@ -266,9 +307,13 @@ def check(rows):
     found = []
     for place, thesis, function in FINDINGS:
         try:
-            holds, measured = function(Results(rows))
+            results = Results(rows)
+            holds, measured = function(results)
             holds = bool(holds)
             verdict = ("holds" if holds else "does not hold") if agrees(rows, function, holds) else "undecided"
+            if results.short:
+                verdict = "undecided"
+                measured += " (runs too short: " + "; ".join(dict.fromkeys(results.short)) + ")"
             if verdict == "does not hold" and function in REASONS:
                 measured += f" (why: {REASONS[function]})"
         except NotMeasured:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "bench/variants"
-# The variant's own file, and what it shares with others.
+# The variant's own file, and what it cannot do without; the first is no other variant's.
 FILES = {
-    "induced": ("induced.c", ()), "batch": ("batch.c", ("induced.c",)), "taskq": ("induced.c", ()),
+    "induced": ("induced.c", ("runs.c",)), "batch": ("batch.c", ("induced.c", "runs.c")), "taskq": ("taskq.c", ("runs.c",)),
     "ring": ("ring.c", ()), "k42": ("k42.c", ()), "polling": ("polling.c", ()),
     "polling-percpu": ("polling_percpu.c", ("batches.c",)), "barrier": ("barrier.c", ("batches.c",)),
     "xrcu": ("xrcu.c", ("batches.c",)), "krcud": ("krcud.c", ("batches.c", "daemons.c")),
@@ -31,6 +31,10 @@ IDLE = {
     "single": ("1 local", "–"),
 }
 COMMENT = re.compile(r'/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.S)
+
+
+# Sources of the folder that are of no historical variant: the frame, the loads, ours and liburcu.
+OTHERS = {"variants.c", "main.c", "loads.c", "paced.c", "ours.c", "urcu_memb.c", "urcu_mb.c", "urcu_qsbr.c"}
 
 
 def count(name):

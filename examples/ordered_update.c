@@ -96,6 +96,7 @@ static void update_after(unsigned random)
     old = array;
     /* Release, twice: the values before their address, and that before the size. */
     prudence_assign_pointer(array, copy(larger_size()));
+    meanwhile();
     __atomic_store_n(&size, larger_size(), __ATOMIC_RELEASE);
     pthread_mutex_unlock(&writers);
     prudence_free_deferred(old);
@@ -108,15 +109,27 @@ static void grow(void)
     update_after(0);
 }
 
-static const char *check(void)
+static bool fits;
+
+static void look(void)
 {
     size_t count, room;
 
-    example_meanwhile = grow;
     prudence_read_lock();
     room = prudence_usable_size(view(&count)) / sizeof(long);
     prudence_read_unlock();
-    return count > room ? "a reader has an array that is shorter than it believes" : NULL;
+    fits = count <= room;
+}
+
+static const char *check(void)
+{
+    example_meanwhile = grow; /* in the middle of a read */
+    look();
+    while (size < MOST && fits) { /* and reads in the middle of changes */
+        example_meanwhile = look;
+        grow();
+    }
+    return fits ? NULL : "a reader has an array that is shorter than it believes";
 }
 
 static void set_up(void)

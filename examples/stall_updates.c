@@ -87,6 +87,7 @@ static long read_after(unsigned random)
         prudence_read_lock();
         seen = prudence_dereference(state);
         result = compute(seen);
+        meanwhile();
         __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the values, then the pointer again */
         fresh = __atomic_load_n(&state, __ATOMIC_RELAXED) == seen;
         prudence_read_unlock();
@@ -102,8 +103,10 @@ static void update_after(unsigned random)
 
     MUST(fresh);
     fill(fresh, random);
-    while (!may_update()) /* with no lock, in no section */
+    while (!may_update()) { /* with no lock, in no section */
+        meanwhile();
         sched_yield();
+    }
     pthread_mutex_lock(&writers);
     old = state;
     prudence_assign_pointer(state, fresh);
@@ -113,6 +116,20 @@ static void update_after(unsigned random)
 
 /* ----------------------------------------------------------------------------------------- check */
 
+static bool stalled;
+
+static void look(void)
+{
+    stalled = !may_update();
+}
+
+/* The reader in whose middle this is done has lost. It is looked at in the middle of its next try. */
+static void publish(void)
+{
+    update_after(2);
+    example_meanwhile = look;
+}
+
 static const char *check(void)
 {
     stall();
@@ -120,7 +137,13 @@ static const char *check(void)
     go_on(); /* the first of two readers has its result */
     if (may_update())
         return "writers go on, though a reader still makes them wait";
-    go_on();
+    example_meanwhile = go_on; /* the second, once a writer waits for it */
+    update_after(1);
+    if (example_meanwhile)
+        return "a writer did not wait for a reader";
+    example_meanwhile = publish;
+    if (read_after(0) != 2 * VALUES || !stalled)
+        return "a reader that has lost does not make writers wait";
     return may_update() ? NULL : "no reader is left, and writers wait";
 }
 

@@ -28,6 +28,10 @@ DECLARED_BOTH(rwlock);
 DECLARED(ids_word);
 DECLARED(ids_ordered);
 DECLARED(ids_indirect);
+DECLARED(counter_split);
+DECLARED(counter_atomic);
+DECLARED(counter_spin);
+DECLARED(counter_semaphore);
 DECLARED(rename);
 DECLARED(rename_twice);
 DECLARED(rename_moved);
@@ -66,6 +70,10 @@ static const struct subject_entry entries[] = {
     {"ids", SUBJECT_OURS, NUMBERS_ONLY(ids_word)},
     {"ids", SUBJECT_OURS, NUMBERS_ONLY(ids_ordered)},
     {"ids", SUBJECT_OURS, NUMBERS_ONLY(ids_indirect)},
+    {"counters", SUBJECT_OURS, NUMBERS_ONLY(counter_split)},
+    {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_atomic)},
+    {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_spin)},
+    {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_semaphore)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename_twice)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename_moved)},
@@ -105,7 +113,8 @@ static const struct {
     {NULL, NULL},
 };
 
-static const char *const families[] = {"hash", "ids", "rename", "routes", "routes6", "map", NULL};
+static const char *const families[] = {"hash",   "ids",     "counters", "rename",
+                                       "routes", "routes6", "map",      NULL};
 
 const struct subject_entry *subject_entry(unsigned index)
 {
@@ -136,7 +145,7 @@ static bool is_of(const struct subject_entry *entry, const char *family)
 
 bool subject_draws(const struct subject_entry *entry)
 {
-    return !is_of(entry, "ids") && !is_of(entry, "routes");
+    return !is_of(entry, "ids") && !is_of(entry, "counters") && !is_of(entry, "routes");
 }
 
 bool subject_walks(const struct subject_entry *entry)

@@ -165,6 +165,17 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
         prudence_list_entry_or_null_(prudence_link_, type, member);                                \
     }))
 
+/* For each element, `link` being a pointer to its link (the kernel's list_for_each_rcu); it is the head once the loop has ended.
+ * For lists whose elements are of several types. */
+#define prudence_list_for_each_rcu(link, head)                                                     \
+    for ((link) = prudence_list_next_rcu(head); (link) != (head);                                  \
+         (link) = prudence_list_next_rcu(link))
+
+/* Behind `link`, which was found in the same section. */
+#define prudence_list_for_each_continue_rcu(link, head)                                            \
+    for ((link) = prudence_list_next_rcu(link); (link) != (head);                                  \
+         (link) = prudence_list_next_rcu(link))
+
 #define prudence_list_entry_of_(pos, link, member)                                                 \
     prudence_list_entry(link, __typeof__(*(pos)), member)
 
@@ -184,7 +195,8 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
     for (; &(pos)->member != (head);                                                               \
          (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
 
-/* For writers, under their lock: `following` is the successor, so `pos` may be removed. */
+/* For writers, under their lock: `following` is the successor, so `pos` may be removed. Readers need no such form: they remove
+ * nothing, and a removed element still leads to the next one. (The kernel had a list_for_each_safe_rcu once.) */
 #define prudence_list_for_each_entry_safe(pos, following, head, member)                            \
     for ((pos) = prudence_list_entry_of_(pos, (head)->next, member),                               \
         (following) = prudence_list_entry_of_(pos, (pos)->member.next, member);                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stack without a lock, on which any number of threads push and pop. (P. McKenney, "Exploiting Deferred Destruction", 2004,
- * section 2.2.13: push, and a pop that is wrong.)
+ * section 2.2.14: push, and a pop that is wrong.)
  *
  * The fault of the simple pop is known as ABA. A thread loads the top, A, and what is below it, B. Others pop A and B, and push A
  * again. The thread's compare-and-swap finds A on top, succeeds, and makes B the top, which is not on the stack any more. Deferral

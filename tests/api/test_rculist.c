@@ -98,6 +98,34 @@ static void list_walks(void **state)
     assert_string_equal(list_text(&head), "d");
 }
 
+/* Links by themselves: what is at one may be removed meanwhile, as for the other walks. */
+static void list_walks_by_links(void **state)
+{
+    struct prudence_list head = PRUDENCE_LIST_INIT(head), *link;
+    char seen[8] = "";
+
+    (void)state;
+    prudence_list_for_each_rcu(link, &head) fail();
+    assert_ptr_equal(link, &head);
+    for (int c = 'a'; c <= 'd'; c++)
+        prudence_list_add_tail_rcu(&e[c].link, &head);
+    prudence_list_for_each_rcu(link, &head)
+    {
+        seen[strlen(seen)] = prudence_list_entry(link, struct element, link)->name;
+        if (link == &e['b'].link)
+            prudence_list_del_rcu(link);
+    }
+    assert_string_equal(seen, "abcd");
+    assert_ptr_equal(link, &head);
+    memset(seen, 0, sizeof seen);
+    link = &e['a'].link;
+    prudence_list_for_each_continue_rcu(link, &head)
+    {
+        seen[strlen(seen)] = prudence_list_entry(link, struct element, link)->name;
+    }
+    assert_string_equal(seen, "cd");
+}
+
 static void list_splices(void **state)
 {
     struct prudence_list head = PRUDENCE_LIST_INIT(head), other = PRUDENCE_LIST_INIT(other);
@@ -194,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(list_add_and_remove, set_up),
         cmocka_unit_test_setup(list_walks, set_up),
+        cmocka_unit_test_setup(list_walks_by_links, set_up),
         cmocka_unit_test_setup(list_splices, set_up),
         cmocka_unit_test_setup(hlist_add_and_remove, set_up),
         cmocka_unit_test_setup(hlist_walks_and_swaps, set_up),

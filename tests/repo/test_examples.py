@@ -12,6 +12,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from example_faults import FAULTS
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 EXAMPLES = ROOT / "examples"
@@ -46,6 +48,9 @@ class Pages(unittest.TestCase):
             self.assertGreaterEqual(len(blocks), 2, page_of(source))
             for block in blocks:
                 self.assertIn(block, program, page_of(source).name)
+
+    def test_lines_of_conversions_are_in_the_page(self):
+        self.assertIn("\n\n" + run(ROOT / "tools/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
 
     def test_programs_are_short(self):
         for source in SOURCES:
@@ -105,6 +110,27 @@ class Programs(unittest.TestCase):
                 self.assertRegex(run(program, "--mistake", status=1, env=self.environment), f"^{name}: WRONG: ")
 
         self.each_program(seen)
+
+    def test_a_pattern_without_its_essence_is_seen(self):
+        """A program that says "right" whatever was taken out of it checks nothing: stall_updates once did, without its stalls."""
+        self.assertEqual(sorted(FAULTS), [source.stem for source in SOURCES])
+        flags = run("pkg-config", "--cflags", "--libs", "prudence", env=self.environment).split()
+        folder = self.ways["cc"] / "faults"  # plugin_unload looks for its plug-in beside itself
+        folder.mkdir()
+        shutil.copy(self.ways["cc"] / "plugin.so", folder)
+        for source in SOURCES:
+            head, mark, after = source.read_text().partition("- after */")
+            for what, edits in FAULTS[source.stem].items():
+                with self.subTest(program=source.stem, fault=what):
+                    changed = after
+                    for old, new in edits:
+                        self.assertEqual(changed.count(old), 1, old)
+                        changed = changed.replace(old, new)
+                    (folder / source.name).write_text(head + mark + changed)
+                    run("cc", "-O1", f"-I{EXAMPLES}", folder / source.name, *flags, "-o", folder / source.stem)
+                    done = subprocess.run([folder / source.stem], env=self.environment, capture_output=True, text=True, timeout=60)
+                    self.assertNotIn("right", done.stdout)
+                    self.assertNotEqual(done.returncode, 0)
 
     def test_measure(self):
         def measures(_, program):

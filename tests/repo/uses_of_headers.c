@@ -174,7 +174,7 @@ int use_values(struct prudence_hash_values *table)
 
 int use_lists(struct prudence_list *list, struct element *fresh)
 {
-    struct prudence_list another = PRUDENCE_LIST_INIT(another);
+    struct prudence_list another = PRUDENCE_LIST_INIT(another), *link;
     struct element *element, *following;
     int sum = 0;
 
@@ -183,6 +183,15 @@ int use_lists(struct prudence_list *list, struct element *fresh)
     prudence_list_for_each_entry_rcu(element, list, link)
     {
         sum += element->number;
+    }
+    prudence_list_for_each_rcu(link, list)
+    {
+        sum += prudence_list_entry(link, struct element, link)->number;
+    }
+    link = &fresh->link;
+    prudence_list_for_each_continue_rcu(link, list)
+    {
+        sum++;
     }
     prudence_list_for_each_entry_safe(element, following, list, link)
     {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* One number under a spin lock. */
+#include <stdint.h>
+
+#include "spin_lock.h"
+
+static struct {
+    struct spin_lock lock;
+    int64_t number; /* under lock */
+} __attribute__((aligned(128))) counter;
+
+static void start(void)
+{
+}
+
+static inline void add(int64_t number)
+{
+    spin_lock(&counter.lock);
+    counter.number += number;
+    spin_unlock(&counter.lock);
+}
+
+static inline int64_t sum(void)
+{
+    int64_t seen;
+
+    spin_lock(&counter.lock);
+    seen = counter.number;
+    spin_unlock(&counter.lock);
+    return seen;
+}
+
+#include "counters_family.h"
+
+const struct subject subject_counter_spin =
+    COUNTER_SUBJECT("counter-spin", "one number under a spin lock");

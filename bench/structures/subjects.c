@@ -32,6 +32,9 @@ DECLARED(counter_split);
 DECLARED(counter_atomic);
 DECLARED(counter_spin);
 DECLARED(counter_semaphore);
+DECLARED(version_section);
+DECLARED(version_hazard);
+DECLARED(version_rwlock);
 DECLARED(rename);
 DECLARED(rename_twice);
 DECLARED(rename_moved);
@@ -74,6 +77,9 @@ static const struct subject_entry entries[] = {
     {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_atomic)},
     {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_spin)},
     {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_semaphore)},
+    {"versions", SUBJECT_OURS, NUMBERS_ONLY(version_section)},
+    {"versions", SUBJECT_RCU, NUMBERS_ONLY(version_hazard)},
+    {"versions", SUBJECT_LOCK, NUMBERS_ONLY(version_rwlock)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename_twice)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename_moved)},
@@ -113,7 +119,7 @@ static const struct {
     {NULL, NULL},
 };
 
-static const char *const families[] = {"hash",   "ids",     "counters", "rename",
+static const char *const families[] = {"hash",   "ids",     "counters", "versions", "rename",
                                        "routes", "routes6", "map",      NULL};
 
 const struct subject_entry *subject_entry(unsigned index)
@@ -145,7 +151,12 @@ static bool is_of(const struct subject_entry *entry, const char *family)
 
 bool subject_draws(const struct subject_entry *entry)
 {
-    return !is_of(entry, "ids") && !is_of(entry, "counters") && !is_of(entry, "routes");
+    static const char *const without[] = {"ids", "counters", "versions", "routes"};
+
+    for (unsigned i = 0; i < sizeof without / sizeof without[0]; i++)
+        if (is_of(entry, without[i]))
+            return false;
+    return true;
 }
 
 bool subject_walks(const struct subject_entry *entry)

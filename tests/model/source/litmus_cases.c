@@ -159,6 +159,50 @@ static void locked_count(void)
     unlocked_count();
 }
 
+/* ------------- an increment under a lock (P. McKenney, "Exploiting Deferred Destruction", 2004, figures 2.9 to 2.11) */
+
+static bool early, ordered; /* loads before it has the lock; the lock has its barriers */
+
+/* y: the lock. */
+static void increments(void *unused)
+{
+    uint64_t value = early ? load_relaxed(&x) : 0;
+
+    (void)unused;
+    while (__atomic_exchange_n(&y, 1, ordered ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED))
+        os_relax();
+    if (!early)
+        value = load_relaxed(&x);
+    store_relaxed(&x, value + 1);
+    __atomic_store_n(&y, 0, ordered ? __ATOMIC_RELEASE : __ATOMIC_RELAXED);
+}
+
+static void none_is_lost(void)
+{
+    explore_assert(load_relaxed(&x) == 2);
+    explore_note();
+}
+
+static void increment_out_of_order(void)
+{
+    early = true;
+    ordered = true;
+    explore_thread(increments, NULL);
+    explore_thread(increments, NULL);
+}
+
+static void increment_without_barriers(void)
+{
+    explore_thread(increments, NULL);
+    explore_thread(increments, NULL);
+}
+
+static void increment_with_barriers(void)
+{
+    ordered = true;
+    increment_without_barriers();
+}
+
 /* -------------------------------------------------------------------------- freed memory, and hanging */
 
 static uint64_t *block;
@@ -222,6 +266,9 @@ const struct explore_case litmus_cases[] = {
     {"released-message", released_message, message_came_whole, 6, 6},
     {"breaks-unlocked-count", unlocked_count, NULL, 0, 0},
     {"locked-count", locked_count, NULL, 6, 6},
+    {"breaks-increment-out-of-order", increment_out_of_order, none_is_lost, 2, 2},
+    {"breaks-increment-without-barriers", increment_without_barriers, none_is_lost, 3, 3},
+    {"increment-with-barriers", increment_with_barriers, none_is_lost, 6, 6},
     {"breaks-use-after-free", use_after_free, NULL, 1, 1},
     {"breaks-sleep-for-ever", sleep_for_ever, NULL, 0, 0},
     {"breaks-spin-for-ever", spin_for_ever, NULL, 0, 0},

@@ -3,8 +3,7 @@
 #include "runs.h"
 
 static struct {
-    uint64_t wanted,
-        done; /* run here: requests, and those carried out; `done` is written by the place */
+    uint64_t wanted, done; /* requests; those carried out, written by the place */
 } __attribute__((aligned(VARIANT_LINE))) runs[PLACES_MAX];
 
 void runs_switch(unsigned place)

@@ -19,6 +19,7 @@ CALLS = 100         # callbacks, of a cost
 GRACE_PERIODS = 20  # of a cost: what a batch costs is shared
 IDLE_SECONDS = 0.5  # of the CPU time in an idle second
 RUNS = 5            # of a median
+SHOWN = 2           # of what is too short, in the text of a verdict
 PACED_PART = 0.6    # of a run of the load paced, in which there are calls
 EQUAL = 1.25    # "the same"
 BOUNDED = 2.0   # "well bounded": at the highest load by without load
@@ -313,7 +314,9 @@ def check(rows):
             verdict = ("holds" if holds else "does not hold") if agrees(rows, function, holds) else "undecided"
             if results.short:
                 verdict = "undecided"
-                measured += " (runs too short: " + "; ".join(dict.fromkeys(results.short)) + ")"
+                short = list(dict.fromkeys(results.short))
+                more = f"; and {len(short) - SHOWN} more" if len(short) > SHOWN else ""
+                measured += " (runs too short: " + "; ".join(short[:SHOWN]) + more + ")"
             if verdict == "does not hold" and function in REASONS:
                 measured += f" (why: {REASONS[function]})"
         except NotMeasured:

@@ -154,6 +154,15 @@ class Command(unittest.TestCase):
         self.assertIn("Latency by load", page)
         self.assertIn("10,000/s", page)
 
+    def test_a_run_goes_on_until_it_has_its_samples(self):
+        """`barrier` takes two ticks of a millisecond for each callback, so ten milliseconds have five of them at most."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "variants.json"
+            subprocess.run([BUILD / "bin/prudence-variants", "--variant", "barrier", "--load", "call,synchronize", "--readers", "0",
+                            "--seconds", "0.01", "--samples", "30", "--json", file], check=True, capture_output=True)
+            for row in json.loads(file.read_text())["rows"]:
+                self.assertGreaterEqual(row["repeats"][0]["latency_ns"]["count"], 30, row["load"])
+
     def test_refuses(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "other.json"

@@ -6,6 +6,10 @@ what a section pays by itself and of what all sections take turns for. Turns mak
 values (Reiser and Lavenberg, 1980) say how long sections wait when `active` CPUs are at it: the high-contention case
 that the thesis leaves open (L6344). Times are ns, arrays over draws of the machine's costs or over shares of updates.
 
+No rate exceeds what its mechanism can carry: a station serves one section at a time, an update that keeps all others out leaves
+them the rest of the time, and a reader that an update disturbs needs a time without one (tests/advise/test_capacity.py).
+With more threads than CPUs, a thread loses its CPU while it holds a lock, and those that spin for the lock wait for its next turn.
+
 What all mechanisms pay alike is left out: cache misses for the data itself, and the line that an update takes from readers.
 Where an update replaces an object instead of changing it, it writes the pointer as well: that line is counted.
 """
@@ -17,7 +21,8 @@ import numpy
 
 from . import ours
 
-RETRIES_MOST = 1000.0  # of a seqlock's reader
+EXPONENT_MOST = 600.0  # beyond, a double overflows
+STEPS = 60  # of the search for a rate: at most
 LINE = 64
 COPY_BYTES_PER_NS = 16.0
 LEAD = 1e-6
@@ -65,47 +70,121 @@ class Cost:
     alone: float  # ns that nobody waits for
     stations: list = field(default_factory=list)
     exclusive: float = 0.0  # ns for which an update keeps everybody out; a share of `updates` of the sections
-    retried: float = 0.0  # ns of a reader's section that an update in between makes vain
-    window: float = 0.0  # ns of a writer that make it so
+    retried: float = 0.0  # ns of a reader's section that an update makes vain
+    open: float = 0.0  # ns of an update in which no such section can begin
+    holding: float = 0.0  # ns of a section in which others would spin in vain if its thread had no CPU
+    needed: float = 1.0  # how often a section needs what such a thread may hold, one of `parts`
+    parts: int = 1
+    most: float = math.inf  # sections per ns that something else allows
     memory: float = 0.0  # bytes beyond the data
     details: dict = field(default_factory=dict)
 
 
-def chance_of_refusal(station, queue, cycle):
-    """That a section finds the station taken, if that costs it so much that all come less often because of it.
+def chance_of_refusal(refused, found, cycle):
+    """That a section finds a station taken, if that costs it so much that all come less often because of it.
 
-    `queue` is what it would find at once. If a fraction p is refused, a cycle takes `refused` * p longer, so p = queue * cycle
+    `found` is the chance if it cost nothing. If a share p is refused, a cycle takes `refused` * p longer, so p = found * cycle
     / (cycle + refused * p): a quadratic equation.
     """
-    longer = station.refused / cycle
-    return 2 * numpy.minimum(1.0, queue / station.servers) / (1 + numpy.sqrt(1 + 4 * longer * queue / station.servers))
+    return numpy.minimum(1.0, 2 * found / (1 + numpy.sqrt(1 + 4 * found * refused / cycle)))
+
+
+class Refusals:
+    """What sections pay because they find a station taken. It never falls as sections become more, so the station's limit holds."""
+
+    def __init__(self, station):
+        self.station = station
+        self.chance = 0.0
+        self.cost = 0.0
+
+    def meet(self, used, cycle):
+        """`used`: the share of the time in which the station is taken if one section less is there, whose cycle is `cycle`."""
+        at_once = cycle - self.cost
+        chance = chance_of_refusal(self.station.refused, used * cycle / at_once, at_once)
+        self.chance = numpy.maximum(self.chance, chance)
+        self.cost = self.station.refused * self.chance
+
+
+def undisturbed_rate(customers, cycle, cost, updates, guess):
+    """Sections per ns where readers begin again until no update meets them; `cycle` is what a section takes without that.
+
+    Of the time that a thread does not update itself, the share 1 - free has an update of another one in it. A reader begins in the rest, and it
+    succeeds if no update begins during its section: those of others come at the rate `meets` / free. So it needs exp(...) / free trials,
+    and rate * cycle(rate) = customers. The left side grows with the rate: one solution, found by Newton's steps between bounds.
+    """
+    others = (customers - 1) / customers
+    reader, all_open = (1 - updates) * cost.retried, updates * cost.open
+    meets = others * updates * cost.retried
+    own = all_open / customers
+    low = 0.0 * (cycle + reader + all_open)
+    high = numpy.minimum(customers / cycle, (1 - 1e-12) / numpy.maximum(all_open, 1e-300)) + low
+    rate = numpy.where((guess > low) & (guess < high), guess, high / 2)
+    for _ in range(STEPS):
+        closed, idle = 1 - all_open * rate, 1 - own * rate
+        trials = numpy.exp(numpy.minimum(EXPONENT_MOST, meets * rate / closed)) * idle / closed
+        took = cycle + reader * (trials - 1)
+        excess = numpy.log(rate * took / customers)
+        slope = 1 + reader * trials * rate * (meets / closed ** 2 + all_open / closed - own / idle) / took
+        low, high = numpy.where(excess < 0, rate, low), numpy.where(excess < 0, high, rate)
+        step = rate * numpy.exp(-excess / slope)
+        before, rate = rate, numpy.where((step > low) & (step < high), step, (low + high) / 2)
+        if numpy.all(numpy.abs(rate - before) <= 1e-12 * rate):
+            break
+    return rate
 
 
 def solve(cost, updates, active, between):
     """Mean value analysis: sections per ns of all `active` CPUs, and the share of a cycle that is spent waiting."""
     queues = [0.0] * len(cost.stations)
+    used = list(queues)
+    refusals = [Refusals(station) if numpy.any(station.refused) else None for station in cost.stations]
     writers = rate = 0.0
     for customers in range(1, active + 1):
         waits, demands, refused = 0.0, 0.0, 0.0
-        times = []
-        for station, queue in zip(cost.stations, queues):
-            if customers > 1 and numpy.any(station.refused):
-                queue = chance_of_refusal(station, queue, (customers - 1) / rate)
-                refused = refused + station.refused * numpy.minimum(1.0, queue / station.servers)
+        times, needs = [], []
+        for station, queue, share, refusal in zip(cost.stations, queues, used, refusals):
+            if customers > 1 and refusal:
+                refusal.meet(share, (customers - 1) / rate)
+                refused = refused + refusal.cost
             demand = station.demand + station.again * numpy.minimum(1.0, queue / station.servers)
+            needs.append(demand / station.servers)
             times.append(demand * (1 + queue / station.servers))
             demands = demands + demand
             waits = waits + times[-1] - demand
         # A section finds an update as often as there is one; but each update of another CPU holds it up once.
         held = cost.exclusive * numpy.minimum(writers, updates * (customers - 1))
-        # The rate of one section less says how often a reader is disturbed.
-        spoiled = numpy.minimum(RETRIES_MOST, numpy.exp(numpy.minimum(20.0, rate * updates * cost.window)))
-        again = (1 - updates) * cost.retried * (spoiled - 1)
-        cycle = between + cost.alone + demands + updates * cost.exclusive + waits + held + again + refused
-        rate = customers / cycle
+        work = between + cost.alone + demands + updates * cost.exclusive
+        cycle = work + waits + held + refused
+        if customers > 1 and numpy.any(cost.retried):
+            rate = undisturbed_rate(customers, cycle, cost, updates, rate)
+            cycle = customers / rate
+        else:
+            rate = customers / cycle
         queues = [rate * time for time in times]
+        used = [rate * need for need in needs]
         writers = rate * updates * (cost.exclusive + held)
-    return rate, (waits + held + again + refused) / cycle
+    return rate, numpy.maximum(0.0, 1 - work / cycle)
+
+
+def share_with_cpus(cost, load, active, rate):
+    """Which share of `rate` is left with more threads than CPUs, where threads lose their CPU while others spin for what they hold.
+
+    Each CPU takes its thread away once in a slice. Of the threads that run, rate * holding are then such that others wait for them, and their
+    next turn comes after those of the CPU's other threads. Until then all CPUs spin, as soon as each has met what is held.
+    """
+    if load.threads <= active:
+        return 1.0
+    turns = load.threads / active - 1
+    meetings = turns * ours.SLICE * rate / active * cost.needed / cost.parts
+    stopped = 1 + numpy.expm1(-meetings) / numpy.maximum(meetings, 1e-12)
+    return 1 / (1 + rate * cost.holding * turns * stopped)
+
+
+def rate_of(cost, load, active):
+    """Sections per ns of all CPUs, with all that limits them, and the share of the time that is spent waiting."""
+    rate, waiting = solve(cost, load.updates, active, load.between)
+    limited = numpy.minimum(rate * share_with_cpus(cost, load, active, rate), cost.most)
+    return limited, 1 - (1 - waiting) * limited / rate
 
 
 # ------------------------------------------------------------------------------------------ locks
@@ -118,12 +197,15 @@ def lock(machine, load, active, round_trip, refused=0.0):
 
 
 def spinlock(machine, load, active):
-    return lock(machine, load, active, machine["spinlock"])
+    cost = lock(machine, load, active, machine["spinlock"])
+    cost.holding = cost.stations[0].demand
+    return cost
 
 
 def mutex(machine, load, active):
     """Short sections are over before their waiter sleeps, but not before it has asked the kernel to: one wait that is refused, the
-    holder's wake, and the waiter's own, because it cannot know that nobody else waits."""
+    holder's wake, and the waiter's own, because it cannot know that nobody else waits. Those that wait for a holder without a CPU do
+    sleep, so the holder has its CPU back soon."""
     refused = 0.0 * machine["mutex"]
     if machine.get("futex_wait") is not None:
         refused = machine["futex_wait"] + 2 * machine["futex_wake"]
@@ -140,15 +222,18 @@ def rwlock(machine, load, active):
 
 
 def brlock(machine, load, active):
-    """A lock for each CPU: readers take their own (7.6), an update takes all (7.9)."""
+    """A lock for each CPU, or for each thread if there are more: readers take their own (7.6), an update takes all (7.9)."""
     f = load.updates
+    locks = max(active, load.threads)
     weight = 1 + (active - 1) * f
     own = machine["spinlock"] + (active - 1) * f / weight * machine.other(active)
-    others = (active - 1) * (machine["spinlock"] + (1 - f / weight) * machine.other(active))
+    others = (locks - 1) * (machine["spinlock"] + (1 - f / weight) * machine.other(active))
     gate = machine["spinlock"] + machine.line(active)
     drain = load.reading * (1 - f) * (active > 1)
-    return Cost((1 - f) * (own + load.reading), exclusive=gate + own + others + load.updating + drain,
-                memory=LOCK * (machine.cpus + 1))
+    exclusive = gate + own + others + load.updating + drain
+    # An update waits for each thread that has its own lock, and all that update wait for that one.
+    return Cost((1 - f) * (own + load.reading), exclusive=exclusive, holding=(1 - f) * (own + load.reading) + f * exclusive,
+                needed=f, memory=LOCK * (max(machine.cpus, load.threads) + 1))
 
 
 def lock_line(machine, load, active):
@@ -169,7 +254,8 @@ def bucket_locks(machine, load, active):
     """A lock for each bucket: one for each operation, and a section waits for those in the same buckets only."""
     f = load.updates
     of_each = machine["spinlock"] + lock_line(machine, load, active)
-    return Cost(0.0 * f, [Station(load.operations * of_each + load.reading + f * load.update, load.buckets)],
+    holding = load.operations * of_each + load.reading + f * load.update
+    return Cost(0.0 * f, [Station(holding, load.buckets)], holding=holding, needed=load.operations, parts=load.buckets,
                 memory=LOCK * load.buckets)
 
 
@@ -181,12 +267,12 @@ def updaters(machine, load, active):
 # -------------------------------------------------------------------------------- readers that do not lock
 
 def seqlock(machine, load, active):
-    """Readers read a counter twice, and again what an update has come into."""
+    """Readers read a counter twice, and again what an update has come into. While an update has no CPU, all wait."""
     f = load.updates
     weight = 1 + (active - 1) * f
     reading = machine["sequence_read"] + (active - 1) * f / weight * machine.other(active) + load.reading
-    return Cost((1 - f) * reading, [Station(f * (machine["spinlock"] + machine.line(active) + load.updating))],
-                retried=reading, window=reading + load.updating, memory=2 * LOCK)
+    update = f * (machine["spinlock"] + machine.line(active) + load.updating)
+    return Cost((1 - f) * reading, [Station(update)], retried=reading, open=load.updating, holding=update, memory=2 * LOCK)
 
 
 def moved(machine, load, active):
@@ -203,8 +289,8 @@ def hazard_pointers(machine, load, active):
     scan = (machine.other(active) * load.threads + pointers * machine["instruction"] * 4) / waiting
     retire = machine["malloc_pair"] + scan + load.size / COPY_BYTES_PER_NS
     reading = load.reading + moved(machine, load, active) + load.operations * machine["hazard_pointer"]
-    return Cost((1 - f) * reading + f * retire,
-                [updaters(machine, load, active)],
+    turns = updaters(machine, load, active)
+    return Cost((1 - f) * reading + f * retire, [turns], holding=turns.demand, needed=f, parts=load.buckets,
                 memory=load.threads * (LINE + waiting * load.size),
                 details={"objects_in_flight": float(load.threads * waiting)})
 
@@ -251,12 +337,27 @@ def rcu_of_mode(machine, load, active, fenced):
     costs = rcu_costs(machine, active, fenced)
     reader = machine["reader_fenced" if fenced else "reader_free"]
     reading = load.reading + moved(machine, load, active) + reader
-    cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [updaters(machine, load, active)])
-    rate, _ = solve(cost, f, active, load.between)
+    turns = updaters(machine, load, active)
+    cost = Cost((1 - f) * reading + f * (costs.pair + load.size / COPY_BYTES_PER_NS), [turns], holding=turns.demand, needed=f,
+                parts=load.buckets)
+    rate, _ = rate_of(cost, load, active)
     # What grace periods add is little, so the rates without them say how many objects share one.
     extra, cost.memory, cost.details = deferral(machine, load, active, fenced, rate, f, 1 - f, reading)
     cost.alone = cost.alone + extra
+    if load.latent_limit:
+        cost.most = throttled(machine, load, active, fenced, rate)
     return cost
+
+
+def throttled(machine, load, active, fenced, rate):
+    """Sections per ns where `latent_limit` is full and deferrals wait: so many objects at most become reusable in a grace period.
+
+    It waits for readers that run, because throttled threads sleep and leave their CPUs to the others.
+    """
+    inside = numpy.clip(rate * (1 - load.updates) * load.reading / active, 0, 1)
+    length = ours.grace_period_length(active, machine.cpus, inside, load.reading, rcu_costs(machine, active, fenced), fenced)
+    objects = max(1.0, load.latent_limit / load.size)
+    return objects / (length * numpy.maximum(load.updates, 1e-300)) if active > 1 else math.inf
 
 
 def rcu(machine, load, active):
@@ -305,7 +406,7 @@ def fastest(costs, load, active):
     """As evaluate(), of one cost or of alternatives."""
     if not isinstance(costs, list):
         costs = [costs]
-    solved = [solve(cost, load.updates, active, load.between) for cost in costs]
+    solved = [rate_of(cost, load, active) for cost in costs]
     rates = numpy.stack([numpy.broadcast_to(rate, numpy.broadcast(rate, load.updates).shape) for rate, _ in solved])
     best = numpy.argmax(rates, axis=0)
     waiting = numpy.choose(best, [numpy.broadcast_to(share, rates.shape[1:]) for _, share in solved])

@@ -36,6 +36,7 @@ LINES_OF_BATCH = 2
 LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
 LATENT_LIMIT = 32 << 20  # the option's default
+SLICE = 3e6  # ns that a thread keeps its CPU if others want it: about what the kernel's scheduler gives
 DECAY = 100e6  # ns; the option's default: a round of tidying drives the grace periods of what is latent (ADR 42)
 
 
@@ -134,7 +135,7 @@ def longest_wait_for_cpu(threads, cpus, inside, slice_ns):
     return (1 - (1 - inside) ** waiting) * slice_ns * waiting / cpus
 
 
-def grace_period_length(threads, cpus, inside, section, costs, fenced=False, varying=False, slice_ns=3e6):
+def grace_period_length(threads, cpus, inside, section, costs, fenced=False, varying=False, slice_ns=SLICE):
     """From its start to its end (L6334): its own work, and the last of the sections that were open at its start."""
     running = min(threads, cpus)
     return (grace_period(running, costs, fenced) + longest_section(running, inside, section, varying)

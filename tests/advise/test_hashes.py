@@ -15,7 +15,7 @@ import invented_hashes  # noqa: E402 (the path comes first)
 import invented_machine  # noqa: E402
 from prudence_advise import findings, hash_pictures, hash_report, hashes, machine, mechanisms  # noqa: E402
 from prudence_advise.hashes import Measured, Table  # noqa: E402
-from prudence_advise.mechanisms import Cost, Load, Station  # noqa: E402
+from prudence_advise.mechanisms import Cost, Load  # noqa: E402
 from prudence_advise.model import Latencies  # noqa: E402
 
 HERE = machine.Machine(invented_machine.document(4, 1))
@@ -145,10 +145,9 @@ class Rates(unittest.TestCase):
 
 class Waiting(unittest.TestCase):
     def test_what_is_refused_solves_its_equation(self):
-        station = Station(140.0, refused=780.0)
-        chance = mechanisms.chance_of_refusal(station, 0.9, 150.0)
+        chance = mechanisms.chance_of_refusal(780.0, 0.9, 150.0)
         self.assertAlmostEqual(chance, 0.9 * 150 / (150 + 780 * chance))
-        self.assertAlmostEqual(mechanisms.chance_of_refusal(Station(140.0), 0.9, 150.0), 0.9)
+        self.assertAlmostEqual(mechanisms.chance_of_refusal(0.0, 0.9, 150.0), 0.9)
 
     def test_a_contended_mutex_is_slower_than_a_spinlock(self):
         document = invented_machine.document(2, 1)

@@ -11,6 +11,7 @@
 #define WARM_UP 0.2 /* of the time that is measured */
 
 static bool measured, over; /* atomic */
+static bool something;      /* atomic: a turn that began in the measurement is over */
 
 /* To the CPU of that number among those that the process may use. Where that fails it runs anywhere. */
 static void pin_to(unsigned number)
@@ -42,7 +43,11 @@ static void *work(void *argument)
             self->before = self->done;
         }
         self->crew->turn(self);
+        if (counted && !__atomic_load_n(&something, __ATOMIC_RELAXED))
+            __atomic_store_n(&something, true, __ATOMIC_RELAXED);
     }
+    if (!counted) /* the measurement was over before this thread had a CPU */
+        self->before = self->done;
     return NULL;
 }
 
@@ -55,11 +60,19 @@ static void watch(const struct crew *crew, uint64_t start, double seconds)
     }
 }
 
+/* On a busy machine no member may have had a CPU for as long as was asked. A rate of nothing would be none. */
+static void wait_for_something(void)
+{
+    while (!__atomic_load_n(&something, __ATOMIC_RELAXED))
+        sleep_until_ns(now_ns() + 1000000);
+}
+
 /* All members, started; NULL with errno: none runs. */
 static struct crew_member *start(const struct crew *crew)
 {
     struct crew_member *members = aligned_alloc(APART, crew->threads * sizeof *members);
 
+    __atomic_store_n(&something, false, __ATOMIC_RELAXED);
     __atomic_store_n(&measured, false, __ATOMIC_RELAXED);
     __atomic_store_n(&over, false, __ATOMIC_RELAXED);
     for (unsigned i = 0; members && i < crew->threads; i++) {
@@ -94,6 +107,7 @@ double crew_rate(const struct crew *crew, double seconds)
     from = now_ns();
     __atomic_store_n(&measured, true, __ATOMIC_RELAXED);
     watch(crew, from, seconds);
+    wait_for_something();
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     took = (double)(now_ns() - from) / 1e9;
     for (unsigned i = 0; i < crew->threads; i++) {

@@ -48,7 +48,10 @@ static inline uint64_t crew_random(struct crew_member *self)
     return self->random >> 11;
 }
 
-/* Lets the crew work for `seconds`, after a fifth of that to warm up. What was done in a second; -1 with errno. */
+/*
+ * Lets the crew work for `seconds`, after a fifth of that to warm up, and longer if no turn was over by then. What was done
+ * in a second, above 0; -1 with errno.
+ */
 double crew_rate(const struct crew *crew, double seconds);
 
 #endif /* ADVISE_CREW_H */

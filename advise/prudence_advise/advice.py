@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy
 
-from . import mechanisms
+from . import errors, mechanisms
 
 DRAWS = 200
 SHARES = numpy.logspace(-5, 0, 61)
@@ -13,11 +13,11 @@ ENOUGH = 0.95  # a mechanism that reaches this of the best one's rate is as good
 TITLES = {one.name: one.title for one in mechanisms.MECHANISMS}
 
 
-def interval(values):
-    """Of the median's value and the draws: that, and where nine tenths of the draws lie."""
+def interval(values, span=errors.NONE):
+    """Of the median's value and the draws: that, and where nine tenths of the draws lie, times the model's error (`span`)."""
     values = numpy.atleast_1d(values)
-    return {"median": float(values[0]), "low": float(numpy.quantile(values, 0.05)),
-            "high": float(numpy.quantile(values, 0.95))}
+    return {"median": float(values[0]), "low": float(numpy.quantile(values, 0.05)) * span[0],
+            "high": float(numpy.quantile(values, 0.95)) * span[1]}
 
 
 def why_not(name, load, needs):
@@ -43,23 +43,23 @@ class Needs:
     fresh: bool = False  # a reader must not see what an update has replaced
 
 
-def reasons_of(name, machine, load, needs, waiting, cost):
-    """Sentences for a person, from what the model found."""
+def reasons_of(name, machine, load, needs, waiting, cost, error):
+    """Sentences for a person, from what the model found and what was measured beside it."""
     active = mechanisms.active_cpus(machine, load)
     found = []
+    if load.threads > active and value(cost.holding) > 0 and waiting >= 0.01:
+        found.append("threads lose their CPU while others spin for what they hold")
     line = float(numpy.atleast_1d(machine.line(active))[0])
     if waiting >= 0.01:
         found.append(f"sections wait for each other {100 * waiting:.0f} % of the time")
     if name in ("mutex", "spinlock", "rwlock") and active > 1:
         each = "each section" if name != "rwlock" else "each section, read or update,"
         found.append(f"{each} fetches the lock's line, {line:.0f} ns on average")
-    if name in ("mutex", "rwlock") and waiting >= 0.05:
-        found.append("threads that sleep until it is their turn cost more than the model says")
     if name == "brlock" and load.updates > 0:
-        found.append(f"an update takes {active} locks, {value(cost.exclusive):.0f} ns in which readers wait")
+        found.append(f"an update takes {max(active, load.threads)} locks, {value(cost.exclusive):.0f} ns in which readers wait")
     if name == "buckets":
         found.append(f"{load.operations} {'lock' if load.operations == 1 else 'locks'} a section")
-    if name == "seqlock" and value(cost.retried) and load.updates > 0:
+    if name == "seqlock" and load.updates > 0 and waiting >= 0.01:
         found.append("readers repeat what an update came into")
     if name == "hazard":
         found.append(f"each of {load.operations} objects costs a reader {value(machine['hazard_pointer']):.1f} ns")
@@ -74,6 +74,9 @@ def reasons_of(name, machine, load, needs, waiting, cost):
             found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
         if needs.blocking:
             found.append("readers that block need a domain of kind srcu, whose sections cost more")
+    if error.here and error.span(name) != errors.NONE:
+        low, high = error.span(name)
+        found.append(f"measured here: {low:.2g} to {high:.2g} times what the model says")
     return found
 
 
@@ -86,21 +89,27 @@ def with_shares(load):
     return dataclasses.replace(load, updates=SHARES[:, None])
 
 
-def breakevens(machine, load, candidates):
-    """Up to which share of updates RCU is faster than each of the others, and than all of them."""
+def breakevens(machine, load, candidates, error):
+    """Up to which share of updates RCU is faster than each of the others, and than all of them; each with the model's error."""
     many = with_shares(load)
     rates = {one.name: mechanisms.evaluate(one, machine, many)[0] for one in candidates}
     ours = rates.pop("rcu")
-    found = {name: interval(mechanisms.breakeven(SHARES, ours, theirs)) for name, theirs in rates.items()}
+    theirs = {name: [rate / factor for factor in (1.0, *error.span_between("rcu", name))] for name, rate in rates.items()}
     if rates:
-        best = numpy.maximum.reduce(list(rates.values()))
-        found["all"] = interval(mechanisms.breakeven(SHARES, ours, best))
-    return found
+        theirs["all"] = [numpy.maximum.reduce(list(one)) for one in zip(*theirs.values())]
+    return {name: breakeven_interval(ours, three) for name, three in theirs.items()}
+
+
+def breakeven_interval(ours, theirs):
+    """`theirs`: the rates of others as the model has them, and if RCU is worse, and better, than it says."""
+    median, low, high = (mechanisms.breakeven(SHARES, ours, one) for one in theirs)
+    return {"median": float(median[0]), "low": float(numpy.quantile(low, 0.05)), "high": float(numpy.quantile(high, 0.95))}
 
 
 def advise(machine, load, needs, current):
     """The answer as a document; `current`: what the program uses today, by name."""
     evaluated, ranking = {}, []
+    error = errors.Errors(machine.document, load.threads, machine.cpus)
     for one in mechanisms.MECHANISMS:
         if not (one.needs_buckets and load.buckets <= 1):
             evaluated[one.name] = mechanisms.evaluate(one, machine, load)
@@ -109,9 +118,10 @@ def advise(machine, load, needs, current):
     for name, (rate, waiting, cost) in evaluated.items():
         ranking.append({
             "name": name, "title": TITLES[name], "unsuitable": why_not(name, load, needs),
-            "operations_per_second": interval(rate * load.operations * 1e9), "gain": interval(rate / today),
+            "operations_per_second": interval(rate * load.operations * 1e9, error.span(name)),
+            "gain": interval(rate / today, error.span_between(name, current)),
             "of_ideal": value(rate / ideal), "waiting": value(waiting), "memory_bytes": value(cost.memory),
-            "reasons": reasons_of(name, machine, load, needs, value(waiting), cost)})
+            "reasons": reasons_of(name, machine, load, needs, value(waiting), cost, error)})
     ranking.sort(key=lambda row: (row["unsuitable"] is not None, -row["operations_per_second"]["median"]))
     suitable = [row for row in ranking if row["unsuitable"] is None]
     candidates = [mechanisms.BY_NAME[row["name"]] for row in suitable]
@@ -122,7 +132,8 @@ def advise(machine, load, needs, current):
             "machine": {"cpus": machine.cpus, "nodes": machine.nodes, "active": mechanisms.active_cpus(machine, load),
                         "host": machine.document.get("host"), "date": machine.document.get("date")},
             "assumed": list(machine.assumed), "ranking": ranking, "choice": choose(suitable),
-            "breakeven": breakevens(machine, load, candidates), "rcu": details}
+            "breakeven": breakevens(machine, load, candidates, error), "rcu": details,
+            "model_error": {"kind": error.kind, "here": error.here, "checks": len(error.checks)}}
 
 
 def choose(suitable):
@@ -160,7 +171,8 @@ def verdict(answer):
     now = rows[answer["current"]]["title"]
     limit = answer["breakeven"].get("all")
     if answer["choice"] == "rcu":
-        first = f"RCU pays: {times_text(ours['gain'])} the operations of the {now}, for {bytes_text(ours['memory_bytes'])}."
+        pays = "RCU pays" if ours["gain"]["low"] > 1 or answer["current"] == "rcu" else "RCU may pay, within the model's error"
+        first = f"{pays}: {times_text(ours['gain'])} the operations of the {now}, for {bytes_text(ours['memory_bytes'])}."
     elif answer["choice"] == answer["current"]:
         best = answer["ranking"][0]
         first = (f"Keep the {now}: the best, {best['title']}, would make {times_text(best['gain'])} its operations."
@@ -186,12 +198,21 @@ def load_text(load):
             f"{'bucket' if load['buckets'] == 1 else 'buckets'}")
 
 
+def error_text(error):
+    checks = "a check" if error["checks"] == 1 else f"{error['checks']} checks"
+    if error["here"]:
+        return f"Intervals hold the spread of the calibration and the model's error in {checks} here with {error['kind']}."
+    return (f"Intervals hold the spread of the calibration and the model's error in {checks} on another machine with {error['kind']}: "
+            "`prudence-advise check` measures it here.")
+
+
 def text(answer):
     machine, host = answer["machine"], answer["machine"]["host"] or {}
     lines = [verdict(answer), "", f"Load: {load_text(answer['load'])}",
              f"Machine: {host.get('cpu', 'unknown')}, {machine['active']} of {machine['cpus']} CPUs busy, "
              f"{machine['nodes']} {'node' if machine['nodes'] == 1 else 'nodes'}"]
     lines += [f"Assumed: {one}" for one in answer["assumed"]]
+    lines.append(error_text(answer["model_error"]))
     lines += ["", f"{'':42}{'operations':>12}{'against ' + answer['current']:>26}{'memory':>10}"]
     for number, row in enumerate((one for one in answer["ranking"] if one["unsuitable"] is None), 1):
         lines.append(f"{number:>2}. {row['title']:<38}{rate_text(row['operations_per_second']['median']):>12}"

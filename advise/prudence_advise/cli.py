@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import advice, machine, mechanisms, ours
+from . import advice, errors, machine, mechanisms, ours
 from .inputs import count, seconds, share, time
 
 COMMANDS = ("advise", "calibrate", "check", "figures", "hash", "record")
@@ -96,9 +96,22 @@ def parse_load(parser, arguments):
 
 # ---------------------------------------------------------------------------------------- the machine
 
+def now():
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def checks_kept(path):
+    """What `check` has measured on this machine before: it outlives a calibration."""
+    try:
+        document = machine.load(path)
+        return document.get("checks", []) if machine.is_of_this_machine(document) else []
+    except machine.BadCalibration:
+        return []
+
+
 def measure_and_save(places, path, repeats=21, seconds=0.001):
     document = machine.measure(places.programs, repeats, seconds)
-    document["date"] = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+    document |= {"date": now(), "checks": checks_kept(path)}
     try:
         machine.save(document, path)
     except OSError as error:
@@ -166,11 +179,31 @@ def run_calibrate(arguments, places):
     return 0
 
 
+def keep_check(request, load, answer):
+    """In the calibration of this machine, if that was asked and other programs left the CPUs alone."""
+    from . import check
+    if request.calibration or request.cpus or request.nodes or request.far:
+        print("prudence-advise: the check is not kept: the costs are not those of this machine's own calibration", file=sys.stderr)
+        return
+    if answer["others"] > check.DISTURBED:
+        print(f"prudence-advise: the check is not kept: other programs had {100 * answer['others']:.0f} % of the CPUs' time; check again "
+              "when the machine is quiet", file=sys.stderr)
+        return
+    path = machine.default_path()
+    rates = {row["name"]: row["measured"] for row in answer["rows"]}
+    document = machine.load(path)
+    try:
+        machine.save(errors.with_check(document, load, answer["cpus"], rates, now()), path)
+    except OSError as error:
+        print(f"prudence-advise: the check is not kept: {path}: {error.strerror}", file=sys.stderr)
+
+
 def run_check(arguments, places):
     from . import check
     parser = advise_parser()
     parser.prog, parser.epilog = "prudence-advise check", None
-    parser.description = "Run the load under each mechanism, and compare the rates with those of the model."
+    parser.description = ("Run the load under each mechanism, and compare the rates with those of the model. What is found is kept, and "
+                          "later answers hold the model's error.")
     parser.add_argument("--repeats", metavar="N", type=count(1, 1000), default=5,
                         help="runs of each mechanism, which take turns (5)")
     parser.add_argument("--seconds", metavar="S", type=seconds, default=0.2, help="length of a run (0.2)")
@@ -178,8 +211,8 @@ def run_check(arguments, places):
     if load.threads > 1024 or load.live > 1 << 28 or load.buckets > 1 << 24 or load.operations > 1e6:
         parser.error("a trial has at most 1024 threads, 268435456 objects and 16777216 buckets")
     here = machine_of(request, places)
-    check.warn(load, here)
     answer = check.compare(places.programs, here, load, request.repeats, request.seconds)
+    keep_check(request, load, answer)
     print(json.dumps(answer, indent=1) if request.json else check.text(answer))
     return 0
 

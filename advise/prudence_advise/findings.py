@@ -2,14 +2,14 @@
 """What the thesis found with its hash table in 2004 (chapters 2 and 8, appendix D), and whether a measurement agrees.
 
 A finding is looked at once for each repeat, whose runs took turns. It holds if every repeat says so, it does not if none does, and
-it is undecided otherwise, or if it is about more CPUs than there are.
+it is undecided otherwise, or if it is about more CPUs than there are. Its cause is named only if figures bear it (causes.py).
 """
 
 from dataclasses import dataclass
 
 import numpy
 
-from . import hashes
+from . import causes, hashes
 from .hashes import LOCKS
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -22,8 +22,8 @@ class Finding:
     line: str  # of the thesis' text
     claim: str
     look: object  # a function of Measured, the machine and the threads: a truth for each repeat, and what was seen
-    holds: str  # why it does, today
-    fails: str
+    holds: object  # a Cause of what is seen today; None: none was measured
+    fails: object
     threads: int = 0  # that it needs; 0: it is about as many as there are, four at most
 
 
@@ -109,92 +109,68 @@ def predicted(name, buckets, within):
     return look
 
 
-MISS = ("A transfer of the lock's line takes longer than a search, as in 2004.")
-ACUTE = "The curves cross at an acute angle, so a small change of a cost moves the breakeven far (L5940)."
-DEFERS = ("An update pays for an allocation and a deferral, and what it takes is memory that was used long ago, while a thread that locks "
-          "uses its own element again at once.")
-CHEAP = ("A deferral costs some ns, and the library lets thousands of operations share a grace period by itself, where 2004's "
-         "paid one for each 10 or 100.")
-DRIVEN = ("A grace period every few operations is driven against what the library would do, and each sends barriers to, or reads "
-          "the line of, every CPU.")
-
 FINDINGS = (
     # ------------------------------------------------------------------------------------ chapter 2
     Finding("2.3 to 2.8", "L782", "One spinlock scales negatively: more CPUs search less.",
-            below(("global", 32, 0, 0.0), ("global", 32, 1, 0.0), 1 - EQUAL, "all threads through one"), MISS,
-            "A CPU that has the lock's line takes the lock many times before the line is taken from it: back-to-back loops hide the transfer."),
+            below(("global", 32, 0, 0.0), ("global", 32, 1, 0.0), 1 - EQUAL, "all threads through one"), causes.MISS,
+            causes.keeps_its_line("global")),
     Finding("2.3 to 2.8", "L809", "One reader-writer lock scales negatively, although readers do not exclude each other.",
-            below(("globalrw", 32, 0, 0.0), ("globalrw", 32, 1, 0.0), 1 - EQUAL, "all threads through one"), MISS,
-            "A CPU that has the lock's line takes the lock many times before the line is taken from it."),
-    Finding("2.3 to 2.8", "L836", "Locks for buckets scale.",
-            scaling("bkt", 32, 1 + EQUAL, "all threads through one"),
-            "Transfers of different lines go on at the same time.",
-            "A search takes a few ns here, a transfer of the lock's line many times that, so each further CPU costs more than it adds. In "
-            "2004 the ratio was 137 to 170 ns."),
+            below(("globalrw", 32, 0, 0.0), ("globalrw", 32, 1, 0.0), 1 - EQUAL, "all threads through one"), causes.MISS,
+            causes.keeps_its_line("globalrw")),
+    Finding("2.3 to 2.8", "L836", "Locks for buckets scale.", scaling("bkt", 32, 1 + EQUAL, "all threads through one"), None, causes.MANY),
     Finding("2.3 to 2.8", "L836", "With four CPUs they are more than six times as fast as one spinlock.",
-            ratio(("bkt", 32, 0, 0.0), ("global", 32, 0, 0.0), 6, "bkt through global"), MISS, MISS, threads=4),
+            ratio(("bkt", 32, 0, 0.0), ("global", 32, 0, 0.0), 6, "bkt through global"), causes.MISS, causes.keeps_its_line("global"),
+            threads=4),
     Finding("2.3 to 2.8", "L846", "Reader-writer locks for buckets are slower than spinlocks for buckets.",
-            below(("bktrw", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1 - EQUAL, "bktrw through bkt"),
-            "A reader-writer lock needs an atomic operation to unlock as well; a spinlock needs a store.",
-            "A spinlock's waiter takes the line away from the holder; a reader goes on."),
-    Finding("2.3 to 2.8", "L868", "brlock scales linearly.", linear("brlock", 32),
-            "Each thread has its own lock's line.", "Threads share more than their locks' lines, as the CPU time that other programs take."),
+            below(("bktrw", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1 - EQUAL, "bktrw through bkt"), causes.RW_ALONE, None),
+    Finding("2.3 to 2.8", "L868", "brlock scales linearly.", linear("brlock", 32), causes.CONTRAST, causes.DISTURBED),
     Finding("2.3 to 2.8", "L868", "With four CPUs it is almost twice as fast as locks for buckets.",
-            ratio(("brlock", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1.5, "brlock through bkt"), MISS, MISS, threads=4),
+            ratio(("brlock", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1.5, "brlock through bkt"), causes.MISS, None, threads=4),
     Finding("2.3 to 2.8", "L960", "On one CPU a lock that no other CPU wants more than doubles the cost of a search.",
-            below(("brlock", 32, 1, 0.0), ("ideal", 32, 1, 0.0), 0.5, "brlock through ideal, one thread"),
-            "An atomic operation takes longer than a search of this table.",
-            "Atomic operations on a line that the CPU has cost a tenth of what they did, and overlap with what comes before."),
+            below(("brlock", 32, 1, 0.0), ("ideal", 32, 1, 0.0), 0.5, "brlock through ideal, one thread"), causes.COSTS_ALONE,
+            causes.OVERLAP),
     Finding("2.12 and 2.13", "L978", "Where all operations update, brlock is the slowest of all.",
-            slowest("brlock", 32, 1.0), "An update takes every CPU's lock.", "Its locks stay with one CPU for long."),
+            slowest("brlock", 32, 1.0), causes.ALL_LOCKS, None),
     Finding("2.12 and 2.13", "L1012", "Where all operations update, the lock in the bucket's line beats the lock in its own.",
-            ratio(("bktcl", 32, 0, 1.0), ("bkt", 32, 0, 1.0), 1 + EQUAL, "bktcl through bkt"),
-            "One line less is moved.", "Waiters take the line away from the holder that works in it."),
+            ratio(("bktcl", 32, 0, 1.0), ("bkt", 32, 0, 1.0), 1 + EQUAL, "bktcl through bkt"), causes.LINE_OF_LOCK, None),
     Finding("2.12 and 2.13", "L1014", "Where all search, the lock in the bucket's line is a little slower than the lock in its own.",
-            below(("bktcl", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1.0, "bktcl through bkt"),
-            "A CPU that wants the lock takes the bucket away from the search.",
-            "With as few CPUs waiters are rare, and one line less is touched: its address is not computed either."),
+            below(("bktcl", 32, 0, 0.0), ("bkt", 32, 0, 0.0), 1.0, "bktcl through bkt"), None, causes.CL_ALONE),
     # ------------------------------------------------------------------------------------ chapter 8
-    Finding("8.1", "L5938", "Two CPUs, \u03bb = 10: RCU is the best up to about f = 0.3.", best_up_to("rcu10", 32, 0.3), CHEAP,
-            DRIVEN, threads=2),
-    Finding("8.2", "L5943", "Four CPUs, \u03bb = 10: RCU is the best up to a bit less than f = 0.4.", best_up_to("rcu10", 32, 0.4), CHEAP,
-            DRIVEN, threads=4),
+    Finding("8.1", "L5938", "Two CPUs, \u03bb = 10: RCU is the best up to about f = 0.3.", best_up_to("rcu10", 32, 0.3), causes.CHEAP,
+            causes.driven(32, 0.3), threads=2),
+    Finding("8.2", "L5943", "Four CPUs, \u03bb = 10: RCU is the best up to a bit less than f = 0.4.", best_up_to("rcu10", 32, 0.4),
+            causes.CHEAP, causes.driven(32, 0.4), threads=4),
     Finding("8.3", "L5915", "Two CPUs, \u03bb = 100: searches alone reach the ideal.",
-            ratio(("rcu100", 32, 0, 0.0), ("ideal", 32, 0, 0.0), 0.9, "rcu through ideal"),
-            "A section costs a search next to nothing.",
-            "A section is two stores, and a search of a table that fits the first-level cache takes only some ns; in 2004 it took 137."),
-    Finding("8.3", "L5915", "RCU is the best up to about f = 0.4.", best_up_to("rcu100", 32, 0.4), CHEAP, DEFERS, threads=2),
+            ratio(("rcu100", 32, 0, 0.0), ("ideal", 32, 0, 0.0), 0.9, "rcu through ideal"), causes.SECTION_SHORT, causes.SECTION_LONG),
+    Finding("8.3", "L5915", "RCU is the best up to about f = 0.4.", best_up_to("rcu100", 32, 0.4), causes.CHEAP, causes.defers(32),
+            threads=2),
     Finding("8.3", "L5915", "It beats brlock by more than a factor of two throughout.", always_above("rcu100", "brlock", 2, 32),
-            "A search writes nothing shared, and an update locks one bucket.",
-            "A lock that only its own CPU takes costs a tenth of what it did, and an update defers.", threads=2),
+            causes.COSTS_ALONE, causes.OVERLAP, threads=2),
     Finding("8.3", "L5915", "Where all operations update, it has half the rate of the best.",
-            ratio(("rcu100", 32, 0, 1.0), (LOCKS, 32, 0, 1.0), 0.5, "rcu through the best lock"),
-            "All move the lines of the bucket and of the element, which takes longer than a lock or a deferral.", DEFERS, threads=2),
-    Finding("8.4", "L5945", "Four CPUs, \u03bb = 100: RCU is the best up to a bit more than f = 0.4.", best_up_to("rcu100", 32, 0.4), CHEAP,
-            DEFERS, threads=4),
+            ratio(("rcu100", 32, 0, 1.0), (LOCKS, 32, 0, 1.0), 0.5, "rcu through the best lock"), causes.LINES_OF_DATA,
+            causes.defers(32), threads=2),
+    Finding("8.4", "L5945", "Four CPUs, \u03bb = 100: RCU is the best up to a bit more than f = 0.4.", best_up_to("rcu100", 32, 0.4),
+            causes.CHEAP, causes.defers(32), threads=4),
     Finding("8.4", "L5917", "The breakeven comes sooner with \u03bb = 10 than with \u03bb = 100.", sooner("rcu10", "rcu100", 32),
-            "More updates share the cost of a grace period.", ACUTE, threads=2),
+            causes.shared_by_more(32, 0.5), causes.acute("rcu10"), threads=2),
     Finding("8.5", "L5931", "Two CPUs, \u03bb = 10: the model's breakeven is 0.1 from the measured one (0.2 and 0.3).",
-            predicted("rcu10", 32, 0.1), "The model has the data's own lines and the cost of a search, which 2004's left out (L5942).",
-            ACUTE, threads=2),
-    Finding("8.5", "L5938", "Two CPUs, \u03bb = 100: it is 0.2 from it (0.3 and 0.5).", predicted("rcu100", 32, 0.2),
-            "The model has the data's own lines and the cost of a search, which 2004's left out (L5942).", ACUTE, threads=2),
+            predicted("rcu10", 32, 0.1), None, causes.acute("rcu10"), threads=2),
+    Finding("8.5", "L5938", "Two CPUs, \u03bb = 100: it is 0.2 from it (0.3 and 0.5).", predicted("rcu100", 32, 0.2), None,
+            causes.acute("rcu100"), threads=2),
     Finding("8.6", "L5945", "Four CPUs: the model agrees reasonably well (0.3 and less than 0.4, 0.4 and more than 0.4).",
-            predicted("rcu100", 32, 0.1), "The model has the data's own lines and the cost of a search.", ACUTE, threads=4),
+            predicted("rcu100", 32, 0.1), None, causes.acute("rcu100"), threads=4),
     # ----------------------------------------------------------------------------------- appendix D
     Finding("D.1", "L7503", "Large table, searches alone: RCU beats the next best by more than 30 %.",
-            ratio(("rcu", 16384, 0, 0.0), (LOCKS, 16384, 0, 0.0), 1.3, "rcu through the best lock"),
-            "It writes no line, and brlock's atomic operation waits for what is being loaded.",
-            "The misses of the data itself dominate, and a lock that only its own CPU takes costs little beside them."),
+            ratio(("rcu", 16384, 0, 0.0), (LOCKS, 16384, 0, 0.0), 1.3, "rcu through the best lock"), causes.LOCK_COUNTS,
+            causes.LOCK_IS_LITTLE),
     Finding("D.1", "L7503", "All is about three times slower than with the small table.",
-            ratio(("rcu", 32, 0, 0.0), ("rcu", 16384, 0, 0.0), 2, "small table through large, rcu", most=4.5),
-            "The table does not fit into the cache that is next to the CPU.",
-            "The ratio is that of this machine's caches: the small table is in the first level, and the large one beyond the second."),
-    Finding("D.1", "L7503", "Locked searches scale better than with the small table.", scales_better("bkt"),
-            "The data's own misses, which all CPUs wait for at the same time, are more of the cost.",
-            "The locks themselves no longer fit into the cache."),
-    Finding("D.2", "L7505", "\u03bb = 10: RCU is the best below about f = 0.15.", best_up_to("rcu10", 16384, 0.15), CHEAP, DRIVEN),
-    Finding("D.3", "L7507", "\u03bb = 100: RCU is the best up to more than f = 0.2.", best_up_to("rcu100", 16384, 0.2), CHEAP, DEFERS),
+            ratio(("rcu", 32, 0, 0.0), ("rcu", 16384, 0, 0.0), 2, "small table through large, rcu", most=4.5), causes.TABLE_IS_LARGE, None),
+    Finding("D.1", "L7503", "Locked searches scale better than with the small table.", scales_better("bkt"), causes.MISSES,
+            causes.LOCKS_ARE_LARGE),
+    Finding("D.2", "L7505", "\u03bb = 10: RCU is the best below about f = 0.15.", best_up_to("rcu10", 16384, 0.15), causes.CHEAP,
+            causes.driven(16384, 0.2)),
+    Finding("D.3", "L7507", "\u03bb = 100: RCU is the best up to more than f = 0.2.", best_up_to("rcu100", 16384, 0.2), causes.CHEAP,
+            causes.defers(16384)),
 )
 
 
@@ -226,8 +202,10 @@ def outcome(finding, measured, machine):
     threads = finding.threads or measured.threads_most
     truths, seen = finding.look(measured, machine, threads)
     verdict = judge(truths)
-    reason = {HOLDS: finding.holds, FAILS: finding.fails,
-              UNDECIDED: f"{int(sum(truths))} of {len(truths)} repeats agree with it."}[verdict]
+    if verdict == UNDECIDED:
+        reason = f"{int(sum(truths))} of {len(truths)} repeats agree with it."
+    else:
+        reason = causes.sentence(finding.holds if verdict == HOLDS else finding.fails, measured, machine, threads)
     return found | {"verdict": verdict, "seen": f"{seen}; {threads} threads", "reason": reason}
 
 

@@ -54,6 +54,21 @@ def check(document, path):
         for key in ("median", "q1", "q3"):
             if not isinstance(cost.get(key), (int, float)) or not cost[key] > 0 or not math.isfinite(cost[key]):
                 raise BadCalibration(f"{path}: {name}: '{key}' is not a number of nanoseconds above 0")
+    for number, one in enumerate(document.get("checks", []), 1):
+        if not is_check(one):
+            raise BadCalibration(f"{path}: check {number}: it lacks a load, CPUs, or rates above 0")
+
+
+def is_check(one):
+    """Whether it has what `prudence-advise check` keeps."""
+    if not isinstance(one, dict) or not isinstance(one.get("cpus"), int) or one["cpus"] < 1:
+        return False
+    load, rates = one.get("load"), one.get("rates")
+    if not isinstance(load, dict) or not isinstance(rates, dict) or "threads" not in load:
+        return False
+    numbers = [*load.values(), *rates.values()]
+    return (all(isinstance(number, (int, float)) and math.isfinite(number) and number >= 0 for number in numbers)
+            and all(rate > 0 for rate in rates.values()) and load["threads"] >= 1)
 
 
 def measure(programs, repeats=21, seconds=0.001):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy
 
-from . import advice, mechanisms
+from . import advice, errors, mechanisms
 
 WORTH = 0.01  # of the threads' time: what a change should save at least
 UPDATES_UNKNOWN = (0.0, 0.01, 0.1)  # a mutex does not tell reads from updates: shares that are looked at
@@ -141,7 +141,7 @@ def judge(site, machine, elapsed, size):
         outcomes.append({"updates": updates, "saved_share": share, "memory_bytes": advice.value(ours.memory)})
     load = load_of(site, shares[0], elapsed, size)
     candidates = [mechanisms.BY_NAME[name] for name in ("rcu", "rwlock" if known else "mutex")]
-    limit = advice.breakevens(machine, load, candidates)["all"]
+    limit = advice.breakevens(machine, load, candidates, errors.Errors(machine.document, load.threads, machine.cpus))["all"]
     return {"place": place_of(site), "kind": site.kind, "locks": site.locks, "threads": site.threads,
             "acquisitions": site.count, "updates": shares[0] if known else None,
             "contended": (site.read.contended + site.write.contended) / site.count,

@@ -13,7 +13,7 @@ import numpy
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "advise"), str(Path(__file__).parent)]
 import invented_hashes  # noqa: E402 (the path comes first)
 import invented_machine  # noqa: E402
-from prudence_advise import findings, hash_pictures, hash_report, hashes, machine, mechanisms  # noqa: E402
+from prudence_advise import causes, findings, hash_pictures, hash_report, hashes, machine, mechanisms  # noqa: E402
 from prudence_advise.hashes import Measured, Table  # noqa: E402
 from prudence_advise.mechanisms import Cost, Load  # noqa: E402
 from prudence_advise.model import Latencies  # noqa: E402
@@ -236,10 +236,52 @@ class Verdicts(unittest.TestCase):
         self.assertIn("32 buckets, grace periods as the library decides: RCU is ahead of all locks up to f = 0.7", said)
         self.assertIn(f"{100 / len(document['rows']):.0f} % of the runs disturbed", said)
 
-    def test_a_reason_for_each_verdict(self):
-        for one in findings.FINDINGS:
-            for words in (one.claim, one.holds, one.fails):
-                self.assertTrue(words.endswith("."), words)
+    def test_a_cause_is_named_with_its_figures(self):
+        found = self.of(self.outcomes(), "One spinlock scales negatively")
+        self.assertEqual(found["reason"], causes.NOT_BORNE)  # there a search takes 143 ns, and a transfer 60
+        faster = self.outcomes(lambda *case: 10 * invented_hashes.of_2004(*case))
+        self.assertEqual(self.of(faster, "One spinlock scales negatively")["reason"], f"{causes.MISS.words} (transfer 60 ns, search 14.3 ns).")
+
+    def test_each_cause_is_borne_by_some_data_and_not_by_others(self):
+        """A cause that is printed whatever was measured would be none."""
+        of = {cause.words: cause for one in findings.FINDINGS for cause in (one.holds, one.fails) if cause}
+        seen = {words: set() for words in of}
+        quiet, cheap = invented_machine.document(4, 1), invented_machine.document(4, 1)
+        for name in ("spinlock", "pair_free", "pair_fenced", "reader_free", "reader_fenced"):
+            cheap["costs"][name] = invented_machine.spread(0.01)
+        dear = invented_machine.document(4, 1)
+        for name in ("spinlock", "pair_free", "pair_fenced", "reader_free", "reader_fenced"):
+            dear["costs"][name] = invented_machine.spread(500.0)
+        measured = [Measured(one) for factor in (0.3, 10.0) for one in self.rates(factor)]
+        for document, cache in ((quiet, 1 << 18), (cheap, 1 << 30), (dear, 1 << 18)):
+            on = machine.Machine(document | {"caches": {"l2": cache}})
+            for one in measured:
+                for words, cause in of.items():
+                    if len(seen[words]) < 2:
+                        seen[words].add(bool(cause.bears(one, on, 4)[0]))
+        self.assertEqual([words for words, truths in seen.items() if truths != {True, False}], [])
+
+    @staticmethod
+    def rates(factor):
+        """Documents of different kinds: as in 2004; all alike; with the order of mechanisms turned round; repeats that differ."""
+        def as_in_2004(*case):
+            return factor * invented_hashes.of_2004(*case)
+
+        def alike(name, buckets, threads, share):
+            return factor * threads
+
+        def turned(name, buckets, threads, share):
+            return factor / invented_hashes.of_2004(name, buckets, threads, share)
+
+        def wavering(name, buckets, threads, share, repeat):
+            return as_in_2004(name, buckets, threads, share) * (0.6 + 0.1 * repeat if name.startswith("rcu") else 1)
+        found = [invented_hashes.document(one) for one in (as_in_2004, alike, turned, wavering)]
+        for row in found[-1]["rows"]:
+            row["cpu_shares"] = [0.5] * len(row["cpu_shares"])
+        return found
+
+    def test_without_a_cause_it_says_so(self):
+        self.assertEqual(self.of(self.outcomes(), "Locks for buckets scale.")["reason"], causes.NOT_BORNE)
 
 
 class Measuring(unittest.TestCase):

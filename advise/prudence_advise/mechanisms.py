@@ -176,7 +176,8 @@ def share_with_cpus(cost, load, active, rate):
         return 1.0
     turns = load.threads / active - 1
     meetings = turns * ours.SLICE * rate / active * cost.needed / cost.parts
-    stopped = 1 + numpy.expm1(-meetings) / numpy.maximum(meetings, 1e-12)
+    seldom = meetings < 1e-6  # there the other term would cancel
+    stopped = numpy.where(seldom, meetings / 2, 1 + numpy.expm1(-meetings) / numpy.where(seldom, 1.0, meetings))
     return 1 / (1 + rate * cost.holding * turns * stopped)
 
 

@@ -117,6 +117,12 @@ class Capacity(unittest.TestCase):
             small, large = (advice.value(evaluated(name, on, one)[2].memory) for one in (load, replace(load, size=2 * load.size)))
             self.assertGreaterEqual(large * 1.01, small, name)
 
+    def test_rare_updates_that_take_as_long_as_all_reading(self):
+        """While one updates nobody reads, and the CPUs have no more than the rest of the time for it."""
+        for threads in (2, 4, 8):
+            for name in BY_NAME:
+                self.below(name, machine_of(8), Load(threads=threads, updates=0.01, lookup=1e3, update=1e5, between=0.0))
+
     def test_a_mutex_at_8_and_64_cpus(self):
         """One lock that is held for 101 ns and costs a line and 12 ns: no more than 6.9 and 6.2 million sections a second."""
         for cpus in (8, 64, 256):
@@ -208,6 +214,9 @@ class MoreThreadsThanCpus(unittest.TestCase):
     def test_readers_of_rcu_hold_nothing(self):
         self.assertGreater(min(self.shares("rcu", updates=0.0)), 0.99)
         self.assertLess(self.shares("rcu", updates=0.5)[2], 0.2)
+
+    def test_readers_of_brlock_hold_what_nobody_wants_without_updates(self):
+        self.assertGreater(min(self.shares("brlock", updates=0.0)), 0.99)
 
     def test_sections_far_apart_seldom_lose_their_cpu(self):
         self.assertGreater(min(self.shares("spinlock", between=1e6)), 0.95)

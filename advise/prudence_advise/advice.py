@@ -133,7 +133,7 @@ def advise(machine, load, needs, current):
                         "host": machine.document.get("host"), "date": machine.document.get("date")},
             "assumed": list(machine.assumed), "ranking": ranking, "choice": choose(suitable),
             "breakeven": breakevens(machine, load, candidates, error), "rcu": details,
-            "model_error": {"kind": error.kind, "here": error.here, "checks": len(error.checks)}}
+            "model_error": {"kind": error.kind, "here": error.here, "checks": len(error.checks), "cpus": error.cpus}}
 
 
 def choose(suitable):
@@ -178,7 +178,9 @@ def verdict(answer):
         first = (f"Keep the {now}: the best, {best['title']}, would make {times_text(best['gain'])} its operations."
                  if best["name"] != answer["current"] else f"Keep the {now}: nothing is faster.")
     else:
-        first = f"Use a {choice['title']}: {times_text(choice['gain'])} the operations of the {now}."
+        gain = f"{times_text(choice['gain'])} the operations of the {now}."
+        first = (f"Use a {choice['title']}: {gain}" if choice["gain"]["low"] > 1
+                 else f"A {choice['title']} may be better than the {now}, within the model's error: {gain}")
         if ours["gain"]["median"] > choice["gain"]["median"]:
             first += f" RCU would make {times_text(ours['gain'])}; that is too close to be worth the effort."
     if limit is None:
@@ -199,11 +201,12 @@ def load_text(load):
 
 
 def error_text(error):
+    """Where the model's error comes from, and how many CPUs it was measured with."""
     checks = "a check" if error["checks"] == 1 else f"{error['checks']} checks"
-    if error["here"]:
-        return f"Intervals hold the spread of the calibration and the model's error in {checks} here with {error['kind']}."
-    return (f"Intervals hold the spread of the calibration and the model's error in {checks} on another machine with {error['kind']}: "
-            "`prudence-advise check` measures it here.")
+    place = "here" if error["here"] else "on another machine"
+    ending = "" if error["here"] else ": `prudence-advise check` measures it here"
+    return (f"Intervals hold the spread of the calibration and the model's error in {checks} {place} "
+            f"({error['kind']}, {error['cpus']} CPUs){ending}.")
 
 
 def text(answer):

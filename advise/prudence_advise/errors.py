@@ -62,6 +62,8 @@ class Errors:
         self.kind = kind(threads, cpus)
         self.checks = ratios_of_kind(document, self.kind)
         self.here = bool(self.checks)
+        measured = document if self.here else reference()
+        self.cpus = max(one["cpus"] for one in measured["checks"] if kind(one["load"]["threads"], one["cpus"]) == self.kind)
         if not self.here:
             self.checks = ratios_of_kind(reference(), self.kind)
 

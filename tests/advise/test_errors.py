@@ -86,7 +86,7 @@ class Intervals(unittest.TestCase):
             self.assertFalse(answer["model_error"]["here"])
             self.assertGreater(answer["model_error"]["checks"], 0)
             self.assertIn("on another machine", advice.text(answer))
-        self.assertIn("in a check here with a CPU for each thread", advice.text(answer_of(checked({"rcu": 1.0}))))
+        self.assertIn("in a check here (a CPU for each thread, 8 CPUs).", advice.text(answer_of(checked({"rcu": 1.0}))))
 
     def test_what_was_not_measured_has_the_error_of_its_like(self):
         found = Errors(checked({"rcu": 0.8, "seqlock": 1.5, "spinlock": 0.6}), 8, 8)
@@ -136,6 +136,12 @@ class Reasons(unittest.TestCase):
         unsure = checked({"rcu": 0.01, "rwlock": 1.0})
         self.assertTrue(advice.text(answer_of(sure, replace(LOAD, between=0.0))).startswith("RCU pays: "))
         self.assertTrue(advice.text(answer_of(unsure, replace(LOAD, between=0.0))).startswith("RCU may pay, within the model's error: "))
+        asks = invented_machine.document()
+        asks["costs"] |= {"futex_wait": invented_machine.spread(300.0), "futex_wake": invented_machine.spread(300.0)}
+        load = replace(LOAD, threads=2, updates=1.0, between=0.0)
+        for ratio, words in ((1.0, "Use a spinlock: "), (0.3, "A spinlock may be better than the mutex, within the model's error: ")):
+            document = checked({"mutex": 1.0, "spinlock": ratio}, load, asks)
+            self.assertTrue(advice.text(answer_of(document, load, "mutex")).startswith(words))
 
 
 class Measured(unittest.TestCase):

@@ -59,8 +59,11 @@ def reasons_of(name, machine, load, needs, waiting, cost, error):
         found.append(f"an update takes {max(active, load.threads)} locks, {value(cost.exclusive):.0f} ns in which readers wait")
     if name == "buckets":
         found.append(f"{load.operations} {'lock' if load.operations == 1 else 'locks'} a section")
-    if name == "seqlock" and load.updates > 0 and waiting >= 0.01:
-        found.append("readers repeat what an update came into")
+    if name == "seqlock":
+        without = mechanisms.solve(dataclasses.replace(cost, retried=0.0), load.updates, active, load.between)[0]
+        lost = 1 - value(mechanisms.solve(cost, load.updates, active, load.between)[0] / without)
+        if lost >= 0.01:
+            found.append(f"readers repeat what an update came into: {share_text(lost)} of the rate without that")
     if name == "hazard":
         found.append(f"each of {load.operations} objects costs a reader {value(machine['hazard_pointer']):.1f} ns")
     if name == "rcu":

@@ -77,7 +77,7 @@ def reasons_of(name, machine, load, needs, waiting, cost, error):
             found.append("readers may see what was just replaced: mark obsolete objects, or check a version")
         if needs.blocking:
             found.append("readers that block need a domain of kind srcu, whose sections cost more")
-    if error.here and error.span(name) != errors.NONE:
+    if error.measured_here(name) and error.span(name) != errors.NONE:
         low, high = error.span(name)
         found.append(f"measured here: {low:.2g} to {high:.2g} times what the model says")
     return found

@@ -72,6 +72,10 @@ class Errors:
         names = (name,) if any(name in one for one in self.checks) else STAND_INS.get(name, ())
         return [[one[each] for each in names if each in one] for one in self.checks]
 
+    def measured_here(self, name):
+        """Whether the mechanism itself was, and not one that stands for it."""
+        return self.here and any(name in one for one in self.checks)
+
     def span(self, name):
         """Between which factors the true rate lies, by what was measured; the model itself, 1, is among them."""
         return around_one(ratio for ratios in self.ratios(name) for ratio in ratios)

@@ -115,7 +115,7 @@ class Reasons(unittest.TestCase):
     def test_how_far_the_model_is_off_is_told_if_it_was_measured_here(self):
         said = rows_of(checked({"mutex": 0.5, "rcu": 1.0}))
         self.assertIn("measured here: 0.5 to 1 times what the model says", said["mutex"]["reasons"])
-        for rows, name in ((said, "rcu"), (rows_of(invented_machine.document()), "mutex")):
+        for rows, name in ((said, "rcu"), (rows_of(checked({"rcu": 0.5})), "hazard"), (rows_of(invented_machine.document()), "mutex")):
             self.assertNotIn("measured here", " ".join(rows[name]["reasons"]))
 
     def test_threads_without_a_cpu_are_a_cause_where_there_are_some(self):

@@ -20,7 +20,7 @@
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 
-#define LOOK 64       /* steps between two looks at the fragmentation */
+#define LOOK      64 /* steps between two looks at the fragmentation */
 #define CALLBACKS 10 /* of a batch, as in Linux (blimit) */
 
 const struct mix mixes[] = {

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Pictures, tables and verdicts from the JSON of tools/evaluate: the paper's section 5, and applications that defer.
 
-    tools/report_evaluate.py FILE.json [--note TEXT]    .html and .md beside FILE; the page stands alone
+    tools/report_evaluate.py FILE.json [--note TEXT] [--into PAGE.md]    .html and .md beside FILE; the page stands alone
+
+With --into, tables of PAGE.md are replaced by those of all parts that FILE has every subject of; tables about several parts, if it has all parts.
 """
 
 import contextlib
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from evaluation import figures, findings
+from evaluation import figures, findings, plan
 from paper_findings import FAILS, HOLDS, UNDECIDED, percent
 from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
                     subject_style, waiting_warning, write_parts)
@@ -27,7 +29,7 @@ NOTES = [
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
     "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
-    "Counts of mixes (prudence-mix) are made without a clock, and repeat exactly on any machine: each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
+    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 124), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
     "throttled-N calls 10 callbacks every N steps. The verdicts compare Prudence with the queue of that row that misses least. prudence is the default, which has no helper; with pre-flush the CPU is idle every 100 steps. A cache by demand is the "
     "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). What differs by 100 misses or churns in a million allocations, or fewer, is the same.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
@@ -293,8 +295,35 @@ def print_markdown(document, rows, parts, notes):
             print_markdown_table(one["title"], one["cells"])
 
 
+# ------------------------------------------------------------------------------------------- tables of a page of ours
+
+def sections_of(text):
+    """[(title, text)]; what comes before the first title has none."""
+    parts = text.split("\n## ")
+    return [("", parts[0]), *((part.partition("\n")[0], f"## {part}") for part in parts[1:])]
+
+
+def titles_measured(document, titles):
+    """Of the tables that this document alone may write."""
+    measured, wanted = {run["part"] for run in document["runs"]}, {part.name for part in plan.parts(document["quick"])}
+    if measured >= wanted:
+        return set(titles)
+    found = {title for name, title, _ in GROUPS if {part for part in wanted if part.startswith(name)} <= measured}
+    return found | ({title for title in titles if "under mixes: " in title} if "mix" in measured else set())
+
+
+def put_into(page, document, made):
+    """The text of `page` with the tables of `made` that this document may write. A table that the page has not is an error."""
+    fresh = dict(sections_of(made))
+    chosen, there = titles_measured(document, fresh) - {""}, [title for title, _ in sections_of(page)]
+    for title in sorted(chosen):
+        if there.count(title) != 1:
+            raise ValueError(f"it has {there.count(title)} sections '{title}'")
+    return "\n".join(fresh[title].rstrip("\n") + "\n" if title in chosen else text for title, text in sections_of(page))
+
+
 def main():
-    given = document_arguments(__doc__)
+    given = document_arguments(__doc__, ("--into", {"metavar": "PAGE.md", "type": Path, "help": "a page whose tables are replaced by those measured"}))
     if len(given.files) != 1:
         sys.exit("report_evaluate: one FILE, please")
     source = Path(given.files[0])
@@ -308,6 +337,11 @@ def main():
                 headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=notes, versions=document["versions"])
     with source.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
         print_markdown(document, rows, parts, notes)
+    if given.into:
+        try:
+            given.into.write_text(put_into(given.into.read_text(), document, source.with_suffix(".md").read_text()))
+        except (OSError, ValueError) as error:
+            sys.exit(f"report_evaluate: --into {given.into}: {error}")
     print(headline(document, rows))
     print("written:", ", ".join(str(source.with_suffix(suffix)) for suffix in (".html", ".md")), file=sys.stderr)
 

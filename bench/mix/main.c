@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * prudence-mix: hits, churns, peak slabs and total fragmentation of one cache (the paper's Figures 7 to 11), by counts
- * that repeat exactly. Each is measured with the paper's mechanisms and without: `classic` frees by callbacks, all of a
+ * that other programs hardly change. Each is measured with the paper's mechanisms and without: `classic` frees by callbacks, all of a
  * grace period at its end; `throttled-N` calls 10 of them every N steps; with `+preflush` latent objects are
  * pre-flushed in idle time; with `+spares` slabs that are mostly latent are left alone.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run. Time is what has been done: each allocation and each release is one step. So a run repeats exactly, on any
- * machine under any load.
+ * One run. Time is what has been done: each allocation and each release is one step. So a run repeats on any machine,
+ * except for sequences that are interrupted and give up.
  */
 #define _GNU_SOURCE /* CPU_SET */
 #include "workload.h"

@@ -423,6 +423,26 @@ class Report(unittest.TestCase):
             self.assertTrue(whole.x0 <= legend.x0 and legend.x1 <= whole.x1 and whole.y0 <= legend.y0, legend)
             self.assertFalse(any(legend.overlaps(axes.get_tightbbox(figure.canvas.get_renderer())) for axes in figure.axes))
 
+    PAGE = "# Ours\n\nWords.\n\n## Findings of the paper\n\nold\n\n" + "".join(
+        f"## {title}\n\nold\n\n" for title in ("Pairs (Figure 6)", "Findings of the paper under mixes: caches by demand, the default",
+                                              "Findings of the paper under mixes: caches of a fixed size",
+                                              "Counts under mixes: caches by demand, the default (Figures 7 to 11)",
+                                              "Counts under mixes: caches of a fixed size (Figures 7 to 11)")) + "## What this does not show\n\nMuch.\n"
+
+    def test_tables_of_a_page_are_replaced_by_what_was_measured(self):
+        made = {title: f"## {title}\n\nnew\n" for title, _ in report_evaluate.sections_of(self.PAGE)[1:]}
+        text = "Head.\n\n" + "\n".join(made.values())
+        def changed(*runs):
+            put = report_evaluate.put_into(self.PAGE, document(list(runs)), text)
+            self.assertEqual(report_evaluate.put_into(put, document(list(runs)), text), put)  # once is enough
+            self.assertTrue(put.startswith("# Ours\n\nWords.\n\n## Findings") and put.endswith("\n\n## What this does not show\n\nMuch.\n"), put)
+            return {title for title, words in report_evaluate.sections_of(put) if "new" in words}
+        self.assertEqual(changed(mix()), {title for title in made if "under mixes" in title})
+        self.assertEqual(changed(pairs()), {"Pairs (Figure 6)"})
+        self.assertEqual(changed(run_of("recycle", "prudence-bench", [])), set())  # recycle-mixed is missing
+        with self.assertRaisesRegex(ValueError, "it has 0 sections 'Pairs"):
+            report_evaluate.put_into("# Ours\n", document([pairs()]), text)
+
     def test_refuses_what_is_not_its_own(self):
         done = subprocess.run([ROOT / "tools/report_evaluate.py", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 1)

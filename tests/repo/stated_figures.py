@@ -133,6 +133,14 @@ def hasten(column, side):
     return measured(lambda: cell(KERNEL, "Hastened grace periods", ("open_close: filp", "2 CPUs"), column, side=side))
 
 
+CLASSES = "docs/adr/0128-no-bsr-in-a-fast-path.md"
+
+
+def large_pairs(state):
+    """ns of a pair, of the sizes above 1,024 bytes."""
+    return [cell(CLASSES, "Measured", (size,), state) for size in ("1,500", "4,096", "8,192")]
+
+
 PROFILE = ("docs/adr/0109-a-cheaper-profile.md", "Measured")
 RFC = ("docs/results-kernel.md", ("SLUB of 7.2 with the patch of kernel/rfc/", 0))  # its first table
 
@@ -184,6 +192,9 @@ FIGURES = [
     (CHANGES, "an alternate stack of {} KB", [said("src/runtime/summary.c", "A handler's stack may be 8 KB")]),
     (CHANGES, "It costs {} to {} % of the CPU time of programs that allocate much",
      [measured(lambda: min(down(*PROFILE, "now"))), measured(lambda: max(down(*PROFILE, "now")))]),
+    (CHANGES, "more than {} bytes no longer wait", [said(CLASSES, "Above 1,024 bytes the size class took `bsr`")]),
+    (CHANGES, "a pair of {} to {} bytes takes {} to {} ns instead of {} to {}.",
+     [said(CLASSES, "| 1,500 |"), said(CLASSES, "| 8,192 |"), *(measured(lambda of=of, state=state: of(large_pairs(state))) for state in ("after", "before") for of in (min, max))]),
     (CHANGES, "`prudence_up` is {} while", [said("docs/how-to/watch.md", "`prudence_up` is 0 while")]),
     (CHANGES, "take at most {} more than their size", [said("docs/adr/0116-aligned-objects.md", "an object takes at most an eighth more")]),
     (CHANGES, "kernels with pages of {} KB", [said("docs/how-to/install.md", "16 KB")]),

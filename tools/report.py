@@ -296,11 +296,13 @@ def print_markdown_table(title, cells):
     print()
 
 
-def document_arguments(description):
-    """Of a report that several documents make, and that may say more."""
+def document_arguments(description, *more):
+    """Of a report that several documents make, and that may say more. `more`: (option, what argparse takes) of its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--note", action="append", default=[], help="something else that the page says")
+    for option, keywords in more:
+        parser.add_argument(option, **keywords)
     return parser.parse_args()
 
 

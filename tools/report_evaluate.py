@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Pictures, tables and verdicts from the JSON of tools/evaluate: the paper's section 5, and applications that defer.
 
-    tools/report_evaluate.py FILE.json [--note TEXT]    .html and .md beside FILE; the page stands alone
+    tools/report_evaluate.py FILE.json [--note TEXT] [--into PAGE.md]    .html and .md beside FILE; the page stands alone
+
+With --into, tables of PAGE.md are replaced by those of all parts that FILE has every subject of; tables about several parts, if it has all parts.
 """
 
 import contextlib
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from evaluation import figures, findings
+from evaluation import figures, findings, plan
 from paper_findings import FAILS, HOLDS, UNDECIDED, percent
 from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
                     subject_style, waiting_warning, write_parts)
@@ -27,7 +29,9 @@ NOTES = [
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
     "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
-    "Counts of mixes (prudence-mix) are made without a clock, and repeat exactly on any machine: a grace period takes so many steps, the object cache has so much room. There, classic frees all objects of a grace period the moment it ends, which is the best that callbacks can do.",
+    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 124), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
+    "throttled-N calls 10 callbacks every N steps. The verdicts compare Prudence with the queue of that row that misses least. prudence is the default, which has no helper; with pre-flush the CPU is idle every 100 steps. A cache by demand is the "
+    "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). What differs by 100 misses or churns in a million allocations, or fewer, is the same.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
     "docs/results-kernel-evaluate.md has it, and the figures of the paper's own programs.",
 ]
@@ -40,6 +44,7 @@ GROUPS = [  # name, title, beginning of the names of its loads
     ("knot", "Knot DNS: queries while its zone is updated", "Knot DNS"),
     ("bind", "BIND 9: queries while its zone is updated", "BIND"),
 ]
+MIXES = [(True, "default", "caches by demand, the default"), (False, "fixed", "caches of a fixed size")]
 SHOWN = {"ns": ("ns", lambda one: f"{one:,.1f}"), "cpu_ns": ("CPU ns", lambda one: f"{one:,.1f}"), "us_p50": ("median, µs", lambda one: f"{one:,.0f}"),
          "us_p99": ("99 %, µs", lambda one: f"{one:,.0f}"), "us_p99_updating": ("99 % beside updates, µs", lambda one: f"{one:,.0f}"),
          "us_update": ("an update, µs", lambda one: f"{one:,.0f}"), "mb": ("memory, MB", lambda one: f"{one:,.1f}"),
@@ -47,7 +52,7 @@ SHOWN = {"ns": ("ns", lambda one: f"{one:,.1f}"), "cpu_ns": ("CPU ns", lambda on
          "bytes_per_object": ("bytes an object", lambda one: f"{one:,.1f}"), "rss_mb": ("peak, MB", lambda one: f"{one:,.1f}"),
          "lost": ("queries lost", lambda one: f"{one:,.0f}")}
 COUNTED = {"hits": ("hits", lambda one: f"{100 * one:.2f} %"), "churns": ("object-cache churns, of a million", lambda one: f"{1e6 * one:,.0f}"),
-           "slab_churns": ("slab churns, of a million", lambda one: f"{1e6 * one:,.0f}"), "slabs": ("peak slabs", lambda one: f"{one:,.0f}"),
+           "slab_churns": ("slab churns, of a million", lambda one: f"{1e6 * one:,.0f}"), "slabs": ("peak slabs", lambda one: f"{one:,.1f}".removesuffix(".0")),
            "f_t": ("f_t", lambda one: f"{one:.2f}")}
 
 
@@ -73,10 +78,19 @@ def cells_of(rows):
     return lines
 
 
+def mix_cells(rows, default):
+    """A line for each subject under each mix. Callbacks beside which Prudence is judged are marked."""
+    shown = {key: one for key, one in COUNTED.items() if key != "hits"}
+    return [{"subject": row.subject + (" (judged beside)" if row.subject == findings.callbacks_of(rows, row.load) else ""), "load": row.load} |
+            ({"misses, of a million": f"{1e6 * row.median('misses'):,.0f}"} | {title: show(row.median(key)) for key, (title, show) in shown.items()}
+             if row.rounds else {"misses, of a million": f"failed: {row.failed[0]}"})
+            for row in rows if findings.is_mix(row) and findings.has_default_cache(row) == default]
+
+
 def count_cells(rows):
     """classic → prudence, of the loads that both were counted under."""
     lines = []
-    for load in figures.loads_of(rows):
+    for load in figures.loads_of([row for row in rows if not findings.is_mix(row)]):
         theirs, ours = (figures.find(rows, load, name) for name in (findings.CLASSIC, findings.OURS))
         if not theirs or not ours or not theirs.values("hits") or not ours.values("hits"):
             continue
@@ -157,8 +171,8 @@ def tree_picture(rows):
 
 
 def counts_picture(rows):
-    """What changes from classic to prudence, of each load that was counted: the paper's Figures 7 to 11."""
-    loads = [line["subject"] for line in count_cells(rows)]
+    """What changes from callbacks to prudence, of each load that was counted: the paper's Figures 7 to 11."""
+    loads = [load for load in figures.loads_of(rows) if findings.changes(rows, load, "misses")]
     if not loads:
         return None
     figure, grid = plt.subplots(1, len(findings.COUNTS), figsize=(12, 1.5 + 0.28 * len(loads)), sharey=True, constrained_layout=True)
@@ -220,10 +234,13 @@ def part(name, title, cells=(), pictures=(), found=(), text=(), is_open=False):
             "open": is_open}
 
 
+def found_of(checked):
+    return [{"place": line["subject"], "claim": line["the paper"], "verdict": line["verdict"], "here": line["here"], "reason": None} for line in checked]
+
+
 def parts_of(document, rows):
-    checked = findings.check(rows)
     yield part("findings", "Findings of the paper", text=["Figures are the paper's; Too Epic is Brown and others, “Are Your Epochs Too Epic?” (2024)."],
-               found=[{"place": line["subject"], "claim": line["the paper"], "verdict": line["verdict"], "here": line["here"], "reason": None} for line in checked])
+               found=found_of(findings.check(rows)))
     losses = loss_cells(rows)
     yield part("losses", "Where Prudence loses", losses, is_open=True,
                text=["In all rounds a peer, or classic, is better by more than 2 %. “The peer's by ours” is the ratio of their figures: 0.50 is half of ours."]
@@ -233,8 +250,12 @@ def parts_of(document, rows):
         commands = [one["command"] for one in document["parts"] if one["name"].startswith(name)]
         yield part(name, title, cells_of(some), svg_of(PICTURES[name](document, some)) if some else [], text=commands)
     counted = count_cells(rows)
-    yield part("counts", "Hits, churns, slabs, fragmentation: classic → prudence (Figures 7 to 11)", counted, svg_of(counts_picture(rows)),
-               text=["Red: worse than the worst exception that the paper names."] if counted else [])
+    yield part("counts", "Hits, churns, slabs, fragmentation: classic → prudence (Figures 7 to 11)", counted)
+    for default, name, title in MIXES:
+        yield part(f"mixes-{name}", f"Counts under mixes: {title} (Figures 7 to 11)", mix_cells(rows, default), found=found_of(findings.check_mixes(rows, default)),
+                   is_open=default)
+    yield part("changes", "Callbacks → prudence (Figures 7 to 11)", pictures=svg_of(counts_picture(rows)),
+               text=["Red: worse than the worst exception that the paper names."])
     yield part("throughput", "Throughput against classic (Figure 13)", pictures=svg_of(throughput_picture(rows)))
     for figure in ("ns", "mb", "bytes_per_object", "rss_mb"):
         for i, (kinds, cells) in enumerate(ratio_cells(rows, figure)):
@@ -267,13 +288,42 @@ def print_markdown(document, rows, parts, notes):
         print(f"- Left out: {one['subject']}: {one['why']}")
     print()
     print_markdown_table("Findings of the paper", findings.check(rows))
+    for default, _, title in MIXES:
+        print_markdown_table(f"Findings of the paper under mixes: {title}", findings.check_mixes(rows, default))
     for one in parts:
         if one["cells"]:
             print_markdown_table(one["title"], one["cells"])
 
 
+# ------------------------------------------------------------------------------------------- tables of a page of ours
+
+def sections_of(text):
+    """[(title, text)]; what comes before the first title has none."""
+    parts = text.split("\n## ")
+    return [("", parts[0]), *((part.partition("\n")[0], f"## {part}") for part in parts[1:])]
+
+
+def titles_measured(document, titles):
+    """Of the tables that this document alone may write."""
+    measured, wanted = {run["part"] for run in document["runs"]}, {part.name for part in plan.parts(document["quick"])}
+    if measured >= wanted:
+        return set(titles)
+    found = {title for name, title, _ in GROUPS if {part for part in wanted if part.startswith(name)} <= measured}
+    return found | ({title for title in titles if "under mixes: " in title} if "mix" in measured else set())
+
+
+def put_into(page, document, made):
+    """The text of `page` with the tables of `made` that this document may write. A table that the page has not is an error."""
+    fresh = dict(sections_of(made))
+    chosen, there = titles_measured(document, fresh) - {""}, [title for title, _ in sections_of(page)]
+    for title in sorted(chosen):
+        if there.count(title) != 1:
+            raise ValueError(f"it has {there.count(title)} sections '{title}'")
+    return "\n".join(fresh[title].rstrip("\n") + "\n" if title in chosen else text for title, text in sections_of(page))
+
+
 def main():
-    given = document_arguments(__doc__)
+    given = document_arguments(__doc__, ("--into", {"metavar": "PAGE.md", "type": Path, "help": "a page whose tables are replaced by those measured"}))
     if len(given.files) != 1:
         sys.exit("report_evaluate: one FILE, please")
     source = Path(given.files[0])
@@ -287,6 +337,11 @@ def main():
                 headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=notes, versions=document["versions"])
     with source.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
         print_markdown(document, rows, parts, notes)
+    if given.into:
+        try:
+            given.into.write_text(put_into(given.into.read_text(), document, source.with_suffix(".md").read_text()))
+        except (OSError, ValueError) as error:
+            sys.exit(f"report_evaluate: --into {given.into}: {error}")
     print(headline(document, rows))
     print("written:", ", ".join(str(source.with_suffix(suffix)) for suffix in (".html", ".md")), file=sys.stderr)
 

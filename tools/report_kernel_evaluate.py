@@ -217,8 +217,8 @@ def disturbance(runs, scale):
     return sorted(cells, key=lambda cell: cell["subject"].split(":")[0])
 
 
-def sections_of(runs, scale):
-    checked = {machine: findings.of_counts(runs, machine, scale) for machine in findings.machines_of(runs)}
+def sections_of(runs, scale, skipped):
+    checked = {machine: findings.of_counts(runs, machine, scale, skipped) for machine in findings.machines_of(runs)}
     found = [("Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
     found += [(f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
     return [section for section in (*found, ("Findings of the paper (instructions)", findings.of_instructions(runs)),
@@ -274,7 +274,7 @@ def main():
         sys.exit("report_kernel_evaluate: files of different scales")
     runs = [run for document in documents for run in document["runs"]]
     first, document = Path(given.files[0]), documents[0]
-    sections = sections_of(runs, document["scale"])
+    sections = sections_of(runs, document["scale"], [one for found in documents for one in found["skipped"]])
     said, notes = headline(sections), given.note + NOTES
     svg = write_pictures(first, draw(runs))
     write_page(first.with_suffix(".html"), document, "The paper's evaluation, in Linux 6.1", said, svg, sections, notes,

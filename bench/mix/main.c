@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * prudence-mix: hits, churns, peak slabs and total fragmentation of one cache (the paper's Figures 7 to 11), by counts
- * that repeat exactly. Each is measured with the paper's mechanisms and without: `classic` frees by callbacks; with
- * `+preflush` latent objects are pre-flushed in idle time; with `+spares` slabs that are mostly latent are left alone.
+ * that other programs hardly change. Each is measured with the paper's mechanisms and without: `classic` frees by callbacks, all of a
+ * grace period at its end; `throttled-N` calls 10 of them every N steps; with `+preflush` latent objects are
+ * pre-flushed in idle time; with `+spares` slabs that are mostly latent are left alone.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -26,7 +27,11 @@ struct request {
 static const struct {
     const char *name;
     bool classic, preflush, spares;
+    unsigned pace;
 } subjects[] = {{"classic", .classic = true},
+                {"throttled-10", .classic = true, .pace = 10},
+                {"throttled-20", .classic = true, .pace = 20},
+                {"throttled-40", .classic = true, .pace = 40},
                 {"prudence", .classic = false},
                 {"+preflush", .preflush = true},
                 {"+spares", .spares = true}};
@@ -38,7 +43,7 @@ static double number(const json_t *row, const char *name)
 
 static void print_heading(void)
 {
-    printf("%-7s %6s %5s %6s %-10s %8s %7s %8s %8s %7s %8s %8s %7s %6s %6s %6s\n", "mix", "period",
+    printf("%-7s %6s %5s %6s %-12s %8s %7s %8s %8s %7s %8s %8s %7s %6s %6s %6s\n", "mix", "period",
            "idle", "cache", "subject", "hits", "merges", "refills", "flushed", "churns", "overflow",
            "preflush", "slab ch", "peak", "f_t", "mean");
 }
@@ -51,7 +56,7 @@ static void print_row(const struct run *run, const char *subject, const json_t *
         return;
     }
     printf(
-        "%-7s %6llu %5llu %6u %-10s %7.3f%% %7.0f %8.0f %8.0f %7.0f %8.0f %8.0f %7.0f %6.1f "
+        "%-7s %6llu %5llu %6u %-12s %7.3f%% %7.0f %8.0f %8.0f %7.0f %8.0f %8.0f %7.0f %6.1f "
         "%6.3f %6.3f\n",
         run->mix->name, (unsigned long long)run->period, (unsigned long long)run->idle, run->cached,
         subject, 100 * number(row, "hits") / number(row, "allocations"),
@@ -99,6 +104,7 @@ static bool run_subjects(struct run *run, uint64_t seeds, json_t *rows)
         json_t *row;
 
         run->classic = subjects[i].classic;
+        run->pace = subjects[i].pace;
         run->preflush = subjects[i].preflush;
         run->spares = subjects[i].spares;
         row = run_seeds(run, seeds);

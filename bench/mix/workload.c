@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run. Time is what has been done: each allocation and each release is one step. So a run repeats exactly, on any
- * machine under any load.
+ * One run. Time is what has been done: each allocation and each release is one step. So a run repeats on any machine,
+ * except for sequences that are interrupted and give up.
  */
 #define _GNU_SOURCE /* CPU_SET */
 #include "workload.h"
@@ -20,7 +20,8 @@
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 
-#define LOOK 64 /* steps between two looks at the fragmentation */
+#define LOOK      64 /* steps between two looks at the fragmentation */
+#define CALLBACKS 10 /* of a batch, as in Linux (blimit) */
 
 const struct mix mixes[] = {
     {"file", 256, 4000, 200, 24, 100}, /* inodes, dentries, files opened and closed in bunches */
@@ -37,6 +38,12 @@ const char *mix_name(unsigned index)
     return index < sizeof mixes / sizeof mixes[0] ? mixes[index].name : NULL;
 }
 
+/* Callbacks. From `first` to before `ready` their grace period is over; from there to before `end` it is not. */
+struct queue {
+    void **object;
+    uint64_t first, ready, end, room;
+};
+
 struct state {
     const struct run *run;
     struct prudence_domain *domain;
@@ -45,8 +52,7 @@ struct state {
     unsigned count;
     uint32_t random;
     uint64_t allocated, steps; /* so far */
-    void **waiting;            /* of classic: for the end of the grace period */
-    uint64_t waiting_count, waiting_room;
+    struct queue queue;        /* of classic */
     double fragmentation;
     uint64_t looks;
 };
@@ -63,12 +69,21 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
+/* Calls the oldest callbacks that are ready, at most so many. */
+static void call_ready(struct state *state, uint64_t most)
+{
+    struct queue *queue = &state->queue;
+
+    for (; most && queue->first < queue->ready; most--)
+        prudence_cache_free(state->cache, queue->object[queue->first++]);
+}
+
 static void end_grace_period(struct state *state)
 {
     prudence_manual_advance(state->domain);
-    for (uint64_t i = 0; i < state->waiting_count; i++)
-        prudence_cache_free(state->cache, state->waiting[i]);
-    state->waiting_count = 0;
+    state->queue.ready = state->queue.end;
+    if (!state->run->pace)
+        call_ready(state, UINT64_MAX);
 }
 
 static void look(struct state *state)
@@ -90,21 +105,36 @@ static void step(struct state *state)
     state->steps++;
     if (state->steps % run->period == 0)
         end_grace_period(state);
+    if (run->pace && state->steps % run->pace == 0)
+        call_ready(state, CALLBACKS);
     if (run->preflush && run->idle && state->steps % run->idle == 0)
         preflush_work();
     if (state->steps % LOOK == 0)
         look(state);
 }
 
-static void call_later(struct state *state, void *object)
+/* Moves what waits to the array's beginning, or makes the array larger if that would not be worth it. */
+static void make_room(struct queue *queue)
 {
-    if (state->waiting_count == state->waiting_room) {
-        state->waiting_room = state->waiting_room ? 2 * state->waiting_room : 1024;
-        state->waiting = realloc(state->waiting, state->waiting_room * sizeof *state->waiting);
-        if (!state->waiting)
-            die("waiting objects");
+    if (queue->first > queue->room / 2) {
+        memmove(queue->object, queue->object + queue->first,
+                (queue->end - queue->first) * sizeof *queue->object);
+        queue->ready -= queue->first;
+        queue->end -= queue->first;
+        queue->first = 0;
+        return;
     }
-    state->waiting[state->waiting_count++] = object;
+    queue->room = queue->room ? 2 * queue->room : 1024;
+    queue->object = realloc(queue->object, queue->room * sizeof *queue->object);
+    if (!queue->object)
+        die("the queue of callbacks");
+}
+
+static void call_later(struct queue *queue, void *object)
+{
+    if (queue->end == queue->room)
+        make_room(queue);
+    queue->object[queue->end++] = object;
 }
 
 static void release(struct state *state, void *object, bool deferred)
@@ -112,7 +142,7 @@ static void release(struct state *state, void *object, bool deferred)
     if (!deferred)
         prudence_cache_free(state->cache, object);
     else if (state->run->classic)
-        call_later(state, object);
+        call_later(&state->queue, object);
     else
         prudence_cache_free_deferred(state->cache, object);
 }
@@ -208,6 +238,7 @@ static void let_free_go(struct state *state)
 {
     for (unsigned i = 0; i < 2; i++) { /* what is open is closed by the first */
         end_grace_period(state);
+        call_ready(state, UINT64_MAX);
         prudence_cache_shrink(state->cache);
     }
 }

@@ -23,7 +23,9 @@ const char *mix_name(unsigned index);
 
 struct run {
     const struct mix *mix;
-    bool classic;  /* callbacks free what is deferred: all of a grace period's, when it ends */
+    bool classic;  /* callbacks free what is deferred */
+    unsigned pace; /* of classic: steps between two batches of 10 callbacks; 0: a grace period's
+                    * callbacks are all called when it ends */
     bool preflush; /* each time the CPU is idle, the idle helper has a round */
     bool spares;   /* slab_spares_latent */
     uint64_t allocations; /* how long it runs */

@@ -4,8 +4,10 @@
  *
  * A writer hands the old version of an object to prudence_free_deferred(). The allocator keeps it,
  * hidden and unwritten, until every reader that could hold it has finished (a grace period, see
- * <prudence/rcu.h>), and then hands it out again directly. There is no callback queue and no
- * reclaimer thread. "Paper" below is A. Prasad and K. Gopinath, "Prudent Memory Reclamation in
+ * <prudence/rcu.h>), and then hands it out again directly. There is no queue of callbacks, and no
+ * thread that reclaims objects: the calls that allocate and defer do it. Threads of the library give
+ * unused memory back to the system (option background), and run what <prudence/call.h> and
+ * destructors ask for. "Paper" below is A. Prasad and K. Gopinath, "Prudent Memory Reclamation in
  * Procrastination-Based Synchronization", ASPLOS 2016.
  *
  * Conventions of every function here, unless its comment says otherwise:

@@ -10,8 +10,10 @@
  * safe into the object cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
  * threads that find them owned go to the node.
  *
- * Fork and the destruction of a cache do wait for a helper that holds objects. That helper is a thread of ordinary
- * priority, which holds none while it looks for idle time, so they wait for a pool of transfer batches at most.
+ * Fork and the destruction of a cache do wait for a helper that holds objects. In a process the helper is a thread of
+ * ordinary priority. In a kernel, which has no fork, it has the lowest priority, so the destruction of a cache may wait
+ * until a busy CPU lets it run. In both it holds no object while it looks for idle time, so the others wait for a pool
+ * of transfer batches at most.
  */
 #include "slab/preflush.h"
 

@@ -76,6 +76,13 @@ def server(turn=0):
             for side, slow in (("liburcu", 9000.0), ("prudence", 3000.0))]
 
 
+def mix(cached=0, **hits):
+    """Counts of one mix; hits of subjects of 10,000 allocations."""
+    names = {"classic": 9000, "throttled-10": 9400, "throttled-20": 9300, "prudence": 9450, "+preflush": 9100, "+spares": 9999} | hits
+    return run_of("mix", "prudence-mix", [counters(hits=count) | {"mix": "file", "period": 500, "cached": cached, "bytes_left": 30, "bytes_live": 10, "subject": name}
+                                          for name, count in names.items()])
+
+
 def all_runs():
     return [run for turn in range(2) for run in (endurance(turn), pairs(turn), tree(turn), store(turn), *server(turn))]
 
@@ -147,10 +154,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures.of_counters(counters() | {"allocations": figures.FEW - 1}), {})
 
     def test_of_mix(self):
-        row = counters() | {"mix": "file", "period": 500, "cached": 0, "bytes_left": 30, "bytes_live": 10}
-        rows = figures.rows_of([run_of("mix", "prudence-mix", [row | {"subject": name} for name in ("classic", "prudence", "+preflush", "+spares")])])
-        self.assertEqual([(one.load, one.subject) for one in rows], [("mix file, 500 steps, cache by demand", name) for name in ("classic", "prudence")])
+        """The default is a subject, and pre-flush is one of its own; what no user has is none."""
+        rows = figures.rows_of([mix()])
+        self.assertEqual([(one.load, one.subject) for one in rows],
+                         [("mix file, 500 steps, cache by demand", name) for name in ("classic", "throttled-10", "throttled-20", "prudence", "prudence, pre-flush")])
         self.assertEqual(rows[0].median("f_t"), 3)
+        self.assertEqual(figures.loads_of(figures.rows_of([mix(cached=64)])), ["mix file, 500 steps, cache 64"])
 
     def test_of_structures(self):
         rows = figures.rows_of([store()])
@@ -197,6 +206,40 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdicts([pairs(at_4096=30.0)], "Figure 6"), ["holds", "undecided", "does not hold"])
         self.assertEqual(self.verdicts([pairs(at_4096=5.0)], "Figure 6")[0], "does not hold")
 
+    def test_the_size_that_gains_most_is_that_of_all_rounds(self):
+        """Rounds that overlap, and sizes that gain as much, are undecided."""
+        self.assertEqual(self.verdicts([pairs(0), pairs(1, at_4096=110.0)], "Figure 6")[2], "holds")
+        self.assertEqual(self.verdicts([pairs(0), pairs(1), pairs(2, at_4096=40.0)], "Figure 6")[2], "undecided")
+        self.assertEqual(self.verdicts([pairs(at_4096=50.5)], "Figure 6")[2], "undecided")
+        self.assertEqual(self.verdicts([pairs(at_4096=49.5)], "Figure 6")[2], "undecided")
+        self.assertEqual(self.verdicts([pairs(0, at_4096=40.0), pairs(1, at_4096=45.0)], "Figure 6")[2], "does not hold")
+        only = run_of("pairs", "prudence-bench", [bench_row("pairs", "prudence", size=4096), bench_row("pairs", "classic", ns=99.0, size=4096)])
+        self.assertEqual(self.verdicts([only], "Figure 6")[2], "not measured")
+
+    def mixes(self, runs, default=True):
+        return {line["subject"]: line["verdict"] for line in findings.check_mixes(figures.rows_of(runs), default)}
+
+    def test_mixes_are_judged_beside_the_queue_that_misses_least(self):
+        rows = figures.rows_of([mix()])
+        self.assertEqual(findings.callbacks_of(rows, rows[0].load), "throttled-10")
+        self.assertEqual(self.mixes([mix()])["Figure 7"], "holds")
+        self.assertEqual(self.mixes([mix(prudence=9300)])["Figure 7"], "does not hold")  # better than classic, worse than throttled-10
+        self.assertEqual(self.mixes([mix(classic=9500)])["Figure 7"], "does not hold")
+        self.assertEqual(self.mixes([mix(**{"+preflush": 9999, "prudence": 9300})])["Figure 7"], "does not hold")  # not the default
+
+    def test_default_and_fixed_caches_have_verdicts_of_their_own(self):
+        runs = [mix(), mix(cached=64, prudence=9000)]
+        self.assertEqual((self.mixes(runs)["Figure 7"], self.mixes(runs, False)["Figure 7"]), ("holds", "does not hold"))
+        self.assertEqual(self.verdicts(runs, "Figure 7"), ["not measured"])  # they are no loads by the clock
+
+    def test_a_table_of_mixes_names_what_was_judged_and_what_failed(self):
+        run = mix()
+        run["document"]["rows"][3] = {"mix": "file", "period": 500, "cached": 0, "subject": "prudence", "failed": "no memory"}
+        cells = report_evaluate.mix_cells(figures.rows_of([run]), True)
+        self.assertEqual([(line["subject"], line["misses, of a million"]) for line in cells],
+                         [("classic", "100,000"), ("throttled-10 (judged beside)", "60,000"), ("throttled-20", "70,000"), ("prudence", "failed: no memory"),
+                          ("prudence, pre-flush", "90,000")])
+
     def counted(self, ours, rounds=1):
         return [run_of("tree", "prudence-bench", [bench_row("tree", "prudence", updates=1, counted=one), bench_row("tree", "classic", updates=1)], turn)
                 for turn, one in enumerate([ours] * rounds if isinstance(ours, dict) else ours)]
@@ -219,6 +262,9 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdicts([tree(), tree(1, ours=12.0)], "Figure 13"), ["undecided"])
         self.assertEqual(self.verdicts([tree(ours=12.0)], "Too Epic"), ["holds"])
         self.assertEqual(self.verdicts([tree(ours=16.0)], "Too Epic"), ["does not hold"])
+        slow = tree(1)
+        slow["document"]["rows"][0]["ns_per_pair_wall"] = 16.0  # at 1 % updates, in one round of two
+        self.assertEqual(self.verdicts([tree(), slow], "Too Epic"), ["undecided"])
 
     def test_many_rows_are_not_all_named(self):
         verdict, text = paper_findings.judge([(f"row {i}", [i / 10]) for i in range(1, 21)], 0, "")
@@ -376,6 +422,26 @@ class Report(unittest.TestCase):
             legend, whole = figure.legends[0].get_window_extent(), figure.bbox
             self.assertTrue(whole.x0 <= legend.x0 and legend.x1 <= whole.x1 and whole.y0 <= legend.y0, legend)
             self.assertFalse(any(legend.overlaps(axes.get_tightbbox(figure.canvas.get_renderer())) for axes in figure.axes))
+
+    PAGE = "# Ours\n\nWords.\n\n## Findings of the paper\n\nold\n\n" + "".join(
+        f"## {title}\n\nold\n\n" for title in ("Pairs (Figure 6)", "Findings of the paper under mixes: caches by demand, the default",
+                                              "Findings of the paper under mixes: caches of a fixed size",
+                                              "Counts under mixes: caches by demand, the default (Figures 7 to 11)",
+                                              "Counts under mixes: caches of a fixed size (Figures 7 to 11)")) + "## What this does not show\n\nMuch.\n"
+
+    def test_tables_of_a_page_are_replaced_by_what_was_measured(self):
+        made = {title: f"## {title}\n\nnew\n" for title, _ in report_evaluate.sections_of(self.PAGE)[1:]}
+        text = "Head.\n\n" + "\n".join(made.values())
+        def changed(*runs):
+            put = report_evaluate.put_into(self.PAGE, document(list(runs)), text)
+            self.assertEqual(report_evaluate.put_into(put, document(list(runs)), text), put)  # once is enough
+            self.assertTrue(put.startswith("# Ours\n\nWords.\n\n## Findings") and put.endswith("\n\n## What this does not show\n\nMuch.\n"), put)
+            return {title for title, words in report_evaluate.sections_of(put) if "new" in words}
+        self.assertEqual(changed(mix()), {title for title in made if "under mixes" in title})
+        self.assertEqual(changed(pairs()), {"Pairs (Figure 6)"})
+        self.assertEqual(changed(run_of("recycle", "prudence-bench", [])), set())  # recycle-mixed is missing
+        with self.assertRaisesRegex(ValueError, "it has 0 sections 'Pairs"):
+            report_evaluate.put_into("# Ours\n", document([pairs()]), text)
 
     def test_refuses_what_is_not_its_own(self):
         done = subprocess.run([ROOT / "tools/report_evaluate.py", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)

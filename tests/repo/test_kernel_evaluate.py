@@ -190,6 +190,19 @@ class Verdicts(unittest.TestCase):
             run["peak_kb"] -= 1000 * (run["side"] == "prudence")
         self.assertEqual(findings.attack(runs, TWO)[1][0], "holds")
 
+    def test_memory_that_ran_out_is_a_finding(self):
+        """The first of 3.4 has three verdicts: all of SLUB's rounds ran out of memory, some did, none did."""
+        runs = both({}, load="open_close")
+        rounds = sorted({run["round"] for run in runs})
+        def gone(turn, side="slub", why="Out of memory: Killed process 71 (load)", **more):
+            return cli.skipped_of("x", why) | {"mode": "counts", "load": "open_close", "side": side, "round": turn, "cpus": 2, "nodes": 1} | more
+        self.assertEqual(findings.attack(runs, TWO, [gone(rounds[-1] + 1)])[0][0], "undecided")
+        alone = [run for run in runs if run["side"] == "prudence"]
+        verdicts = findings.attack(alone, TWO, [gone(turn) for turn in rounds])
+        self.assertEqual([verdict for verdict, _ in verdicts], ["holds", "not measured"])
+        for other in (gone(9, "prudence"), gone(9, why="it has no line LOAD"), gone(9, load="epoll"), gone(9, cpus=4), gone(9, mode="checked")):
+            self.assertEqual(findings.attack(runs, TWO, [other])[0][0], "does not hold")
+
 
 class Disturbance(unittest.TestCase):
     def test_caches_that_the_storm_uses_are_left_out(self):
@@ -228,7 +241,7 @@ class Runs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             request = self.request(folder)
             runs, failed, boots, said = self.run_all(request, [run, failure])
-            self.assertEqual((len(runs), failed, boots), (1, ["counts, epoll, prudence, round 1"], 2))
+            self.assertEqual((len(runs), [one["subject"] for one in failed], boots), (1, ["counts, epoll, prudence, round 1"], 2))
             self.assertIn("BUG: of this test", said)
             runs, failed, boots, said = self.run_all(request, [run])
             self.assertEqual(([one["side"] for one in runs], failed, boots), (["slub", "prudence"], [], 1))

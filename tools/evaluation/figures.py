@@ -74,19 +74,26 @@ def counted_of(row):
     return {key: value for key, value in found.items() if key != "f_t" or row["scenario"] != "recycle"}
 
 
-MIX_SUBJECTS = {"classic": "classic", "+preflush": "prudence"}  # what the library does unless it is told otherwise
+BY_DEMAND = "cache by demand"  # as caches are unless a program says otherwise
+# The library does no pre-flush unless it is told to (`background=1`), so that is a subject of its own; "+spares" is none that a user has.
+MIX_SUBJECTS = {"classic": "classic", "prudence": "prudence", "+preflush": "prudence, pre-flush"}
+
+
+def mix_subject(name):
+    return name if name.startswith("throttled-") else MIX_SUBJECTS.get(name)
 
 
 def of_mix(document, _):
     for row in document["rows"]:
-        if row["subject"] not in MIX_SUBJECTS:
+        subject = mix_subject(row["subject"])
+        if not subject:
             continue
-        load = f"mix {row['mix']}, {row['period']} steps, cache {row['cached'] or 'by demand'}"
+        load = f"mix {row['mix']}, {row['period']} steps, {'cache ' + str(row['cached']) if row['cached'] else BY_DEMAND}"
         if "failed" in row:
-            yield load, MIX_SUBJECTS[row["subject"]], {"failed": row["failed"]}
+            yield load, subject, {"failed": row["failed"]}
             continue
         counted = row | {"total_fragmentation": row["bytes_left"] / row["bytes_live"], "objects_live": 1}
-        yield load, MIX_SUBJECTS[row["subject"]], of_counters(counted)
+        yield load, subject, of_counters(counted)
 
 
 def of_structures(document, allocator):
@@ -129,10 +136,15 @@ def find(rows, load, subject):
     return next((row for row in rows if (row.load, row.subject) == (load, subject)), None)
 
 
-def beside(rows, load, theirs, ours, figure):
-    """[(theirs, ours)] of the rounds in which both were measured."""
+def rounds_beside(rows, load, theirs, ours, figure):
+    """{round: (theirs, ours)} of the rounds in which both were measured."""
     one, other = find(rows, load, theirs), find(rows, load, ours)
     if not one or not other:
-        return []
-    return [(one.rounds[turn][figure], other.rounds[turn][figure]) for turn in sorted(one.rounds.keys() & other.rounds.keys())
-            if figure in one.rounds[turn] and figure in other.rounds[turn]]
+        return {}
+    return {turn: (one.rounds[turn][figure], other.rounds[turn][figure]) for turn in sorted(one.rounds.keys() & other.rounds.keys())
+            if figure in one.rounds[turn] and figure in other.rounds[turn]}
+
+
+def beside(rows, load, theirs, ours, figure):
+    """The same without their rounds."""
+    return list(rounds_beside(rows, load, theirs, ours, figure).values())

@@ -9,4 +9,4 @@ static struct callback_queue *make(struct prudence_domain *domain)
 }
 
 const struct domain_queue domain_queue = {
-    .make = make, .waits = callback_waits, .release = callback_queue_release};
+    .make = make, .waits = callback_waits, .release = callback_queue_release, .keep = callback_queue_keep};

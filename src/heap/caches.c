@@ -73,8 +73,7 @@ static bool is_valid(const char *name, size_t object_size, const struct prudence
 static struct prudence_cache *create(const char *name, size_t object_size,
                                      const struct prudence_cache_attr *attr, unsigned more_flags)
 {
-    struct cache_layout layout = {
-        .object_size = object_size, .flags = more_flags, .named = true};
+    struct cache_layout layout = {.object_size = object_size, .flags = more_flags, .named = true};
     struct prudence_cache *cache;
 
     if (!is_valid(name, object_size, attr)) {

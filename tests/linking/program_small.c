@@ -270,11 +270,17 @@ static void update_list(unsigned long round)
 /* In each way that there is. */
 static void read_list(unsigned long round)
 {
-    struct prudence_list *link = prudence_list_first_link_rcu(&list);
+    struct prudence_list *link = prudence_list_first_link_rcu(&list), *each;
     struct object *object;
 
     prudence_list_for_each_entry_rcu(object, &list, link) check(object);
     prudence_list_for_each_entry_rcu(object, &others, link) check(object);
+    prudence_list_for_each_rcu(each, &list) check(prudence_list_entry(each, struct object, link));
+    if (link) {
+        each = link;
+        prudence_list_for_each_continue_rcu(each, &list)
+            check(prudence_list_entry(each, struct object, link));
+    }
     if (link) {
         check(prudence_list_entry(link, struct object, link));
         link = prudence_list_next_rcu(link);

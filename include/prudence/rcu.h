@@ -103,17 +103,7 @@ static inline void prudence_tell_section_ends(const struct prudence_reader *self
 #endif
 }
 
-/* A full fence; a locked instruction costs a fraction of mfence. */
-static inline void prudence_full_fence(void)
-{
-#if defined(__x86_64__)
-    __asm__ __volatile__("lock; addq $0, -8(%%rsp)" ::: "memory", "cc");
-#else
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-}
-
-/* As much, and counts the entry. */
+/* A full fence that counts the entry; a locked instruction costs a fraction of mfence. */
 static inline void prudence_fence_and_count(struct prudence_reader *self)
 {
 #if defined(__x86_64__)

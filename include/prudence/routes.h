@@ -56,7 +56,8 @@ struct prudence_prefix {
 
 /*
  * The first word of a table: the address of its index, and in the lowest 6 bits how many bits of an address are the
- * number of a word there. That is twice a value (0: none), where no longer prefix is, or a node's address + 1.
+ * number of a word there. That is a value (0: none), where no longer prefix is, or a node's address, negated: so its highest bit
+ * is set, which no value has. A value stands in the table as it is, because tools that look for leaks know a pointer by that.
  *
  * A node stands for 6 bits of an address: prefixes of 6 lengths, and where longer ones are.
  *
@@ -64,7 +65,7 @@ struct prudence_prefix {
  *             says how many. Bit 0 is always set. It is for the longest prefix that is shorter than all these.
  *   word 1    bit s: behind these 6 bits, there is another node
  *   then      the addresses of those nodes, in the order of their bits,
- *             and twice the value of each prefix, likewise. (The shorter prefix may be none: 0.)
+ *             and the value of each prefix, likewise. (The shorter prefix may be none: 0.)
  *
  * Words 0 and 1 and the addresses' places never change in a node: another node takes its place. Values are stored to.
  */
@@ -73,6 +74,7 @@ struct prudence_routes {
     uintptr_t shortcuts; /* of IPv6, in the same form: how many bits are a slot's number */
 };
 
+#define PRUDENCE_ROUTES_NODE         (UINT64_C(1) << 63)
 #define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
 #define PRUDENCE_ROUTES_SKIP_SHIFT   56
 #define PRUDENCE_ROUTES_ADDRESS_MASK (UINT64_MAX >> 8)
@@ -137,8 +139,8 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
         PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
         __ATOMIC_CONSUME);
 
-    if (word & 1) {
-        const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word - 1);
+    if (word & PRUDENCE_ROUTES_NODE) {
+        const uint64_t *node = PRUDENCE_CAST(const uint64_t *, 0 - word);
 
         high = high << bits | low >> (64 - bits);
         low <<= bits;
@@ -152,7 +154,7 @@ static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *ta
         }
         word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
     }
-    return word >> 1;
+    return word;
 }
 
 /* Which slot has the node that these first 31 bits lead to, if any has. */
@@ -186,9 +188,9 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
         word = __atomic_load_n(PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) +
                                    (high >> (64 - bits)),
                                __ATOMIC_CONSUME);
-        if (!(word & 1))
-            return word >> 1;
-        node = PRUDENCE_CAST(const uint64_t *, word - 1);
+        if (!(word & PRUDENCE_ROUTES_NODE))
+            return word;
+        node = PRUDENCE_CAST(const uint64_t *, 0 - word);
     }
     high = high << bits | low >> (64 - bits);
     low <<= bits;
@@ -201,12 +203,11 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
         high = high << 6 | low >> 58;
         low <<= 6;
         if (((node[-1] << others << 1) ^ high) >> others >> 1)
-            return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME) >>
-                   1;
+            return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME);
         high = high << (63 - others) | low >> others >> 1;
         low <<= 63 - others;
     }
-    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME) >> 1;
+    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
 }
 
 /*

@@ -6,9 +6,14 @@
  * memory in a slab may not be touched. The end of a deferred object is the end of its grace period: until then its
  * readers may look at it.
  *
- * A note for each object says how many bytes were asked for, because both tools know bytes, not size classes. While
- * the object is deferred, the note has its address: memcheck takes a block for lost if it sees no pointer to it, and
- * in a latent slab an object is only a bit.
+ * Two tools look for leaks: memcheck, and LeakSanitizer, which comes with AddressSanitizer or alone.
+ *   - LeakSanitizer knows the C library's blocks. It is told where pointers to them may stand: in our slabs, and in those words of
+ *     our metadata that have what the program gave us (annotate_root_begins).
+ *   - Memcheck knows our objects, too, and looks into all memory. It takes a block for lost if it sees no pointer to it. So the
+ *     note of an object has its address while nothing else need have it in that form: while it is deferred (in a latent slab it is
+ *     only a bit), while it has an expiration date, and always if it is the library's own (CACHE_OWN).
+ *
+ * A note for each object says how many bytes were asked for, because memcheck and AddressSanitizer know bytes, not size classes.
  *
  * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache with a constructor
  * are accessible before their first allocation, and always defined.
@@ -24,7 +29,7 @@
 #include <valgrind/memcheck.h>
 #endif
 
-/* In the process when something in it was built with -fsanitize=address. */
+/* In the process when something in it was built with -fsanitize=address, or those of LeakSanitizer with -fsanitize=leak. */
 extern void __asan_poison_memory_region(void const volatile *address, size_t size)
     __attribute__((weak));
 extern void __asan_unpoison_memory_region(void const volatile *address, size_t size)
@@ -34,23 +39,24 @@ extern void __lsan_unregister_root_region(const void *address, size_t size) __at
 
 struct note {
     size_t size;
-    void *held; /* the object, while it is deferred */
+    void *held; /* the object, while it is no leak whatever the program points to */
 };
 
 bool annotate_on;
 
-static bool valgrind_on, asan_on;
+static bool valgrind_on, asan_on, lsan_on;
 
 void annotate_start(void)
 {
-    valgrind_on = asan_on = false;
+    valgrind_on = asan_on = lsan_on = false;
     if (annotate_wanted) {
 #ifdef PRUDENCE_VALGRIND
         valgrind_on = RUNNING_ON_VALGRIND > 0;
 #endif
         asan_on = __asan_poison_memory_region && __asan_unpoison_memory_region;
+        lsan_on = __lsan_register_root_region && __lsan_unregister_root_region;
     }
-    annotate_on = valgrind_on || asan_on;
+    annotate_on = valgrind_on || asan_on || lsan_on;
     race_detector_start(annotate_wanted);
 }
 
@@ -122,12 +128,22 @@ static struct note *note_of(const struct slab *slab, const void *object)
 /* The tool has a lock of its own here, which fork does not take. */
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 
-static void root_region(void (*tell)(const void *address, size_t size), const struct slab *slab)
+bool annotate_root_begins(const void *place, size_t bytes)
 {
-    if (!tell)
+    if (likely(!lsan_on))
+        return false;
+    os_lock_take(&lock);
+    __lsan_register_root_region(place, bytes);
+    os_lock_release(&lock);
+    return true;
+}
+
+void annotate_root_ends(const void *place, size_t bytes)
+{
+    if (likely(!lsan_on))
         return;
     os_lock_take(&lock);
-    tell(slab->pages, slab->bytes);
+    __lsan_unregister_root_region(place, bytes);
     os_lock_release(&lock);
 }
 
@@ -144,11 +160,9 @@ void annotate_fork_done(void)
 /* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */
 static void begin_pages(const struct slab *slab, bool closed)
 {
-    if (asan_on) {
-        root_region(__lsan_register_root_region, slab); /* what only they point to is no leak */
-        if (closed)
-            __asan_poison_memory_region(slab->pages, slab->bytes);
-    }
+    annotate_root_begins(slab->pages, slab->bytes);
+    if (asan_on && closed)
+        __asan_poison_memory_region(slab->pages, slab->bytes);
 #ifdef PRUDENCE_VALGRIND
     if (valgrind_on && closed)
         VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
@@ -161,10 +175,9 @@ static void begin_pages(const struct slab *slab, bool closed)
  * there. Memcheck notices; for it they stay closed. */
 static void end_pages(const struct slab *slab)
 {
-    if (asan_on) {
-        root_region(__lsan_unregister_root_region, slab);
+    annotate_root_ends(slab->pages, slab->bytes);
+    if (asan_on)
         __asan_unpoison_memory_region(slab->pages, slab->bytes);
-    }
 #ifdef PRUDENCE_VALGRIND
     if (valgrind_on)
         VALGRIND_MAKE_MEM_NOACCESS(slab->pages, slab->bytes);
@@ -234,11 +247,12 @@ void annotate_allocated(struct slab *slab, void *object, size_t size, bool defin
 {
     if (!has_notes(slab))
         return;
-    note_of(slab, object)->size = size;
+    *note_of(slab, object) =
+        (struct note){.size = size, .held = slab->cache->flags & CACHE_OWN ? object : NULL};
     begin(object, size, defined || slab->cache->constructor);
 }
 
-void annotate_deferred(struct slab *slab, void *object)
+void annotate_held(const struct slab *slab, void *object)
 {
     if (has_notes(slab))
         note_of(slab, object)->held = object;

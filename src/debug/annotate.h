@@ -40,8 +40,16 @@ void annotate_open(const struct slab *slab);
 /* From now on the program may use `size` bytes; `defined`: their contents mean something. */
 void annotate_allocated(struct slab *slab, void *object, size_t size, bool defined);
 
-/* Deferred: readable as before, and no leak. */
-void annotate_deferred(struct slab *slab, void *object);
+/* Until it is released it is no leak, whatever the program points to: it is deferred, or has an expiration date. */
+void annotate_held(const struct slab *slab, void *object);
+
+/*
+ * Some of the library's memory, beside slabs, that may have the program's pointers: LeakSanitizer looks there. It ends the process if
+ * something ends that has not begun, so what may be made before the process has started remembers the answer: whether it
+ * has begun.
+ */
+bool annotate_root_begins(const void *place, size_t bytes);
+void annotate_root_ends(const void *place, size_t bytes);
 
 /* Freed, or its grace period is over: any access is an error. */
 void annotate_released(struct slab *slab, void *object);

@@ -78,12 +78,25 @@ void instruments_check_zero(const struct slab *slab, const void *object)
     explain_and_abort(slab, object);
 }
 
-/* --------------------------------------------------------------------------------- a slab's life */
+/* ------------------------------------------------------------------ the life of a cache and of a slab */
+
+static bool cache_made(struct prudence_cache *cache)
+{
+    annotate_root_begins(&cache->context, sizeof cache->context);
+    return true;
+}
+
+static void cache_going(struct prudence_cache *cache)
+{
+    annotate_root_ends(&cache->context, sizeof cache->context);
+}
 
 static bool made(struct slab *slab)
 {
-    if (slab->alone)
+    if (slab->alone) {
+        annotate_root_begins(slab->pages, slab->bytes);
         return true;
+    }
     annotate_pages_taken();
     if (object_words(slab) && slab->cache->percpu && is_zeroed(slab->cache))
         memset(slab->pages, 0, slab->bytes); /* for instruments_check_zero */
@@ -97,8 +110,10 @@ static void ready(struct slab *slab)
 
 static void going(struct slab *slab)
 {
-    if (slab->alone)
+    if (slab->alone) {
+        annotate_root_ends(slab->pages, slab->bytes);
         return;
+    }
     if (!slab->cache->percpu && is_zeroed(slab->cache) &&
         !slab->cache->margin) { /* a large block: nobody waits for it here */
         annotate_open(slab);
@@ -124,7 +139,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
     (void)what;
     annotate_passes(slab, object);
     if (!slab->alone)
-        annotate_deferred(slab, object);
+        annotate_held(slab, object);
 }
 
 static bool safe(struct slab *slab, void *object)
@@ -149,6 +164,8 @@ static size_t size_asked(const struct slab *slab, const void *object)
 }
 
 const struct slab_extension instruments_extension = {.wants = wants,
+                                                     .cache_made = cache_made,
+                                                     .cache_going = cache_going,
                                                      .made = made,
                                                      .ready = ready,
                                                      .going = going,

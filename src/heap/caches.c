@@ -70,10 +70,10 @@ static bool is_valid(const char *name, size_t object_size, const struct prudence
     return attributes_are_valid(name, attr);
 }
 
-struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
-                                             const struct prudence_cache_attr *attr)
+static struct prudence_cache *create(const char *name, size_t object_size,
+                                     const struct prudence_cache_attr *attr, unsigned more_flags)
 {
-    struct cache_layout layout = {.object_size = object_size, .named = true};
+    struct cache_layout layout = {.object_size = object_size, .flags = more_flags, .named = true};
     struct prudence_cache *cache;
 
     if (!is_valid(name, object_size, attr)) {
@@ -82,7 +82,7 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     }
     if (attr) {
         layout.alignment = attr->alignment;
-        layout.flags = attr->flags;
+        layout.flags |= attr->flags;
         layout.constructor = attr->constructor;
         layout.destructor = destructor_of(attr);
         layout.context = attr->context;
@@ -106,6 +106,18 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     if (!cache)
         errno = ENOMEM;
     return cache;
+}
+
+struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
+                                             const struct prudence_cache_attr *attr)
+{
+    return create(name, object_size, attr, 0);
+}
+
+struct prudence_cache *own_cache_create(const char *name, size_t object_size,
+                                        const struct prudence_cache_attr *attr)
+{
+    return create(name, object_size, attr, CACHE_OWN);
 }
 
 FAST_ENTRY void *prudence_cache_alloc(struct prudence_cache *cache)

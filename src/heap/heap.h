@@ -9,9 +9,18 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
+struct prudence_cache_attr;
+
 /* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
  * not be made while a start option changes (size_class.c). */
 extern struct os_lock heap_lock;
+
+/*
+ * caches.c: as prudence_cache_create, of objects that the library makes for itself. Tools that look for leaks see a pointer to
+ * each while it is allocated, because what the library stores need not be a plain address.
+ */
+struct prudence_cache *own_cache_create(const char *name, size_t object_size,
+                                        const struct prudence_cache_attr *attr);
 
 /* large.c: blocks of whole pages. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);

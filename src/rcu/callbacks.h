@@ -86,6 +86,8 @@ struct callback_queue {
     uint64_t no_pace_ns;    /* how long that was; 0: the last one saw some */
 
     struct callback_lane *lane;
+    void *context; /* of an external domain: kept here, where tools look for pointers */
+    bool is_told;  /* LeakSanitizer knows of this and of the lanes */
 };
 
 extern struct os_lock
@@ -105,6 +107,7 @@ extern enum callback_turn (*callbacks_other_work)(void);
 
 /* A queue without a worker of its own, or with one; NULL: no memory. `lanes`: at most so many. */
 struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes);
+void callback_queue_keep(struct callback_queue *queue, void *context); /* of an external domain */
 bool callback_waits(const struct callback_queue *queue);   /* in it; one that runs, too */
 void callback_queue_release(struct callback_queue *queue); /* none does; may wait for the worker */
 struct callback_queue *callback_queue_of(struct prudence_domain *domain);

@@ -8,5 +8,7 @@ static struct callback_queue *make(struct prudence_domain *domain)
     return callback_queue_make(domain, CALLBACK_LANES_MAX);
 }
 
-const struct domain_queue domain_queue = {
-    .make = make, .waits = callback_waits, .release = callback_queue_release};
+const struct domain_queue domain_queue = {.make = make,
+                                          .waits = callback_waits,
+                                          .release = callback_queue_release,
+                                          .keep = callback_queue_keep};

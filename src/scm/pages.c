@@ -11,7 +11,8 @@ static struct prudence_cache *cache;
 /* Under scm_lock. */
 bool pages_start(void)
 {
-    static const struct cache_layout layout = {.object_size = PAGE_BYTES, .alignment = CACHE_LINE};
+    static const struct cache_layout layout = {
+        .object_size = PAGE_BYTES, .alignment = CACHE_LINE, .flags = CACHE_OWN};
 
     if (cache)
         return true;

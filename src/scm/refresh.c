@@ -12,6 +12,7 @@
  *
  * A refresh of an object in a region, which is no object of the allocator, refreshes the region: its first page.
  */
+#include "debug/annotate.h"
 #include "scm/regions.h"
 #include "slab/misuse.h"
 
@@ -43,6 +44,14 @@ static inline bool is_last(const struct page_list *list, const void *object)
     return page && object_of(page->descriptors[page->count - 1]) == object;
 }
 
+/* The object's first date, where its slab has extensions or it may be dead. */
+static __attribute__((noinline, cold)) void first_date(const struct scm_clock *clock,
+                                                       const struct slab *slab, void *object)
+{
+    slab_check_live(slab, object, name_of(clock));
+    annotate_held(slab, object);
+}
+
 /* One date more, and the stamp if the object has none: in one operation, so that there is never a stamp without a
  * date. Returns the descriptor for it, and whether it is the object's first. */
 static inline uint64_t expiry_count_add(union expiry_count *expiry, uint32_t stamp, void *object,
@@ -69,7 +78,7 @@ static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uin
 
     if (!dates && unlikely(slab_may_be_dead(slab, (unsigned)(expiry - expiry_counts_in(slab)),
                                             EXTENSION_BIT(EXPIRY_COUNTS_EXTENSION))))
-        slab_check_live(slab, object, name_of(clock));
+        first_date(clock, slab, object);
     if (unlikely(dates) && is_last(&clock->ring[date & clock->mask], object))
         return 0;
     if (unlikely(dates >= EXPIRY_COUNT_MAX))

@@ -88,6 +88,8 @@ struct prudence_cache {
 #define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_CLOSED   (1u << 2) /* its objects have no bytes, and its pages may not be touched */
 #define CACHE_DENSE    (1u << 3) /* its slabs leave little over, and give up no object for colors */
+#define CACHE_OWN                                                                                  \
+    (1u << 4) /* of the library's own objects, whose addresses it stores in forms of its own */
 #define CACHE_DESTRUCT_SOON                                                                        \
     (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to their slabs */
 

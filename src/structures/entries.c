@@ -52,7 +52,7 @@ bool entries_make(struct entries *entries, const char *name, struct prudence_dom
             entries->classes++;
     }
     for (unsigned class = 0; class < large_class(entries); class ++) {
-        entries->caches[class] = prudence_cache_create(name, bytes_of_class(entries, class), &attr);
+        entries->caches[class] = own_cache_create(name, bytes_of_class(entries, class), &attr);
         if (!entries->caches[class])
             return false;
     }

@@ -53,7 +53,7 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
         .size = sizeof attr, .alignment = CACHE_LINE, .domain = domain};
 
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
-        map->caches[kind] = prudence_cache_create(name, map_node_bytes(kind), &attr);
+        map->caches[kind] = own_cache_create(name, map_node_bytes(kind), &attr);
         if (!map->caches[kind]) {
             destroy_caches(map);
             return false;

@@ -52,10 +52,7 @@ static inline unsigned route_edge_levels(uint64_t edge)
     return (unsigned)(edge >> PRUDENCE_ROUTES_SKIP_SHIFT) / 6;
 }
 
-/* A value as it stands in a node, and in the index. */
-#define ROUTE_WORD(value) ((uint64_t)(value) << 1)
-#define ROUTE_VALUE(word) ((uintptr_t)((word) >> 1))
-#define ROUTE_VALUE_MOST  (UINT64_MAX >> 1)
+#define ROUTE_VALUE_MOST  (PRUDENCE_ROUTES_NODE - 1)
 #define ROUTE_BIT(number) (UINT64_C(1) << (number))
 #define ROUTE_ABOVE       0u /* the bit */
 #define ROUTE_FIRST       1u /* the bit of which all others are below */

@@ -503,9 +503,9 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
         return error;
     route_tell_added(table, value);
     if (place.edge)
-        cut_edge(table, &place, &room, ROUTE_WORD(value));
+        cut_edge(table, &place, &room, value);
     else
-        grow_node(table, &place, &room, ROUTE_WORD(value));
+        grow_node(table, &place, &room, value);
     count_add(&table->prefixes, 1);
     os_lock_release(&table->lock);
     if (place.edge)
@@ -531,7 +531,7 @@ int prudence_routes_remove(struct prudence_routes *public, const struct prudence
     if (error)
         return error;
     if (old)
-        *old = ROUTE_VALUE(route_word(place.path[place.depth], place.bit));
+        *old = route_word(place.path[place.depth], place.bit);
     commit_remove(table, &place, &room);
     os_lock_release(&table->lock);
     defer_path(table, &place, place.stays);
@@ -554,10 +554,10 @@ int prudence_routes_replace(struct prudence_routes *public, const struct prudenc
     if (there) {
         node = place.path[place.depth];
         if (old)
-            *old = ROUTE_VALUE(route_word(node, place.bit));
+            *old = route_word(node, place.bit);
         route_tell_added(table, value);
-        store_release(&node->words[route_value_at(node, place.bit)], ROUTE_WORD(value));
-        hand_down(table, node, place.level, place.key, place.bit, place.bit, ROUTE_WORD(value));
+        store_release(&node->words[route_value_at(node, place.bit)], value);
+        hand_down(table, node, place.level, place.key, place.bit, place.bit, value);
     }
     os_lock_release(&table->lock);
     return there ? 0 : ENOENT;

@@ -132,7 +132,7 @@ static bool make_caches(struct route_table *table, const char *name, struct prud
                                              .domain = domain};
 
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
-        table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);
+        table->caches[i] = own_cache_create(name, table->sizes[i], &attr);
         if (!table->caches[i])
             return false;
     }

@@ -79,10 +79,10 @@ static inline void route_tell_added(const struct route_table *table, uintptr_t v
     tell_release((const void *)prudence_routes_mark_(&table->public, value));
 }
 
-static inline uintptr_t route_found(const struct route_table *table, uint64_t word)
+static inline uintptr_t route_found(const struct route_table *table, uintptr_t value)
 {
-    tell_acquire((const void *)prudence_routes_mark_(&table->public, ROUTE_VALUE(word)));
-    return ROUTE_VALUE(word);
+    tell_acquire((const void *)prudence_routes_mark_(&table->public, value));
+    return value;
 }
 
 /* Addresses of either family, left-aligned. */
@@ -227,10 +227,10 @@ static inline unsigned route_index_level(uintptr_t index)
     return (route_words_bits(index) + 5) / 6;
 }
 
-/* The word of a node; of a value: ROUTE_WORD. */
+/* The word of a node in the index; a value is its own. */
 static inline uint64_t route_index_node(const struct route_node *node)
 {
-    return (uint64_t)(uintptr_t)node | 1;
+    return 0 - (uint64_t)(uintptr_t)node;
 }
 
 /* An index without values, for so many prefixes; 0: there is no memory. */

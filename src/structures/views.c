@@ -15,7 +15,7 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
     const struct prudence_cache_attr attr = {
         .size = sizeof attr, .alignment = VIEW_ORDER_MASK + 1, .domain = domain};
 
-    views->small = prudence_cache_create(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
+    views->small = own_cache_create(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
     views->pages = views->small ? large_cache_create(name, domain) : NULL;
     if (views->pages)
         return true;

@@ -17,6 +17,12 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 SHARED, STATIC = (BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}"), (BUILD / "libprudence.a",)
 RACE = "WARNING: ThreadSanitizer: data race"
+LIBURCU = f"-I{ROOT}/include/prudence/urcu-compat"
+SLICES = "-DPRUDENCE_READER_SLICES"
+PROGRAMS = [HERE / f"program_{name}.c" for name in ("threads", "tables", "small", "short_term", "urcu")]
+# Headers whose functions no program with ThreadSanitizer has: with a sanitizer there are no inlined fast paths; and what stands in
+# urcu-domain.h is called by the library, for readers that are liburcu's.
+OTHERS = {"inline.h", "sequences.h", "urcu-domain.h"}
 
 
 def compilers(folder):
@@ -33,6 +39,26 @@ def compilers(folder):
         if os.environ.get("CI"):
             sys.exit("gcc and clang with libclang-rt are needed (tools/setup installs both)")
     return found
+
+
+def without_comments(path):
+    return re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+
+
+def inlined():
+    """The functions and the macros with code that the public headers have."""
+    functions, macros = set(), set()
+    for header in (ROOT / "include/prudence").glob("*.h"):
+        text = without_comments(header)
+        if header.name not in OTHERS:
+            functions |= set(re.findall(r"^static inline [^;{(]*?\b(\w+)\(", text, re.M))
+            macros |= set(re.findall(r"^#define (prudence_\w*[a-z])\(", text, re.M))
+    return functions, macros
+
+
+def named_in_table(source):
+    """The structures that a program knows: the first word of each entry of its table."""
+    return re.findall(r'^    \{"(\w+)", ', source.read_text(), re.M)
 
 
 def plain_addresses():
@@ -53,7 +79,7 @@ class ThreadSanitizer(unittest.TestCase):
     def build(self, compiler, source, *library):
         out = self.folder / f"{self._testMethodName}-{compiler}"
         command = [compiler, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=thread",
-                   f"-I{ROOT}/include", source, "-o", out, *library, "-pthread"]
+                   f"-I{ROOT}/include", LIBURCU, source, "-o", out, *library, "-pthread"]
         done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
         self.assertEqual((done.returncode, done.stdout), (0, ""), command)
@@ -74,6 +100,22 @@ class ThreadSanitizer(unittest.TestCase):
         source.write_text(text.replace("1000000", "100000"))
         for compiler in self.compilers:
             self.assertEqual(self.run_it(self.build(compiler, source, *SHARED)), (0, "last hop: 100000\n"))
+
+    def test_all_that_headers_inline_is_in_a_program(self):
+        """Without optimization a compiler makes those inline functions that are called."""
+        functions, macros = inlined()
+        self.assertGreater(len(functions), 100)
+        self.assertGreater(len(macros), 30)
+        made = set()
+        for source in PROGRAMS:
+            out = self.folder / "object.o"
+            subprocess.run(["gcc", "-O0", "-fsanitize=thread", SLICES, f"-I{ROOT}/include", LIBURCU, "-c", source, "-o", out],
+                           check=True)
+            names = subprocess.run(["nm", out], check=True, text=True, capture_output=True).stdout
+            made |= set(re.findall(r" t (\w+)$", names, re.M))
+        self.assertEqual(functions - made, set())
+        text = "".join(without_comments(source) for source in PROGRAMS)
+        self.assertEqual({name for name in macros if not re.search(rf"\b{name}\(", text)}, set())
 
     def test_the_examples(self):
         examples = [source for source in (ROOT / "examples").glob("*.c") if "dlopen" not in source.read_text()]
@@ -107,11 +149,20 @@ class ThreadSanitizer(unittest.TestCase):
         """What the headers inline of them, each alone."""
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_small.c", *SHARED)
-            for name in ("swap", "log", "stack", "ref", "list", "hlist", "names", "poll"):
+            for name in named_in_table(HERE / "program_small.c"):
                 self.assertEqual(self.run_it(program, arguments=(name,)), (0, "done\n"), name)
                 status, output = self.run_it(program, arguments=(name, "race"))
                 self.assertNotEqual(status, 0, name)
-                self.assertRegex(output, r"SUMMARY: ThreadSanitizer: data race .* in (touch|check|write_out|has_key|memset|let_go|read_\w+)", name)
+                self.assertRegex(output, r"SUMMARY: ThreadSanitizer: data race .* in (touch|check|write_out|has_key|is_in_table|memset|let_go|read_\w+|update_\w+)", name)
+
+    def test_names_of_liburcu(self):
+        for compiler in self.compilers:
+            program = self.build(compiler, HERE / "program_urcu.c", *SHARED)
+            for name in named_in_table(HERE / "program_urcu.c"):
+                self.assertEqual(self.run_it(program, arguments=(name,)), (0, "done\n"), name)
+                status, output = self.run_it(program, arguments=(name, "race"))
+                self.assertNotEqual(status, 0, name)
+                self.assertRegex(output, r"SUMMARY: ThreadSanitizer: data race .* in (check|replace|let_go)", name)
 
     def test_short_term_memory(self):
         for compiler in self.compilers:
@@ -125,7 +176,8 @@ class ThreadSanitizer(unittest.TestCase):
 
     def test_the_static_library(self):
         for compiler in self.compilers:
-            program = self.build(compiler, HERE / "program_threads.c", *STATIC)
+            # With readers that ask for longer time slices; clang before 17 has no thread pointer for them.
+            program = self.build(compiler, HERE / "program_threads.c", *STATIC, *([SLICES] if compiler == "gcc" else []))
             self.assertEqual(self.run_it(program), (0, "done\n"))
 
     def test_true_races_are_found(self):

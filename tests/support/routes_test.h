@@ -204,7 +204,7 @@ static void check_node(const struct route_table *table, const struct route_node 
         const uint64_t edge = route_has(node->children, slot) ? route_child_edge(node, slot) : 0;
         const struct route_node *child = route_edge_node(edge);
 
-        assert_int_equal(word & 1, 0);
+        assert_int_equal(word & PRUDENCE_ROUTES_NODE, 0);
         if (child) {
             assert_int_equal(route_word(child, ROUTE_ABOVE), word);
             check_edge(table, level, below, edge);

@@ -116,8 +116,9 @@ struct reader_fares {
 /* Each domain has a queue of callbacks, which a layer above keeps: the embedding program says which (runtime/domains.c). */
 struct domain_queue {
     struct callback_queue *(*make)(struct prudence_domain *domain); /* NULL: no memory */
-    bool (*waits)(const struct callback_queue *queue); /* a callback is in it, or runs */
-    void (*release)(struct callback_queue *queue);     /* none is */
+    bool (*waits)(const struct callback_queue *queue);         /* a callback is in it, or runs */
+    void (*release)(struct callback_queue *queue);             /* none is */
+    void (*keep)(struct callback_queue *queue, void *context); /* where tools see the pointer */
 };
 extern const struct domain_queue domain_queue;
 

@@ -296,6 +296,7 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
     }
     external->ops = *ops;
     external->context = context;
+    domain_queue.keep(domain->callbacks, context);
     domain->external = external;
     if (!start_thread(domain)) {
         domain_unmake(domain);

@@ -47,9 +47,8 @@ test-long: setup-fuzz setup-aarch64 ## the same with a minute for each torture t
 	@tools/fuzz 300
 	@tools/test-aarch64
 	@tools/test-guests
-	@tools/test-aarch64 --kernel 16k 'os_test_*' 'heap_test_*' 'slab_test_*' 'torture_[cmp]*'
 
-test-aarch64: setup-aarch64 ## the tests on aarch64: under user emulation, and in a Debian guest
+test-aarch64: setup-aarch64 ## the tests on aarch64: under user emulation, and in guests with pages of 4 and 16 KB
 	@tools/test-aarch64
 
 test-guests: setup-aarch64 ## arm64 kernels that do not restart sequences, and pages of 16 KB, in guests

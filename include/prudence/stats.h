@@ -56,7 +56,7 @@ struct prudence_cache_stats {
     uint64_t objects_latent; /* deferred; their grace period is not over, as far as is known */
     uint64_t
         objects_cached;    /* ready to be used again: in object caches, or safe in latent caches */
-    uint64_t bytes_latent; /* of these: objects_latent x object_stride; large blocks whole */
+    uint64_t bytes_latent; /* of these: objects_latent x object_stride; large blocks: their pages */
     double total_fragmentation; /* f_t: slabs x slab size / (live objects x object size); 0: none */
     uint64_t bytes_cached;      /* objects_cached x object_stride */
 };

@@ -78,12 +78,6 @@ static inline void *slab_object(const struct slab *slab, unsigned index, size_t 
     return slab->base + index * stride;
 }
 
-/* What one object of the slab takes. */
-static inline size_t slab_object_bytes(const struct slab *slab)
-{
-    return slab->cache->percpu ? slab->cache->stride : slab->bytes;
-}
-
 /* Bytes before a large block that may not be touched, and behind it. */
 static inline size_t slab_front_margin(const struct slab *slab)
 {
@@ -95,6 +89,13 @@ static inline size_t slab_back_margin(const struct slab *slab)
     return slab->margin_pages * OS_PAGE_SIZE;
 }
 
+/* What one object of the slab takes: of a large block its pages, without margins, because these have no memory. */
+static inline size_t slab_object_bytes(const struct slab *slab)
+{
+    return slab->cache->percpu ? slab->cache->stride
+                               : slab->bytes - slab_front_margin(slab) - slab_back_margin(slab);
+}
+
 /* What the user of an object may use of it: without the line that spreads some strides (ADR 38), without the red zone
  * and without margins. */
 static inline size_t slab_usable_bytes(const struct slab *slab)
@@ -102,7 +103,7 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
     const struct prudence_cache *cache = slab->cache;
 
     if (!cache->percpu)
-        return slab->bytes - slab_front_margin(slab) - slab_back_margin(slab);
+        return slab_object_bytes(slab);
     return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
 }
 

@@ -45,7 +45,7 @@ void views_defer(const struct views *views, uintptr_t view);
 /*
  * An array that was replaced where a deferral may not wait, inside a section. While latent_limit has no room for it, its
  * structure keeps it, and replaces no other one: until there is room, or its readers have left. (Between a look and the
- * deferral others may take the room: then that is one overrun.)
+ * deferral others may take the room: then that is one overrun, and no other array goes before there is room again.)
  */
 struct views_left {
     uintptr_t view; /* 0: none */

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -126,6 +127,14 @@ static bool follows_advice(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* The folder at the root is the system's, also when it is opened for what is in it. */
+static bool opens_the_root(void)
+{
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return root >= 0 && openat(root, "proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC) >= 0;
+}
+
 /* The first thread has the name of the program. */
 static bool knows_its_name(void)
 {
@@ -203,6 +212,7 @@ static const struct {
     {"address-limit", limits_addresses},
     {"advice", follows_advice},
     {"own-name", knows_its_name},
+    {"root-folder", opens_the_root},
 };
 
 int main(void)

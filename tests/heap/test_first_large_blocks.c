@@ -3,6 +3,7 @@
  * The first large blocks of a process, without any option: accesses beside them and after their free fault, a second free is
  * reported with the block, and no readers of a deferred one are disturbed. They are so many and no more; a block that grows
  * loses what is around it; books are right, nothing is lost when the system refuses, and under memory pressure all comes back.
+ * The pages around them are no garbage when they are deferred.
  *
  * ctest: not-with sanitizers (they see the faults themselves; one thread)
  */
@@ -230,6 +231,38 @@ static void others_have_no_extension(void *unused)
     assert_int_equal(slab_of(prudence_malloc(100))->extensions, 0);
 }
 
+static struct prudence_stats stats(void)
+{
+    struct prudence_stats now;
+
+    prudence_stats(&now);
+    return now;
+}
+
+/* Nor are they in the way of a deferral, for which there is room without them. */
+static void margins_are_no_garbage(void *unused)
+{
+    char limit[24];
+    char *block = large();
+    uint64_t latent;
+
+    (void)unused;
+    prudence_synchronize();
+    prudence_trim();
+    latent = stats().bytes_latent;
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)latent + LARGE);
+    assert_int_equal(prudence_option_set("latent_limit", limit), 0);
+    assert_true(has_margins(block));
+    prudence_read_lock();
+    prudence_free_deferred(block);
+    assert_int_equal(stats().bytes_latent, latent + LARGE);
+    assert_int_equal(stats().latent_overruns, 0);
+    prudence_read_unlock();
+    prudence_synchronize();
+    prudence_trim();
+    assert_int_equal(stats().bytes_latent, latent);
+}
+
 /* -------------------------------------------------------------------------------------- resizing */
 
 static void a_growing_block_loses_its_margins(void *unused)
@@ -414,6 +447,7 @@ static void others(void **state)
     static void (*const acts[])(void *) = {
         so_many_and_no_more,
         none_if_an_option_says_so,
+        margins_are_no_garbage,
         others_have_no_extension,
         a_growing_block_loses_its_margins,
         a_grown_block_has_no_margins,

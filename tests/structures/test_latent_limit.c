@@ -18,8 +18,8 @@
 #define KEYS       2000 /* of each writer: tides */
 #define IDS        600
 #define ROUNDS     12
-#define LIMIT      ((uint64_t)64 * os_page_size) /* arrays are whole pages */
-#define ARRAY_MOST ((uint64_t)64 << 10)          /* of the table, with all keys of all writers */
+#define LIMIT      ((uint64_t)256 << 10) /* whatever the size of pages */
+#define ARRAY_MOST ((uint64_t)64 << 10)  /* of the table, with all keys of all writers */
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
@@ -87,14 +87,17 @@ static void *storm(void *number)
     return NULL;
 }
 
-/* Between the look for an array's room and its deferral other threads may take the room: that is one overrun, and no other array
- * goes before there is room again (structures/views.h). With none, the limit holds to the byte. */
+/*
+ * With no overrun, the limit holds to the byte. Only a writer inside a section passes it, because that may not wait when it
+ * defers an array of the table. It has looked for the array's room, and before it defers, another thread takes that room
+ * (structures/views.h). No other array goes before there is room again, so one array is all that is ever above the limit, however
+ * many times that happens.
+ */
 static void is_under_limit(const struct prudence_stats *before, const struct prudence_stats *now)
 {
-    const uint64_t overruns = now->latent_overruns - before->latent_overruns;
+    const bool passed = now->latent_overruns > before->latent_overruns;
 
-    assert_true(overruns <= 1);
-    assert_true(now->bytes_latent_peak <= LIMIT + overruns * ARRAY_MOST);
+    assert_true(now->bytes_latent_peak <= LIMIT + (passed ? ARRAY_MOST : 0));
 }
 
 /* As long as any writer goes on; one at least has waited. (Not all need count as throttled: others may wait to grow a cache.) */
@@ -108,6 +111,7 @@ static void until_all_wait(const struct prudence_stats *begun)
         pause_ms(100);
         now = stats();
         is_under_limit(begun, &now);
+        assert_true(now.latent_overruns <= begun->latent_overruns + 1); /* nothing becomes safe */
     } while (now.throttle_waits == begun->throttle_waits ||
              __atomic_load_n(&operations, __ATOMIC_RELAXED) != before);
 }

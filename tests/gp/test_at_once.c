@@ -21,9 +21,9 @@ static struct prudence_domain *make(enum prudence_domain_kind kind)
     struct prudence_domain *made = prudence_domain_create("at once", kind, NULL);
 
     assert_non_null(made);
-    made->tried_on = 1;               /* by CPU 0, as all attempts here */
-    made->chosen_at = UINT64_MAX / 2; /* its mode stays as it is */
-    made->parking = 1;                /* nobody is asked to fence (test_asking.c) */
+    made->tried_on = 1; /* by CPU 0, as all attempts here */
+    made->choosing = 1; /* by another thread: its mode stays as it is */
+    made->parking = 1;  /* nobody is asked to fence (test_asking.c) */
     return made;
 }
 

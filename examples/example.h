@@ -80,6 +80,9 @@ static const struct example_way example_before = {read_before, update_before};
 static const struct example_way example_after = {read_after, update_after};
 static bool example_stop; /* atomic */
 
+/* How many threads use the example. It changes only while one does. */
+static unsigned example_threads __attribute__((unused)) = 1;
+
 static void *example_work(void *argument)
 {
     struct example_run *run = (struct example_run *)argument;
@@ -119,6 +122,7 @@ static inline double example_storm(const struct example_way *way, unsigned threa
     uint64_t operations = 0;
 
     __atomic_store_n(&example_stop, false, __ATOMIC_RELAXED);
+    example_threads = threads;
     for (unsigned i = 0; i < threads; i++) {
         runs[i] = (struct example_run){.way = way, .updates = updates, .random = 12345 * (i + 1)};
         MUST(pthread_create(&ids[i], NULL, example_work, &runs[i]) == 0);
@@ -130,6 +134,7 @@ static inline double example_storm(const struct example_way *way, unsigned threa
         operations += runs[i].operations;
         *wrong += runs[i].wrong;
     }
+    example_threads = 1;
     return (example_now() - begin) * threads / (double)operations;
 }
 

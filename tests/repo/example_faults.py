@@ -3,6 +3,10 @@
 program must say that it is wrong. name -> what is wrong -> pairs: a text that is once in the part `after`, what stands there instead."""
 
 FAULTS = {
+    "chat": {
+        "a member that left is freed at once": [("prudence_cache_free_deferred(cache, mistake", "prudence_cache_free(cache, mistake")],
+        "a broadcast is in no section": [("    prudence_read_lock();\n    reached", "    reached"), ("    prudence_read_unlock();\n", "")],
+    },
     "existence_locks": {
         "what nobody can find is freed at once": [("prudence_cache_free_deferred(cache, old)", "prudence_cache_free(cache, old)")],
     },

@@ -80,12 +80,13 @@ u64 worker_most(size_t offset);
 /* Of the machine's memory. */
 u64 used_kb(void);
 
-/* --- one run each: pairs.c, remote.c, endurance.c, mix.c --- */
+/* --- one run each: pairs.c, remote.c, endurance.c, mix.c, misses.c --- */
 void run_pairs(void);
 void run_mixes(void);
 
 /* These return an error, or 0. */
 int run_remote(void);
+int run_misses(void);
 int run_endurance(const struct subject *subject);
 
 /* --- probes.c: SLUB's slow paths, counted for one cache --- */

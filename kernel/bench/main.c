@@ -11,6 +11,7 @@
  *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees of
  *              Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7 to 11).
  *              With `pace` all subjects make their requests at the same times
+ *   misses     what an allocation costs that is a hit, a refill or a grow, of `pairs` objects
  *   remote     allocated on one CPU, deferred on the next
  */
 #include <linux/module.h>
@@ -61,6 +62,8 @@ static int measure(void)
         run_pairs();
     else if (!strcmp(run, "remote"))
         return run_remote();
+    else if (!strcmp(run, "misses"))
+        return run_misses();
     else if (!strcmp(run, "mix"))
         run_mixes();
     else if (!strcmp(run, "endurance") && subject && seconds)

@@ -101,8 +101,8 @@ def whole_runs(runs):
     return cells
 
 
-def locks(runs):
-    """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions."""
+def locks(runs, pair=loads.PAIR):
+    """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions, of the two sides."""
     def rate(run, what, *names):
         return 1000 * sum(run["locks"].get(name, {}).get(what, 0) for name in names) / run["transactions"]
 
@@ -114,13 +114,23 @@ def locks(runs):
              "by another CPU than before": both(rounds, "moved", *nodes), "not at once": both(rounds, "contended", *nodes),
              "the page allocator's are taken": both(rounds, "taken", pages), "rounds": str(len(rounds))}
             for name, load in loads.PAPER.items() for machine in findings.machines_of(runs, "locks")
-            if (rounds := findings.by_round(runs, "locks", machine, name))]
+            if (rounds := findings.by_round(runs, "locks", machine, name, pair))]
+
+
+def slub_sum(run, figure):
+    """Of all caches that are watched."""
+    return sum(figures.of_slub(run, name)[figure] for name in figures.watched(run))
 
 
 def slub_hits(run):
-    """Of all caches that are watched."""
-    rows = [figures.of_slub(run, name) for name in figures.watched(run)]
-    return sum(one["hits"] for one in rows) / sum(one["allocations"] for one in rows)
+    return slub_sum(run, "hits") / slub_sum(run, "allocations")
+
+
+def slub_churns(rounds, figure, counter):
+    """Nothing if the kernel of some run did not count what they are made of."""
+    if any(counter not in run["slub"][name]["after"] for some in rounds for run in some for name in figures.watched(run)):
+        return ""
+    return " → ".join(spread([slub_sum(run, figure) for run in side], whole) for side in zip(*rounds))
 
 
 def by_clock(runs):
@@ -179,12 +189,14 @@ def other_side(runs, name, side):
     found, cells = findings.improvement(runs, name, ("slub", side)), []
     if found:
         cells.append({"subject": f"{name}: {side}", "on": f"{findings.ONE}, instructions", "throughput": spread(found, findings.percent),
-                      "hits": "", "peak of all slabs, MB": ""})
+                      "hits": "", "object-cache churns": "", "slab churns": "", "peak of all slabs, MB": ""})
     for machine in findings.machines_of(runs):
         rounds = findings.by_round(runs, "counts", machine, name, ("slub", side))
         if rounds:
             cells.append({"subject": f"{name}: {side}", "on": str(machine), "throughput": "",
                           "hits": " → ".join(spread([slub_hits(one) for one in some], share) for some in zip(*rounds)),
+                          "object-cache churns": slub_churns(rounds, "object_cache_churns", "cpu_partial_drain"),
+                          "slab churns": slub_churns(rounds, "slab_churns", "free_slab"),
                           "peak of all slabs, MB": " → ".join(spread([one["peak_kb"] / 1024 for one in some], lambda mb: f"{mb:.1f}")
                                                              for some in zip(*rounds))})
     return cells
@@ -230,6 +242,7 @@ def sections_of(runs, scale, skipped):
                                     ("Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
                                     ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
                                     *((title, without(side, runs, scale)) for side, title in WITHOUT.items()),
+                                    *((f"Locks (4.2), of 1,000 transactions, {title}", locks(runs, (side, "prudence"))) for side, title in WITHOUT.items()),
                                     ("Loads under lockdep and KASAN", checked_loads(runs)),
                                     ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
 

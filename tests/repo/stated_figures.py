@@ -199,7 +199,7 @@ FIGURES = [
     (CHANGES, "take at most {} more than their size", [said("docs/adr/0116-aligned-objects.md", "an object takes at most an eighth more")]),
     (CHANGES, "kernels with pages of {} KB", [said("docs/how-to/install.md", "16 KB")]),
     (CHANGES, "With pages of {} or {} KiB, slabs of aligned objects leave at most {} and {} % over. Before, it was up to {} %.",
-     [said("docs/adr/0125-aarch64-in-make-test.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed for all classes")] * 5),
+     [said("docs/adr/0125-aarch64-in-make-test.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed")] * 5),
     (CHANGES, "shortcuts over the first {} bits", [said("docs/adr/0080-routes-of-ipv6.md", "a hash of the first 31 bits")]),
     (CHANGES, "unless they are {}", [said("include/prudence/ref.h", "0")]),
     (CHANGES, "Blocks up to {} MiB share regions of {} MiB", [said("docs/adr/0012-runs-up-to-32-mib.md", "32 MiB"), said("docs/reference/options.md", "regions of 64 MiB")]),

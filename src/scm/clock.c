@@ -15,6 +15,11 @@
 /* Where time begins: it wraps after a few ticks, so that every test has seen it wrap. */
 #define TIME_BEGINS (UINT64_MAX - 20)
 
+const char *const scm_clock_names[] = {[LOCAL_CLOCK] = "local clock",
+                                       [GLOBAL_CLOCK] = "global time",
+                                       [USER_CLOCK] = "further clock",
+                                       [REAL_TIME_CLOCK] = "real-time clock"};
+
 bool clock_init(struct scm_clock *clock)
 {
     clock->now = TIME_BEGINS;
@@ -89,7 +94,7 @@ uint64_t clock_first(const struct scm_clock *clock, uint64_t from)
 
 void clock_expire(struct scm_thread *self, struct scm_clock *clock, uint64_t place)
 {
-    count_add(&self->counts.expired, list_dates(&clock->ring[place]));
+    count_expired(self, clock, list_dates(&clock->ring[place]));
     list_expires(self, &clock->ring[place]);
     marks_clear(clock->marks, clock->mask + 1, place);
 }

@@ -32,7 +32,7 @@ void clock_end(struct scm_thread *self, struct scm_clock *clock)
         clock_unmake(clock);
         return;
     }
-    count_add(&self->counts.expired, clock->dates);
+    count_expired(self, clock, clock->dates);
     list_append(&self->ended, &clock->link);
     ended_feed(self);
 }

@@ -87,6 +87,7 @@ static void page_end(struct scm_thread *self)
     self->expired.first = page->next;
     store_relaxed(&self->begin, (uint64_t)0);
     store_release(&self->counts.taken, self->counts.taken + page->count);
+    os_probe3(collect, self, pages_cache()->name, page->count);
     page_free(self, page);
     if (self->expired.first)
         return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of expiry_counts.h: made at a slab's first expiration date, gone with the slab. */
 #include "scm/expiry_counts.h"
+#include "scm/meta.h"
 #include "slab/misuse.h"
 
 static uint64_t counts_bytes; /* of all slabs; atomic */
@@ -28,6 +29,7 @@ union expiry_count *expiry_counts_make(struct slab *slab)
         return none;
     }
     add_relaxed(&counts_bytes, bytes_of(slab));
+    tell_overhead(slab, "counts", (int64_t)bytes_of(slab));
     return counts;
 }
 
@@ -44,6 +46,7 @@ static void going(struct slab *slab)
     if (!counts)
         return; /* there was no memory for them */
     sub_relaxed(&counts_bytes, bytes_of(slab));
+    tell_overhead(slab, "counts", -(int64_t)bytes_of(slab));
     os_meta_free(counts, bytes_of(slab));
 }
 

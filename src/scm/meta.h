@@ -9,4 +9,11 @@ extern uint64_t scm_meta_bytes;     /* atomic */
 void *scm_meta_alloc(size_t bytes); /* zero; NULL: there is no memory */
 void scm_meta_free(void *meta, size_t bytes);
 
+/* Tells tracers that the overhead (scm_get_mem_info) has changed by so many bytes, for `use`; `address` tells threads
+ * or slabs apart. */
+static inline void tell_overhead(const void *address, const char *use, int64_t bytes)
+{
+    os_probe3(overhead, address, use, bytes);
+}
+
 #endif /* SCM_META_H */

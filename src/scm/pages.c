@@ -68,6 +68,7 @@ struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t
     }
     list->last = page;
     count_add(&self->counts.pages, 1);
+    tell_overhead(self, "descriptors", (int64_t)PAGE_BYTES);
     return page;
 }
 
@@ -80,6 +81,7 @@ static void page_give_back(struct page *page)
 void page_free(struct scm_thread *self, struct page *page)
 {
     count_add(&self->counts.pages, -1);
+    tell_overhead(self, "descriptors", -(int64_t)PAGE_BYTES);
     if (self->spare)
         page_give_back(page);
     else

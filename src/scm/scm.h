@@ -195,6 +195,7 @@ static inline void page_put(struct scm_thread *self, struct scm_clock *clock, st
 }
 
 /* --- clock.c: a ring of lists --- */
+extern const char *const scm_clock_names[]; /* of each kind, for tracers */
 #define LISTS_PER_CALL 2 /* lists of a ring that a call moves, unless it does all */
 bool clock_init(struct scm_clock *clock);
 void clock_release(struct scm_clock *clock);
@@ -221,6 +222,14 @@ static inline void list_expires(struct scm_thread *self, struct page_list *list)
     *list = (struct page_list){.before = 0};
 }
 
+/* Counts dates that have expired by the clock, and tells tracers. */
+static inline void count_expired(struct scm_thread *self, const struct scm_clock *clock,
+                                 uint64_t dates)
+{
+    count_add(&self->counts.expired, dates);
+    os_probe3(expire, clock, scm_clock_names[clock->kind], dates);
+}
+
 /* One unit of time: what is dated `now` expires. */
 static inline void clock_advance(struct scm_thread *self, struct scm_clock *clock)
 {
@@ -230,11 +239,8 @@ static inline void clock_advance(struct scm_thread *self, struct scm_clock *cloc
     clock->now++;
     if (unlikely(!(clock->now % STAMP_EPOCH)))
         clock_drop_owner(clock);
-    if (!list->first)
-        return;
-    count_add(&self->counts.expired, list_dates(list));
-    list_expires(self, list);
-    marks_clear(clock->marks, clock->mask + 1, place);
+    if (list->first)
+        clock_expire(self, clock, place);
 }
 
 static inline bool clock_is_empty(const struct scm_clock *clock)

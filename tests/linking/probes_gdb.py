@@ -7,7 +7,7 @@ import json
 import gdb
 
 NAMES = "refill flush merge close overflow preflush premovement grow shrink pressure_wait pressure_done " \
-        "throttle_wait throttle_done gp_start gp_end stall".split()
+        "throttle_wait throttle_done gp_start gp_end stall expire collect overhead lock_wait lock_taken".split()
 seen = []
 
 

@@ -13,9 +13,11 @@
 #include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
+#include <prudence/scm.h>
 #include <prudence/stats.h>
 
-#define OBJECTS 3000
+#define OBJECTS    3000
+#define SHORT_TERM 400
 
 static void *objects[OBJECTS];
 static struct prudence_domain *by_hand;
@@ -94,15 +96,68 @@ static void press(void)
         prudence_free(blocks[--count]);
 }
 
+/* Dates of every kind of clock, more than a page of descriptors of each, until none is left. The objects have a cache of
+ * their own, so that their slabs, and the counts of these, are gone when this returns. */
+static void expire(void)
+{
+    struct scm_clock *further = scm_clock_create(), *timed = scm_clock_create_realtime(1);
+    struct scm_clock *ended = scm_clock_create();
+    struct prudence_cache *dated = prudence_cache_create("dated", 100, NULL);
+    struct scm_mem_info info;
+
+    for (unsigned i = 0; i < SHORT_TERM; i++) {
+        void *object = prudence_cache_alloc(dated);
+
+        scm_refresh(object, 0);
+        scm_global_refresh(object, 0);
+        scm_clock_refresh(further, object, 0);
+        scm_clock_refresh(timed, object, 1);
+        scm_clock_refresh(ended, object, 5);
+    }
+    scm_clock_tick(further);
+    scm_clock_destroy(ended);
+    do {
+        scm_tick();
+        scm_global_tick();
+        scm_collect();
+        scm_get_mem_info(&info);
+    } while (info.num_dates);
+    scm_clock_destroy(further);
+    scm_clock_destroy(timed);
+    prudence_cache_destroy(dated);
+}
+
+static void *ask(void *unused)
+{
+    struct scm_mem_info info;
+
+    for (unsigned i = 0; i < 20000; i++)
+        scm_get_mem_info(&info);
+    return unused;
+}
+
+/* Two threads that want the same lock of the library. Whether one ever waits is chance. */
+static void contend(void)
+{
+    pthread_t other;
+
+    pthread_create(&other, NULL, ask, NULL);
+    ask(NULL);
+    pthread_join(other, NULL);
+}
+
 static void say(void)
 {
+    struct scm_mem_info short_term;
     struct prudence_walk caches = PRUDENCE_WALK_INIT, domains = PRUDENCE_WALK_INIT;
     struct prudence_cache_stats cache;
     struct prudence_domain_stats domain;
     struct prudence_stats all;
 
+    scm_get_mem_info(&short_term);
     prudence_stats(&all);
-    printf("{\"pressure_waits\": %lu, \"throttle_waits\": %lu", (unsigned long)all.pressure_waits,
+    printf("{\"short_term\": %u, \"overhead\": %lu, ", SHORT_TERM, short_term.overhead);
+    printf("\"pressure_waits\": %lu, \"throttle_waits\": %lu", (unsigned long)all.pressure_waits,
            (unsigned long)all.throttle_waits);
     while (prudence_next_cache(&caches, &cache) == 0)
         if (!strcmp(cache.name, "moved"))
@@ -136,6 +191,9 @@ int main(int argc, char **argv)
         move();
         throttle();
         press();
+        expire();
+        if (argc > 1)
+            contend();
         say();
     } while (argc > 1);
     return 0;

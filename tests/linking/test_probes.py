@@ -28,6 +28,7 @@ MALLOC = BUILD / "libprudence-malloc.so"
 OPTIONS = "stall_timeout=20ms,wait_max=30ms,latent_limit=1M,limit=48M,decay=0,background=0"
 PROBES = {**dict.fromkeys("refill flush preflush premovement grow shrink".split(), 3),
           **dict.fromkeys("pressure_wait pressure_done throttle_wait throttle_done gp_start".split(), 3),
+          **dict.fromkeys("expire collect overhead lock_wait lock_taken".split(), 3),
           **dict.fromkeys("merge close overflow gp_end stall".split(), 4)}
 
 
@@ -81,18 +82,18 @@ def environment(preload):
 
 @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed: what probes say is not looked at")
 class Arguments(unittest.TestCase):
-    def seen(self, program, preload=None):
+    def seen(self, program, preload=None, says_something=True):
         set_preload = ["-ex", f"set environment LD_PRELOAD {preload}"] if preload else []
         done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-ex", "set startup-with-shell off", *set_preload, "-x", HERE / "probes_gdb.py",
                                Path(folder.name, program)], text=True, timeout=300, env=environment(None),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
         says = re.findall(r"^(\{.*\})$", done, re.M)
         saw = re.findall(r"^SEEN (.*)$", done, re.M)
-        if not says or not saw:
+        if says_something and not says or not saw:
             if "ptrace" in done:
                 self.skipTest("gdb may not trace here")
             self.fail(done)
-        return json.loads(says[0]), json.loads(saw[0])
+        return says and json.loads(says[0]), json.loads(saw[0])
 
     def adds_up(self, program, preload=None):
         says, saw = self.seen(program, preload)
@@ -124,6 +125,32 @@ class Arguments(unittest.TestCase):
             self.assertTrue(begun)
         self.assertIn(0, [values[2] for name, *values, label in saw if name == "throttle_done" and label == "throttled"])
         self.assertEqual(sum(count for (name, _), count in calls.items() if name == "pressure_wait"), says["pressure_waits"])
+        self.short_term_adds_up(says, saw)
+
+    def short_term_adds_up(self, says, saw):
+        """Each object has had a date on each clock; ended clocks are further clocks. All were collected, page by page."""
+        expired, collected, overhead = collections.Counter(), 0, collections.Counter()
+        for name, _, _, *value, label in saw:
+            if name == "expire":
+                expired[label] += value[0]
+            elif name == "collect":
+                self.assertEqual(label, "scm-descriptors")
+                collected += value[0]
+            elif name == "overhead":
+                overhead[label] += value[0]
+        self.assertEqual(expired, {"local clock": says["short_term"], "global time": says["short_term"],
+                                   "further clock": 2 * says["short_term"], "real-time clock": says["short_term"]})
+        self.assertEqual(collected, sum(expired.values()))
+        self.assertGreater(says["overhead"], 0)
+        self.assertEqual(overhead, {"books": says["overhead"], "counts": 0, "descriptors": 0})
+
+    def test_threads_that_wait_for_a_lock(self):
+        _, saw = self.seen(BUILD / "bin/os_test_lock_waits", says_something=False)
+        waits, taken = ([values for name, *values, label in saw if name == wanted and label == "short-term memory"]
+                        for wanted in ("lock_wait", "lock_taken"))
+        self.assertEqual(len(waits), 6) # two threads in three rounds
+        self.assertEqual(len({lock for lock, *_ in [*waits, *taken]}), 1)
+        self.assertEqual([slept for _, _, slept in taken], [1] * 6)
 
     def test_shared(self):
         self.adds_up("shared")
@@ -154,6 +181,8 @@ class Scripts(unittest.TestCase):
                           r"@overflows\[moved\]: \d"],
                 "grace-periods": [r"@microseconds\[by hand\]:", r"@grace_periods\[default\]: \d"],
                 "waits": [r"@throttle_ns_of\[\w+, \d+, throttled, in vain\]: \d{8}", r"@pressure_us\[", r"@throttle_from\[\n +\w+"],
+                "short-term": [r"@expired\[local clock\]: \d+", r"@collected: \d+", r"@overhead\[books\]: \d+"],
+                "locks": [r"@waits\[short-term memory\]: \d+", r"@us\[short-term memory\]:"],
                 "stalls": [r"\d\d:\d\d:\d\d default +\d+ +\d\d+ ms"]}
 
     def traced(self, seconds):

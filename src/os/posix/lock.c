@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock construction, and in debug builds the check of lock ranks (see os_lock.h). */
+/* Lock construction; waiting for a lock; in debug builds, the check of lock ranks (see os_lock.h). */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -55,6 +55,24 @@ static void check_holder(const struct os_lock *lock)
 #endif
 }
 
+/* What tracers call the lock that a thread waits for. */
+static const char *const rank_names[OS_RANK_COUNT] = {
+    [OS_RANK_OPTIONS] = "options",
+    [OS_RANK_STRUCTURES] = "writers of tables",
+    [OS_RANK_URCU] = "workers of liburcu",
+    [OS_RANK_SCM] = "short-term memory",
+    [OS_RANK_HEAP] = "heap",
+    [OS_RANK_READERS] = "readers",
+    [OS_RANK_STALL] = "stall reports",
+    [OS_RANK_CALLBACKS] = "callbacks",
+    [OS_RANK_CALL_SET] = "queued callbacks",
+    [OS_RANK_CACHES] = "caches",
+    [OS_RANK_NODE] = "node",
+    [OS_RANK_DEBUG] = "debugging",
+    [OS_RANK_PAGES] = "pages",
+    [OS_RANK_META] = "metadata",
+};
+
 #define SPINS 100
 
 /*
@@ -79,19 +97,31 @@ static void sleep_for(struct os_lock *lock)
     } while (pthread_mutex_timedlock(&lock->mutex, &until));
 }
 
+/* Another thread has the lock. True: it was released before this thread slept. */
+static bool spin(struct os_lock *lock)
+{
+    for (int i = 0; i < SPINS; i++) {
+        os_relax();
+        if (pthread_mutex_trylock(&lock->mutex) == 0)
+            return true;
+    }
+    return false;
+}
+
 void os_lock_take_contended(struct os_lock *lock)
 {
+    bool sleeps;
+
     if (os_lock_is_mine_by_fork(lock))
         return;
     os_copy_check();
     if (unlikely(load_relaxed(&os_copy_made)))
         check_holder(lock);
-    for (int spin = 0; spin < SPINS; spin++) {
-        os_relax();
-        if (pthread_mutex_trylock(&lock->mutex) == 0)
-            return;
-    }
-    sleep_for(lock);
+    os_probe3(lock_wait, lock, rank_names[lock->rank], SPINS);
+    sleeps = !spin(lock);
+    if (sleeps)
+        sleep_for(lock);
+    os_probe3(lock_taken, lock, rank_names[lock->rank], (unsigned)sleeps);
 }
 
 #ifdef PRUDENCE_DEBUG

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread that finds a lock of the library taken sleeps, and has the lock when its holder releases it. The others are
+ * known to sleep (state S of their tasks) before that, so each wait of this program is one that tests/linking/test_probes.py
+ * sees by its probes: WAITERS of the lock "short-term memory", each of which sleeps, in each of ROUNDS rounds.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "os/os.h"
+
+#define ROUNDS  3
+#define WAITERS 2
+
+static struct os_lock lock;
+static unsigned inside, entries; /* under the lock */
+
+static void *wait_for_lock(void *id)
+{
+    store_release((int *)id, (int)gettid());
+    os_lock_take(&lock);
+    inside++;
+    assert_int_equal(inside, 1);
+    entries++;
+    inside--;
+    os_lock_release(&lock);
+    return NULL;
+}
+
+/* Only the wait for the lock sleeps in a thread that has told its id, until it has the lock. */
+static bool sleeps(int id)
+{
+    char path[64], state = '?';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", id);
+    file = fopen(path, "r");
+    if (!file)
+        return false;
+    if (fscanf(file, "%*d %*[^)]) %c", &state) != 1)
+        state = '?';
+    fclose(file);
+    return state == 'S';
+}
+
+static void wait_until_asleep(int *id)
+{
+    while (!load_acquire(id) || !sleeps(load_acquire(id)))
+        sched_yield();
+}
+
+static void waiters_sleep_and_get_the_lock(void **unused)
+{
+    (void)unused;
+    os_lock_init(&lock, OS_RANK_SCM);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pthread_t threads[WAITERS];
+        int ids[WAITERS] = {0};
+
+        os_lock_take(&lock);
+        for (unsigned i = 0; i < WAITERS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, wait_for_lock, &ids[i]), 0);
+        for (unsigned i = 0; i < WAITERS; i++)
+            wait_until_asleep(&ids[i]);
+        assert_int_equal(entries, round * WAITERS);
+        os_lock_release(&lock);
+        for (unsigned i = 0; i < WAITERS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(entries, ROUNDS * WAITERS);
+    os_lock_destroy(&lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(waiters_sleep_and_get_the_lock)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 INCLUDE = ROOT / "include"
 COMPAT = INCLUDE / "prudence/urcu-compat"
+SCM_COMPAT = INCLUDE / "prudence/scm-compat"
 STRICT = """-Werror -Wall -Wextra -Wpedantic -Wshadow -Wempty-body -Wconversion -Wsign-conversion -Wcast-align
     -Wcast-qual -Wundef -Wpointer-arith -Wwrite-strings -Wredundant-decls -Wdouble-promotion -Wformat=2
     -Wnull-dereference -Wvla -Wmissing-declarations -Wswitch-default""".split()
@@ -78,6 +79,11 @@ class Headers(unittest.TestCase):
         self.all_compile([twice([header]) for header in headers], f"-I{COMPAT}",
                          languages=LANGUAGES[:1])
         self.all_compile([twice(headers)], f"-I{COMPAT}")
+
+    def test_names_of_libscm(self):
+        headers = sorted(path.name for path in SCM_COMPAT.glob("*.h"))
+        self.assertEqual(len(headers), 2)
+        self.all_compile([twice([header]) for header in headers], f"-I{SCM_COMPAT}")
 
     def test_32_bits_are_refused(self):
         """Few systems have headers for 32 bits, so the compiler's own macro stands in for -m32, except in one header."""

@@ -74,4 +74,10 @@ FAULTS = {
     "substitute_copy": {
         "the original is changed": [("copy->low = random;", "copy = old; copy->low = random;")],
     },
+    "worst_case": {
+        "a late answer is taken": [(" || example_now() >= slot->deadline)", ")")],
+        "requests get no lifetime": [("    MUST(scm_clock_refresh(timer, slot->request, mistake ? USUAL_MS : WORST_CASE_MS) == 0);\n", "")],
+        "requests live by a clock that does not follow time": [
+            ("scm_clock_refresh(timer, slot->request, mistake ? USUAL_MS : WORST_CASE_MS)", "scm_refresh(slot->request, WORST_CASE_MS)")],
+    },
 }

@@ -12,7 +12,9 @@ static struct prudence_cache *cache;
 bool pages_start(void)
 {
     static const struct cache_layout layout = {
-        .object_size = PAGE_BYTES, .alignment = CACHE_LINE, .flags = CACHE_OWN};
+        .object_size = PAGE_BYTES,
+        .alignment = PAGE_BYTES < CACHE_LINE ? PAGE_BYTES : CACHE_LINE,
+        .flags = CACHE_OWN};
 
     if (cache)
         return true;

@@ -54,7 +54,12 @@
 #include "scm/settings.h"
 #include "scm/stamps.h"
 
-#define PAGE_BYTES   ((size_t)1024)
+/* A page of descriptors. Another size can be given to measure it: 32 is one descriptor a page, the list that the thesis
+ * compares pages with. */
+#ifndef SCM_PAGE_BYTES
+#define SCM_PAGE_BYTES 1024
+#endif
+#define PAGE_BYTES   ((size_t)SCM_PAGE_BYTES)
 #define PAGE_OBJECTS ((PAGE_BYTES - 24) / sizeof(uint64_t))
 
 /* A descriptor is an object's address, and whether it is the one behind the object's stamp (stamps.h). */

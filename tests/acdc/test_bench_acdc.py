@@ -94,6 +94,40 @@ class Findings(unittest.TestCase):
         rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
         self.assertIs(self.result(rows, thesis)["holds"], False)
 
+    def test_largest_step(self):
+        thesis = "largest step of global tick"
+        for values, holds in (({1: 100, 2: 150, 4: 160, 12: 300}, True), # 140 for 8 threads are less than 50 for one
+                              ({1: 100, 2: 110, 4: 160}, False), ({1: 100, 2: 101, 4: 101}, False), ({1: 100, 2: 150}, None)):
+            found = self.result(curve("threads", findings.LAZY, "global_tick", values), thesis)
+            self.assertIs(found["holds"], holds, values)
+
+    def test_eager_global_refresh(self):
+        for ratios, holds in (({1: 0.8, 12: 1.3}, True), ({1: 0.8, 12: 0.9}, False), ({1: 1.1, 12: 1.3}, False), ({1: 0.8, 4: 1.3}, None)):
+            rows = curve("threads", findings.LAZY, "global_refresh", dict.fromkeys(ratios, 100))
+            rows += curve("threads", findings.EAGER, "global_refresh", {point: 100 * ratio for point, ratio in ratios.items()})
+            self.assertIs(self.result(rows, "Eager: global refresh")["holds"], holds, ratios)
+
+    def test_constant_until_a_point(self):
+        def values(*of):
+            return dict(zip((1 << 12, 1 << 14, 1 << 16, 1 << 20, 1 << 24), of))
+
+        for curve_of, holds in ((values(100, 105, 100, 150, 200), True), (values(100, 105, 100, 104, 100), False),
+                                (values(100, 150, 160, 200, 300), False), ({1 << 12: 100, 1 << 16: 100, 1 << 24: 300}, None)):
+            found = self.result(curve("quantum", findings.LAZY, "refresh", curve_of), "up to 2^16")
+            self.assertIs(found["holds"], holds, curve_of)
+
+    def test_one_grows_less_than_another(self):
+        for global_refresh, holds in ((150, True), (250, False)):
+            rows = curve("quantum", findings.LAZY, "refresh", {4096: 100, 1 << 24: 200})
+            rows += curve("quantum", findings.LAZY, "global_refresh", {4096: 100, 1 << 24: global_refresh})
+            self.assertIs(self.result(rows, "global refresh grows less")["holds"], holds)
+
+    def test_global_tick_with_large_heaps(self):
+        for values, holds in (({4096: 500, 1 << 21: 90, 1 << 24: 90}, True), ({4096: 50, 1 << 21: 110, 1 << 24: 90}, False), ({4096: 50}, None)):
+            rows = curve("quantum", findings.LAZY, "tick", dict.fromkeys(values, 100))
+            rows += curve("quantum", findings.LAZY, "global_tick", values)
+            self.assertIs(self.result(rows, "global tick is faster than tick")["holds"], holds, values)
+
     def test_proportional(self):
         thesis = "Eager: tick is proportional to the heap"
         rows = curve("quantum", findings.EAGER, "tick", {4096: 10, 8192: 20, 16384: 40})

@@ -176,7 +176,7 @@ def eager_global_refresh(few, many):
         if few not in wanted or many not in wanted:
             raise NotMeasured
         return (wanted[few] < 1 < wanted[many],
-                f"{wanted[few]:.2f} times lazy's cycles with {few} threads, {wanted[many]:.2f} with {many}")
+                f"{wanted[few]:.2f} and {wanted[many]:.2f} times lazy's cycles at {few} and {many} threads")
     return check
 
 
@@ -377,9 +377,9 @@ REASONS = {
     "Lazy: refresh takes the same time up to 2^16, and longer after that.":
         "the caches are not the thesis' machine's, and quanta below what a round allocates hardly change the heap",
     "Lazy: global refresh grows less than refresh.":
-        "what is shared is a fifth of all objects on both machines; here refresh hardly grows",
+        "not looked into; what is shared is a fifth of all objects on both machines",
     "Lazy: global tick is faster than tick with large heaps.":
-        "a global tick waits for lines that the other threads have written, which a local tick never does",
+        "not looked into; a global tick reads and writes what all threads share, and a local tick does not",
     "Eager: tick takes the same time for any number of threads.": MORE_THREADS,
     "Eager: global tick gets faster with more threads.":
         "all threads receive what is shared, so with more threads a global tick ends more dates",

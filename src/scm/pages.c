@@ -11,10 +11,10 @@ static struct prudence_cache *cache;
 /* Under scm_lock. */
 bool pages_start(void)
 {
-    static const struct cache_layout layout = {
-        .object_size = PAGE_BYTES,
-        .alignment = PAGE_BYTES < CACHE_LINE ? PAGE_BYTES : CACHE_LINE,
-        .flags = CACHE_OWN};
+    static const struct cache_layout layout = {.object_size = PAGE_BYTES,
+                                               .alignment = PAGE_BYTES < CACHE_LINE ? PAGE_BYTES
+                                                                                    : CACHE_LINE,
+                                               .flags = CACHE_OWN};
 
     if (cache)
         return true;

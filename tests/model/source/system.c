@@ -13,6 +13,7 @@
 
 #define HERE __builtin_return_address(0)
 
+#include "debug/annotate.h"
 #include "os/os.h"
 #include "posix.h"
 #include "slab/extension.h"
@@ -52,6 +53,18 @@ void posix_process_note(void)
 
 /* Options of src/debug, which is not explored. */
 bool check_wanted, annotate_on;
+
+/* No tool looks on. */
+bool annotate_root_begins(const void *place, size_t bytes)
+{
+    (void)place, (void)bytes;
+    return false;
+}
+
+void annotate_root_ends(const void *place, size_t bytes)
+{
+    (void)place, (void)bytes;
+}
 
 /* What the embedding program says, else in src/runtime: no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */

@@ -202,6 +202,8 @@ class Guests(unittest.TestCase):
     def test_messages(self):
         self.fails("broken", repaired(message=""), "0 messages")
         self.fails("broken", repaired(message=2 * MESSAGE), "2 messages")
+        self.passes("broken", repaired(percpu="lock (the kernel could not be tested)", message=""))
+        self.fails("broken", repaired(percpu="lock (the kernel could not be tested)"), "1 messages")
         self.fails("stable", console(message=MESSAGE), "1 messages")
 
     def test_kernel_with_other_pages(self):

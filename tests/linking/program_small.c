@@ -756,11 +756,12 @@ static void look_at_tables(void)
 }
 
 /* An object of a cache, whose fast paths are inlined where there is no sanitizer. */
-static struct object *in_cache;
+static struct object *in_cache, *in_hand;
 
+/* What is replaced is deferred at once, so readers must not find it any more. */
 static void update_statistics(unsigned long round)
 {
-    struct object *fresh = prudence_cache_replace(cache, in_cache);
+    struct object *old = in_cache, *fresh = in_hand ? in_hand : prudence_cache_alloc(cache);
 
     if (!fresh)
         abort();
@@ -768,6 +769,7 @@ static void update_statistics(unsigned long round)
     fresh->value = fresh->copy = round + 1;
     prudence_assign_pointer(in_cache, fresh);
     touch(fresh);
+    in_hand = prudence_cache_replace(cache, old);
     if (round % 16 == 0)
         look_at_all();
     if (round % 4 == 0)

@@ -42,12 +42,13 @@ static struct os_window *window_of(struct prudence_cache *cache)
     return load_acquire(&cache->window);
 }
 
-static bool is_in_window(const struct slab *slab)
+/* The window that the slab is in. */
+static struct os_window *window_around(const struct slab *slab)
 {
-    const struct os_window *window =
+    struct os_window *window =
         OS_HAS_WINDOWS ? load_acquire(&slab->cache->window) : (struct os_window *)NULL;
 
-    return window && os_window_has(window, slab->pages);
+    return window && os_window_has(window, slab->pages) ? window : NULL;
 }
 
 /* False: no memory. */
@@ -67,8 +68,10 @@ static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned
 /* Found by its addresses, or no more. */
 static void note_live(struct slab *slab, bool live)
 {
-    if (is_in_window(slab))
-        os_window_note(slab->cache->window, slab->pages, live);
+    struct os_window *window = window_around(slab);
+
+    if (window)
+        os_window_note(window, slab->pages, live);
 }
 
 /* ------------------------------------------------------------------------------------------ making */
@@ -148,7 +151,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (!take_pages(slab, cache, node, bytes, alignment, zeroed, flags))
         goto no_pages;
     slab->base = (char *)slab->pages + front;
-    if (capacity == cache->capacity && !is_in_window(slab))
+    if (capacity == cache->capacity && !window_around(slab))
         slab->base += next_color_offset(cache);
     slab_init(slab, cache, os_pages_node(slab->pages, node), capacity, bytes);
     slab->margin_pages = (uint8_t)(margin / OS_PAGE_SIZE);

@@ -97,12 +97,15 @@ static void ready(size_t place, struct prudence_cache *cache)
         store_release(&size_tables.counted[place], cache->slab_percpu);
 }
 
-/* The largest size that has this place. */
-static size_t place_size(size_t place)
+/* The places of a class: steps end where classes end. */
+static size_t first_place(unsigned class)
 {
-    if (place < SMALL_STEPS)
-        return max_size(place * LINEAR_STEP, 1);
-    return SMALL_MAX + (place - SMALL_STEPS + 1) * MEDIUM_STEP;
+    return class ? size_place(class_size(class - 1) + 1) : empty_guard_wanted;
+}
+
+static size_t last_place(unsigned class)
+{
+    return size_place(class_size(class));
 }
 
 static struct prudence_cache *make_class(unsigned class)
@@ -112,9 +115,8 @@ static struct prudence_cache *make_class(unsigned class)
     if (zone())
         return make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
     cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
-    for (size_t place = empty_guard_wanted; cache && place < SIZE_PLACES - 1; place++)
-        if (size_class_of(place_size(place)) == class)
-            ready(place, cache);
+    for (size_t place = first_place(class); cache && place <= last_place(class); place++)
+        ready(place, cache);
     return cache;
 }
 

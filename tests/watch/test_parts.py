@@ -55,11 +55,29 @@ class Memory:
         return int.from_bytes(self.read(address, 8), "little")
 
 
+class Changing(Memory):
+    """The list changes before the read of the given number."""
+
+    def __init__(self, changes, **pages):
+        super().__init__(**pages)
+        self.changes, self.reads = changes, 0
+
+    def read(self, address, size):
+        self.reads += 1
+        for page, contents in self.changes.get(self.reads, {}).items():
+            self.pages[int(page[1:], 16)] = contents
+        return super().read(address, size)
+
+
+@unittest.mock.patch.dict(figures.LISTS, {"thing": "caches"})
+@unittest.mock.patch.dict(figures.MADE_OF, {"thing": ("number", "part")})
 class Lists(unittest.TestCase):
     def things(self, head, a, b):
         memory = Memory(x1000=words(*head, 0, 0), x2000=words(*a, 0), x3000=words(*b, 0))
         copy = Copy(memory, Layout(DESCRIPTION), lambda thread: "")
-        return [address for address, _ in copy.walk(HEAD, "thing", "number")]
+        found = []
+        copy.walk(HEAD, "thing", "number", found)
+        return [address for address, _ in found]
 
     def test_a_list(self):
         self.assertEqual(self.things((A + 8, B + 8), (1, B + 8, HEAD), (2, HEAD, A + 8)), [A, B])
@@ -77,14 +95,30 @@ class Lists(unittest.TestCase):
         def is_listed(head, before, now):
             layout = Layout(DESCRIPTION)
             copy = Copy(Memory(x1000=words(*head), x2000=words(*now)), layout, None)
-            with unittest.mock.patch.dict(figures.MADE_OF, {"thing": ("number", "part")}):
-                return copy.is_listed(A, "thing", Record(layout, "thing", words(*before)))
+            return copy.is_listed(A, "thing", Record(layout, "thing", words(*before)))
 
         thing = (1, HEAD, HEAD, 5)
         self.assertTrue(is_listed((A + 8, A + 8), thing, thing))
         self.assertFalse(is_listed((HEAD, HEAD), thing, thing))  # off the list, and as it was
         self.assertFalse(is_listed((A + 8, A + 8), thing, (2, HEAD, HEAD, 5)))  # another one
         self.assertFalse(is_listed((A + 8, A + 8), thing, (1, HEAD, HEAD, 6)))  # it was half of each when it was read
+
+    def listed(self, changes):
+        """Of the list A, B, which changes while it is read. The reads: the head, A, B."""
+        memory = Changing(changes, x1000=words(A + 8, B + 8), x2000=words(1, B + 8, HEAD, 0), x3000=words(2, HEAD, A + 8, 0))
+        copy = Copy(memory, Layout(DESCRIPTION), None)
+        return [address for address, _ in copy.list_of("head", "thing", "number")], memory.reads
+
+    def test_a_walk_goes_on_from_the_last_that_is_still_listed(self):
+        self.assertEqual(self.listed({}), ([A, B], 3))
+        without_b = {"x1000": words(A + 8, A + 8), "x2000": words(1, HEAD, HEAD, 0)}
+        found, reads = self.listed({3: without_b | {"x3000": b""}})
+        self.assertEqual((found, reads), ([A], 7))  # is A listed: three reads; the word after it: one; A is not read once more
+        without_a = {"x1000": words(B + 8, B + 8), "x3000": words(2, HEAD, HEAD, 0)}
+        self.assertEqual(self.listed({3: without_a | {"x2000": b""}})[0], [B])
+        self.assertEqual(self.listed({3: without_a | {"x2000": words(1, 0, 0, 0)}})[0], [B])
+        nothing = {"x1000": words(HEAD, HEAD), "x2000": b"", "x3000": b""}
+        self.assertEqual(self.listed({3: nothing})[0], [])
 
     def test_one_that_always_changes_is_given_up(self):
         copy = Copy(Memory(x1000=words(A + 8, 0)), Layout(DESCRIPTION.replace("head", "slab_caches")), None)

@@ -6,7 +6,7 @@ moments near each other, so sums of a busy cache may differ by what happened in 
 from several sums (what is live) as well. They are what prudence_cache_stats() in the process would give, which adds up
 in the same way (src/slab/stats.c, src/runtime/stats.c).
 
-Caches and domains may be destroyed while they are read. Lists are therefore read again until each link leads back to where it
+Caches and domains may be destroyed while they are read. A link of a list is therefore read again until it leads back to where it
 came from and numbers grow; what is not on its list any more when its figures have been read is left out.
 """
 
@@ -20,13 +20,13 @@ from .layout import Record
 from .patience import within
 
 MASK = (1 << 64) - 1
-TRIES = 20
+CHANGING_SECONDS = 1.0  # without anything new of a list
 
 # What is constant while a structure is on its list, and leads to what its figures are read from.
 MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "stride", "slab_bytes", "object_size"),
            "prudence_domain": ("generation", "name", "scheme", "kind")}
 
-LISTS = {"slab_caches": "caches", "readers_domains": "domains"}  # what is on them
+LISTS = {"prudence_cache": "caches", "prudence_domain": "domains"}  # what bounds.PER_SAMPLE calls those on the lists
 COUNTED_BY_CPUS = ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects")
 
 
@@ -48,35 +48,44 @@ class Copy:
     def variable(self, name):
         return self.memory.word(self.layout.address(name))
 
-    def walk(self, head, structure, number):
-        """(address, record) of each structure on a list; `number` grows along it, and each takes a read, so it ends. ValueError: it
-        changed meanwhile."""
+    def walk(self, head, structure, number, found):
+        """Adds to `found` (address, record) of each structure on a list that comes after the last one there. `number` grows along the
+        list, and each structure takes a read, so it ends. ValueError: the list changed meanwhile."""
         link = self.layout.offset(f"{structure}.link")
-        before, last = head, 0
-        item = self.memory.word(head + self.layout.offset("list.next"))
+        before, last = (found[-1][0] + link, found[-1][1][number]) if found else (head, 0)
+        item = self.memory.word(before + self.layout.offset("list.next"))
         while item != head:
             record = self.record(structure, item - link)
             links = Record(self.layout, "list", record.memory, link)
             if links["previous"] != before or record[number] <= last:
                 raise ValueError("the list has changed")
-            yield item - link, record
+            self.memory.budget.spend(LISTS[structure])
+            found.append((item - link, record))
             before, last, item = item, record[number], links["next"]
 
     def list_of(self, head, structure, number):
-        for _ in range(TRIES):
+        """All structures on a list. After a change the walk goes on from the last structure that is still on the list: from the head, a
+        long list could not be read while caches come and go. It waits in between, because the thread that changes the
+        list may have lost its CPU halfway."""
+        found, give_up = [], time.monotonic() + CHANGING_SECONDS
+        while time.monotonic() < give_up:
+            length = len(found)
             try:
-                return self.counted(self.walk(self.layout.address(head), structure, number), LISTS[head])
+                self.walk(self.layout.address(head), structure, number, found)
+                return found
             except (ValueError, OSError):
-                continue
+                if len(found) > length:
+                    give_up = time.monotonic() + CHANGING_SECONDS
+                while found and not self.is_still_listed(structure, *found[-1]):
+                    found.pop()
+                time.sleep(0.0005)
         raise WatchError(f"{structure}: the list changes faster than it can be read")
 
-    def counted(self, found, what):
-        """All of them, unless they are too many."""
-        kept = []
-        for one in found:
-            self.memory.budget.spend(what)
-            kept.append(one)
-        return kept
+    def is_still_listed(self, structure, address, record):
+        try:
+            return self.is_listed(address, structure, record)
+        except OSError:  # its memory has gone
+            return False
 
     def is_listed(self, address, structure, record):
         """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up

@@ -242,6 +242,7 @@ struct prudence_routes_attr {
  * message on standard error names the cause), ENOMEM, or ENOTSUP: an x86-64 processor without the instruction popcnt,
  * which all since 2008 have.
  */
+#define prudence_routes_create prudence_routes2_create /* 2: the layout that lookups read */
 PRUDENCE_API struct prudence_routes *
 prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 

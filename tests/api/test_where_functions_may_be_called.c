@@ -810,7 +810,7 @@ static const struct row {
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
     {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
-    {"prudence_routes_create", do_routes, EVERYWHERE,
+    {"prudence_routes2_create", do_routes, EVERYWHERE,
      "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
      "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
      "prudence_routes_stats_sized"},

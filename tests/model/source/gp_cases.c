@@ -761,7 +761,7 @@ const struct explore_case gp_cases[] = {
     {"inline-reader-fenced", inline_reader_fenced, NULL, 3, 4},
     {"two-drivers", two_drivers, NULL, 2, 3},
     {"two-drivers-fenced", two_drivers_fenced, NULL, 2, 3},
-    {"two-drivers-one-goal", two_drivers_one_goal, NULL, 3, 4},
+    {"two-drivers-one-goal", two_drivers_one_goal, NULL, 2, 4},
     {"at-once", at_once, NULL, 3, 4},
     {"at-once-fenced", at_once_fenced, NULL, 3, 4},
     {"at-once-beside-a-driver", at_once_beside_a_driver, NULL, 2, 3},

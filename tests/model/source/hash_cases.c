@@ -532,7 +532,7 @@ static void it_has_the_new_name(void)
 
 const struct explore_case hash_cases[] = {
     {"lockfree-neighbours", neighbours_are_removed, one_is_left, 8, 10},
-    {"lockfree-three-removals", all_are_removed, the_chain_is_empty, 4, 5},
+    {"lockfree-three-removals", all_are_removed, the_chain_is_empty, 3, 5},
     {"lockfree-first-and-push", the_first_is_removed_beside_an_addition, added_and_removed, 8, 10},
     {"lockfree-add-unique-twice", one_key_is_added_twice, the_key_is_there_once, 8, 10},
     {"lockfree-add-and-replace", one_key_is_added_and_replaced, the_key_is_there_once, 4, 5},

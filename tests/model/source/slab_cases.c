@@ -310,11 +310,11 @@ static void fork_unfenced_beside_a_free(void)
 }
 
 const struct explore_case slab_cases[] = {
-    {"pre-flush", pre_flush, nothing_moved_is_safe, 3, 4},
+    {"pre-flush", pre_flush, nothing_moved_is_safe, 2, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
     {"release-beside-a-take", release_beside_a_take, nobody_has_the_same, 3, 4},
     {"a-cpu-without-a-line", a_cpu_without_a_line, nobody_has_the_same, 3, 4},
-    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 3, 4},
+    {"unclaim-beside-a-take", unclaim_beside_a_take, one_at_a_time, 2, 4},
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts of threads that carry objects, so that fork and walks over the heap can wait for them (os_lock.h).
+ * Counts threads that carry objects, so that fork and walks over the heap can wait for them
+ * (os_lock.h).
  *
- * Counters in stripes, by CPU: two locked additions for a batch of objects, and no line that all CPUs
- * share. A carrier that is moved to another CPU takes its addition from the stripe that it added to.
+ * Counters are in stripes, by CPU, so a batch of objects costs two locked additions, and no cache
+ * line is shared by all CPUs. A carrier that moves to another CPU subtracts from the stripe that it
+ * added to.
  *
- * A carrier adds to its stripe, then looks whether a fork has stopped all; fork says so, then looks at the stripes.
- * Both additions are seq-cst (the fork's is followed by a full fence), so one of the two sees the other. The same holds for a
- * walk, which keeps forks and other walks away by the lock of the list of caches. A carrier that
- * sees the fork takes its addition back: a child that was copied in between has that addition, and not the thread, so
- * it sets all stripes anew (os_carry_forget_others).
+ * A carrier adds to its stripe, then checks whether a fork has stopped all. Fork sets `stopped`,
+ * then checks the stripes. Both accesses are seq-cst (the fork's is followed by a full fence), so
+ * at least one of the two sees the other. The same holds for a walk, which excludes forks and other
+ * walks by the lock of the list of caches. A carrier that sees the fork undoes its addition. A
+ * child copied in between has the addition but not the thread, so the child resets all stripes
+ * (os_carry_forget_others).
  */
 #include "os/os.h"
 
-#define STRIPES 128 /* CPUs beyond share them */
+#define STRIPES 128 /* more CPUs share them */
 
 static struct {
     uint32_t carriers;
@@ -22,12 +25,12 @@ static struct {
 
 static uint32_t stopped READ_MOSTLY = 0; /* by a fork or a walk */
 static __thread unsigned depth __attribute__((tls_model("initial-exec")));
-static __thread uint32_t *stripe __attribute__((tls_model("initial-exec"))); /* added to */
+static __thread uint32_t *stripe __attribute__((tls_model("initial-exec"))); /* counted there */
 
 bool os_carry_try(void)
 {
     os_busy_enter();
-    if (!depth) /* before it is known to carry: a copy made here looks at it */
+    if (!depth) /* before the thread counts as a carrier, because a copy made now reads `stripe` */
         stripe = &stripes[os_cpu_current() % STRIPES].carriers;
     if (depth++ || os_lock_forking)
         return true;
@@ -46,7 +49,7 @@ void os_carry_begin(void)
         os_sleep_ns(10000);
 }
 
-/* Release: what was carried is where it belongs. */
+/* Release: carried objects have arrived. */
 void os_carry_end(void)
 {
     if (--depth == 0 && !os_lock_forking)
@@ -55,7 +58,7 @@ void os_carry_end(void)
     os_later_check();
 }
 
-/* Acquire: what was carried is where it belongs. */
+/* Acquire: carried objects have arrived. */
 void os_carry_stop(void)
 {
     __atomic_store_n(&stopped, 1u, __ATOMIC_SEQ_CST);

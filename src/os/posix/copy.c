@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A copy of the process that was made without the fork handlers: by _Fork, or clone without CLONE_VM.
+ * Detects a copy of the process made without the fork handlers: by _Fork, or by clone without
+ * CLONE_VM.
  *
- * It is recognized by a page that the system clears in every copy (MADV_WIPEONFORK, Linux 4.14; without it a copy is
- * not recognized). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory: the page is not
- * cleared there, and nothing may be mended. The handlers of fork say that they know (posix_copy_known).
+ * The system clears one page in every copy (MADV_WIPEONFORK, Linux 4.14; without it, copies are not
+ * detected). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory, so
+ * the page is not cleared there, and nothing may be repaired. The fork handlers report a copy that
+ * they know of (posix_copy_known).
  *
- * The page is looked at where a thread has time: before it waits, registers, or takes another for gone
- * (os_copy_check).
+ * Threads look at the page when they have time: before they wait, register, or take another thread
+ * for dead (os_copy_check).
  */
 #include <unistd.h>
 
@@ -44,7 +46,7 @@ void posix_copy_known(void)
     posix_process_note();
 }
 
-/* One thread mends, the one that came here first: as a rule the only one. */
+/* Only one thread mends, the first to come here. Usually there is no other. */
 void os_copy_check_slow(void)
 {
     uint32_t no = 0;

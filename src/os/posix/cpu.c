@@ -2,11 +2,12 @@
 /*
  * CPUs and NUMA nodes, read once at start from /sys, or injected by a test.
  *
- * Nothing that is read here is trusted to be all: a container may be shown a list of its own, and a process may be restored on
- * a larger machine. So each number that comes from outside later is compared with the count: rseq's by the sequences
- * (os_percpu.h), getcpu's below. A thread on a CPU at or above the count shares the first CPU's caches, which is slow. The
- * count therefore includes what this thread may run on, whatever the list in /sys says. Nodes above the most that
- * are known, and CPUs of which no node says that they are its, are node 0.
+ * The library does not trust this to be complete: a container may show a list of its own, and a
+ * process may be restored on a larger machine. So each number that comes from outside later is
+ * compared with the count: sequences compare rseq's (os_percpu.h), the code below getcpu's. A
+ * thread on a CPU at or above the count shares the first CPU's caches, which is slow. The count
+ * therefore includes all CPUs that this thread may run on, whatever the list in /sys says. Nodes
+ * above the known maximum, and CPUs that no node lists, count as node 0.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <sched.h>
@@ -36,7 +37,8 @@ static bool mask_has(const struct cpu_mask *mask, unsigned cpu)
     return mask->words[cpu / 64] >> cpu % 64 & 1;
 }
 
-/* Calls `visit` for each number of a list like "0-3,8,10-11"; returns the largest, -1 for none. */
+/* Calls `visit` for each number of a list like "0-3,8,10-11". Returns the largest number, or -1
+ * if there is none. */
 static long list_visit(const char *text, void (*visit)(unsigned number, unsigned argument),
                        unsigned argument)
 {
@@ -55,7 +57,7 @@ static long list_visit(const char *text, void (*visit)(unsigned number, unsigned
     return largest;
 }
 
-/* 0: the list cannot be read, or cannot be true. */
+/* Returns 0 if the list cannot be read or cannot be true. */
 static unsigned cpus_listed(void)
 {
     char text[4096];
@@ -70,7 +72,8 @@ static unsigned cpus_listed(void)
     return largest >= 0 && largest < CPUS_MAX ? (unsigned)largest + 1 : 0;
 }
 
-/* The kernel's mask is as long as it may need; it says how many bytes it wrote. */
+/* The kernel's mask is as long as the kernel may need; sched_getaffinity returns the bytes it
+ * wrote. */
 static unsigned cpus_possible(void)
 {
     struct cpu_mask allowed = {{0}};
@@ -147,7 +150,7 @@ unsigned os_node_of_cpu(unsigned cpu)
     return node_of_cpu[cpu];
 }
 
-/* Sequences are some ten instructions long. */
+/* A sequence has some ten instructions. */
 #define SPINS 500
 
 void posix_let_sequences_end(void)
@@ -166,7 +169,7 @@ bool posix_visit_cpus(void)
         one = (struct cpu_mask){{0}};
         one.words[cpu / 64] = 1ul << cpu % 64;
         if (syscall(SYS_sched_setaffinity, 0, sizeof one, &one) == 0)
-            visited = true; /* it returned running on that CPU */
+            visited = true; /* the call returned running on that CPU */
     }
     return syscall(SYS_sched_setaffinity, 0, sizeof saved, &saved) == 0 && visited;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether few system calls may be made (few_calls.h), and what is known of thread and process without one. */
+/* Few system calls (few_calls.h), and the ids of thread and process without one. */
 #define _GNU_SOURCE /* gettid */
 #include <pthread.h>
 #include <unistd.h>
@@ -22,8 +22,9 @@ bool os_is_single_threaded(void)
 #endif
 }
 
-/* The C library writes the owner into a mutex: the id of this thread, which it knows. It is right in a child of fork and of _Fork;
- * in a copy that clone() has made it is that of the original. */
+/* Returns the id that the C library has stored for this thread, which it writes as owner into a
+ * mutex. The id is right in a child of fork and of _Fork. In a copy made by clone() it is the
+ * original's. */
 static int id_by_mutex(void)
 {
 #if defined(__GLIBC__)
@@ -51,7 +52,8 @@ int os_process_id(void)
     return os_calls_are_few() ? load_relaxed(&process_id) : getpid();
 }
 
-/* The thread that forks is the child's first, so both have one number. */
+/* Uses the thread's id, because the thread that forks is the child's first, and so both ids are
+ * equal. */
 void posix_process_note(void)
 {
     store_relaxed(&process_id, os_calls_are_few() ? os_thread_id() : getpid());

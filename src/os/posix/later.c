@@ -2,21 +2,24 @@
 /*
  * Work for a thread that holds nothing (os_lock.h).
  *
- * What is asked for during the work is done at the next check, not in the same one: each call might ask for more. In a
- * function that the program has in the place of the C library's, pages are closed and opened at once, by the system itself, or
- * each call might bring two more. But nothing is purged there.
- * A request is a bit. The thread that takes it clears it before it works, so a request that comes meanwhile makes another
- * call, and none is lost. In a forked child all work that was ever asked for is done once more, because the thread that had
- * taken a bit may not be there.
+ * Requests made during the work wait for the next check; otherwise each call might request more
+ * without end. In a function that replaces one of the C library's, pages are closed and opened at
+ * once, by the system itself, because each call might otherwise request two more. Nothing is purged
+ * there.
+ *
+ * A request is a bit. The thread that takes the bit clears it before it works, so a request made
+ * after that causes another call, and none is lost. A forked child repeats all kinds of work ever
+ * requested, because the thread that had taken a bit may not exist there.
  */
 #include "os/os.h"
 
 uint32_t os_later_wanted READ_MOSTLY = 0;
-static void (*works[OS_LATER_COUNT])(void); /* atomic; NULL: never asked for */
+static void (*works[OS_LATER_COUNT])(void); /* atomic; NULL if never requested */
 static __thread bool is_at_it[2]
-    __attribute__((tls_model("initial-exec"))); /* outside and in a call */
+    /* Whether this thread is at work, outside and inside a call. */
+    __attribute__((tls_model("initial-exec")));
 
-/* Release: with the bit, others see what there is to do, and by what. */
+/* Release: a thread that sees the bit also sees the work to do and its function. */
 void os_later(enum os_later what, void (*work)(void))
 {
     store_relaxed(&works[what], work);
@@ -30,7 +33,8 @@ static void do_some(uint32_t wanted)
             load_relaxed (&works[what])();
 }
 
-/* Between fork's handlers it waits: half of what there is to do may be another thread's, which the child has not. */
+/* Does nothing between fork's handlers, because half of the work may be another thread's, which
+ * does not exist in the child. */
 void os_later_run(void)
 {
     uint32_t now = os_in_mapping_call ? UINT32_C(1) << OS_LATER_PAGE_JOBS : ~UINT32_C(0);

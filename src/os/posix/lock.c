@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lock construction; waiting for a lock; in debug builds, the check of lock ranks (see os_lock.h). */
+/* Lock construction, waiting for a lock, and in debug builds the check of lock ranks (see
+ * os_lock.h). */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -10,7 +11,8 @@
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
-    /* As pthread_mutex_init does, which a race detector takes for an unordered write. */
+    /* Does what pthread_mutex_init does, which a race detector would take for an unordered
+     * write. */
     lock->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     lock->rank = rank;
     lock->held_by_fork = false;
@@ -39,7 +41,8 @@ void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* In a copy without its handlers: the lock's holder may be a thread that is not here. */
+/* Panics if the lock's holder does not exist. In a copy made without fork's handlers, the holder
+ * may be a thread of the original. */
 static void check_holder(const struct os_lock *lock)
 {
 #ifdef __GLIBC__
@@ -55,7 +58,7 @@ static void check_holder(const struct os_lock *lock)
 #endif
 }
 
-/* What tracers call the lock that a thread waits for. */
+/* Names that tracers show for the lock a thread waits for. */
 static const char *const rank_names[OS_RANK_COUNT] = {
     [OS_RANK_OPTIONS] = "options",
     [OS_RANK_STRUCTURES] = "writers of tables",
@@ -76,9 +79,10 @@ static const char *const rank_names[OS_RANK_COUNT] = {
 #define SPINS 100
 
 /*
- * Sleeps until the mutex is ours, and now and then looks for itself. With many times more threads than CPUs, a thread
- * that is woken first waits long for a CPU, while the lock is free; if all others slept on, there would be one holder
- * in that time. A thread that looks for itself waits for its CPU at the same time as the others, not behind them.
+ * Sleeps until this thread gets the mutex, and now and then tries itself. With many more threads
+ * than CPUs, a woken thread waits long for a CPU while the lock is free. If all other threads slept
+ * on, one thread at a time would make progress. A thread that tries by itself waits for its CPU at
+ * the same time as the others, not after them.
  */
 #define LOOK_MIN_NS 4000000
 #define LOOK_MAX_NS 64000000
@@ -97,7 +101,8 @@ static void sleep_for(struct os_lock *lock)
     } while (pthread_mutex_timedlock(&lock->mutex, &until));
 }
 
-/* Another thread has the lock. True: it was released before this thread slept. */
+/* Spins while another thread holds the lock. Returns true if this thread got the lock without
+ * sleeping. */
 static bool spin(struct os_lock *lock)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -128,7 +133,7 @@ void os_lock_take_contended(struct os_lock *lock)
 
 static __thread unsigned held_of_rank[OS_RANK_COUNT];
 
-/* Nothing is noted of the forking thread, which holds everything. */
+/* Counts nothing for the forking thread, which holds everything. */
 void os_lock_note_taken(const struct os_lock *lock)
 {
     if (os_lock_forking)

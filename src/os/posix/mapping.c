@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library asks of the system where memory is concerned: no other file maps, unmaps, protects or gives back
- * anything. Every function keeps errno: a free may end here.
+ * The library's requests to the system for memory. No other file maps, unmaps, protects or purges
+ * anything. Every function keeps errno, because a free may end here.
  *
- * What the program's objects lie in is mapped by the functions of the C library, because a program or a library may have put
- * its own in their place, to know which addresses come and go (MPI, UCX, tracers). Those functions may allocate, take locks
- * and wait. So nothing is held that others wait for when they are called (os_mapping_call). The library's own books are
- * mapped by system calls (`own`): nobody else has an address there, and they grow where locks are held.
+ * Memory for the program's objects is mapped by the functions of the C library. A program or a
+ * library may have replaced them, to know which addresses come and go (MPI, UCX, tracers). Those
+ * functions may allocate, take locks and wait, so the caller holds nothing that others wait for
+ * (os_mapping_call). The library's own books are mapped by system calls (`own`), because no other
+ * code has an address there, and they grow while locks are held.
  *
- * The system rounds what it is asked for outwards, to whole pages of its own, and would take what lies next to it as
- * well. So everything is whole pages here, which is checked in all builds: a panic is better than somebody else's lost
- * data.
+ * The system rounds every range outwards to whole pages, and would affect neighbours as well. So
+ * every range here must be whole pages, which is checked in all builds, because a panic is better
+ * than somebody else's lost data.
  */
 #define _GNU_SOURCE /* mremap */
 #include <errno.h>
@@ -35,7 +36,7 @@
 
 bool (*os_memory_fails)(void) READ_MOSTLY = NULL;
 
-#define WISHES 16 /* aligned addresses that are tried one by one */
+#define WISHES 16 /* most aligned addresses to try one by one */
 
 static bool is_aligned(const void *pages, size_t alignment)
 {
@@ -55,15 +56,17 @@ enum whose { PROGRAMS, OWN };
 __thread bool os_in_mapping_call;
 void (*mapping_seen)(const char *call) READ_MOSTLY = NULL;
 
-/* A race detector has to see all mappings, or it takes two uses of an address for one. It allocates nothing. */
+/* A race detector must see all mappings; otherwise it confuses two uses of an address. It
+ * allocates nothing. */
 #if defined(__SANITIZE_THREAD__)
 #define DETECTOR_SEES_ALL true
 #else
 #define DETECTOR_SEES_ALL race_detector_on
 #endif
 
-/* True: by the C library's function, until the leave. An allocation in such a function may come here again; then the system
- * itself is called, so there is no recursion without end, and the function need not take care. */
+/* Returns true if the C library's function may be called; leave() ends that. An allocation in
+ * such a function may come here again and then calls the system itself, so recursion ends and
+ * the function need not take care. */
 static bool enter(enum whose whose, const char *what)
 {
     void (*seen)(const char *call);
@@ -128,7 +131,7 @@ static bool call_mprotect(void *pages, size_t bytes, int protection)
     return done;
 }
 
-/* `target`: where to, with MREMAP_FIXED. */
+/* `target` is the new address with MREMAP_FIXED. */
 static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, void *target)
 {
     bool done;
@@ -157,7 +160,8 @@ static void *ask(enum whose whose, void *wish, size_t bytes, int protection, int
     return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* The option page_size asks for larger pages than the system has, which knows nothing of it. */
+/* Maps pages when option page_size asks for larger pages than the system has, so the system does
+ * not align to them. */
 static void *ask_and_cut(enum whose whose, size_t bytes, int protection, int flags)
 {
     char *pages = ask(whose, NULL, bytes + os_page_size, protection, flags);
@@ -193,7 +197,7 @@ static void *map_at(void *wish, size_t bytes)
     return map(wish, bytes, PROT_READ | PROT_WRITE, 0);
 }
 
-/* More than is wanted, and what is too much of it unmapped. */
+/* Maps more than is wanted and unmaps the excess. */
 static void *map_and_cut(size_t bytes, size_t alignment, int protection, int flags)
 {
     size_t room;
@@ -208,8 +212,9 @@ static void *map_and_cut(size_t bytes, size_t alignment, int protection, int fla
     return aligned;
 }
 
-/* At an address and nowhere else, if it is free. A wish and no command (MAP_FIXED_NOREPLACE): where
- * ThreadSanitizer has its own memory it turns a wish into none, and a command into one for address 0. */
+/* Maps at an address and nowhere else, if it is free. Passes a wish, not a command
+ * (MAP_FIXED_NOREPLACE), because in the range of its own memory ThreadSanitizer turns a wish
+ * into none, and a command into one for address 0. */
 static void *map_exactly(uintptr_t wish, size_t bytes)
 {
     void *pages = map_at((void *)wish, bytes);
@@ -221,10 +226,10 @@ static void *map_exactly(uintptr_t wish, size_t bytes)
 }
 
 /*
- * The system places mappings below each other, so what it gives first is mostly aligned, if all
- * that came before was a multiple of the alignment long; else what lies a little lower is free, or what
- * lies below that. Nothing more than is wanted is mapped on the way, since it may be more than what may
- * be locked.
+ * Maps aligned pages. The system places mappings below each other, so the first address is mostly
+ * aligned if all earlier lengths were multiples of the alignment. Otherwise the next lower aligned
+ * address is probably free, or the one below that. No try maps more than is wanted, because that
+ * may exceed the limit of locked memory.
  */
 static void *map_aligned(size_t bytes, size_t alignment)
 {
@@ -253,7 +258,7 @@ void *mapping_make(size_t bytes, size_t alignment)
     return pages;
 }
 
-/* Address space alone: it counts as no memory, and locking all that is mapped leaves it alone. */
+/* Reserves address space only, which counts as no memory and which mlockall leaves alone. */
 void *mapping_reserve(size_t bytes, size_t alignment)
 {
     int saved_errno = errno;
@@ -274,7 +279,8 @@ void *mapping_make_own(size_t bytes)
     return pages;
 }
 
-/* For a table of which most stays untouched: not counted by a system that counts what is mapped. */
+/* Maps a table that stays mostly untouched, so that a system which limits committed memory does
+ * not count it. */
 void *mapping_make_own_sparse(size_t bytes)
 {
     int saved_errno = errno;
@@ -284,7 +290,7 @@ void *mapping_make_own_sparse(size_t bytes)
     return pages;
 }
 
-/* The program's function would not bear to be called: something is held. */
+/* Bypasses the program's function, which must not be called while something is held. */
 void *mapping_make_unseen(size_t bytes, size_t alignment)
 {
     bool in_call = os_in_mapping_call;
@@ -338,7 +344,8 @@ bool mapping_wipe_in_copies(void *pages, size_t bytes)
     return advise(OWN, pages, bytes, MADV_WIPEONFORK);
 }
 
-/* Memory near the node is a wish only (MPOL_PREFERRED), so a refusal is no failure. */
+/* Asks for memory near the node. This is only a preference (MPOL_PREFERRED), so a refusal is no
+ * failure. */
 void *mapping_make_on_node(size_t bytes, size_t alignment, unsigned node)
 {
     void *pages = mapping_make(bytes, alignment);
@@ -359,7 +366,7 @@ void os_pages_set_huge(bool wanted)
     store_relaxed(&huge_wanted, wanted);
 }
 
-/* Of what is mapped from now on. Where the system has none it stays as it is. */
+/* Affects later use of the range. If the system has no huge pages, nothing changes. */
 void mapping_wish_huge(void *pages, size_t bytes)
 {
     if (load_relaxed(&huge_wanted))
@@ -375,7 +382,7 @@ static bool unmake(enum whose whose, void *pages, size_t bytes)
     return done;
 }
 
-/* False where that would split a mapping while there are as many as there may be. */
+/* Returns false if that would split a mapping while the process has as many as it may have. */
 bool mapping_unmake(void *pages, size_t bytes)
 {
     return unmake(PROGRAMS, pages, bytes);
@@ -386,7 +393,7 @@ bool mapping_unmake_own(void *pages, size_t bytes)
     return unmake(OWN, pages, bytes);
 }
 
-/* False for memory that is locked. */
+/* Returns false for locked memory. */
 bool mapping_purge(void *pages, size_t bytes)
 {
     return advise(PROGRAMS, pages, bytes, MADV_DONTNEED);
@@ -397,8 +404,9 @@ bool mapping_purge_own(void *pages, size_t bytes)
     return advise(OWN, pages, bytes, MADV_DONTNEED);
 }
 
-/* By a page that nobody has touched: where mlockall(MCL_FUTURE) locks what is mapped, its memory cannot be given back. No memory
- * for it: there is a limit of what may be locked, or of all. */
+/* Tries with an untouched page whether mlockall(MCL_FUTURE) locks new mappings, which then
+ * cannot be purged. If the page cannot be mapped, memory is limited, perhaps for locking, so it
+ * also returns true. */
 bool mapping_is_locked(void)
 {
     int saved_errno = errno;
@@ -422,8 +430,9 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
     return done;
 }
 
-/* The memory moves to `target`; the address space stays, empty. False where the system cannot do it
- * (Linux before 5.7: EINVAL, before anything else), or refuses: then the target may be lost. */
+/* Moves the memory to `target`; the address space stays, empty. Returns false if the system
+ * cannot do it (Linux before 5.7 returns EINVAL before it changes anything) or refuses, in which
+ * case the target may be lost. */
 bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 {
     int saved_errno = errno;
@@ -437,8 +446,9 @@ bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
     return done;
 }
 
-/* One mapping of `room` bytes with the memory at its start: Linux before 6.17 neither moves nor extends
- * what consists of several. When refused, nobody knows whether the target is still mapped. */
+/* Leaves one mapping of `room` bytes with the memory at its start, because Linux before 6.17
+ * neither moves nor extends a range of several mappings. If the system refuses, the target may
+ * or may not still be mapped. */
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room)
 {
     int saved_errno = errno;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process-wide barrier: membarrier PRIVATE_EXPEDITED interrupts the CPUs that run a thread of
- * this process and makes each execute a full fence; a thread that does not run has passed one in
- * its context switch.
+ * The process-wide barrier. membarrier PRIVATE_EXPEDITED interrupts the CPUs that run a thread of
+ * this process and makes each execute a full fence. A thread that is not running has passed a fence
+ * in its context switch.
  */
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-static bool available; /* may a domain choose it? One that chose it before may go on using it */
+static bool available; /* for domains that choose now; a domain that chose it before may go on */
 
 void posix_membarrier_start(bool wanted)
 {
@@ -42,11 +42,13 @@ bool os_membarrier_available(void)
 }
 
 /*
- * Both refused: waits until the other CPUs have done what they had begun. What a barrier is needed for is a reader that has
- * executed the store of its word, and whose CPU has not made it visible yet; or has loaded a pointer before that. A CPU
- * keeps a store back for some hundred nanoseconds, and begins no load so long before the store is done: what is not
- * complete when the CPU stops (an interrupt, a host that takes it away) is begun anew. No manual promises a time; this is
- * ten thousand times what is seen. It happens once or twice for each domain, whose readers then fence themselves.
+ * Waits until the other CPUs have finished what they had begun, when both substitutes were refused.
+ * A barrier is needed for a reader that has executed the store of its word while its CPU has not
+ * made the store visible, or that has loaded a pointer before that. A CPU holds a store back for
+ * some hundred nanoseconds, and begins no load that long before the store is done. If the CPU stops
+ * in between (an interrupt, a host that takes it away), it starts unfinished instructions anew. No
+ * manual promises a time; this one is ten thousand times what is observed. The wait happens once or
+ * twice per domain, whose readers then fence themselves.
  */
 #define LONG_ENOUGH_NS 2000000
 
@@ -58,7 +60,8 @@ static void wait_long_enough(void)
         os_sleep_ns(LONG_ENOUGH_NS);
 }
 
-/* With sandbox=1 readers fence themselves. A driver that has not noticed when the option was set waits instead. */
+/* With sandbox=1 readers fence themselves. A driver that has not yet noticed the option waits
+ * instead. */
 void os_membarrier(void)
 {
     if (load_relaxed(&os_calls) == OS_CALLS_FEW) {
@@ -67,7 +70,8 @@ void os_membarrier(void)
     }
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
         return;
-    /* Granted at start, refused now: make the fence by hand, and let no domain choose it again. */
+    /* Membarrier worked at start and is refused now. Fence by hand, and let no domain choose it
+     * again. */
     store_relaxed(&available, false);
     if (!posix_visit_cpus())
         wait_long_enough();

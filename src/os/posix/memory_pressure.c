@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether memory is short: asked of the control groups that the process is in, where a limit kills before the machine runs out,
- * and of the kernel's pressure stall information.
+ * Detects memory shortage from the control groups that the process is in, where a limit kills
+ * before the machine runs out, and from the kernel's pressure stall information.
  *
- * Groups are of version 2 or 1. The limits of the groups above the process's own count as well, as far as they can be seen: up to
- * the mount, which in a container may be a group itself.
+ * Groups are of version 2 or 1. Limits of the groups above the process's own count as well, as far
+ * up as they can be seen: to the mount, which in a container may be a group itself.
  *
- * The files are read when the page source is about to ask for memory, at most every CHECK_NS; while
- * one look after the other finds memory short, less and less often, since a process that empties its
- * caches all the time has none. Memory is short when what is used is close to a limit, or when
- * the kernel has counted a limit of its own group as met since the last look, or when tasks have
- * waited for memory for a tenth of the time: some task of the group (memory.pressure), or, where no
- * group tells, all tasks of the machine at once, since one of them may be short by a limit of its own.
- * No file is kept open: a program may close or count its descriptors.
+ * The files are read when the page source is about to ask for memory, at most every CHECK_NS. While
+ * one look after the other finds memory short, the library looks less and less often, because a
+ * process that empties its caches all the time has none. Memory is short if
+ *  - the bytes used are close to a limit,
+ *  - the kernel has counted more hits of the group's own limit since the last look, or
+ *  - tasks have waited for memory for a tenth of the time: some task of the group (memory.pressure)
+ *    or, if no group reports that, all tasks of the machine at once, because one of them may be
+ *    short by its own limit.
+ * No file is kept open, because a program may close or count its descriptors.
  *
- * With few calls (few_calls.h) no file is read. Then the least limit that was found at start counts, and what the process itself
- * has of the system.
+ * With few calls (few_calls.h) no file is read. The smallest limit found at start then counts, and
+ * is compared with the bytes that this process has from the system.
  *
- * State: atomic words; `looking` keeps a second thread from looking at the same time. This may be the
- * thread with the smallest stack: what is read has static memory, and nothing is formatted.
+ * State is in atomic words. `looking` keeps a second thread from looking at the same time. The
+ * looking thread may be the one with the smallest stack, so buffers are static and nothing is
+ * formatted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,38 +33,39 @@
 
 #define CHECK_NS     10000000u
 #define CHECK_NS_MAX 640000000u
-#define ABSENT_NS    100000000u /* no group: perhaps the process is moved to one later */
+#define ABSENT_NS    100000000u /* if there is no group; the process may be moved to one later */
 
-#define MARGIN_SHIFT 4 /* close: a sixteenth of the limit is left, */
+#define MARGIN_SHIFT 4 /* close to a limit: less than a sixteenth of it is left, */
 #define MARGIN_MAX   (UINT64_C(64) << 20)
 
-#define NO_LIMIT (UINT64_C(1) << 60) /* version 1 has a number of its own for it, in this size */
+#define NO_LIMIT (UINT64_C(1) << 60) /* version 1 writes a number of about this size for "none" */
 
-#define STALL_LOOK_NS UINT64_C(100000000)  /* between looks; less says little */
-#define STALL_SPAN_NS UINT64_C(1000000000) /* after a long time, as if the stall was of the last */
+#define STALL_LOOK_NS UINT64_C(100000000)  /* between looks; a shorter time says little */
+#define STALL_SPAN_NS UINT64_C(1000000000) /* longer times count as this */
 #define STALL_SHARE   10                   /* a tenth of the time */
 
 static uint32_t looking, is_short;
 static uint64_t next_look;
 
-/* Of the thread that is looking. */
+/* Used only by the thread that is looking. */
 static uint64_t pause_ns = CHECK_NS;
 static uint64_t events_before;
 static bool events_known;
 static uint64_t stall_before, stall_looked_at; /* microseconds; ns */
 static bool stall_known;
-static char folder[256]; /* of the group, ends in '/'; empty: there is none */
-static size_t top;       /* bytes of it that name the mount */
+static char folder[256]; /* of the group, ends in '/'; empty if there is none */
+static size_t top;       /* length of the mount's part of it */
 static bool injected;
 static const char *root = "";
 static const char *machine_file = "/proc/pressure/memory";
-static char text[4096]; /* of the file that was read last */
+static char text[4096]; /* contents of the file read last */
 
-/* With few calls. */
+/* Used with few calls. */
 static uint64_t start_limit = UINT64_MAX;
 static uint64_t (*own_bytes)(void);
 
-/* What the files of a group are called. An older one has no file for `high`. Each has the last one, which is never empty. */
+/* Names of a group's files. Version 1 has no file for `high`. Every group has the file `always`,
+ * which is never empty. */
 struct names {
     const char *used, *max, *high, *always;
 };
@@ -71,7 +75,7 @@ static const struct names version_1 = {"memory.usage_in_bytes", "memory.limit_in
                                        "notify_on_release"};
 static const struct names *names = &version_2;
 
-/* False: `to` has no room for it. */
+/* Returns false if `to` is too small. */
 static bool append(char *to, size_t size, const char *more)
 {
     size_t before = strlen(to), length = strlen(more);
@@ -91,7 +95,7 @@ static bool read_below_root(const char *path)
            posix_file_read(whole, text, sizeof text);
 }
 
-/* A file of the group whose folder is the first `length` bytes of `folder`. */
+/* Reads a file of the group whose folder is the first `length` bytes of `folder`. */
 static bool group_read_at(size_t length, const char *name)
 {
     static char path[sizeof folder + 32];
@@ -106,7 +110,8 @@ static bool group_read(const char *name)
     return group_read_at(strlen(folder), name);
 }
 
-/* ----------------------------------------------------------------------------------- where it is */
+/* ----------------------------------------------------------------------------------- finding
+ * the group */
 
 static bool has_memory_controller(const char *controllers, const char *end)
 {
@@ -120,9 +125,11 @@ static bool has_memory_controller(const char *controllers, const char *end)
     return false;
 }
 
-static char paths
-    [2]
-    [sizeof folder]; /* of the process's group of version 2, and of 1; end in '/'; empty: it has none */
+static char
+    paths[2]
+         /* Paths of the process's groups of version 2 and 1. They end in '/', or are empty if there
+     * is no group. */
+         [sizeof folder];
 
 static void note_path(char *path, const char *told)
 {
@@ -132,8 +139,9 @@ static void note_path(char *path, const char *told)
         path[0] = '\0';
 }
 
-/* Each line of /proc/self/cgroup is "number:controllers:path": that of the one group of version 2 has no controllers, that of
- * version 1 has memory among them. A group outside of the process's namespace ("/../x") cannot be seen. */
+/* Reads /proc/self/cgroup, whose lines are "number:controllers:path". The line of the version 2
+ * group has no controllers; the line that matters for version 1 has memory among them. A group
+ * outside the process's namespace ("/../x") cannot be seen. */
 static void read_paths(void)
 {
     char *line = text, *controllers, *path, *end;
@@ -156,7 +164,7 @@ static void read_paths(void)
     }
 }
 
-/* The folder above, at least the mount's; 0: there is none. */
+/* Returns the length of the parent folder, down to the mount's; 0 if there is none. */
 static size_t folder_above(size_t length)
 {
     if (length <= top)
@@ -172,7 +180,7 @@ static bool is_there(void)
     return group_read(names->used) || group_read(names->always);
 }
 
-/* In the group, or one above it: memory need not be counted in each. */
+/* Returns whether this group or one above it counts memory. Not every group need count it. */
 static bool counts_memory(void)
 {
     for (size_t length = strlen(folder); length; length = folder_above(length))
@@ -182,8 +190,9 @@ static bool counts_memory(void)
 }
 
 /*
- * The folder of a group below a mount. The mount of a container may show a group as its first one whose name begins above it.
- * Then only the end of the name is found below the mount: the mount itself at last.
+ * Finds the folder of a group below a mount. A container's mount may show a group as its root
+ * although the group's name begins above it. Then only the end of the name exists below the mount;
+ * in the last resort the mount itself is the group.
  */
 static bool group_is_below(const char *mount, const char *name)
 {
@@ -222,7 +231,7 @@ static bool group_find(void)
 
 /* --------------------------------------------------------------------------------------- limits */
 
-/* A number, or "max" or no file: UINT64_MAX. */
+/* Returns a file's number, or UINT64_MAX for "max" or a missing file. */
 static uint64_t limit_read(size_t length, const char *name)
 {
     if (!group_read_at(length, name) || text[0] < '0' || text[0] > '9')
@@ -230,7 +239,8 @@ static uint64_t limit_read(size_t length, const char *name)
     return strtoull(text, NULL, 10);
 }
 
-/* What stands behind `key` at the beginning of a line of what was read; NULL: no line has it. */
+/* Returns the text after `key` at the beginning of a line of `text`, or NULL if no line begins
+ * so. */
 static const char *line_behind(const char *key)
 {
     size_t length = strlen(key);
@@ -250,7 +260,7 @@ static uint64_t number_behind(const char *key)
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* How often the group has met its limits. */
+/* Returns how often the group has met its limits. */
 static uint64_t events_read(void)
 {
     if (names == &version_1)
@@ -275,7 +285,8 @@ static uint64_t limit_of(size_t length)
     return high < max ? high : max;
 }
 
-/* Of the group, or of one above it: what that has used is not only this group's. */
+/* Checks the limits of the group and of those above it, each against the use of all its
+ * processes. */
 static bool is_close(uint64_t more)
 {
     for (size_t length = strlen(folder); length; length = folder_above(length)) {
@@ -297,7 +308,8 @@ static bool has_new_events(void)
     return more;
 }
 
-/* How long tasks have waited for memory, in microseconds: "some avg10=0.00 ... total=123". */
+/* Reads how long tasks have waited for memory, in microseconds, from a line "some avg10=0.00 ...
+ * total=123". */
 static bool stall_read(bool has_group, uint64_t *total)
 {
     const char *line = NULL;
@@ -306,7 +318,7 @@ static bool stall_read(bool has_group, uint64_t *total)
         line = line_behind("some ");
     else if (posix_file_read(machine_file, text, sizeof text))
         line = line_behind("full ");
-    line = line ? strstr(line, "total=") : NULL; /* the last word of each line */
+    line = line ? strstr(line, "total=") : NULL; /* last word of each line */
     if (!line)
         return false;
     *total = strtoull(line + strlen("total="), NULL, 10);
@@ -329,7 +341,8 @@ static bool has_stalled(uint64_t now, bool has_group)
            (total - before) * 1000 >= min_size(huge, STALL_SPAN_NS) / STALL_SHARE;
 }
 
-/* With few calls. Other processes of the group may have used more of it; that is not known. */
+/* Checks the limit with few calls. Other processes of the group may have used more of it, which
+ * is unknown then. */
 static bool is_close_by_itself(uint64_t more)
 {
     return start_limit < NO_LIMIT && own_bytes && is_near(own_bytes(), more, start_limit);
@@ -350,7 +363,7 @@ static uint64_t look_without_files(uint64_t more)
     return CHECK_NS;
 }
 
-/* Returns when to look again. */
+/* Returns the time until the next look. */
 static uint64_t look_at_files(uint64_t now, uint64_t more)
 {
     bool has_group = group_find();
@@ -416,7 +429,7 @@ void posix_pressure_start(uint64_t (*own)(void))
     }
 }
 
-/* The thread that was looking does not exist in the child. */
+/* Resets the lock, because the thread that was looking does not exist in the child. */
 void posix_pressure_fork_child(void)
 {
     looking = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped. Blocks of an even number of
- * steps begin at pairs of lines, because they may have parts for each CPU. Freed blocks wait in a list of their size.
- * Larger blocks are mapped on their own, and unmapped when they are freed; but arrays of CPUs stay mapped. Those that are
- * smaller than a page of the system share one.
+ * Metadata: blocks in steps of 64 bytes, cut from 256 KiB chunks that are never unmapped. Blocks of
+ * an even number of steps begin at pairs of cache lines, because they may have parts for each CPU.
+ * Freed blocks wait in a list per size. Larger blocks are mapped on their own and unmapped when
+ * freed, but arrays of CPUs stay mapped. Arrays smaller than a page of the system share a page.
  *
- * Any of it may be asked for with locks held. So it is mapped by system calls (mapping_make_own).
+ * Callers may hold locks, so all of this is mapped by system calls (mapping_make_own).
  */
 #include "mapping.h"
 
@@ -18,7 +18,9 @@ static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
 static uint64_t meta_bytes;
 static void
-    *free_arrays[64]; /* by the logarithm of their room; each begins with the next one's address */
+    /* Lists of free arrays, by the logarithm of their room. Each array begins with the next
+     * one's address. */
+    *free_arrays[64];
 
 static void *meta_cut(size_t bytes)
 {
@@ -92,9 +94,10 @@ void os_meta_free(void *meta, size_t bytes)
     os_lock_release(&meta_lock);
 }
 
-/* ------------------------------------------------------------------------------------ arrays of CPUs */
+/* ------------------------------------------------------------------------------------ arrays of
+ * CPUs */
 
-/* Those of about the same size have the same room, so that one serves for another. */
+/* Returns the same room for arrays of about the same size, so that one can replace another. */
 static size_t arrays_room(size_t bytes)
 {
     return round_up_to_power_of_two(bytes);
@@ -166,10 +169,10 @@ void *os_arrays_alloc(size_t bytes)
 }
 
 /*
- * The memory goes back, except a page that holds the list, and the mapping stays. A thread that was interrupted in a
- * restartable sequence starts it again before it touches arrays that another thread has replaced. But if it was
- * interrupted by a page fault, the kernel serves that fault first, and on pages that are not mapped it would end the
- * process.
+ * Purges the arrays, except a page that holds the list, and keeps the mapping. A thread that was
+ * interrupted in a restartable sequence restarts it before it touches arrays that another thread
+ * has replaced. But if the interruption was a page fault, the kernel serves that fault first, and
+ * on unmapped pages it would end the process.
  */
 void os_arrays_free(void *arrays, size_t bytes)
 {
@@ -183,7 +186,7 @@ void os_arrays_free(void *arrays, size_t bytes)
     arrays_keep(arrays, bytes);
 }
 
-/* Memory for a table of which most stays untouched: not counted. */
+/* Maps a table that stays mostly untouched, so its bytes are not counted. */
 void *metadata_map(size_t bytes)
 {
     return injected_failure() ? NULL : mapping_make_own(bytes);

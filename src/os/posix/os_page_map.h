@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Page map: from any address to the owner of its page (the slab), in two loads and without
- * trusting any memory around the pointer. A table of 2^17 leaves (2^18 on aarch64), each of which
- * covers 1 GiB with one word a 4 KiB page; leaves are mapped when first needed, their pages when first
- * written, so the cost is 8 bytes for each page owned. Leaves are never unmapped.
+ * Page map: finds the owner of any address's page (the slab) in two loads, without trusting any
+ * memory near the pointer. A table has 2^17 leaves (2^18 on aarch64). Each leaf covers 1 GiB with
+ * one word per 4 KiB page, is mapped when first needed and never unmapped. The system adds a leaf's
+ * pages when they are first written, so the map costs 8 bytes per owned page.
  *
- * Writers: the owner of the pages, before an address in them can reach another thread, so lookups by an address
- * need no order of their own beyond that hand-over; a lookup of a wild pointer may race with any
- * of it and reads one whole word, the old or the new. A walk over all owners has no address: for it entries are
- * stored with release order (on x86-64 the same instruction).
+ * The owner of pages writes their entries before another thread can get an address in them, so a
+ * lookup needs no order beyond that hand-over. A lookup of a wild pointer may race with any write,
+ * and reads one whole word, old or new. A walk over all owners has no address to start from, so
+ * entries are stored with release order (on x86-64 the same instruction).
  */
 #ifndef OS_POSIX_PAGE_MAP_H
 #define OS_POSIX_PAGE_MAP_H
@@ -19,7 +19,7 @@
 #define PAGE_MAP_PAGE_SHIFT 12
 #define PAGE_MAP_LEAF_SHIFT 30
 #if defined(__aarch64__)
-#define PAGE_MAP_ADDRESS_BITS 48 /* what mmap gives without being asked for more */
+#define PAGE_MAP_ADDRESS_BITS 48 /* most that mmap uses by default */
 #else
 #define PAGE_MAP_ADDRESS_BITS 47
 #endif
@@ -28,7 +28,7 @@
 
 extern HIDDEN void **os_page_map[PAGE_MAP_LEAVES];
 
-/* The owner of the page that `address` lies in; NULL for pages that are not ours. */
+/* Returns the owner of the page that contains `address`, or NULL if the page is not ours. */
 static inline void *os_page_owner(const void *address)
 {
     uintptr_t number = (uintptr_t)address;
@@ -42,22 +42,24 @@ static inline void *os_page_owner(const void *address)
     return load_relaxed(&leaf[number >> PAGE_MAP_PAGE_SHIFT & (PAGE_MAP_LEAF_PAGES - 1)]);
 }
 
-/* Where the map begins, for code outside of the library that looks things up in it (<prudence/inline.h>). */
+/* Returns the start of the map, for code outside the library that looks up addresses
+ * (<prudence/inline.h>). */
 static inline const void *os_page_map_root(void)
 {
     return os_page_map;
 }
 
-/* Makes what is needed for entering owners in the range: it cannot fail afterwards. */
+/* Makes the leaves for the range, so that entering owners there cannot fail afterwards. */
 bool os_page_owner_prepare(const void *pages, size_t bytes);
 
-/* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
- * nothing entered. */
+/* Enters `owner` (NULL for none) for every page of the range. Returns false, with nothing
+ * entered, if a leaf cannot be made. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);
 
-/* The owner of the first page from *address on, below `end`, that has one; *address is then that page's, else `end` or the end of
- * all addresses; it never goes back. Acquire: what the owner was made of. It is the caller's business that it does not go. NULL:
- * none. */
+/* Returns the owner of the first owned page between *address and `end`, and sets *address to
+ * that page. Returns NULL if there is none, with *address at `end` or at the end of all
+ * addresses. *address never goes back. Acquire, so the caller sees how the owner was
+ * initialized. The caller must keep the owner from going away. */
 void *os_page_owner_next(uintptr_t *address, uintptr_t end);
 
 #endif /* OS_POSIX_PAGE_MAP_H */

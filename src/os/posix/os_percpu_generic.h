@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processors without an rseq assembly of ours: os_percpu_rseq is always false, so none of these is
- * ever reached; every operation takes the line instead.
+ * For processors without rseq assembly of ours. os_percpu_rseq is always false, so none of these
+ * functions is ever called; every operation takes the line instead.
  */
 #ifndef OS_POSIX_PERCPU_GENERIC_H
 #define OS_POSIX_PERCPU_GENERIC_H

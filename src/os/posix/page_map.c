@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page map's slow side: making leaves and entering owners (see os_page_map.h). */
+/* Slow side of the page map: makes leaves and enters owners (see os_page_map.h). */
 #include "mapping.h"
 
 void **os_page_map[PAGE_MAP_LEAVES];
@@ -33,7 +33,7 @@ bool os_page_owner_prepare(const void *pages, size_t bytes)
     return true;
 }
 
-/* Most of what taking and freeing a large block costs. */
+/* Takes most of the time of allocating and freeing a large block. */
 static void entries_set(void **entry, size_t count, void *owner)
 {
 #pragma GCC unroll 8
@@ -73,7 +73,7 @@ void *os_page_owner_next(uintptr_t *address, uintptr_t end)
         if (!owner)
             page = leaf ? page + 1 : (page / PAGE_MAP_LEAF_PAGES + 1) * PAGE_MAP_LEAF_PAGES;
     }
-    /* From behind the end it stays: an owner may reach over the end of what was asked for before. */
+    /* Past the end *address stays, because an owner found before may reach over that end. */
     if (*address < end)
         *address = min_size(page, last) << PAGE_MAP_PAGE_SHIFT;
     return owner;

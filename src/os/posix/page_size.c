@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The size of the system's pages (ADR 112): 4 KiB on x86-64, 4, 16 or 64 KiB on aarch64, where the kernel's builder
- * chooses. The page source counts in units of OS_PAGE_SIZE on all of them; whatever is mapped, given back or protected
- * is whole pages of the system.
+ * Size of the system's pages (ADR 112): 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64, as the
+ * kernel's builder chose. The page source always counts in units of OS_PAGE_SIZE. Everything
+ * mapped, purged or protected is whole pages of the system.
  */
 #include <sys/auxv.h>
 
@@ -10,7 +10,7 @@
 #include "posix.h"
 #include "process.h"
 
-/* Until the system has been asked: what is right on every system. */
+/* A value that is right on every system, until the system has been asked. */
 size_t os_page_size READ_MOSTLY = OS_PAGE_SIZE_MOST;
 
 static size_t asked_size(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking per-CPU lines, and the choice between rseq and the lock fallback (see os_percpu.h). */
+/* Takes per-CPU lines, and chooses between rseq and the lock fallback (see os_percpu.h). */
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "posix.h"
 #include "sequence_test.h"
 
-/* Aligned, as the section is then. */
+/* Aligning the first variable aligns the whole section. */
 bool os_percpu_rseq READ_MOSTLY __attribute__((aligned(CACHE_LINES_APART))) = false;
 ptrdiff_t os_percpu_rseq_offset READ_MOSTLY = 0;
 #ifdef os_percpu_cpus
@@ -22,14 +22,14 @@ void *os_percpu_nothing[OS_PERCPU_STACK_MAX + 1];
 _Static_assert(OS_CACHE_OBJECTS_MAX <= OS_PERCPU_STACK_MAX,
                "a closed stack is read as deep as an open one");
 
-/* Stands in for the kernel's struct rseq, where glibc has none or it is not to be used: each thread's says that it
- * runs on CPU 0, forever. */
+/* Stands in for the kernel's struct rseq if glibc has none or it is not used. Each thread's
+ * dummy says that the thread runs on CPU 0, forever. */
 static _Thread_local struct {
     uint32_t cpu_id_start, cpu_id;
     uint64_t rseq_cs;
 } dummy_rseq;
 
-/* glibc since 2.35 registers rseq for every thread and says where; weak, for older ones. */
+/* glibc registers rseq for every thread since 2.35, and says where. Weak, for older versions. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
@@ -39,11 +39,12 @@ extern const unsigned int __rseq_size __attribute__((weak));
 #define RACE_DETECTOR_BUILD false
 #endif
 
-#define LOCAL_TAKES 3 /* that are tried before a remote one */
+#define LOCAL_TAKES 3 /* tried before a remote take */
 
 static const char KERNEL_IS_BROKEN[] = "the kernel does not restart sequences";
 
-/* What glibc writes into cpu_id where the kernel does not; and before it has tried. */
+/* Values of cpu_id that glibc writes, instead of the kernel, after registration failed and
+ * before it was tried. */
 #define REGISTRATION_FAILED UINT32_C(0xfffffffe)
 #define NOT_REGISTERED_YET  UINT32_C(0xffffffff)
 
@@ -90,9 +91,10 @@ static void *owned_lines_make(size_t count)
 }
 
 /*
- * For all numbers that a sequence may find in cpu_id. Sequences of layout 2 that were inlined into the program look at glibc's
- * struct in any case, and compare the number with nothing: where glibc has not registered it, the two
- * numbers that it then has are those whose lines there are. So the address is far below the lines'.
+ * Makes a line for every number that a sequence may find in cpu_id. Sequences of layout 2 inlined
+ * into the program always read glibc's struct and compare the number with nothing. If glibc has not
+ * registered the struct, it holds one of two numbers, and only they have lines. So the address is
+ * far below the lines.
  */
 static void owned_lines_start(void)
 {
@@ -109,7 +111,7 @@ static void owned_lines_start(void)
     os_percpu_owned_lines = (void *)lines; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* The kernel is asked with this thread's struct rseq where it is registered. */
+/* Tests the kernel with this thread's struct rseq, if that is registered. */
 static const char *why_kernel_is_refused(void)
 {
     enum sequence_verdict verdict;
@@ -123,7 +125,7 @@ static const char *why_kernel_is_refused(void)
     return verdict == SEQUENCES_GO_ON ? KERNEL_IS_BROKEN : "the kernel could not be tested";
 }
 
-/* Why sequences may not be used; NULL: they may. */
+/* Returns why sequences may not be used, or NULL if they may. */
 static const char *why_not(bool wanted)
 {
     if (!OS_PERCPU_HAS_RSEQ)
@@ -167,8 +169,9 @@ void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(vo
     os_percpu_why_not = "injected topology";
 }
 
-/* Relaxed: the fence that follows puts it before whatever a section begins with then. A local take may have
- * committed over the claim meanwhile, and may even have released: then the line stays closed until the next release. */
+/* Relaxed: the fence that follows orders these stores before any section that begins afterwards.
+ * A local take may have committed over the claim by now, and may even have released the line,
+ * which then stays closed until the next release. */
 static void close_line(struct os_percpu_line *line)
 {
     store_relaxed(&line->pop_from, os_percpu_nothing + 1);
@@ -180,7 +183,7 @@ bool os_percpu_claim(struct os_percpu_line *line, const void *token)
 {
     uintptr_t nobody = 0;
 
-    /* Acquire: sees all that the last owner did before its release. */
+    /* Acquire: sees everything the last owner did before it released. */
     if (load_relaxed(&line->owner) != 0 ||
         !compare_exchange(&line->owner, &nobody, (uintptr_t)token))
         return false;
@@ -198,20 +201,21 @@ void os_percpu_unclaim(struct os_percpu_line *line, const void *token)
 {
     uintptr_t ours = (uintptr_t)token;
 
-    /* Release: as os_percpu_release. */
+    /* Release, as in os_percpu_release. */
     if (os_percpu_rseq)
         compare_exchange(&line->owner, &ours, (uintptr_t)0);
     else if (os_percpu_confirm(line, token))
         os_percpu_release(line);
 }
 
-/* Whether sequences of other threads may be under way: false where the caller is the only thread. */
+/* Returns whether sequences of other threads may be under way. False if the caller is the only
+ * thread. */
 static bool others_run(void)
 {
     return os_percpu_rseq && !os_is_single_threaded();
 }
 
-static uint32_t refused; /* membarrier and sched_setaffinity, after start; atomic */
+static uint32_t refused; /* set if membarrier and sched_setaffinity failed after start; atomic */
 
 bool os_percpu_reaches_others(void)
 {
@@ -237,8 +241,8 @@ static struct os_percpu_line *line_here(void *lines)
     return (void *)((char *)lines + os_cpu_current() * OS_PERCPU_STRIDE);
 }
 
-/* An interruption is rare, several in a row are a debugger that steps: then, and where there is no section for this thread,
- * the line is taken as if from another CPU. */
+/* A single interruption is rare, and several in a row mean that a debugger steps. Then, and if
+ * this thread can run no section, takes the line as if from another CPU. */
 static struct os_percpu_line *take_with_rseq(void *lines, const void *token)
 {
     struct os_percpu_line *line;

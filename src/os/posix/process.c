@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The start of the process, at first use; what parts start, and in which order, the embedding program says. */
+/* Starts the process's parts at first use. The embedding program defines the parts and their
+ * order. */
 #include <pthread.h>
 
 #include "os/os.h"
@@ -10,7 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 __thread bool process_starting;
 
-/* The program has been loaded. */
+/* Set when the program has been loaded. */
 static uint32_t loaded;
 
 static void start(void)
@@ -18,7 +19,7 @@ static void start(void)
     int cancelable;
 
     process_starting = true;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* /sys is read */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelable); /* reads /sys */
     for (unsigned i = 0; i < process_parts_count; i++)
         if (process_parts[i].start)
             process_parts[i].start();
@@ -35,8 +36,9 @@ void process_start_slow(void)
 
 void process_act(void)
 {
-    /* An option is set, then `loaded` is read; process_loaded() sets `loaded`, then reads options. With a
-     * full fence between the two on both sides, one of them at least sees what the other has stored. */
+    /* The setter of an option stores the option, then reads `loaded`. process_loaded() stores
+     * `loaded`, then reads options. Both fence in between, so at least one sees the other's
+     * store. */
     os_full_fence();
     if (!load_relaxed(&loaded))
         return;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longer time slices (docs/adr/0078). A thread that loses its CPU while it owns a CPU's caches or holds a lock is in the way of
- * all others until its next turn. So it asks for a longer slice before it takes them. A kernel that would take the CPU away
- * then lets it go on for some microseconds, once, and the thread gives the CPU up by itself as soon as it is done. In
- * a kernel such threads are not preempted at all (os/kernel/os_lock.h); this is the nearest that Linux offers to a process, since 7.0.
+ * Longer time slices (docs/adr/0078). A thread that loses its CPU while it owns a CPU's caches or
+ * holds a lock delays all others until its next turn. So it asks for a longer slice before it takes
+ * them. A kernel that would preempt the thread then lets it run for some microseconds more, once,
+ * and the thread gives the CPU up when it is done. In a kernel such threads are not preempted at
+ * all (os/kernel/os_lock.h); this is the nearest that Linux offers to a process, since 7.0.
  *
- * The two words are in the thread's own struct rseq. Only the thread, its signal handlers, and the kernel between two of its
- * instructions write them, so plain accesses suffice. A system call in a slice that was granted ends it, and does no harm.
+ * The two words are in the thread's own struct rseq. Only the thread, its signal handlers, and the
+ * kernel between two of its instructions write them, so plain accesses suffice. A system call in a
+ * granted slice ends the slice and does no harm.
  */
 #ifndef OS_POSIX_SLICE_H
 #define OS_POSIX_SLICE_H
 
 #include "base/base.h"
 
-/* Whether threads ask. False where the kernel or libc does not offer it, and with slice_extension=0. */
+/* Whether threads ask. False if the kernel or libc has no slices, and with slice_extension=0. */
 extern HIDDEN bool os_slices;
 
-/* Before the first of what this thread takes, and after the last was released. Async-signal-safe; keep errno. */
+/* Called before this thread takes the first lock or CPU's caches, and after it has released the
+ * last. Async-signal-safe; both keep errno. */
 void os_slice_ask(void);
 void os_slice_done(void);
 

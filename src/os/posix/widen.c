@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which system calls may be made (few_calls.h): chosen at start and by the option sandbox, and widened when the process defers or reads. */
+/* Sets which system calls may be made (few_calls.h): at start, by the option sandbox, and wider
+ * when the process defers or reads. */
 #include <errno.h>
 
 #include "os/os.h"
@@ -7,13 +8,14 @@
 
 void posix_calls_set(enum os_calls calls)
 {
-    posix_process_note(); /* while it may be asked for */
+    posix_process_note(); /* while the kernel may be asked */
     store_relaxed(&os_calls, (uint32_t)calls);
     if (calls != OS_CALLS_ALL)
         posix_slices_few();
 }
 
-/* What was left out while calls were few: a child that has registered nothing, longer time slices. */
+/* Does what was left out while calls were few: registers a child for membarriers, restores
+ * longer slices. */
 bool os_calls_widen_slow(void)
 {
     int saved_errno = errno;

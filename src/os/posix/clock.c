@@ -42,8 +42,8 @@ void os_sleep_ns(uint64_t nanoseconds)
     int saved_errno = errno;
     uint32_t nobody_wakes = 0;
 
-    /* Not nanosleep(), at which a thread may be canceled, and which a sandbox may not allow: every lock needs futex. Woken
-     * early by a signal: callers loop. */
+    /* Not nanosleep(), which is a cancellation point and which a sandbox may refuse; every lock
+     * needs futex. A signal may end the sleep early, so callers loop. */
     syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &huge, NULL, 0);
     errno = saved_errno;
 }

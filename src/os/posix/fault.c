@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: SIGSEGV, looked at before the program's own handler sees it.
+ * Faults: looks at SIGSEGV before the program's own handler sees it.
  *
- * Our handler only looks; then it does what the signal would have done without it. Either it calls the program's
- * handler, or it puts the default action back; then the instruction that faulted runs again, and the original signal
- * ends the process.
+ * Our handler only looks, then does what the signal would have done without it. Either it calls the
+ * program's handler, or it restores the default action; then the faulting instruction runs again,
+ * and the original signal ends the process.
  *
- * Programs install their handlers after we did. So os_fault_watch() is called again from time to time: it finds that,
- * and steps in front of the new one. A handler that calls the one it had found (ours) meets itself again through us;
- * so each time that we are entered for the same fault we pass it to the one found before. Handlers that leave by
- * siglongjmp do no harm: an entry is another one for the same fault only if the signal's context is the same and its
+ * Programs install their handlers after we did. So os_fault_watch() is called again from time to
+ * time, notices that, and steps in front of the new handler. A handler that calls the one it had
+ * found (ours) reaches itself again through us. So each time we are entered for the same fault, we
+ * pass it to the handler found before. Handlers that leave by siglongjmp do no harm, because an
+ * entry counts as another one for the same fault only if the signal's context is the same and its
  * frame lies deeper.
  */
 #define _GNU_SOURCE /* REG_RIP */
@@ -33,7 +34,7 @@ static __thread struct {
 } serving;
 
 #if defined(__aarch64__)
-/* The exception syndrome is one of the records behind the registers. */
+/* Finds the exception syndrome among the records after the registers. */
 static bool find_syndrome(const mcontext_t *registers, uint64_t *syndrome)
 {
     const unsigned char *at = (const void *)&registers->__reserved;
@@ -74,7 +75,7 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 #endif
 }
 
-/* A handler for one signal is none from then on. */
+/* Returns the action and, if its handler is for one signal, resets it. */
 static struct sigaction use(struct sigaction *action)
 {
     struct sigaction used = *action;
@@ -84,17 +85,17 @@ static struct sigaction use(struct sigaction *action)
     return used;
 }
 
-/* What would have happened without us; NULL: the default. */
+/* Does what would have happened without us; NULL stands for the default action. */
 static void pass_on(struct sigaction *found_action, int number, siginfo_t *info, void *context)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
-    bool faulted = info->si_code > 0; /* else another process, or a thread, sent it */
+    bool faulted = info->si_code > 0; /* otherwise a process or a thread sent it */
     void (*handler)(int);
 
     if (found_action)
         action = use(found_action);
     handler = action.sa_handler;
-    if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) { /* with SA_SIGINFO, too */
+    if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) { /* also with SA_SIGINFO */
         signal(number, SIG_DFL);
         if (!faulted)
             raise(number); /* delivered when this handler returns */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading what the system tells in files. By system calls of our own: those of libc are cancellation
- * points, and an allocation must be none.
+ * Reads the system's files by direct system calls. libc's functions are cancellation points, and an
+ * allocation must be none.
  */
 #include <fcntl.h>
 #include <sys/syscall.h>

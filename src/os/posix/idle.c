@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle work: one thread (thread.c says what all threads of the library have in common), and only when the option
- * background is on. It is started when the library is loaded or the option set, and after fork in the child: never
- * from inside an allocation, whose caller may be making or ending a thread.
+ * Idle work: one thread (thread.c describes all threads of the library), and only with option
+ * background. The thread is started when the library is loaded or the option set, and in the child
+ * after fork. It is never started inside an allocation, whose caller may be creating or ending a
+ * thread.
  *
- * It has ordinary priority, and asks the system whether CPUs had idle time. A thread of idle priority would run when
- * they have (ADR 8), but others wait for the work that it has begun (fork, the destruction of a cache; in the kernel
- * the lock of the address space, for which a page fault is enough), and on a loaded machine such a thread keeps them
- * waiting for seconds.
+ * The thread has ordinary priority and asks the system whether CPUs had idle time. A thread of idle
+ * priority would run only then (ADR 8), but others wait for work that it has begun (fork, the
+ * destruction of a cache; in the kernel the lock of the address space, for which a page fault is
+ * enough), and on a loaded machine it would keep them waiting for seconds.
  */
 #define _GNU_SOURCE /* CPU_SET */
 #include <errno.h>
@@ -24,21 +25,21 @@
 
 #define STACK ((size_t)256 << 10)
 
-#define PAUSE_NS 1000000 /* between rounds: idle work is never urgent enough to spin */
+#define PAUSE_NS 1000000 /* between rounds; idle work need not spin */
 
-#define LOOK_NS   10000000  /* between looks for idle time, which is counted in ticks of so much */
-#define LATELY_NS 100000000 /* looks that are further apart tell nothing about now */
-#define TRUST_NS  20000000  /* a CPU that had an idle tick is taken for idle for so long */
+#define LOOK_NS   10000000  /* between looks for idle time, which the kernel counts in such ticks */
+#define LATELY_NS 100000000 /* a longer time between looks says nothing about now */
+#define TRUST_NS  20000000  /* a CPU counts as idle this long after an idle tick */
 
-/* Kicked: since the round began that is under way or was the last; so there will be another. */
+/* KICKED means that a kick came since the current or last round began, so another round follows. */
 enum { ASLEEP, AWAKE, KICKED };
 static uint32_t helper; /* one of these; a futex */
 
 static uint32_t started;
 static bool (*current_work)(void); /* written before the thread is made */
-static bool found_idle;            /* a CPU, in this round; the helper's own */
+static bool found_idle;            /* whether a CPU was idle in this round; the helper's own */
 
-/* Nothing waits for what it will do then. */
+/* Sleeps as a waiting thread, because no other thread waits for the work to come. */
 static void sleep_for(uint64_t nanoseconds)
 {
     os_thread_waits(true);
@@ -46,7 +47,7 @@ static void sleep_for(uint64_t nanoseconds)
     os_thread_waits(false);
 }
 
-/* Not asleep before it has seen that nobody has kicked since its round began. */
+/* Sleeps only if nobody has kicked since the round began. */
 static void pause_and_sleep(void)
 {
     uint32_t awake = AWAKE;
@@ -61,7 +62,7 @@ static void help(void *unused)
     (void)unused;
     for (;;) {
         store_relaxed(&helper, AWAKE);
-        os_full_fence(); /* before it looks for work: a kick sees this, or the round its reason */
+        os_full_fence(); /* before the search: a kick sees AWAKE, or the round the kick's reason */
         found_idle = false;
         if (current_work())
             sleep_for(found_idle ? PAUSE_NS : LOOK_NS);
@@ -79,7 +80,7 @@ void os_idle_start(bool (*work)(void))
     current_work = work;
     store_relaxed(&helper, AWAKE);
     if (!os_thread_start("prudence-idle", -1, STACK, help, NULL))
-        store_release(&started, 0u); /* nothing depends on it */
+        store_release(&started, 0u); /* nothing depends on the helper */
 }
 
 void os_idle_kick(void)
@@ -88,7 +89,7 @@ void os_idle_kick(void)
 
     if (!load_relaxed(&started))
         return;
-    os_full_fence(); /* behind what the kick is for */
+    os_full_fence(); /* after the caller has stored the reason for the kick */
     before = load_relaxed(&helper);
     while (before != KICKED && !compare_exchange(&helper, &before, KICKED))
         ;
@@ -112,17 +113,17 @@ void posix_idle_fork_child(void)
     started = 0;
 }
 
-/* ------------------------------------------------------------------------------- had it idle time? */
+/* ---------------------------------------------------------------------------- idle time of CPUs */
 
-/* The helper's own, as all here. */
+/* Used only by the helper, like everything here. */
 static struct {
-    uint64_t ticks; /* idle, as read last */
-    uint64_t until; /* ns: taken for idle */
+    uint64_t ticks; /* idle ticks at the last look */
+    uint64_t until; /* ns; counts as idle until then */
 } cpus[CPU_SETSIZE];
 static uint64_t looked_at;                  /* ns */
 static bool (*injected_idle)(unsigned cpu); /* atomic */
 
-/* A line "cpu3 user nice system idle iowait ..."; others are ignored. */
+/* Parses a line "cpu3 user nice system idle iowait ..."; ignores others. */
 static void line_read(const char *line, uint64_t now, bool again)
 {
     unsigned long cpu;
@@ -141,7 +142,8 @@ static void line_read(const char *line, uint64_t now, bool again)
     cpus[cpu].ticks = ticks;
 }
 
-/* Cuts what was read into lines, until one is not whole; returns the bytes of that. */
+/* Parses all complete lines. Returns the bytes of the incomplete rest, moved to the start of
+ * `text`. */
 static size_t lines_read(char *text, size_t length, uint64_t now, bool again)
 {
     char *line = text, *end;
@@ -156,8 +158,9 @@ static size_t lines_read(char *text, size_t length, uint64_t now, bool again)
     return length;
 }
 
-/* The lines of CPUs stand first; a line that is too long for them ends it. `again`: the last look was
- * a short while ago, so that what has grown since has grown lately. */
+/* Reads the CPUs' lines, which come first in the file, and stops at a line too long for them.
+ * `again` says that the last look was a short while ago, so a CPU whose ticks grew was idle
+ * lately. */
 static void look(uint64_t now, bool again)
 {
     int file = os_calls_are_few() ? -1 : open("/proc/stat", O_RDONLY | O_CLOEXEC);

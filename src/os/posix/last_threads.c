@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a process whose main function was left by pthread_exit. Such a process ends with its last thread. Threads of the library may
- * be there permanently, and they block the signals that would end it. So the end of the main thread makes one more thread, which looks
- * now and then whether only threads of the library are left, all of which wait with nothing to do, and then calls exit(0), as the C
- * library does after the last thread. A process whose main thread does not end before it, or that has no thread of the library, never has
- * this thread.
+ * Ends a process whose main function was left by pthread_exit. Such a process should end with its
+ * last thread, but the library's threads may be permanent, and they block the signals that would
+ * end the process. So at its end the main thread starts one more thread. That thread checks now and
+ * then whether only threads of the library are left, all of which wait with nothing to do, and then
+ * calls exit(0), as the C library does after the last thread. A process whose main thread ends with
+ * it, or that has no thread of the library, never has this thread.
  *
- * The end of the main thread is seen by the destructor of a key of pthreads. It gets the key when it starts a thread of the library itself,
- * as it does for background=1. If another thread starts the first one, the end of the main thread is not seen.
+ * The destructor of a pthread key sees the end of the main thread. The main thread gets the key
+ * when it starts a thread of the library itself, as it does for background=1. If another thread
+ * starts the first one, the end of the main thread goes unseen.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -26,8 +28,8 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
-static uint32_t library_threads; /* atomic, as the next */
-static uint32_t waiting_threads; /* of these: nothing of the program's waits for them */
+static uint32_t library_threads; /* atomic, like the next */
+static uint32_t waiting_threads; /* those that nothing of the program waits for */
 static __thread bool is_ours;
 
 void posix_thread_begins(void)
@@ -52,7 +54,8 @@ void os_thread_waits(bool waits)
         add_relaxed(&waiting_threads, waits ? 1u : UINT32_MAX);
 }
 
-/* Beside the main thread, which stays as a zombie, and the caller. A thread that waits can only be woken by one that does not. */
+/* Returns whether only waiting threads are left, plus the main thread, which stays as a zombie,
+ * and the caller. Only a thread that is not waiting can wake one that is. */
 static bool only_ours_are_left(void)
 {
     uint32_t waiting = load_acquire(&waiting_threads);
@@ -75,7 +78,8 @@ static void *look_for_the_end(void *unused)
     return unused;
 }
 
-/* The last thing that the main thread does for us. If there can be no thread, the process stays. */
+/* Runs as the last thing that the main thread does for us. If no thread can be made, the process
+ * stays. */
 static void main_ends(void *unused)
 {
     pthread_attr_t attributes;
@@ -107,10 +111,10 @@ void posix_watch_main(void)
         pthread_setspecific(key, &key);
 }
 
-/* The forking thread is the child's main thread, also if it is one of ours that runs a callback. */
+/* The forking thread is the child's main thread, even if it is one of ours that runs a callback. */
 void posix_last_threads_fork_child(void)
 {
     is_ours = false;
-    store_relaxed(&library_threads, 0u); /* a copy by clone may be told late, when it has threads */
+    store_relaxed(&library_threads, 0u); /* a copy by clone may have threads when noticed */
     store_relaxed(&waiting_threads, 0u);
 }

@@ -144,7 +144,7 @@ static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, voi
     return done;
 }
 
-/* ----------------------------------------------------------------------------------- mapping */
+/* -------------------------------------------------------------------------------------- mapping */
 
 static bool unmap(enum whose whose, void *pages, size_t bytes)
 {

@@ -110,8 +110,7 @@ static bool group_read(const char *name)
     return group_read_at(strlen(folder), name);
 }
 
-/* ----------------------------------------------------------------------------------- finding
- * the group */
+/* ---------------------------------------------------------------------------- finding the group */
 
 static bool has_memory_controller(const char *controllers, const char *end)
 {
@@ -125,11 +124,9 @@ static bool has_memory_controller(const char *controllers, const char *end)
     return false;
 }
 
-static char
-    paths[2]
-         /* Paths of the process's groups of version 2 and 1. They end in '/', or are empty if there
-     * is no group. */
-         [sizeof folder];
+static char paths
+    [2]
+    [sizeof folder]; /* of the process's groups of version 2 and 1; each ends in '/', or is empty */
 
 static void note_path(char *path, const char *told)
 {

@@ -17,10 +17,9 @@ static struct os_lock meta_lock = OS_LOCK_INIT(OS_RANK_META);
 static void *meta_free_lists[META_MAX / META_STEP + 1];
 static char *meta_next, *meta_end;
 static uint64_t meta_bytes;
-static void
-    /* Lists of free arrays, by the logarithm of their room. Each array begins with the next
-     * one's address. */
-    *free_arrays[64];
+/* Lists of free arrays, by the logarithm of their room. Each array begins with the next one's
+ * address. */
+static void *free_arrays[64];
 
 static void *meta_cut(size_t bytes)
 {
@@ -94,8 +93,7 @@ void os_meta_free(void *meta, size_t bytes)
     os_lock_release(&meta_lock);
 }
 
-/* ------------------------------------------------------------------------------------ arrays of
- * CPUs */
+/* ------------------------------------------------------------------------------- arrays of CPUs */
 
 /* Returns the same room for arrays of about the same size, so that one can replace another. */
 static size_t arrays_room(size_t bytes)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The restartable sequences of os_percpu.h for aarch64.
+ * Restartable sequences of os_percpu.h for aarch64.
  *
- * Shape of each as on x86-64 (os_percpu_x86_64.h): arm the section [1, 2) by storing the descriptor's
- * address into struct rseq (rseq_cs, offset 8, from the thread pointer in tpidr_el0); read cpu_id
- * (offset 4) and the lines' address inside it; work; the store before label 2 is the commit. A jump to
- * label 2, or to `out`, leaves without committing. The kernel sends an interrupted section to label 4,
- * behind the signature that glibc registers rseq with (0xd428bc00, a brk), where it gives up. So it does where there is
- * no line for the CPU's number (docs/adr/0124). Conditional branches do not reach the section that label 4 is in.
+ * Each has the shape it has on x86-64 (os_percpu_x86_64.h). It arms the section [1, 2) by storing
+ * the descriptor's address into struct rseq (rseq_cs, offset 8, from the thread pointer in
+ * tpidr_el0), reads cpu_id (offset 4) and the lines' address inside the section, and works; the
+ * store before label 2 commits. A jump to label 2, or to `out`, leaves without committing. The
+ * kernel sends an interrupted section to label 4, which follows the signature that glibc registers
+ * rseq with (0xd428bc00, a brk). There the section gives up, as it does if the CPU's number has no
+ * line (docs/adr/0124). Label 4 is too far away for conditional branches.
  *
- * Order. The owner is tested by a load with acquire: a section sees all that an owner did before its
- * release, on whatever CPU that was. Everything else is plain: what a section reads was written on
- * this CPU (a switch of threads is a full fence) or under ownership; a thread that takes a line from another
- * CPU makes this one execute a full fence. Modelled in tests/model/c11/src/per_cpu.rs.
+ * Order. The owner is loaded with acquire, so a section sees all that an owner did before its
+ * release, on whatever CPU. Everything else is plain: a section reads only words written on this
+ * CPU (a switch of threads is a full fence) or under ownership, and a thread that takes a line from
+ * another CPU makes this one execute a full fence. Modelled in tests/model/c11/src/per_cpu.rs.
  */
 #ifndef OS_POSIX_PERCPU_AARCH64_H
 #define OS_POSIX_PERCPU_AARCH64_H
@@ -35,7 +36,8 @@ _Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assemb
 _Static_assert(offsetof(struct os_percpu_line, ring_mask) == 80, "known to the assembly");
 _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
 
-/* The descriptor, the way out after an abort, and the start of the section: w9 = the CPU's number. */
+/* The descriptor, the way out after an abort, and the start of the section; sets w9 to the CPU's
+ * number. */
 #define RSEQ_BEGIN(aborted)                                                                        \
     ".pushsection __rseq_cs, \"aw\"\n\t"                                                           \
     ".balign 32\n"                                                                                 \
@@ -54,19 +56,19 @@ _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
     "1:\n\t"                                                                                       \
     "ldr w9, [%[rseq], #4]\n\t"
 
-/* A section with a result gives up: it has none. */
+/* Ends an aborted section that has a result, with none. */
 #define RSEQ_NO_RESULT(result)                                                                     \
     "mov %[" result                                                                                \
     "], xzr\n\t"                                                                                   \
     "b 2f\n\t"
 
-/* Out when there is no line for the number in w9. */
+/* Jumps to `out` if the number in w9 has no line. */
 #define RSEQ_HAS_LINE(out)                                                                         \
     "ldr w10, %[cpus]\n\t"                                                                         \
     "cmp w9, w10\n\t"                                                                              \
     "b.hs " out "\n\t"
 
-/* x9 = lines + cpu x stride; out when there is no such line, or it is owned. */
+/* Sets x9 to lines + cpu x stride. Jumps to `out` if there is no such line or it is owned. */
 #define RSEQ_LINE_UNOWNED(out)                                                                     \
     RSEQ_HAS_LINE(out)                                                                             \
     "ldr x10, %[lines]\n\t"                                                                        \
@@ -78,7 +80,7 @@ _Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
     [lines] "m"(*lines), [cpus] "m"(os_percpu_cpus),                                               \
         [rseq] "r"((char *)__builtin_thread_pointer() + os_percpu_rseq_offset)
 
-/* Takes an object from this CPU's stack; NULL when it is empty or owned. */
+/* Takes an object from this CPU's stack. Returns NULL if the stack is empty or the line owned. */
 static inline void *os_percpu_pop(void *const *lines)
 {
     void *object;
@@ -99,7 +101,7 @@ static inline void *os_percpu_pop(void *const *lines)
     return object;
 }
 
-/* As pop, but the object stays. */
+/* Returns the object that pop would return, but leaves it on the stack. */
 static inline void *os_percpu_top(void *const *lines)
 {
     void *object;
@@ -118,8 +120,8 @@ static inline void *os_percpu_top(void *const *lines)
     return object;
 }
 
-/* Puts an object on this CPU's stack; false when it is full or owned, or the object is on top of it: then it is freed
- * twice. Below the first there is NULL. */
+/* Puts an object on this CPU's stack. Returns false if the stack is full, the line is owned, or
+ * the object is on top already, which is a double free. The slot below the first holds NULL. */
 static inline bool os_percpu_push(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN("b %l[out]\n\t") RSEQ_LINE_UNOWNED("%l[out]")
@@ -146,8 +148,9 @@ out:
     return false;
 }
 
-/* Appends an object to this CPU's ring; false when its batch is full, the line is owned, or the slot before holds the same
- * object. The slot is ring_turn + 8 x tail (see <prudence/sequences.h>). */
+/* Appends an object to this CPU's ring. Returns false if the batch is full, the line is owned,
+ * or the slot before holds the same object. The slot is ring_turn + 8 x tail (see
+ * <prudence/sequences.h>). */
 static inline bool os_percpu_append(void *const *lines, void *object)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN("b %l[out]\n\t") RSEQ_LINE_UNOWNED("%l[out]")
@@ -172,7 +175,7 @@ out:
     return false;
 }
 
-/* Local take: commits the token; NULL when the line is owned, or the section could not end. */
+/* Local take: commits the token. Returns NULL if the line is owned or the section could not end. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     struct os_percpu_line *taken;
@@ -188,8 +191,8 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uin
 }
 
 /*
- * Removes the object at the ring's head if this is `cpu` and the head is still `expected_head`;
- * NULL otherwise, or when the section was interrupted (see os_percpu_x86_64.h).
+ * Removes the object at the ring's head if this is `cpu` and the head is still `expected_head`.
+ * Returns NULL otherwise, or if the section was interrupted (see os_percpu_x86_64.h).
  */
 static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
@@ -214,8 +217,9 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return object;
 }
 
-/* Adds to the first word of this CPU's line: lines of any kind, one for each number below os_percpu_cpus. False: the
- * section was interrupted, or there is no such line; then nothing was added. */
+/* Adds to the first word of this CPU's line, where `lines` may be lines of any kind, one for
+ * each number below os_percpu_cpus. Returns false, with nothing added, if the section was
+ * interrupted or there is no such line. */
 static inline bool os_percpu_add(void *const *lines, int64_t number)
 {
     __asm__ __volatile__ goto(RSEQ_BEGIN("b %l[out]\n\t") RSEQ_HAS_LINE("%l[out]")

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The restartable sequences of os_percpu.h for x86-64. Those of the fast paths, and the parts that all are made
- * of, stand in <prudence/sequences.h>, since programs may inline them; here are those that only slow paths use.
+ * Restartable sequences of os_percpu.h for x86-64. <prudence/sequences.h> has those of the fast
+ * paths and the parts that all are made of, because programs may inline them. Only slow paths use
+ * the ones below.
  *
- * That rseq_cs is left pointing at a descriptor is why the library must never be unloaded (stay_loaded.c).
+ * A sequence leaves rseq_cs pointing at its descriptor, so the library must never be unloaded
+ * (stay_loaded.c).
  */
 #ifndef OS_POSIX_PERCPU_X86_64_H
 #define OS_POSIX_PERCPU_X86_64_H
@@ -13,7 +15,8 @@
 #define OS_PERCPU_HAS_RSEQ 1
 #define OS_PERCPU_CLOSES   1
 
-/* Sequences take the words of a cache and look at `cpus`. All caches have the same, and the library's code has it here. */
+/* Sequences take the words of a cache and compare with `cpus`. All caches have the same words;
+ * this is the library's copy. */
 extern HIDDEN struct prudence_inline_cache os_percpu_words;
 #define os_percpu_cpus os_percpu_words.cpus
 
@@ -45,7 +48,7 @@ LINE_HAS(ring_stop);
 LINE_HAS(ring_turn);
 LINE_HAS(stack);
 
-/* As in os_percpu.h; loads this thread's offset once. */
+/* Does what os_percpu.h says, but loads this thread's offset once. */
 #define OS_PERCPU_HAS_APPEND_AND_POP 1
 static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void *const *lines,
                                                                            void *old, void **object)
@@ -58,7 +61,7 @@ static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void 
     return true;
 }
 
-/* With rcx = the line: out when it is owned. */
+/* Jumps to `out` if the line in rcx is owned. */
 #define RSEQ_UNOWNED(out)                                                                          \
     "cmpq $0, (%%rcx)\n\t"                                                                         \
     "jne " out "\n\t"
@@ -78,7 +81,7 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return prudence_sequence_append(lines, &os_percpu_words, object, os_percpu_rseq_offset);
 }
 
-/* As pop, but the object stays. */
+/* Returns the object that pop would return, but leaves it on the stack. */
 static inline void *os_percpu_top(void *const *lines)
 {
     const struct prudence_inline_cache *words = &os_percpu_words;
@@ -97,8 +100,10 @@ static inline void *os_percpu_top(void *const *lines)
     return object;
 }
 
-/* Local take: closes the line, and commits the token; NULL when it is owned, or the section could not end. Interrupted in between it leaves a line closed
- * that is nobody's: the next owner opens it when it lets go, and each fast path that finds it closed becomes one. */
+/* Local take: closes the line and commits the token. Returns NULL if the line is owned or the
+ * section could not end. A take interrupted in between leaves a closed line that nobody owns.
+ * The next owner opens the line on release, and a fast path that finds the line closed becomes
+ * that owner. */
 static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     const struct prudence_inline_cache *words = &os_percpu_words;
@@ -120,9 +125,10 @@ static inline struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uin
 }
 
 /*
- * Removes the object at the ring's head if this is `cpu` and the head is still `expected_head`;
- * NULL otherwise, or when the section was interrupted. For the idle helper, which must own nothing. The caller has seen to it that the
- * head lies in a closed batch: the head only grows, so the same head means the same batch.
+ * Removes the object at the ring's head if this is `cpu` and the head is still `expected_head`.
+ * Returns NULL otherwise, or if the section was interrupted. For the idle helper, which must own
+ * nothing. The caller has checked that the head lies in a closed batch. The head only grows, so the
+ * same head means the same batch.
  */
 static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head)
 {
@@ -149,8 +155,9 @@ static inline void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t 
     return object;
 }
 
-/* Adds to the first word of this CPU's line: lines of any kind, one for each number below os_percpu_cpus. False: the
- * section was interrupted, or there is no such line; then nothing was added. */
+/* Adds to the first word of this CPU's line, where `lines` may be lines of any kind, one for
+ * each number below os_percpu_cpus. Returns false, with nothing added, if the section was
+ * interrupted or there is no such line. */
 static inline bool os_percpu_add(void *const *lines, int64_t number)
 {
     const struct prudence_inline_cache *words = &os_percpu_words;

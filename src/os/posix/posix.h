@@ -141,8 +141,7 @@ void posix_streams_fork_child(bool whole);
 void posix_streams_fork_done(void);
 void posix_membarrier_fork_child(void);
 void posix_membarrier_register(
-    /* Registers for both membarriers again, which a child has not done while calls are few. */
-    void);
+    void); /* registers for both membarriers, which a child has not done while calls are few */
 void posix_slices_few(void); /* no thread asks any more; widen lets all ask again */
 void posix_slices_widen(void);
 void posix_idle_fork_child(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ThreadSanitizer's functions, which are in the process when something in it was built with it. */
+/* ThreadSanitizer's functions, which the process has if any part of it was built with it. */
 #include "os/os.h"
 
 #if defined(__has_feature)
@@ -60,7 +60,7 @@ void race_detector_acquire(const void *address)
 
 #endif
 
-/* Volatile: or the compiler makes calls of memset and memcpy out of the loops. */
+/* Volatile keeps the compiler from turning the loops into calls of memset and memcpy. */
 void race_detector_fill(void *at, char byte, size_t bytes)
 {
     volatile char *to = at;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ThreadSanitizer is told, where the program is built with it and the library is not. It sees the
- * program's accesses to objects, but none of the atomics by which the library passes an object, or the end
- * of a section, from one thread to another. So both ends of each such way are named, by an address: what a
- * thread did before tell_release(a) is before what a thread does after a later tell_acquire(a).
+ * Tells ThreadSanitizer how objects change hands, if the program is built with it and the library
+ * is not. It sees the program's accesses to objects, but none of the atomics by which the library
+ * passes an object, or the end of a section, from one thread to another. So both ends of each such
+ * transfer name an address: everything a thread did before tell_release(a) happens before
+ * everything a thread does after a later tell_acquire(a).
  *
- * A library that is built with ThreadSanitizer tells it nothing: its own synchronization is to be seen.
+ * A library built with ThreadSanitizer tells it nothing, because then its own synchronization is
+ * checked.
  */
 #ifndef OS_POSIX_RACE_DETECTOR_H
 #define OS_POSIX_RACE_DETECTOR_H
@@ -14,10 +16,11 @@
 
 extern bool race_detector_on;
 
-/* Looks whether there is one. Before any cache is made, and when the option `annotate` changes. */
+/* Looks for ThreadSanitizer. Called before any cache is made, and when the option `annotate`
+ * changes. */
 void race_detector_start(bool wanted);
 
-/* Whether the process has ThreadSanitizer, whatever `annotate` says. */
+/* Returns whether the process has ThreadSanitizer, whatever `annotate` says. */
 bool race_detector_is_there(void);
 
 void race_detector_release(const void *address);
@@ -35,14 +38,14 @@ static inline void tell_acquire(const void *address)
         race_detector_acquire(address);
 }
 
-/* Stands for all pages that belong to no object. What maps them counts as a write to them. */
+/* Stands for all pages that belong to no object. Mapping pages counts as a write to them. */
 extern const char race_detector_pages;
 
-/* It also sees what libc's functions do for the library: so not they zero, copy and fill memory of the
- * library's own that passes from thread to thread unseen. */
+/* Zero, copy and fill the library's own memory that passes between threads unseen.
+ * ThreadSanitizer also sees the accesses of libc's functions, so the library cannot use those. */
 void race_detector_fill(void *at, char byte, size_t bytes);
 void race_detector_copy(void *to, const void *from, size_t bytes);
-void race_detector_move(void *to, const void *from, size_t bytes); /* they may overlap */
+void race_detector_move(void *to, const void *from, size_t bytes); /* ranges may overlap */
 
 static inline void fill_unseen(void *at, char byte, size_t bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages: formatted on the stack and written with one write(2), so that they work with any lock
- * held, before main and from a broken heap. Each says in which thread it was written; lines that begin with a
- * space go with the one before.
+ * Messages, formatted on the stack and written with one write(2), so that they work with any lock
+ * held, before main, and from a broken heap. Each names the thread that wrote it, except lines that
+ * begin with a space, which belong to the line before.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static size_t where(char *line)
     return written > 0 ? (size_t)written : 0;
 }
 
-/* Names come from outside. None ends the line, and none has what a terminal obeys: U+0000 to U+001F, U+007F to U+009F. */
+/* Replaces characters that a terminal obeys (U+0000 to U+001F, U+007F to U+009F), because names
+ * come from outside and must not end the line. */
 static void keep_printable(char *line, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -54,7 +55,7 @@ static void write_line(const char *format, va_list arguments)
     int written;
 
     memcpy(line, prefix, length);
-    /* Both callers have begun the list; the analyser loses that at prctl's own. */
+    /* Both callers have begun the list; the analyser loses track of that at prctl's own. */
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
     written = vsnprintf(line + length, sizeof line - length - WHERE_MAX, format, arguments);
     if (written > 0)
@@ -63,7 +64,7 @@ static void write_line(const char *format, va_list arguments)
         length += where(line + length);
     keep_printable(line, length);
     line[length++] = '\n';
-    posix_write(STDERR_FILENO, line, length); /* if it fails, nobody is left to tell */
+    posix_write(STDERR_FILENO, line, length); /* a failure cannot be reported */
     errno = saved_errno;
 }
 

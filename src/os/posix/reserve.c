@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserved pages: address space that no thread may touch, except the pages that are opened. And guarded ones: pages in use
- * that no thread may touch for now. Linux 6.13 has a mark in the page table for that, which costs no mapping of its own
- * (a process has 65530 of them); older ones change the protection.
+ * Reserved and guarded pages. Reserved pages are address space that no thread may touch, except the
+ * pages that are opened. Guarded pages are in use, but no thread may touch them for now. Linux 6.13
+ * can mark them in the page table, which costs no separate mapping (a process has 65530 of them);
+ * on older kernels their protection changes.
  */
 #include "mapping.h"
 #include "posix.h"
 
 bool posix_guard_marks READ_MOSTLY = true;
 
-/* Some pages are guarded by their protection. Atomic; set before the first of them is. */
+/* Whether some pages are guarded by their protection. Atomic; set before the first of them is. */
 static bool by_protection;
 
 void *os_pages_reserve(size_t bytes)
@@ -22,7 +23,7 @@ bool os_pages_open(void *pages, size_t bytes)
     return !injected_failure() && mapping_open(pages, bytes);
 }
 
-/* The protection first: between the two calls a stray read must not find zeros. */
+/* Protects before it purges, so that a stray read in between does not find zeros. */
 void os_pages_close(void *pages, size_t bytes)
 {
     if (!mapping_close(pages, bytes))
@@ -38,7 +39,7 @@ bool os_pages_guard(void *pages, size_t bytes)
         return true;
     store_relaxed(&by_protection, true);
     if (!mapping_close(pages, bytes)) {
-        os_pages_unguard(pages, bytes); /* some of them may have marks */
+        os_pages_unguard(pages, bytes); /* some may have marks */
         return false;
     }
     mapping_purge(pages, bytes);

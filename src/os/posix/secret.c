@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that nobody outside of the process can guess. */
+/* Numbers that nobody outside the process can guess. */
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,7 +10,8 @@
 
 #define NONBLOCK 1 /* GRND_NONBLOCK */
 
-/* What the kernel gave this program when it started. It is the process's own, but the same at each call; so the time is mixed in. */
+/* Uses the random bytes that the kernel gave this program at its start. They are the process's
+ * own, but the same at each call, so the time is mixed in. */
 static void secret_of_start(uint64_t words[2])
 {
     const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
@@ -21,7 +22,8 @@ static void secret_of_start(uint64_t words[2])
     words[1] ^= (uintptr_t)words;
 }
 
-/* Not asked for with few calls; refused by a filter of system calls, or not ready yet on a machine that has just been switched on. */
+/* getrandom is not called with few calls, may be refused by a filter of system calls, and may
+ * not be ready on a machine that has just booted. */
 void os_secret(uint64_t words[2])
 {
     const int saved_errno = errno;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does this kernel restart restartable sequences? On AArch64, Linux 6.19 to 7.0.13 does not (a fault of its own, which other
- * kernels with such a number may have or not), and there the same object would be handed out twice.
+ * Tests whether this kernel restarts restartable sequences. On AArch64, Linux 6.19 to 7.0.13 does
+ * not (a fault of its own, which other kernels with such a number may have or not), and there the
+ * same object would be handed out twice.
  *
- * This thread begins a sequence that only spins until a flag is raised. A helper waits until it has begun, gives the command
- * that must restart every sequence of the process (membarrier), and then raises the flag. If the sequence sees the flag, it
- * was not restarted. On one CPU the helper runs only after this thread was preempted, which must restart it as well. A
- * signal would prove nothing: some of the broken kernels restart for a signal and for nothing else. So all are blocked.
+ * This thread begins a sequence that only spins until a flag is raised. A helper waits for that,
+ * issues the command that must restart every sequence of the process (membarrier), and then raises
+ * the flag. If the sequence sees the flag, it was not restarted. On one CPU the helper runs only
+ * after this thread was preempted, which must restart the sequence as well. A signal would prove
+ * nothing, because some broken kernels restart only for signals, so all signals are blocked.
  *
- * The helper is no thread of the C library but a bare clone that shares the memory: no allocation, no SIGCHLD, and the
- * process still counts as one that has a single thread. It uses this thread's thread-local storage, so it does system calls
- * only, without errno. Both have an end, whatever becomes of the other.
+ * The helper is not a thread of the C library but a bare clone that shares the memory, so there is
+ * no allocation and no SIGCHLD, and the process still counts as single-threaded. It uses this
+ * thread's thread-local storage, so it makes only system calls, and sets no errno. Both threads end
+ * whatever happens to the other.
  */
 #define _GNU_SOURCE /* clone, CLONE_VM */
 #include "sequence_test.h"
@@ -31,18 +34,18 @@
 
 enum sequence_verdict (*posix_sequence_verdict_injected)(void) = NULL;
 
-/* The offset of `flag` is known to the assembly. */
+/* The assembly knows the offset of `flag`. */
 static struct {
     uint32_t begun, flag;
 } shared;
 
 #if OS_PERCPU_HAS_RSEQ && !defined(__SANITIZE_THREAD__)
 
-#define RESTARTS    5 /* so many, without exception */
-#define SPINS       5 /* of 10 ms, in which the helper did not come: then there is no verdict */
-#define HELPER_MOST 1000000 /* times that it gives up its CPU */
+#define RESTARTS    5       /* restarts that prove a sound kernel */
+#define SPINS       5       /* of 10 ms without the helper, after which there is no verdict */
+#define HELPER_MOST 1000000 /* times that it yields its CPU */
 
-/* Ticks of a counter that a sequence can read, since it may not call the system. */
+/* Ticks of a counter that a sequence can read without a system call. */
 #if defined(__aarch64__)
 static uint64_t ticks_now(void)
 {
@@ -65,14 +68,14 @@ static uint64_t ticks_now(void)
     return __builtin_ia32_rdtsc();
 }
 
-/* About: it is 2 GHz on average. */
+/* Assumes 2 GHz. */
 static uint64_t ticks_of_10_ms(void)
 {
     return 20000000;
 }
 #endif
 
-/* What became of the sequence. */
+/* Results of one try. */
 enum { SAW_THE_FLAG = 0, RESTARTED = 1, RAN_OUT_OF_TIME = 2, NO_HELPER = 3 };
 
 #if defined(__aarch64__)
@@ -164,7 +167,7 @@ static __attribute__((noinline)) int spin(char *rseq, uint64_t until)
 }
 #endif
 
-/* Where the command is refused the flag stays down: no verdict. */
+/* If the command is refused the flag stays down, and there is no verdict. */
 static __attribute__((no_sanitize("address", "undefined"))) int help(void *unused)
 {
     (void)unused;
@@ -186,7 +189,7 @@ static int try_once(char *rseq)
     if (helper < 0)
         return NO_HELPER;
     result = spin(rseq, ticks_now() + ticks_of_10_ms());
-    store_relaxed(&shared.begun, 1u); /* it may have been restarted before it said so */
+    store_relaxed(&shared.begun, 1u); /* the sequence may have been restarted before it set this */
     while (syscall(SYS_wait4, helper, NULL, __WCLONE, NULL) < 0 && errno == EINTR)
         ;
     return result;
@@ -236,7 +239,7 @@ enum sequence_verdict sequence_test(char *rseq)
 
 #endif
 
-/* The next number of a version, and what follows it and a dot. */
+/* Reads the next number of a version and skips a dot after it. */
 static bool number_of(const char **text, unsigned *number)
 {
     const char *at = *text;
@@ -249,8 +252,8 @@ static bool number_of(const char **text, unsigned *number)
     return true;
 }
 
-/* Distributions change kernels without changing these two numbers, so a number alone proves nothing: the kernel is asked. A
- * process may be shown 2.6 instead of the truth. */
+/* Distributions change kernels without changing these two numbers, so the kernel is tested, not
+ * trusted by number. A process may also be shown 2.6 instead of the real version. */
 bool sequence_test_is_wanted_for(const char *release)
 {
     unsigned major, minor;

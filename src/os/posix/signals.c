@@ -2,14 +2,14 @@
 /* Handlers of ours that stand in front of the program's, if it has one. */
 #include "posix.h"
 
-/* SA_SIGINFO may stand beside SIG_DFL and SIG_IGN, too. Both members are one word. */
+/* SIG_DFL and SIG_IGN may come with SA_SIGINFO, too. Both members are one word. */
 bool posix_signal_is_handled(const struct sigaction *action)
 {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* If the program has a handler, it counts on what that blocks, perhaps on system calls that the signal ends, and on its being
- * called once. */
+/* The program's handler relies on its mask, perhaps on system calls that the signal ends, and on
+ * being called once. */
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                const struct sigaction *before)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking the kernel for longer time slices (see slice.h), and giving up the CPU when one is not needed any more. */
+/* Asks the kernel for longer time slices (see slice.h), and gives up the CPU when one is no
+ * longer needed. */
 #include <errno.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -10,21 +11,21 @@
 #include "os/os.h"
 #include "posix.h"
 
-/* Of Linux 7.0; headers may be older. */
+/* Constants of Linux 7.0; headers may be older. */
 #define SLICE_EXTENSION        79 /* PR_RSEQ_SLICE_EXTENSION */
 #define SLICE_EXTENSION_SET    2
 #define SLICE_EXTENSION_ENABLE 1
-#define SYSTEM_CALL_YIELD      471 /* rseq_slice_yield: the number of all architectures */
+#define SYSTEM_CALL_YIELD      471 /* rseq_slice_yield, on all architectures */
 #define SLICE_OFFSET           28  /* of slice_ctrl in struct rseq */
-#define SIZE_WITHOUT_SLICES    32  /* of a struct rseq that the kernel takes for an older one */
+#define SIZE_WITHOUT_SLICES    32  /* largest struct rseq that the kernel takes for an old one */
 
 struct slice {
-    uint8_t request; /* by the thread; the kernel sets it to 0 when it grants one */
-    uint8_t granted; /* by the kernel; 0 again when the thread has lost its CPU */
+    uint8_t request; /* set by the thread; the kernel resets it when it grants a slice */
+    uint8_t granted; /* set by the kernel; 0 again when the thread has lost its CPU */
 };
 
 bool os_slices READ_MOSTLY = false;
-static bool possible; /* the kernel and libc have them, and they are wanted */
+static bool possible; /* kernel and libc have slices, and they are wanted */
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
@@ -42,7 +43,8 @@ static void yield_to_kernel(void)
 static bool (*enable)(void) = enable_by_kernel;
 static void (*yield)(void) = yield_to_kernel;
 
-/* Of this thread: the kernel was told that it will ask; what is requested now was requested here, not by a reader. */
+/* For this thread: whether the kernel was told that it will ask, and whether the present request
+ * was made here and not by a reader. */
 static __thread bool enabled, asked;
 
 static volatile struct slice *own_slice(void)
@@ -51,7 +53,7 @@ static volatile struct slice *own_slice(void)
     return (volatile struct slice *)((char *)__builtin_thread_pointer() + __rseq_offset +
                                      SLICE_OFFSET);
 #else
-    return NULL; /* never called: os_slices is false */
+    return NULL; /* never called, because os_slices is false */
 #endif
 }
 
@@ -59,7 +61,7 @@ void posix_slices_start(bool wanted)
 {
     int saved_errno = errno;
 
-    os_slice_done(); /* this thread may be inside a lock, and have asked */
+    os_slice_done(); /* this thread may hold a lock and have asked */
     enabled = wanted && OS_PERCPU_HAS_RSEQ && &__rseq_size && __rseq_size > SIZE_WITHOUT_SLICES &&
               enable();
     store_relaxed(&possible, enabled);
@@ -67,7 +69,7 @@ void posix_slices_start(bool wanted)
     errno = saved_errno;
 }
 
-/* A thread that has asked for a longer slice gives its CPU up by a system call. */
+/* Stops asking, because a thread that has a longer slice gives up its CPU by a system call. */
 void posix_slices_few(void)
 {
     store_relaxed(&os_slices, false);
@@ -86,7 +88,8 @@ void posix_slices_inject(bool (*enable_injected)(void), void (*yield_injected)(v
     store_relaxed(&os_slices, enable_injected && OS_PERCPU_HAS_RSEQ && &__rseq_offset);
 }
 
-/* A thread asks once to be allowed to ask. Refused, as by a filter of system calls: then nobody asks any more. */
+/* Asks, once per thread, to be allowed to ask. If that is refused, as by a filter of system
+ * calls, no thread asks any more. */
 static bool may_ask(void)
 {
     int saved_errno = errno;
@@ -100,7 +103,8 @@ static bool may_ask(void)
     return enabled;
 }
 
-/* What a reader of the program has requested is left to it: it will give up the CPU when its section ends. */
+/* Leaves alone the request of a reader of the program, which gives up the CPU itself when its
+ * section ends. */
 void os_slice_ask(void)
 {
     volatile struct slice *slice = own_slice();

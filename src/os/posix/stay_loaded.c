@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stays in the process: threads call us when they end, and the kernel looks at rseq descriptors of ours when
- * it interrupts one. libprudence.so is linked with nodelete for that. The static library may be part of a
- * plugin, which dlclose would unmap; so the plugin is marked in the same way once it is loaded. The same for a
- * plugin that has inlined sequences in it (<prudence/inline.h>).
+ * Keeps the library in the process, because threads call it when they end, and the kernel reads our
+ * rseq descriptors when it interrupts a thread. libprudence.so is therefore linked with nodelete.
+ * The static library may be part of a plugin, which dlclose would unmap, so the plugin is marked in
+ * the same way once it is loaded. A plugin with inlined sequences (<prudence/inline.h>) is marked,
+ * too.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include <dlfcn.h>
@@ -13,7 +14,7 @@
 #include "posix.h"
 
 struct module {
-    uintptr_t address; /* in it */
+    uintptr_t address; /* in the module */
     const char *name;  /* "" for the program itself */
     bool stays;
 };
@@ -62,7 +63,8 @@ void os_stay_loaded(const void *address)
     dl_iterate_phdr(find_module, &module);
     if (!*module.name || module.stays)
         return;
-    /* By name: a reference would make the linker warn when a static program is linked. */
+    /* Looked up by name, because a reference would make the linker warn when it links a static
+     * program. */
     loader.address = dlsym(RTLD_DEFAULT, "dlopen");
     if (loader.address)
         loader.call(module.name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);

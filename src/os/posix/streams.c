@@ -2,14 +2,14 @@
 /*
  * The lock of libc's list of streams, across fork.
  *
- * fork takes it itself, after all handlers have run, and so with our locks held. The lock's holder (fflush(NULL),
- * fopen) may wait for a stream's lock; the holder of that (getline) may be in malloc, and wait for one of our locks.
- * libc's own malloc knows the order: the list of streams first, malloc's locks last. We use the same order: our
- * handler takes the lock first. fork's own taking then finds it held by its own thread, which is allowed, because the
- * lock is recursive.
+ * fork itself takes the lock after all handlers have run, and so with our locks held. The lock's
+ * holder (fflush(NULL), fopen) may wait for a stream's lock. The holder of that (getline) may be in
+ * malloc and wait for one of our locks. libc's own malloc follows an order: the list of streams
+ * first, malloc's locks last. We follow it too: our handler takes the list's lock first. fork then
+ * finds the lock held by its own thread, which is allowed because the lock is recursive.
  *
- * Only if the process has threads: then libc makes the lock anew in the child. glibc has had these functions since
- * its beginnings; if they are missing nothing is done.
+ * This is done only if the process has threads, because only then does libc make the lock anew in
+ * the child. glibc has always had these functions; if they are missing, nothing is done.
  */
 #include "base/base.h"
 #include "posix.h"
@@ -19,7 +19,7 @@ extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 extern char __libc_single_threaded __attribute__((weak));
 
-static bool held; /* by fork; guarded by that lock */
+static bool held; /* by fork; protected by that lock */
 
 void posix_streams_fork_prepare(void)
 {
@@ -39,7 +39,7 @@ void posix_streams_fork_done(void)
     _IO_list_unlock();
 }
 
-/* libc has done the same already, unless the process's second thread was made by a fork handler. */
+/* libc has already reset the lock, unless a fork handler created the process's second thread. */
 void posix_streams_fork_child(bool whole)
 {
     (void)whole;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that no function of the program stands in for: syscall() is a function of the C library like others, and a
- * tracer's may allocate whenever it is called.
+ * System calls that the program cannot interpose. syscall() is an ordinary function of the C
+ * library, and a tracer's replacement may allocate in every call.
  */
 #ifndef OS_POSIX_SYSTEM_CALL_H
 #define OS_POSIX_SYSTEM_CALL_H
@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's answer: the result, or an error's number below 0. Leaves errno alone on x86-64 and AArch64. */
+/* Returns the kernel's answer: the result, or a negative error number. Leaves errno alone on
+ * x86-64 and AArch64. */
 static inline long bare_system_call(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__) && defined(__LP64__)
@@ -45,7 +46,7 @@ static inline long bare_system_call(long number, long a, long b, long c, long d,
     return result;
 }
 
-/* As syscall(): -1 and errno, or the result. */
+/* Returns the result, or -1 with errno set, like syscall(). */
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
 {
     long result = bare_system_call(number, a, b, c, d, e, f);

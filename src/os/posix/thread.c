@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the library's own, and sleeping until a word changes.
+ * The library's own threads, and sleeping until a word changes.
  *
- * Every thread of the library is started here, by whatever thread of the program first needs it. It takes nothing
- * from that thread. It has the policy, nice value and CPUs with which the process was started. What single threads
- * did to themselves since (real-time or idle policy, a CPU of their own) applies to them alone; but if a whole
- * process was started on some CPUs, or to run when nothing else does, that applies to its helpers, too. A process
- * that was started with a real-time policy has ordinary helpers. All signals are blocked, because the program's
- * signals are not meant for these threads. Faults are not blocked: they belong to the thread that makes them, in a
- * callback for example, and the handlers of the program shall see them. Threads are detached (ADR 8, ADR 28).
- * last_threads.c says how the process ends when no others are left.
+ * Every thread of the library is started here, by the thread of the program that first needs it. It
+ * inherits nothing from that thread, but has the policy, nice value and CPUs with which the process
+ * was started. Threads that changed their own since (real-time or idle policy, a CPU of their own)
+ * did so for themselves alone. But if a whole process was started on certain CPUs, or to run when
+ * nothing else does, its helpers run so too. A process started with a real-time policy has ordinary
+ * helpers. All signals are blocked, because the program's signals are not meant for these threads.
+ * Faults are not blocked: they belong to the thread that causes them, in a callback for example,
+ * and the program's handlers must see them. Threads are detached (ADR 8, ADR 28). last_threads.c
+ * tells how the process ends when no others are left.
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>
@@ -58,8 +59,8 @@ static void *run(void *at)
     os_meta_free(at, sizeof start);
     posix_thread_begins();
     prctl(PR_SET_NAME, start.name);
-    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* ns; 50 us otherwise, on top of each sleep */
-    if (process_policy != SCHED_OTHER)               /* which attributes cannot say */
+    prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul); /* ns; the default adds 50 us to sleeps */
+    if (process_policy != SCHED_OTHER)               /* attributes cannot say so */
         sched_setscheduler(0, process_policy, &none);
     setpriority(PRIO_PROCESS, 0, process_nice); /* of this thread only; may be refused */
     start.body(start.argument);
@@ -67,7 +68,7 @@ static void *run(void *at)
     return NULL;
 }
 
-/* What is asked for a new thread, in the order in which it is given up when the system refuses. */
+/* Wishes for a new thread. When the system refuses, they are dropped one by one, from the last. */
 enum { WANT_NOTHING, WANT_STACK, WANT_PROCESS_CPUS, WANT_CPU, WANT_POLICY };
 
 static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t stack)
@@ -86,7 +87,7 @@ static void attributes_set(pthread_attr_t *attributes, int want, int cpu, size_t
         pthread_attr_setaffinity_np(attributes, sizeof process_cpus, &process_cpus);
     }
     if (want < WANT_POLICY || process_policy == SCHED_IDLE)
-        return; /* whoever starts it, it may become idle */
+        return; /* any thread may take the idle policy */
     pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
     pthread_attr_setschedpolicy(attributes, SCHED_OTHER);
     pthread_attr_setschedparam(attributes, &ordinary);
@@ -106,7 +107,8 @@ static int create(struct start *start, int want, int cpu, size_t stack)
     return error;
 }
 
-/* A thread that may not leave the idle policy (RLIMIT_NICE) cannot make one that has another, either. */
+/* Reports a thread that kept its starter's policy. A thread that may not leave the idle policy
+ * (RLIMIT_NICE) cannot create a thread with another one either. */
 static void report_refusal(const char *name, int policy)
 {
     static uint32_t reported;
@@ -121,7 +123,7 @@ static void report_refusal(const char *name, int policy)
 
 static bool create_somehow(struct start *start, int cpu, size_t stack)
 {
-    const char *name = start->name; /* it frees what it is given */
+    const char *name = start->name; /* the new thread frees `start` */
 
     for (int want = WANT_POLICY; want >= WANT_NOTHING; want--) {
         int error = create(start, want, cpu, stack);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel tells of the threads of the process: how many there are; of one: its name, whether it waits for a CPU, and whether a thread that
- * was seen some time ago still exists. Its id alone does not say so, because ids are given out again. An id and a
- * time do, because the kernel tells when the thread that has the id now was started: to 10 ms, within which no id
- * comes round again.
+ * Facts that the kernel tells about the threads of the process: how many there are, and of one
+ * thread its name, whether it wants a CPU, and whether it is still the one seen some time ago. An
+ * id alone does not say that, because ids are reused. An id and a time do, because the kernel tells
+ * when the id's present thread was started, to 10 ms, within which no id comes round again.
  *
- * Async-signal-safe, no cancellation point, no memory. With few calls (few_calls.h) the kernel is not asked: every thread exists,
- * none is known to be newer or to want a CPU, and none has a name.
+ * Async-signal-safe, no cancellation point, no allocation. With few calls (few_calls.h) the kernel
+ * is not asked: no thread is known to be newer or to want a CPU, and none has a name.
+ * os_thread_exists asks unless sandbox=1, when every thread exists.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-#define TICK_NS 10000000u /* USER_HZ, in which /proc counts on all architectures that we know */
+#define TICK_NS 10000000u /* USER_HZ, in which /proc counts on all known architectures */
 
 /* Fields of /proc/.../stat. */
 #define STATE_FIELD  3
@@ -28,7 +29,8 @@
 #define SYSTEM_FIELD 15
 #define START_FIELD  22
 
-/* The clock of that start time: boot time, and by the process's time namespace, as that. */
+/* Returns the clock of that start time: boot time, shifted like it by the process's time
+ * namespace. */
 uint64_t os_clock_boot_ns(void)
 {
     struct timespec now;
@@ -47,8 +49,9 @@ bool os_thread_exists(int thread)
     return exists;
 }
 
-/* The number of links of that folder: its two names, and one for each thread. By a direct system call, because programs interpose stat. The
- * kernel's structure is libc's on 64-bit systems. */
+/* Counts the links of that folder, which has two names of its own and one link per thread. Uses
+ * a direct system call, because programs interpose stat. The kernel's structure is libc's on
+ * 64-bit systems. */
 unsigned os_thread_count(void)
 {
     int saved_errno = errno;
@@ -74,7 +77,8 @@ static void path_of(int thread, const char *file, char *path)
     stpcpy(path, file);
 }
 
-/* A field behind the name, which stands in brackets and may contain any; "": there is none. */
+/* Returns a field after the name, which stands in brackets and may contain any character; "" if
+ * there is none. */
 static const char *field_at(const char *text, unsigned field)
 {
     const char *at = strrchr(text, ')');
@@ -122,8 +126,8 @@ bool os_thread_is_newer(int thread, uint64_t since)
 }
 
 /*
- * The clock of the CPU time of another thread of the process: Linux makes its number from the thread's id (as glibc's
- * pthread_getcpuclockid does from a pthread_t, which is not known here).
+ * CPU-time clock of another thread of the process. Linux derives its number from the thread's id,
+ * as glibc's pthread_getcpuclockid does from a pthread_t, which is unknown here.
  */
 #define CLOCK_OF_THREAD(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace of another thread: it is sent a signal, whose handler captures one and says so.
+ * Takes the trace of another thread: sends it a signal, whose handler captures the trace and says
+ * so.
  *
- * SIGURG, since its default is to be ignored: where our handler is not (any more) installed, nothing
- * happens to the process; programs hardly use it, and debuggers pass it by (Go preempts its threads with
- * it for the same reasons). It interrupts what the thread waits in; SA_RESTART continues most calls,
- * but sleeps and waits with a timeout return EINTR. That is why it is only done on request.
+ * The signal is SIGURG, because its default action is to be ignored, so nothing happens to the
+ * process if our handler is not (or no longer) installed. Programs hardly use it, and debuggers
+ * pass it on (Go preempts its threads with it for the same reasons). It interrupts the call in
+ * which the thread waits. SA_RESTART continues most calls, but sleeps and waits with a timeout
+ * return EINTR, so traces are taken only on request.
  *
- * One request at a time. A signal that comes late finds it withdrawn; one that is not ours is
- * passed to the handler that was there before.
+ * There is one request at a time. A late signal finds its request withdrawn. A signal that is not
+ * ours is passed to the handler that was there before.
  */
 #define _GNU_SOURCE /* gettid */
 #include <errno.h>
@@ -26,14 +28,15 @@
 enum state { FREE, BUSY, ASKED, CAPTURING, ANSWERED };
 
 static struct {
-    uint32_t state;  /* of one request; free -> busy by compare-and-swap, asked -> capturing by the
-                       handler's */
+    /* of the one request; the requester moves it from FREE to BUSY, the handler from ASKED to
+     * CAPTURING, both by compare-and-swap */
+    uint32_t state;
     uint32_t thread; /* kernel id of the thread that is asked */
     void *frames[OS_TRACE_MAX];
     unsigned count;
 } request;
 
-static uint32_t installed; /* 0, 1: is being, 2: is */
+static uint32_t installed; /* 0, 1 while it is being installed, or 2 */
 static struct sigaction before;
 
 static bool is_request(const siginfo_t *info)
@@ -90,7 +93,8 @@ static bool send(int thread)
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, TRACE_SIGNAL, &info) == 0;
 }
 
-/* The handler may be at it when our patience ends: it is quick, so it is waited for. */
+/* Waits for the answer. If the handler is capturing when the patience ends, waits for it,
+ * because it is quick. */
 static unsigned collect(void **frames, unsigned count, uint64_t patience)
 {
     uint64_t deadline = os_clock_ns() + patience;
@@ -125,7 +129,7 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
     return captured;
 }
 
-/* Another thread's request is not the child's. */
+/* Resets the request, because another thread's is not the child's. */
 void posix_thread_trace_fork_child(void)
 {
     request.state = FREE;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces of calls. Captured by remembered rules (unwind.c), and where those do not lead to the end, by glibc's backtrace(), which
- * unwinds by tables, since frame pointers are not guaranteed, and which loads libgcc_s at its first use, and allocates for that. So it is
- * used first by os_trace_prime(), where that does no harm; until then there are no traces. Nothing
- * is captured while this thread captures already: whatever allocates inside finds its way out.
+ * Traces of calls. Remembered rules capture them (unwind.c). If those do not lead to the end,
+ * glibc's backtrace() does, which unwinds by tables, because frame pointers are not guaranteed. Its
+ * first use loads libgcc_s and allocates, so os_trace_prime() makes that use where it does no harm;
+ * until then there are no traces. A thread that is already capturing captures nothing, so an
+ * allocation inside a capture returns.
  *
- * In a static program the unwinder learns where the program's tables are from the compiler's constructor,
- * and forgets it in the compiler's destructor, which frees memory under the unwinder's own lock: a trace of
- * that free would wait for ever. So there are traces between the two only (runtime/process.c).
+ * In a static program the compiler's constructor tells the unwinder where the program's tables are,
+ * and the compiler's destructor makes it forget them and frees memory under the unwinder's own
+ * lock. A trace of that free would deadlock. So there are traces only between the two
+ * (runtime/process.c).
  *
- * In a shared library its own frames, which lead each trace, are left out. A program linked with the
- * static library has no such border; its traces begin inside.
+ * In a shared library, traces leave out the library's own leading frames. A program linked with the
+ * static library has no such border, so its traces begin inside the library.
  */
 #define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
 #include <dlfcn.h>
@@ -23,7 +25,7 @@
 #include "posix.h"
 #include "unwind.h"
 
-#define FRAMES_OURS 8 /* at most so many of a trace are */
+#define FRAMES_OURS 8 /* most leading frames of a trace that are ours */
 
 static uint32_t primed, ended;
 static bool is_static; /* the program has no dynamic section; written before `primed` */
@@ -37,7 +39,7 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
 
     (void)size;
     (void)ignored;
-    if (load_acquire(&primed)) /* by another thread; the dynamic loader calls this under its lock */
+    if (load_acquire(&primed)) /* by another thread; the loader's lock orders these calls */
         return 1;
     for (unsigned i = 0; i < module->dlpi_phnum; i++)
         dynamic |= module->dlpi_phdr[i].p_type == PT_DYNAMIC;
@@ -48,7 +50,7 @@ static int find_our_code(struct dl_phdr_info *module, size_t size, void *ignored
         if (module->dlpi_phdr[i].p_type != PT_LOAD || here < start || here >= end)
             continue;
         is_static = !dynamic;
-        if (*module->dlpi_name) { /* the program itself has no name */
+        if (*module->dlpi_name) { /* the program has no name */
             our_code.start = start;
             our_code.end = end;
         }
@@ -110,14 +112,14 @@ unsigned os_trace_capture(void **frames, unsigned count)
         captured = (unsigned)backtrace(all, (int)wanted);
     capturing = false;
     while (first < captured && (first == 0 || is_ours(all[first])))
-        first++; /* the first is this function's */
+        first++; /* the first is this function */
     count = (unsigned)min_size(count, captured - first);
     memcpy(frames, all + first, count * sizeof *frames);
     return count;
 }
 
-/* In the style of the sanitizers, which their tools understand. A frame is where its call returns
- * to; the call is before that. */
+/* Uses the style of the sanitizers, whose tools understand it. A frame is a return address, and
+ * the call is before that. */
 void os_trace_describe(unsigned place, const void *frame, char line[OS_TRACE_LINE])
 {
     const char *call = (const char *)frame - 1;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinding by rules that are remembered. A program has few places that call, and a sample of the profiler meets most of them again. The
- * compiler's unwinder reads tables of a dozen cache lines for each frame; here a frame is one word of `rules`, and two of
- * the stack.
+ * Unwinds by remembered rules. A program has few places that call, and a sample of the profiler
+ * meets most of them again. The compiler's unwinder reads tables of a dozen cache lines for each
+ * frame; here a frame costs one word of `rules`, and two of the stack.
  *
- * Rules are kept by the place in the code. A module may be unloaded, and another one be loaded there: then a rule is wrong. So:
- *   - By remembered rules only that part of a thread's stack is read that an unwinding by the tables alone has found to be one
- *     (up to `known_end`), and always upwards. If they lead out of it, or to what is no function, all is read
- *     from the tables again, and remembered.
- *   - What remains possible is a trace that is wrong in the frames above such a place, as one of code without tables is.
+ * Rules are stored by place in the code. A rule is wrong if another module was loaded at the place
+ * of an unloaded one. So
+ *  - remembered rules read only the part of a thread's stack that an unwinding by the tables alone
+ *    has found to be stack (up to `known_end`), and always upwards. If they lead out of it, or to
+ *    something that is no function, the whole trace is read from the tables again, and remembered.
+ *  - A trace may still have wrong frames above such a place, as it may above code without tables.
  *
- * `rules` is a table of words, each a rule and the whole place that it is for, which threads load and store as they come
- * (relaxed: a word depends on nothing else). Whoever comes later wins a place; nothing is lost but time.
+ * `rules` is a table of words, each a rule and the whole place it is for. Threads load and store
+ * them relaxed, because a word depends on nothing else. A later rule replaces an earlier one in its
+ * slot, which only costs time.
  */
 #include <string.h>
 
@@ -20,9 +22,9 @@
 
 #if UNWIND_BY_RULES
 
-/* ------------------------------------------------------------------------------------ remembered rules */
+/* ----------------------------------------------------------------------------- remembered rules */
 
-#define PLACE_BITS 47 /* of an address of code */
+#define PLACE_BITS 47 /* bits of a code address */
 #define INDEX_BITS 11
 #define PLACE_MASK ((UINT64_C(1) << PLACE_BITS) - 1)
 
@@ -31,7 +33,8 @@ static uint64_t rules[1 << INDEX_BITS]; /* atomic */
 _Static_assert(PLACE_BITS - INDEX_BITS + RULE_BITS <= 64,
                "a word has a rule, and the rest of its place");
 
-/* One to one, because the factor is odd: the upper bits are the index, and the lower ones tell all places there apart. */
+/* Maps addresses one to one, because the factor is odd. The upper bits are the index, and the
+ * lower ones distinguish all places with that index. */
 static uint64_t scrambled(uintptr_t pc)
 {
     return pc * UINT64_C(0x9e3779b97f4a7c15) & PLACE_MASK;
@@ -47,7 +50,7 @@ static uint64_t tag_of(uintptr_t pc)
     return scrambled(pc) << RULE_BITS;
 }
 
-/* 0: none. */
+/* Returns 0 if there is none. */
 static uint64_t remembered(uintptr_t pc)
 {
     uint64_t word = load_relaxed(slot_of(pc)) ^ tag_of(pc);
@@ -55,7 +58,8 @@ static uint64_t remembered(uintptr_t pc)
     return word >> RULE_BITS || pc > PLACE_MASK ? 0 : word;
 }
 
-/* A return address is behind its call, which may be its function's last instruction. */
+/* Subtracts 1, because a return address follows its call, which may be its function's last
+ * instruction. */
 static uint64_t rule_from_tables(uintptr_t pc)
 {
     uint64_t rule = unwind_rule_at(pc - 1);
@@ -65,9 +69,10 @@ static uint64_t rule_from_tables(uintptr_t pc)
     return rule;
 }
 
-/* Where the rules of the first frames of this thread's last trace are. A program that allocates much drives them out of the CPU's caches from one sample to the
- * next, and the next rule is not known before the frame below is left. But most frames of two traces are the same, so all are fetched
- * at once. */
+/* Slots of the rules for the first frames of this thread's last trace. A program that allocates
+ * much evicts the rules from the CPU's caches between two samples, and a rule's address is known
+ * only after the frame below was left. But most frames of two traces are the same, so all are
+ * prefetched at once. */
 #define RECENT 16
 static __thread uint16_t recent[RECENT];
 _Static_assert(INDEX_BITS <= 16, "an index is two bytes");
@@ -84,13 +89,13 @@ static void note_recent(unsigned frame, uintptr_t pc)
         recent[frame] = (uint16_t)(slot_of(pc) - rules);
 }
 
-/* ----------------------------------------------------------------------------------------- frames */
+/* --------------------------------------------------------------------------------------- frames */
 
 struct frame {
     uintptr_t pc, sp, bp;
 };
 
-/* The end of this thread's stack, as far as the tables alone have led. */
+/* End of this thread's stack, as far as the tables alone have led. */
 static __thread uintptr_t known_end;
 
 static uintptr_t word_at(uintptr_t place)
@@ -101,7 +106,7 @@ static uintptr_t word_at(uintptr_t place)
     return word;
 }
 
-/* To the caller's frame. False: out of what is known to be a stack. */
+/* Moves to the caller's frame. Returns false if that is outside the known stack. */
 static bool leave(struct frame *frame, uint64_t rule, uintptr_t end)
 {
     uintptr_t cfa = (rule & RULE_FROM_RBP ? frame->bp : frame->sp) + RULE_CFA(rule);
@@ -123,7 +128,8 @@ static bool is_in(struct code_range range, uintptr_t pc)
     return pc - range.start < range.end - range.start;
 }
 
-/* Up to the outermost function, or `count` frames, at least one. 0: does not come so far. */
+/* Walks up to the outermost function, or for `count` frames, at least one. Returns 0 if it does
+ * not get so far. */
 static unsigned walk(struct frame frame, struct code_range skipped, void **frames, unsigned count,
                      bool by_tables)
 {

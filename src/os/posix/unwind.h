@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding without the compiler's unwinder: see unwind.c. */
+/* Unwinding without the compiler's unwinder (see unwind.c). */
 #ifndef OS_POSIX_UNWIND_H
 #define OS_POSIX_UNWIND_H
 
@@ -15,10 +15,14 @@
 #endif
 
 /*
- * How to get from a place in a function to its caller: the CFA, which is the stack pointer that the caller has when it goes on, is
- * the function's stack pointer or rbp, and `cfa` bytes. The return address is below the CFA, and the caller's rbp at
- * CFA - `saved`, or still in rbp. A word, because threads share rules by atomic loads and stores.
- *   bit 0: the function has no caller; bit 1: from rbp; 8 bits: saved / 8, 0: in rbp; 16 bits: cfa / 8, at least 1.
+ * A rule tells how to get from a place in a function to its caller. The CFA, which is the caller's
+ * stack pointer after the return, is the function's stack pointer or rbp, plus `cfa` bytes. The
+ * return address lies below the CFA, and the caller's rbp lies at CFA - `saved` or is still in rbp.
+ * A rule is one word, because threads share rules by atomic loads and stores:
+ *   bit 0: the function has no caller
+ *   bit 1: the CFA is relative to rbp
+ *   bits 2 to 9: saved / 8, or 0 if still in rbp
+ *   bits 10 to 25: cfa / 8, at least 1
  */
 #define RULE_OUTERMOST   UINT64_C(1)
 #define RULE_FROM_RBP    UINT64_C(2)
@@ -26,16 +30,18 @@
 #define RULE_CFA(rule)   (((rule) >> 10) * 8)
 #define RULE_BITS        26
 
-/* unwind_table.c: the rule at `pc`, an instruction of a function, from its module's tables. 0: none, or another kind of
- * rule. Async-signal-safe; takes no lock. */
+/* Reads the rule at `pc`, an instruction of a function, from its module's tables
+ * (unwind_table.c). Returns 0 if there is none, or one of another kind. Async-signal-safe; takes
+ * no lock. */
 uint64_t unwind_rule_at(uintptr_t pc);
 
-/* Up to `count` frames, beginning with this function's. 0: the tables do not lead to the outermost function, or to as many.
- * Async-signal-safe, but not inside itself; takes no lock, and allocates nothing. */
+/* Stores up to `count` frames, beginning with this function's. Returns 0 if the tables lead
+ * neither to the outermost function nor to `count` frames. Async-signal-safe, but not reentrant;
+ * takes no lock, and allocates nothing. */
 unsigned unwind_here(void **frames, unsigned count);
 
-/* The same, beginning with the call of a function whose frame address this is: the caller's rbp and the return address lie there.
- * Calls from the code in `skipped`, before any other, are left out. */
+/* Does the same, but begins with the call of the function that has this frame address, where the
+ * caller's rbp and the return address lie. Leaves out leading calls from the code in `skipped`. */
 struct code_range {
     uintptr_t start, end;
 };

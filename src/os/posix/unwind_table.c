@@ -27,7 +27,7 @@ enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 }; /* registers' numbers */
 #define FROM_HEADER 0x3b
 #define FOUR_BYTES  0x03
 
-/* ------------------------------------------------------------------------------------------ reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 /* `failed` sticks: what is read behind it is 0, and no rule comes of it. */
 struct reader {
@@ -99,7 +99,7 @@ static struct reader body_at(const uint8_t *entry)
                            .end = entry + 4 + (length < UINT32_MAX ? length : 0)};
 }
 
-/* -------------------------------------------------------------------------------- a row, by its program */
+/* ------------------------------------------------------------------------ a row, by its program */
 
 struct row {
     uint64_t cfa_register, cfa_offset;
@@ -244,7 +244,7 @@ static void execute(struct program *program, struct reader *from)
     }
 }
 
-/* ---------------------------------------------------------------------------------- descriptions */
+/* --------------------------------------------------------------------------------- descriptions */
 
 /* Reads a CIE up to its program. False: not an ordinary one. */
 static bool open_common(const uint8_t *cie, struct reader *program)

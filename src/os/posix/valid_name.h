@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Names that a program gives to what it makes: caches, domains, tables. */
+/* Names that a program gives to its caches, domains and tables. */
 #ifndef OS_POSIX_VALID_NAME_H
 #define OS_POSIX_VALID_NAME_H
 
 #include "os/os.h"
 
-/* False, and a message from `what`: there is none. */
+/* Returns whether there is a name; if not, reports so in the name of `what`. */
 static inline bool name_is_valid(const char *what, const char *name)
 {
     if (name && *name)

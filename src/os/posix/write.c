@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing that cannot end the process. Where nobody reads a pipe any more, or a file may not grow, the system sends the thread
- * that writes SIGPIPE or SIGXFSZ. Of a message, a dump or a profile the program knows nothing, so it cannot be prepared. So these
- * signals are blocked meanwhile, and what the write has caused is taken away. What waited before, because the program blocks it,
- * stays.
+ * Writes that cannot end the process. If a pipe has no reader, or a file may not grow, the system
+ * sends the writing thread SIGPIPE or SIGXFSZ. The program knows nothing of our messages, dumps and
+ * profiles, so it cannot prepare for the signal. So these signals are blocked during the write, and
+ * those it caused are consumed. A signal that was pending before, because the program blocks it,
+ * stays pending.
  *
- * By system calls: libc's functions are cancellation points, and its sets of signals need 16 times the stack.
+ * Uses system calls, because libc's functions are cancellation points and its signal sets need 16
+ * times the stack.
  */
 #define _GNU_SOURCE /* syscall */
 #include <errno.h>
@@ -19,7 +21,8 @@
 
 static const uint64_t caused = BIT_OF(SIGPIPE) | BIT_OF(SIGXFSZ);
 
-/* A sandbox may refuse each of these calls. With few calls what waits is neither asked for nor taken away. */
+/* A sandbox may refuse any of these calls. With few calls, pending signals are neither read nor
+ * consumed. */
 void posix_quiet_begin(struct posix_quiet *quiet)
 {
     *quiet = (struct posix_quiet){.blocked = 0, .pending = 0};
@@ -56,8 +59,7 @@ int posix_write(int fd, const void *bytes, size_t size)
         }
     }
     if (quiet.few && (error == EPIPE || error == EFBIG))
-        quiet.blocked |=
-            caused; /* its signal would end the process: it stays blocked in this thread */
+        quiet.blocked |= caused; /* stays blocked, or the signal ends the process */
     posix_quiet_end(&quiet);
     errno = saved_errno;
     return error;

@@ -2,16 +2,17 @@
 /*
  * dlopen and dlmopen without RTLD_DEEPBIND.
  *
- * A library that is opened with this flag looks its symbols up in itself and in what it needs before it
- * looks in the program: so it finds the C library's free before ours, and crashes with the first block
- * that it gets from the program. No malloc but the C library's can serve such a library, so the flag is
- * dropped, and the first time this is said (option drop_deepbind). In a namespace of its own (dlmopen
- * with anything but LM_ID_BASE) a library has a C library of its own: there the flag stays.
+ * A library opened with this flag looks its symbols up in itself and its dependencies before the
+ * program. So it finds the C library's free before ours, and crashes with the first block that it
+ * gets from the program. No malloc except the C library's can serve such a library, so the flag is
+ * dropped, and the first time a message says so (option drop_deepbind). In a namespace of its own
+ * (dlmopen with anything but LM_ID_BASE) a library has its own C library, so the flag stays there.
  *
- * The C library takes from its return address who calls: for the caller's RUNPATH, for what $ORIGIN is, and for the
- * caller's namespace. A function that calls the real one takes its caller's place, and what only the caller's
- * RUNPATH leads to is not found any more. So these two jump: they ask C code which flags and what to jump to,
- * with their arguments kept, and leave the stack and the return address as they found them.
+ * The C library identifies the caller by its return address: for the caller's RUNPATH, $ORIGIN and
+ * namespace. A function that calls the real one takes the caller's place, and libraries that only
+ * the caller's RUNPATH leads to are no longer found. So these two functions jump. They ask C code
+ * for the flags and the function to jump to, keep their arguments, and leave the stack and the
+ * return address as they found them.
  */
 #define _GNU_SOURCE /* RTLD_NEXT, RTLD_DEEPBIND, dlmopen */
 #include <dlfcn.h>
@@ -21,7 +22,7 @@
 #include "heap/heap.h"
 #include "runtime/options.h"
 
-/* Two registers on both processors. */
+/* Fits two registers on both processors. */
 struct continuation {
     uintptr_t mode;
     void *real;
@@ -54,7 +55,8 @@ static int shallow(const char *function, const char *file, int mode)
     return mode & ~RTLD_DEEPBIND;
 }
 
-/* Behind us in the order of symbol look-up. Two threads that look at the same time find the same. */
+/* Returns the function that comes after ours in symbol look-up. Two threads that look at once
+ * find the same one. */
 static void *real(void **place, const char *name)
 {
     void *function = load_relaxed(place);
@@ -94,7 +96,7 @@ __asm__(
     "dlopen:\n"
     ".cfi_startproc\n"
     "    endbr64\n"
-    "    pushq %rdi\n" /* the file; aligns the stack, too */
+    "    pushq %rdi\n" /* the file; also aligns the stack */
     ".cfi_adjust_cfa_offset 8\n"
     "    call deep_binding_dlopen\n"
     "    popq %rdi\n"
@@ -176,4 +178,4 @@ __asm__(
     ".size dlmopen, . - dlmopen\n"
     ".popsection\n");
 
-#endif /* other processors: the C library's own functions serve, and the flag stays */
+#endif /* on other processors the C library's own functions serve, and the flag stays */

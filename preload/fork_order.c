@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Our fork handlers before anybody else's.
+ * Runs our fork handlers before all others.
  *
  * Handlers that prepare a fork run in the reverse order of registration, the others in that order.
- * What registered before us would run its handlers while our locks are held: it could not allocate,
+ * A handler registered before ours would run while our locks are held, so it could neither allocate
  * nor wait for a thread that does. pthread_atfork is a few instructions in every program and
- * library, which call __register_atfork; so that is where everybody passes, whatever constructor
- * runs first.
+ * library, which call __register_atfork. So every registration passes through here, whichever
+ * constructor runs first.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -36,7 +36,7 @@ int __register_atfork(handler *prepare, handler *parent, handler *child, void *o
         store_relaxed(&libc_function, real.address);
     }
     if (!real.address)
-        return ENOMEM; /* the one error that pthread_atfork knows */
+        return ENOMEM; /* the only error that pthread_atfork knows */
     fork_registration_begin();
     error = real.call(prepare, parent, child, object);
     fork_registration_end();

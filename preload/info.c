@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What malloc tells about itself. glibc's words are mapped so: its arena is our slabs and kept
- * pages, its fastbins are our object caches, its mmapped regions are our large blocks. Latent
- * objects count as free: the program has given them back.
+ * Statistics of the malloc interface. glibc's terms are mapped to ours: its arena is our slabs and
+ * kept pages, its fastbins are our object caches, its mmapped regions are our large blocks. Latent
+ * objects count as free, because the program has given them back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,12 +12,13 @@
 
 #include "preload/interface.h"
 
-/* One cache, in bytes. */
+/* Memory of one cache, in bytes. */
 struct usage {
     uint64_t held, live, cached, free;
 };
 
-/* Figures are not taken at one instant, so a part may seem larger than the whole. */
+/* Returns 0 if `part` seems larger than `whole`, because the figures are not taken at one
+ * instant. */
 static uint64_t difference(uint64_t whole, uint64_t part)
 {
     return whole > part ? whole - part : 0;
@@ -109,7 +110,7 @@ static void print_total(FILE *file, const char *type, uint64_t count, uint64_t b
             bytes);
 }
 
-/* The shape of glibc's report with one heap, so that what reads the one reads the other. */
+/* Prints the shape of glibc's report with one heap, so that readers of glibc's can read ours. */
 static void print_xml(FILE *file)
 {
     struct prudence_stats total;
@@ -173,14 +174,14 @@ void MALLOC_NAME(malloc_stats)(void)
     pthread_setcancelstate(cancelable, NULL);
 }
 
-/* There is no top of a heap to leave `pad` bytes at. */
+/* Ignores `pad`, because there is no top of a heap to leave bytes at. */
 int MALLOC_NAME(malloc_trim)(size_t pad)
 {
     (void)pad;
     return prudence_trim() > 0;
 }
 
-/* Every parameter of glibc's is accepted and changes nothing: ours are in PRUDENCE_OPTIONS. */
+/* Accepts and ignores every parameter of glibc's. Ours are in PRUDENCE_OPTIONS. */
 int MALLOC_NAME(mallopt)(int parameter, int value)
 {
     (void)value;

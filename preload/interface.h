@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The malloc interface, under its own names, or under a prefix where something else must stay
- * malloc (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/reference/malloc.md says what each
- * function does where documents leave a choice.
+ * The malloc interface, under the usual names, or under a prefix if another malloc must stay in
+ * place (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/reference/malloc.md tells
+ * what each function does where documents leave a choice.
  */
 #ifndef PRELOAD_INTERFACE_H
 #define PRELOAD_INTERFACE_H
@@ -22,7 +22,7 @@
 #define MALLOC_NAME(name) name
 #endif
 
-/* __libc_malloc for malloc, and so on. */
+/* Defines __libc_malloc for malloc, and so on. */
 #if defined(__has_attribute)
 #if __has_attribute(copy)
 #define COPY_ATTRIBUTES(name) __attribute__((copy(name)))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc and its relatives. Fast paths stand here, inlined; everything else is a jump to the
- * function that means the same, so that malloc(x) and prudence_malloc(x) differ in nothing but
- * what docs/reference/malloc.md says.
+ * malloc and its relatives. Fast paths are inlined here; everything else jumps to the equivalent
+ * function, so malloc(x) and prudence_malloc(x) differ only as docs/reference/malloc.md says.
  *
- * Locks and lifetimes are those of the functions called. All of it may be called from the dynamic
- * loader before any constructor has run: nothing here has a state of its own.
+ * Locks and lifetimes are those of the functions called. The dynamic loader may call all of this
+ * before any constructor has run, so nothing here has a state of its own.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,9 +52,10 @@ FAST_ENTRY void MALLOC_NAME(free)(void *object)
 }
 
 /*
- * As realloc, but the object is never freed. The C library asks for this without knowing it: its list of fork handlers grows
- * by realloc, and a thread that forks calls handlers out of the list without the list's lock (glibc 2.36 and others). So the list
- * that it reads may be an old one. All that is kept is at most twice the last list.
+ * Does what realloc does, but never frees the object. The C library needs that for its list of fork
+ * handlers, which grows by realloc, because a forking thread calls handlers from the list without
+ * the list's lock (glibc 2.36 and others). So that thread may be reading an old list. All lists
+ * kept have together at most twice the size of the last.
  */
 static __attribute__((noinline)) void *realloc_and_keep(void *object, size_t size)
 {
@@ -97,7 +97,7 @@ void MALLOC_NAME(free_aligned_sized)(void *object, size_t alignment, size_t size
     prudence_free_sized(object, size);
 }
 
-/* No longer in headers, but old programs ask for it. */
+/* No longer in headers, but old programs need it. */
 void MALLOC_NAME(cfree)(void *object)
 {
     MALLOC_NAME(free)(object);
@@ -123,7 +123,7 @@ int MALLOC_NAME(posix_memalign)(void **object, size_t alignment, size_t size)
     return 0;
 }
 
-/* As glibc's: any alignment, rounded up to a power of two. */
+/* Accepts any alignment and rounds it up to a power of two, as glibc's does. */
 void *MALLOC_NAME(memalign)(size_t alignment, size_t size)
 {
     if (unlikely(alignment > SIZE_MAX / 2 + 1))
@@ -151,7 +151,7 @@ size_t MALLOC_NAME(malloc_usable_size)(void *object)
 }
 
 #ifndef PRUDENCE_MALLOC_PREFIX
-/* glibc's names for the same functions: exported by it, called by a few debugging libraries. */
+/* glibc's names for the same functions, which glibc exports and a few debugging libraries call. */
 LIBC_ALIAS(malloc);
 LIBC_ALIAS(calloc);
 LIBC_ALIAS(realloc);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The C++ operators new and delete, plain and aligned. The other forms (array, nothrow, sized) are
- * the C++ runtime's, and call these: so a program that replaces one of the four still gets all.
+ * The C++ operators new and delete, plain and aligned. The runtime's other forms (array new,
+ * nothrow, aligned array) call these, so a program that replaces one of the four still gets all.
  *
- * Sized delete is ours, too, because it can check the size for what the runtime's detour costs. So that a program's own
- * plain form still gets all, ours first looks whether the plain form is the program's.
+ * Array and sized delete are ours as well. Sized delete can check the size for the cost of the
+ * runtime's detour. A program's own plain delete must still get every deletion, so ours call the
+ * plain form, or first check that the program has not replaced it.
  *
  * When memory runs out, the runtime's own operator takes over: it asks malloc again, calls the
- * new-handler as often as there is one, and throws std::bad_alloc. It is looked up at that moment,
- * so this library needs no C++ library and serves one that is loaded late. Compiled with
- * -fexceptions: exceptions pass through these functions.
+ * new-handler as long as there is one, and throws std::bad_alloc. The operator is looked up at that
+ * moment, so this library needs no C++ library and serves one that is loaded late. Compiled with
+ * -fexceptions, because exceptions pass through these functions.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
@@ -34,15 +35,15 @@ PRUDENCE_API void operator_delete_array_sized(void *object, size_t size) __asm__
 PRUDENCE_API void operator_delete_aligned(void *object,
                                           size_t alignment) __asm__(OPERATOR_DELETE_ALIGNED);
 
-/* What dlsym found, as what it is. */
+/* A result of dlsym, with its type. */
 union found {
     void *address;
     void *(*new)(size_t size);
     void *(*new_aligned)(size_t size, size_t alignment);
 };
 
-/* The runtime's function of this name: behind us in the order of symbol look-up, or in a runtime
- * that dlopen brought with local symbols. */
+/* Returns the runtime's function of this name: the next in symbol look-up, or one of a runtime
+ * that dlopen loaded with local symbols. */
 static union found of_runtime(const char *name, size_t size)
 {
     static const char *const runtimes[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1"};
@@ -85,8 +86,9 @@ FAST_ENTRY void *operator_new(size_t size)
     return likely(object) ? object : new_slow(size);
 }
 
-/* The aligned operator of libstdc++ rounds the size up to the alignment, and a size that wraps then
- * would come out small. Such a size never succeeds, so the plain operator says so just as well. */
+/* The aligned operator of libstdc++ rounds the size up to the alignment, and would return a
+ * small object for a size that wraps. Such a size never succeeds, so the plain operator may
+ * refuse it as well. */
 static __attribute__((noinline)) void *new_aligned_slow(size_t size, size_t alignment)
 {
     size_t rounded;
@@ -108,7 +110,7 @@ FAST_ENTRY void operator_delete(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "operator delete");
 }
 
-/* Plain forms as the process has them, perhaps the program's own; and ours. */
+/* The plain forms that the process uses, perhaps the program's own, and ours. */
 static void (*const volatile plain)(void *object) = operator_delete;
 static void (*const volatile plain_array)(void *object) = operator_delete_array;
 extern HIDDEN void our_plain(void *object) __attribute__((alias(OPERATOR_DELETE)));
@@ -119,7 +121,7 @@ void operator_delete_array(void *object)
     plain(object);
 }
 
-/* No object, no class of that size, or another one. */
+/* Handles objects that are not ours, NULL, and sizes of no class or of another one. */
 static __attribute__((noinline)) void delete_sized_slow(void *object, size_t size)
 {
     struct slab *slab = object ? slab_of(object) : NULL;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The aligned operator new of a static C++ program: libstdc++'s own rounds the size up to the alignment, and a size
- * that wraps then comes to us as 0, so it would return a small object. The other forms are the runtime's: plain ones
- * call malloc as they are, the array and nothrow forms of aligned ones call this.
+ * The aligned operator new of a static C++ program. libstdc++'s own rounds the size up to the
+ * alignment, and a size that wraps then reaches us as 0, so it would return a small object. The
+ * other forms are the runtime's: plain ones call malloc anyway, the array and nothrow forms of
+ * aligned ones call this.
  *
- * A member of the archive on its own: it is linked where something before the archive needs this operator, or the
- * linker is told to (-u), and brings along what it calls of the runtime; a program that defines its own
- * operator does without. Compiled with -fexceptions: exceptions pass.
+ * This is a member of the archive on its own. It is linked if something before the archive needs
+ * this operator, or if the linker is told to (-u), and brings along the functions of the runtime
+ * that it calls. A program that defines its own operator does without. Compiled with -fexceptions,
+ * because exceptions pass.
  *
- * Without memory: the new-handler is called as often as there is one; then the plain operator is asked for a size that
- * no malloc has, so that it throws std::bad_alloc as the runtime does.
+ * Without memory it calls the new-handler as long as there is one. Then it asks the plain operator
+ * for a size that no malloc has, so that the operator throws std::bad_alloc as the runtime does.
  */
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Atomic accesses by name of their order. Compiler builtins, so that the same text compiles in a
- * process and in a kernel; one place to look when a barrier is in question.
+ * Atomic accesses, named by their order. They use compiler builtins, so the same text compiles in a
+ * process and in a kernel, and there is one place to look when a barrier is in question.
  */
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H
@@ -15,11 +15,12 @@
 #define exchange_acquire(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQUIRE)
 #define exchange_relaxed(p, v) __atomic_exchange_n((p), (v), __ATOMIC_RELAXED)
 
-/* Sequentially consistent; *(expected) is updated when it fails. */
+/* Sequentially consistent. Updates *(expected) on failure. */
 #define compare_exchange(p, expected, v)                                                           \
     __atomic_compare_exchange_n((p), (expected), (v), false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)
 
-/* A counter with one writer at a time: no read-modify-write needed, readers see whole values. */
+/* Adds to a counter that has one writer at a time. That needs no read-modify-write, and readers
+ * see whole values. */
 #define count_add(p, v) store_relaxed((p), load_relaxed(p) + (v))
 
 #define compiler_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Types and small macros that every layer uses. No libc, no state: compiles in a kernel unchanged.
+ * Types and small macros that every layer uses. No libc and no state, so this compiles in a kernel
+ * unchanged.
  */
 #ifndef BASE_BASE_H
 #define BASE_BASE_H
@@ -14,11 +15,11 @@
 
 #define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
-/* Of a variable that a fast path reads: addressed directly, not through a table. */
+/* For a variable that a fast path reads: the code addresses it directly, not through a table. */
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* Of arrays on the stack that are written before they are read: compilers that zero all others, as a kernel's
- * do, leave these as they are. */
+/* For arrays on the stack that are written before they are read. Compilers that zero all others,
+ * as a kernel's do, leave these alone. */
 #if __has_attribute(uninitialized)
 #define UNINITIALIZED __attribute__((uninitialized))
 #else
@@ -27,11 +28,13 @@
 
 #define CACHE_LINE ((size_t)64)
 
-/* Of a function that is little more than a fast path: it begins a cache line, so that its restartable
- * sequence lies alike in every build, whatever the linker puts before it (docs/adr/0047). */
+/* For a function that is little more than a fast path. The function begins a cache line, so its
+ * restartable sequence is aligned alike in every build, whatever the linker puts before it
+ * (docs/adr/0047). */
 #define FAST_ENTRY __attribute__((aligned(64)))
 
-/* What different CPUs write often is so far apart: many processors fetch lines in pairs. */
+/* Distance between words that different CPUs write often, because many processors fetch lines in
+ * pairs. */
 #define CACHE_LINES_APART (2 * CACHE_LINE)
 
 static inline size_t min_size(size_t a, size_t b)
@@ -54,7 +57,7 @@ static inline bool is_power_of_two(size_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* `alignment` is a power of two; wraps for values next to SIZE_MAX, which callers exclude. */
+/* `alignment` is a power of two. Wraps for values near SIZE_MAX, which callers exclude. */
 static inline size_t round_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
@@ -65,8 +68,9 @@ static inline size_t round_up_to_power_of_two(size_t value)
     return value <= 1 ? 1 : (size_t)1 << (64 - __builtin_clzll(value - 1));
 }
 
-/* Fills a structure of a public interface, of which the caller was compiled with `size` bytes and the
- * library with `known`: nothing behind `size` is written, and what the library does not know is zeroed. */
+/* Fills a structure of a public interface. The caller was compiled with `size` bytes of it, the
+ * library with `known`. Writes nothing past `size`, and zeroes the part that the library does
+ * not know. */
 static inline void give_sized(void *to, size_t size, const void *from, size_t known)
 {
     __builtin_memset(to, 0, size);

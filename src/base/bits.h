@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Bitmaps in arrays of 64-bit words. Not atomic: the owner of the bitmap serializes.
+ * Bitmaps in arrays of 64-bit words. Not atomic, so the bitmap's owner serializes.
  */
 #ifndef BASE_BITS_H
 #define BASE_BITS_H
@@ -38,13 +38,14 @@ static inline void bits_fill(uint64_t *bits, unsigned count)
         bits[count / BITS_PER_WORD] = (UINT64_C(1) << (count % BITS_PER_WORD)) - 1;
 }
 
-/* The bits of a word from bit `from` on, below bit `end`; 0 <= from < end <= 64. */
+/* Returns a mask of the bits from `from` up to but not including `end`; 0 <= from < end <= 64. */
 static inline uint64_t bits_mask(unsigned from, unsigned end)
 {
     return ~UINT64_C(0) >> (BITS_PER_WORD - (end - from)) << from;
 }
 
-/* The mask of those bits of word `w` that lie in [first, end), which reaches into it. */
+/* Returns the mask of the bits of word `w` that lie in [first, end), which must reach into the
+ * word. */
 static inline uint64_t bits_mask_of_word(unsigned w, unsigned first, unsigned end)
 {
     unsigned start = w * BITS_PER_WORD;
@@ -58,7 +59,8 @@ static inline bool bits_reach(unsigned w, unsigned first, unsigned end)
     return first < end && w * BITS_PER_WORD < end;
 }
 
-/* For each word `w` that [first, end) reaches into; `mask` has those of its bits that lie in it. */
+/* Visits each word `w` that [first, end) reaches into, with the mask of the word's bits in that
+ * range. */
 #define bits_for_each_word(w, mask, first, end)                                                    \
     for ((w) = (first) / BITS_PER_WORD;                                                            \
          bits_reach(w, first, end) && ((mask) = bits_mask_of_word(w, first, end), true); (w)++)
@@ -97,7 +99,7 @@ static inline unsigned bits_count_range(const uint64_t *bits, unsigned first, un
     return count;
 }
 
-/* The first bit of [first, end) that is set; `end` when none is. */
+/* Returns the first set bit of [first, end), or `end` if there is none. */
 static inline unsigned bits_find_set(const uint64_t *bits, unsigned first, unsigned end)
 {
     uint64_t mask;
@@ -124,7 +126,7 @@ static inline unsigned bits_find_clear(const uint64_t *bits, unsigned first, uns
     return end;
 }
 
-/* Behind the last bit of [0, end) that is set; 0 when none is. */
+/* Returns the number of the last set bit of [0, end), plus 1, or 0 if there is none. */
 static inline unsigned bits_find_set_before(const uint64_t *bits, unsigned end)
 {
     while (end) {
@@ -138,7 +140,7 @@ static inline unsigned bits_find_set_before(const uint64_t *bits, unsigned end)
     return 0;
 }
 
-/* Moves every bit of `from` into `to`, whose bits must be disjoint from them. */
+/* Moves every bit of `from` into `to`; the two must be disjoint. */
 static inline void bits_move(uint64_t *to, uint64_t *from, unsigned words)
 {
     for (unsigned w = 0; w < words; w++) {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Arithmetic of sizes that come from outside: false when the result does not fit a size_t, and then
- * *result is not to be used. Every size that a caller of the public interface chose goes through one of
- * these before anything is added to it, multiplied with it or rounded; what has been compared with a
- * limit (OBJECT_SIZE_MAX, CHECKED_SIZE_MAX) may use round_up and plain operators. No libc, no state.
+ * Arithmetic of sizes that come from outside. Returns false if the result does not fit a size_t;
+ * *result must then not be used. Every size that a caller of the public interface chose goes
+ * through one of these before anything is added to it, multiplied with it or rounded. Sizes that
+ * have been compared with a limit (OBJECT_SIZE_MAX, CHECKED_SIZE_MAX) may use round_up and plain
+ * operators. No libc, no state.
  */
 #ifndef BASE_CHECKED_H
 #define BASE_CHECKED_H
 
 #include "base/base.h"
 
-/* No object has more bytes: the difference of two pointers into it is a ptrdiff_t. */
+/* Most bytes of an object, because the difference of two pointers into an object is a ptrdiff_t. */
 #define CHECKED_SIZE_MAX ((size_t)PTRDIFF_MAX)
 
 static inline bool checked_add(size_t a, size_t b, size_t *result)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Circular doubly linked list; the head is a link of its own. Whoever owns the structure that
- * holds the head serializes every call.
+ * Circular doubly linked list, whose head is a link of its own. The owner of the structure that
+ * holds the head serializes all calls.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -40,7 +40,7 @@ static inline void list_append(struct list *list, struct list *item)
     list_insert_between(item, list->previous, list);
 }
 
-/* Leaves the item a list of its own, so that removing it twice does no harm. */
+/* Makes the item a list of its own, so that removing it twice does no harm. */
 static inline void list_remove(struct list *item)
 {
     item->previous->next = item->next;
@@ -48,7 +48,7 @@ static inline void list_remove(struct list *item)
     list_init(item);
 }
 
-/* All items of `from`, which is empty then, behind those of `to`. */
+/* Moves all items of `from` to the end of `to`, and empties `from`. */
 static inline void list_join(struct list *to, struct list *from)
 {
     if (list_is_empty(from))
@@ -68,7 +68,7 @@ static inline void list_join(struct list *to, struct list *from)
 #define list_for_each(item, list)                                                                  \
     for ((item) = (list)->next; (item) != (list); (item) = (item)->next)
 
-/* As list_for_each; the current item may be removed, `following` is its successor. */
+/* Like list_for_each, but the current item may be removed; `following` is the next one. */
 #define list_for_each_safe(item, following, list)                                                  \
     for ((item) = (list)->next, (following) = (item)->next; (item) != (list);                      \
          (item) = (following), (following) = (item)->next)

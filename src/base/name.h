@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Copies of the names that callers give: bounded, and never cut within a character of UTF-8. */
+/* Bounded copies of the names that callers give, never cut within a UTF-8 character. */
 #ifndef BASE_NAME_H
 #define BASE_NAME_H
 
@@ -10,14 +10,14 @@ static inline bool is_utf8_continuation(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* `to` has `size` bytes, zeroed. */
+/* Copies a name to `to`, which has `size` zeroed bytes. */
 static inline void name_copy(char *to, size_t size, const char *from)
 {
     size_t length = 0;
 
     while (length < size - 1 && from[length])
         length++;
-    if (is_utf8_continuation(from[length])) { /* what follows belongs to the last character */
+    if (is_utf8_continuation(from[length])) { /* the cut is within the last character */
         while (length && is_utf8_continuation(from[length]))
             length--;
     }

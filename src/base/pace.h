@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What any number of threads come to, and one of them does, at most once in a while. */
+/* Work that one of many threads does, at most once per interval. */
 #ifndef BASE_PACE_H
 #define BASE_PACE_H
 
@@ -7,9 +7,9 @@
 #include "base/base.h"
 
 /*
- * Whether this thread is the one that does it now: `pause` has passed since it was done last, and no other thread was
- * first. Signed, because another thread may have read its clock later and be here already: then it is too soon, not
- * long ago.
+ * Returns whether this thread does the work now, because `pause` has passed since it was last done
+ * and no other thread was first. The difference is signed, because another thread may have read its
+ * clock later and stored that time already. Then it is too soon, not long ago.
  */
 static inline bool is_time_again(uint64_t *last, uint64_t now, uint64_t pause)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Numbers without an order that a program could meet. Not for secrets: one number tells all that follow. */
+/* Pseudo-random numbers, whose order no program repeats by chance. Not for secrets, because one
+ * number tells all that follow. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 
 #include "base/base.h"
 
-/* The number behind this one (Marsaglia's xorshift, 64 bits); neither is 0. */
+/* Returns the number after `word` (Marsaglia's xorshift, 64 bits). Neither may be 0. */
 static inline uint64_t random_behind(uint64_t word)
 {
     word ^= word << 13;

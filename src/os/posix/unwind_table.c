@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules for unwinding, read from a module's tables: .eh_frame_hdr, which the dynamic loader finds without a lock
- * (_dl_find_object, glibc 2.35), leads by bisection to the function's description (FDE) and what it shares with others
- * (CIE) in .eh_frame. Both are programs for a table by instruction, of which one row is wanted. The format is that of the Linux Standard
- * Base and of DWARF's chapter on call frames.
+ * Reads rules for unwinding from a module's tables. .eh_frame_hdr, which the dynamic loader finds
+ * without a lock (_dl_find_object, glibc 2.35), leads by bisection to the function's description
+ * (FDE), and that to the part shared with others (CIE), both in .eh_frame. FDE and CIE are programs
+ * for a table by instruction, and one row of the table is wanted. The Linux Standard Base and
+ * DWARF's chapter on call frames define the format.
  *
- * Only what compilers and assemblers write for ordinary functions of x86-64 is understood. All else has no rule: signal frames,
- * realigned stacks, places computed by expressions, pointers of other kinds. Callers have another unwinder for these.
- * Tables are trusted as that unwinder trusts them.
+ * Only entries that compilers and assemblers write for ordinary functions of x86-64 are understood.
+ * There are no rules for signal frames, realigned stacks, places computed by expressions, or
+ * pointers of other kinds; callers have another unwinder for these. Tables are trusted as that
+ * unwinder trusts them.
  */
 #define _GNU_SOURCE /* _dl_find_object */
 #include <dlfcn.h>
@@ -17,19 +19,21 @@
 
 #if UNWIND_BY_RULES
 
-/* Weak, for older ones than it was compiled for. */
+/* Weak, because the glibc at run time may be older than the one compiled for. */
 extern int _dl_find_object(void *address, struct dl_find_object *found) __attribute__((weak));
 
-enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 }; /* registers' numbers */
+enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 }; /* register numbers */
 
-/* Encodings of pointers that are understood: four bytes, signed, from their own place, or from the header's. */
+/* Pointer encodings that are understood: four bytes, signed, relative to their own place or to
+ * the header's. */
 #define FROM_HERE   0x1b
 #define FROM_HEADER 0x3b
 #define FOUR_BYTES  0x03
 
-/* -------------------------------------------------------------------------------------- reading */
+/* -----------------------------------------------------------------------------------------
+ * reading */
 
-/* `failed` sticks: what is read behind it is 0, and no rule comes of it. */
+/* `failed` is sticky: later reads return 0, and the result is no rule. */
 struct reader {
     const uint8_t *next, *end;
     bool failed;
@@ -90,7 +94,7 @@ static uint32_t unsigned_at(const uint8_t *place)
     return (uint32_t)signed_at(place);
 }
 
-/* The body of a CIE or FDE, behind its length. */
+/* Returns the body of a CIE or FDE, after the length. */
 static struct reader body_at(const uint8_t *entry)
 {
     uint32_t length = unsigned_at(entry);
@@ -99,11 +103,12 @@ static struct reader body_at(const uint8_t *entry)
                            .end = entry + 4 + (length < UINT32_MAX ? length : 0)};
 }
 
-/* ------------------------------------------------------------------------ a row, by its program */
+/* ----------------------------------------------------------------------------- a row, by its
+ * program */
 
 struct row {
     uint64_t cfa_register, cfa_offset;
-    uint64_t saved; /* rbp's place below the CFA; 0: in rbp */
+    uint64_t saved; /* rbp's place below the CFA, or 0 if still in rbp */
     bool outermost; /* the return address is undefined */
 };
 
@@ -112,12 +117,12 @@ struct row {
 struct program {
     struct row row, initial, remembered[ROWS_REMEMBERED];
     unsigned depth;
-    uint64_t left; /* bytes of code from where the row holds to what is looked for */
+    uint64_t left; /* bytes of code between the row's place and the wanted one */
     bool reached;
-    bool strange; /* something that no rule can say */
+    bool strange; /* saw something that no rule can express */
 };
 
-/* At CFA + offset x -8. */
+/* The register is saved at CFA + offset x -8. */
 static void is_saved(struct program *program, uint64_t number, uint64_t offset)
 {
     if (number == RBP)
@@ -134,7 +139,7 @@ static void is_restored(struct program *program, uint64_t number)
         program->row.outermost = program->initial.outermost;
 }
 
-/* By an expression, in another register, ... */
+/* The register is saved by an expression, in another register, or the like. */
 static void is_elsewhere(struct program *program, uint64_t number)
 {
     if (number == RBP || number == RSP || number == RETURN_ADDRESS)
@@ -146,7 +151,7 @@ static void is_undefined(struct program *program, uint64_t number)
     if (number == RETURN_ADDRESS)
         program->row.outermost = true;
     else if (number == RSP)
-        program->strange = true; /* rbp: nobody needs it any more */
+        program->strange = true; /* rbp may be undefined, because nothing needs it any more */
 }
 
 static void advance(struct program *program, uint64_t bytes)
@@ -171,7 +176,7 @@ static void recall(struct program *program)
         program->strange = true;
 }
 
-/* An instruction that is no more than its number; DW_CFA_... */
+/* Executes an instruction without an operand in its lower bits; named after DW_CFA_... */
 static void execute_extended(struct program *program, struct reader *from, uint64_t instruction)
 {
     uint64_t number;
@@ -244,28 +249,30 @@ static void execute(struct program *program, struct reader *from)
     }
 }
 
-/* --------------------------------------------------------------------------------- descriptions */
+/* -------------------------------------------------------------------------------------
+ * descriptions */
 
-/* Reads a CIE up to its program. False: not an ordinary one. */
+/* Reads a CIE up to its program. Returns false if the CIE is unusual. */
 static bool open_common(const uint8_t *cie, struct reader *program)
 {
     const char *augmentation;
     uint64_t version, unit, scale, returns, length;
 
     *program = body_at(cie);
-    read_bytes(program, 4); /* 0: a CIE */
+    read_bytes(program, 4); /* 0, which marks a CIE */
     version = read_bytes(program, 1);
     augmentation = (const char *)program->next;
     while (read_bytes(program, 1))
         ;
     unit = read_number(program);
     scale = read_leb(program, true);
-    returns = read_number(program); /* a byte in version 1: the same, below 128 */
+    returns = read_number(program); /* a byte in version 1, which reads the same below 128 */
     if (program->failed || (version != 1 && version != 3) || unit != 1 || scale != (uint64_t)-8 ||
         returns != RETURN_ADDRESS || *augmentation != 'z')
         return false;
     length = read_number(program);
-    /* The encoding of pointers to code stands last, or before that of its own data alone. */
+    /* Each letter has its data in order: P an encoding and a pointer, R and L an encoding. R is
+     * that of pointers to code. */
     for (const uint8_t *data = program->next; *++augmentation; data++) {
         if (*augmentation == 'P')
             data += (*data & 0x0f) % 8 == FOUR_BYTES ? 4 : 8;
@@ -306,7 +313,8 @@ static uint64_t rule_by(const uint8_t *fde, uintptr_t pc)
     return common.failed || own.failed || program.strange ? 0 : rule_of(&program.row);
 }
 
-/* The last entry of the header's table at or below `pc`: two offsets, of the function and of its FDE. */
+/* Finds the last entry of the header's table at or below `pc`. An entry is two offsets: the
+ * function's and the FDE's. */
 static const uint8_t *description_of(const uint8_t *header, uintptr_t pc)
 {
     const uint8_t *table = header + 12;

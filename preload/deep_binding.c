@@ -2,17 +2,17 @@
 /*
  * dlopen and dlmopen without RTLD_DEEPBIND.
  *
- * A library opened with this flag looks its symbols up in itself and its dependencies before the
- * program. So it finds the C library's free before ours, and crashes with the first block that it
- * gets from the program. No malloc except the C library's can serve such a library, so the flag is
- * dropped, and the first time a message says so (option drop_deepbind). In a namespace of its own
- * (dlmopen with anything but LM_ID_BASE) a library has its own C library, so the flag stays there.
+ * A library opened with this flag looks symbols up in itself and its dependencies before the
+ * program. So it finds the C library's free before ours, and crashes with the first block from the
+ * program. No malloc except the C library's can serve such a library, so the flag is dropped, and
+ * the first time a message says so (option drop_deepbind). In a separate namespace (dlmopen with
+ * anything but LM_ID_BASE) a library has another C library, so the flag stays there.
  *
- * The C library identifies the caller by its return address: for the caller's RUNPATH, $ORIGIN and
- * namespace. A function that calls the real one takes the caller's place, and libraries that only
- * the caller's RUNPATH leads to are no longer found. So these two functions jump. They ask C code
- * for the flags and the function to jump to, keep their arguments, and leave the stack and the
- * return address as they found them.
+ * The C library finds the caller's RUNPATH, $ORIGIN and namespace by the return address. A function
+ * that calls the real one takes the caller's place, and libraries that only the caller's RUNPATH
+ * leads to are no longer found. So these two functions jump. They ask C code for the flags and the
+ * function to jump to, keep the arguments, and leave the stack and the return address as they found
+ * them.
  */
 #define _GNU_SOURCE /* RTLD_NEXT, RTLD_DEEPBIND, dlmopen */
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics of the malloc interface. glibc's terms are mapped to ours: its arena is our slabs and
- * kept pages, its fastbins are our object caches, its mmapped regions are our large blocks. Latent
- * objects count as free, because the program has given them back.
+ * Statistics of the malloc interface. glibc's terms mean: the arena is our slabs and kept pages,
+ * fastbins are our object caches, mmapped regions are our large blocks. Latent objects count as
+ * free, because the program has given them back.
  */
 #include <errno.h>
 #include <inttypes.h>

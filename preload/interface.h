@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The malloc interface, under the usual names, or under a prefix if another malloc must stay in
- * place (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/reference/malloc.md tells
- * what each function does where documents leave a choice.
+ * place (sanitizers): compile with -DPRUDENCE_MALLOC_PREFIX=some_. docs/reference/malloc.md
+ * describes each function where the standards leave a choice.
  */
 #ifndef PRELOAD_INTERFACE_H
 #define PRELOAD_INTERFACE_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc and its relatives. Fast paths are inlined here; everything else jumps to the equivalent
- * function, so malloc(x) and prudence_malloc(x) differ only as docs/reference/malloc.md says.
+ * malloc and related functions. Fast paths are inlined here; everything else jumps to the
+ * equivalent function, so malloc(x) and prudence_malloc(x) differ only as docs/reference/malloc.md
+ * says.
  *
  * Locks and lifetimes are those of the functions called. The dynamic loader may call all of this
- * before any constructor has run, so nothing here has a state of its own.
+ * before any constructor has run, so nothing here has state.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,10 +53,10 @@ FAST_ENTRY void MALLOC_NAME(free)(void *object)
 }
 
 /*
- * Does what realloc does, but never frees the object. The C library needs that for its list of fork
- * handlers, which grows by realloc, because a forking thread calls handlers from the list without
- * the list's lock (glibc 2.36 and others). So that thread may be reading an old list. All lists
- * kept have together at most twice the size of the last.
+ * Does what realloc does, but never frees the object. The C library's list of fork handlers needs
+ * that. The list grows by realloc, but a forking thread calls handlers from the list without taking
+ * its lock (glibc 2.36 and others). So that thread may be reading an old list. All lists kept have
+ * together at most twice the size of the last.
  */
 static __attribute__((noinline)) void *realloc_and_keep(void *object, size_t size)
 {

@@ -7,7 +7,7 @@
  * runtime's detour. A program's own plain delete must still get every deletion, so ours call the
  * plain form, or first check that the program has not replaced it.
  *
- * When memory runs out, the runtime's own operator takes over: it asks malloc again, calls the
+ * When memory runs out, the runtime's own operator takes over. It asks malloc again, calls the
  * new-handler as long as there is one, and throws std::bad_alloc. The operator is looked up at that
  * moment, so this library needs no C++ library and serves one that is loaded late. Compiled with
  * -fexceptions, because exceptions pass through these functions.
@@ -35,7 +35,7 @@ PRUDENCE_API void operator_delete_array_sized(void *object, size_t size) __asm__
 PRUDENCE_API void operator_delete_aligned(void *object,
                                           size_t alignment) __asm__(OPERATOR_DELETE_ALIGNED);
 
-/* A result of dlsym, with its type. */
+/* A result of dlsym, by type. */
 union found {
     void *address;
     void *(*new)(size_t size);

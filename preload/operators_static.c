@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The aligned operator new of a static C++ program. libstdc++'s own rounds the size up to the
- * alignment, and a size that wraps then reaches us as 0, so it would return a small object. The
- * other forms are the runtime's: plain ones call malloc anyway, the array and nothrow forms of
- * aligned ones call this.
+ * alignment, and a size that wraps then reaches us as 0, so that operator would return a small
+ * object. The other forms are the runtime's: plain ones call malloc anyway, the array and nothrow
+ * forms of aligned ones call this.
  *
- * This is a member of the archive on its own. It is linked if something before the archive needs
- * this operator, or if the linker is told to (-u), and brings along the functions of the runtime
- * that it calls. A program that defines its own operator does without. Compiled with -fexceptions,
- * because exceptions pass.
+ * This file is a separate member of the archive. The linker takes it if something before the
+ * archive needs this operator, or if told to (-u), together with the functions of the runtime that
+ * it calls. A program that defines this operator does without. Compiled with -fexceptions, because
+ * exceptions pass.
  *
- * Without memory it calls the new-handler as long as there is one. Then it asks the plain operator
- * for a size that no malloc has, so that the operator throws std::bad_alloc as the runtime does.
+ * Without memory the operator calls the new-handler as long as there is one, then asks the plain
+ * operator for a size that no malloc has, so that std::bad_alloc is thrown as by the runtime.
  */
 #include <stdint.h>
 

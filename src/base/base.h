@@ -28,7 +28,7 @@
 
 #define CACHE_LINE ((size_t)64)
 
-/* For a function that is little more than a fast path. The function begins a cache line, so its
+/* For a function that is little more than a fast path. The function begins a cache line, so the
  * restartable sequence is aligned alike in every build, whatever the linker puts before it
  * (docs/adr/0047). */
 #define FAST_ENTRY __attribute__((aligned(64)))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Circular doubly linked list, whose head is a link of its own. The owner of the structure that
+ * Circular doubly linked list. The head is a link but not an item. The owner of the structure that
  * holds the head serializes all calls.
  */
 #ifndef BASE_LIST_H
@@ -40,7 +40,7 @@ static inline void list_append(struct list *list, struct list *item)
     list_insert_between(item, list->previous, list);
 }
 
-/* Makes the item a list of its own, so that removing it twice does no harm. */
+/* Leaves the item as an empty list, so a second removal does no harm. */
 static inline void list_remove(struct list *item)
 {
     item->previous->next = item->next;

@@ -7,9 +7,9 @@
 #include "base/base.h"
 
 /*
- * Returns whether this thread does the work now, because `pause` has passed since it was last done
- * and no other thread was first. The difference is signed, because another thread may have read its
- * clock later and stored that time already. Then it is too soon, not long ago.
+ * Returns whether this thread does the work now, because `pause` has passed since the last time and
+ * no other thread was first. The difference is signed, because another thread may have stored a
+ * later time already. That means too soon, not long ago.
  */
 static inline bool is_time_again(uint64_t *last, uint64_t now, uint64_t pause)
 {

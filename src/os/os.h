@@ -139,8 +139,7 @@ void os_meta_free(void *meta, size_t bytes);
 void *os_arrays_alloc(size_t bytes);
 void os_arrays_free(void *arrays, size_t bytes);
 
-/* --- failure injection for tests: called before each of the functions above and each extension
- * of the page map. If it returns true, the function fails. NULL in normal operation. --- */
+/* --- failure injection for tests: called before each allocation above, before pages are opened or guarded, and before each extension of the page map, which fail if it returns true. NULL in normal operation. --- */
 extern bool (*os_memory_fails)(void);
 
 /* --- CPUs and nodes. Counts are constant after start; the current CPU is only a hint. --- */
@@ -212,9 +211,9 @@ uint64_t os_clock_boot_ns(void);                       /* advances while the mac
 bool os_thread_exists(int thread);                     /* whether the process has that thread */
 bool os_thread_is_newer(int thread, uint64_t boot_ns); /* and it was started after that time */
 
-/* Sets *wants if the thread wants a CPU, whether it has one or not, and *had to the CPU time of
- * its life in ns (to 10 ms if the system has no clock for the thread). Returns false if the
- * system does not say. Makes several system calls. */
+/* Sets *wants if the thread wants a CPU, whether it has one or not, and *had to the thread's
+ * total CPU time in ns (to 10 ms if the system has no clock for the thread). Returns false if
+ * the system does not say. Makes several system calls. */
 bool os_thread_wants_cpu(int thread, bool *wants, uint64_t *had);
 #define OS_THREAD_NAME_MAX 32
 void os_thread_name(int thread, char name[OS_THREAD_NAME_MAX]); /* "" if it has none */
@@ -227,8 +226,8 @@ void os_word_wake_some(uint32_t *word, unsigned count); /* those that have slept
  * os_trace_capture stores up to `count` frames and returns how many. It returns 0 until traces
  * are primed, and inside itself; it neither allocates nor takes a lock. os_trace_capture_from
  * does the same from a running function of the library that called it, perhaps through others;
- * `frame_address` is that function's __builtin_frame_address(0). It also returns 0 if it cannot
- * unwind from there. os_trace_describe formats a frame as a line that begins with two spaces and
+ * `frame_address` is that function's __builtin_frame_address(0). 0 also means that unwinding
+ * from there failed. os_trace_describe formats a frame as a line that begins with two spaces and
  * has the module and the offset in it; os_trace_print reports one such line per frame. --- */
 #define OS_TRACE_MAX  32u
 #define OS_TRACE_LINE 500

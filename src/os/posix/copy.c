@@ -4,7 +4,7 @@
  * CLONE_VM.
  *
  * The system clears one page in every copy (MADV_WIPEONFORK, Linux 4.14; without it, copies are not
- * detected). A child of vfork, posix_spawn or clone with CLONE_VM shares its parent's memory, so
+ * detected). A child of vfork, posix_spawn or clone with CLONE_VM shares the parent's memory, so
  * the page is not cleared there, and nothing may be repaired. The fork handlers report a copy that
  * they know of (posix_copy_known).
  *

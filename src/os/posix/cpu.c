@@ -2,12 +2,12 @@
 /*
  * CPUs and NUMA nodes, read once at start from /sys, or injected by a test.
  *
- * The library does not trust this to be complete: a container may show a list of its own, and a
- * process may be restored on a larger machine. So each number that comes from outside later is
- * compared with the count: sequences compare rseq's (os_percpu.h), the code below getcpu's. A
- * thread on a CPU at or above the count shares the first CPU's caches, which is slow. The count
- * therefore includes all CPUs that this thread may run on, whatever the list in /sys says. Nodes
- * above the known maximum, and CPUs that no node lists, count as node 0.
+ * The lists may be incomplete. A container may show another list, and a process may be restored on
+ * a larger machine. So each number that comes from outside later is compared with the count:
+ * sequences compare rseq's (os_percpu.h), the code below getcpu's. A thread on a CPU at or above
+ * the count shares the first CPU's caches, which is slow. The count therefore includes all CPUs
+ * that this thread may run on, whatever the list in /sys says. Nodes above the known maximum, and
+ * CPUs that no node lists, count as node 0.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <sched.h>

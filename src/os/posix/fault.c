@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: looks at SIGSEGV before the program's own handler sees it.
+ * Looks at SIGSEGV faults before the program's own handler.
  *
- * Our handler only looks, then does what the signal would have done without it. Either it calls the
- * program's handler, or it restores the default action; then the faulting instruction runs again,
- * and the original signal ends the process.
+ * Our handler only looks, then lets the signal take effect as if there were no such handler. It
+ * either calls the program's handler or restores the default action; then the faulting instruction
+ * runs again, and the original signal ends the process.
  *
  * Programs install their handlers after we did. So os_fault_watch() is called again from time to
- * time, notices that, and steps in front of the new handler. A handler that calls the one it had
- * found (ours) reaches itself again through us. So each time we are entered for the same fault, we
- * pass it to the handler found before. Handlers that leave by siglongjmp do no harm, because an
- * entry counts as another one for the same fault only if the signal's context is the same and its
- * frame lies deeper.
+ * time, notices that, and steps in front of the new handler. A handler that calls the previous one
+ * (ours) is reached again through us. So at each further entry for the same fault, we call the next
+ * older handler. Handlers that leave by siglongjmp do no harm, because an entry counts as another
+ * one for the same fault only if the signal's context is the same and the frame lies deeper.
  */
 #define _GNU_SOURCE /* REG_RIP */
 #include <errno.h>
@@ -75,7 +74,7 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 #endif
 }
 
-/* Returns the action and, if its handler is for one signal, resets it. */
+/* Returns the action, and resets one whose handler is for one signal only. */
 static struct sigaction use(struct sigaction *action)
 {
     struct sigaction used = *action;
@@ -85,7 +84,7 @@ static struct sigaction use(struct sigaction *action)
     return used;
 }
 
-/* Does what would have happened without us; NULL stands for the default action. */
+/* Lets the signal take effect as without us; NULL stands for the default action. */
 static void pass_on(struct sigaction *found_action, int number, siginfo_t *info, void *context)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};

@@ -11,7 +11,7 @@
 #include "posix.h"
 
 uint32_t os_calls READ_MOSTLY = OS_CALLS_ALL;
-static int process_id; /* written at start, and in a copy of the process by its only thread */
+static int process_id; /* written at start, and by the only thread of a copy */
 
 bool os_is_single_threaded(void)
 {
@@ -22,9 +22,8 @@ bool os_is_single_threaded(void)
 #endif
 }
 
-/* Returns the id that the C library has stored for this thread, which it writes as owner into a
- * mutex. The id is right in a child of fork and of _Fork. In a copy made by clone() it is the
- * original's. */
+/* Returns this thread's id, which the C library knows and writes as owner into a mutex. The id
+ * is right in a child of fork and of _Fork. In a copy made by clone() it is the original's. */
 static int id_by_mutex(void)
 {
 #if defined(__GLIBC__)

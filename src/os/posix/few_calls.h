@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the library keeps to the system calls that a sandbox allows every malloc (ADR 123): mmap,
+ * Restricts the library to the system calls that a sandbox allows every malloc (ADR 123): mmap,
  * munmap, mremap, madvise, mprotect, futex; write and rt_sigprocmask for a message; and clocks. In
  * a sandbox the kernel kills a process that makes any other call, and the process cannot ask
  * beforehand. So the library decides by the option sandbox and by how the process uses it:
@@ -12,7 +12,7 @@
  *   OS_CALLS_FEW    few, whatever the process does: sandbox=1
  *
  * While the library starts, all calls may be made. The word is read without a lock. A thread that
- * misses a change behaves as if it had come a moment earlier.
+ * has just missed a change behaves as it would have a moment before.
  */
 #ifndef OS_POSIX_FEW_CALLS_H
 #define OS_POSIX_FEW_CALLS_H

@@ -15,10 +15,10 @@
 
 uint32_t os_later_wanted READ_MOSTLY = 0;
 static void (*works[OS_LATER_COUNT])(void); /* atomic; NULL if never requested */
-/* Whether this thread is at work, outside and inside a call. */
+/* Set while this thread is at work, outside and inside a call. */
 static __thread bool is_at_it[2] __attribute__((tls_model("initial-exec")));
 
-/* Release: a thread that sees the bit also sees the work to do and its function. */
+/* Release: a thread that sees the bit also sees the work to do and the function. */
 void os_later(enum os_later what, void (*work)(void))
 {
     store_relaxed(&works[what], work);

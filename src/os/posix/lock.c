@@ -11,8 +11,7 @@
 
 void os_lock_init(struct os_lock *lock, enum os_lock_rank rank)
 {
-    /* Does what pthread_mutex_init does, which a race detector would take for an unordered
-     * write. */
+    /* Like pthread_mutex_init, whose write a race detector would call unordered. */
     lock->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     lock->rank = rank;
     lock->held_by_fork = false;
@@ -80,9 +79,9 @@ static const char *const rank_names[OS_RANK_COUNT] = {
 
 /*
  * Sleeps until this thread gets the mutex, and now and then tries itself. With many more threads
- * than CPUs, a woken thread waits long for a CPU while the lock is free. If all other threads slept
- * on, one thread at a time would make progress. A thread that tries by itself waits for its CPU at
- * the same time as the others, not after them.
+ * than CPUs, a woken thread waits long for a CPU while the lock is free. If all others slept on,
+ * only that thread could get the lock in that time. A thread that tries by itself waits for a CPU
+ * at the same time as the others, not after them.
  */
 #define LOOK_MIN_NS 4000000
 #define LOOK_MAX_NS 64000000

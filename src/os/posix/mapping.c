@@ -213,7 +213,7 @@ static void *map_and_cut(size_t bytes, size_t alignment, int protection, int fla
 }
 
 /* Maps at an address and nowhere else, if it is free. Passes a wish, not a command
- * (MAP_FIXED_NOREPLACE), because in the range of its own memory ThreadSanitizer turns a wish
+ * (MAP_FIXED_NOREPLACE), because ThreadSanitizer turns a wish within the sanitizer's own range
  * into none, and a command into one for address 0. */
 static void *map_exactly(uintptr_t wish, size_t bytes)
 {
@@ -431,8 +431,8 @@ bool mapping_extend(void *pages, size_t bytes, size_t more)
 }
 
 /* Moves the memory to `target`; the address space stays, empty. Returns false if the system
- * cannot do it (Linux before 5.7 returns EINVAL before it changes anything) or refuses, in which
- * case the target may be lost. */
+ * cannot (Linux before 5.7 returns EINVAL and changes nothing) or refuses, in which case the
+ * target may be lost. */
 bool mapping_move_out(void *pages, size_t bytes, void *target, bool *lost)
 {
     int saved_errno = errno;

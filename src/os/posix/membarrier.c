@@ -2,7 +2,7 @@
 /*
  * The process-wide barrier. membarrier PRIVATE_EXPEDITED interrupts the CPUs that run a thread of
  * this process and makes each execute a full fence. A thread that is not running has passed a fence
- * in its context switch.
+ * in the context switch.
  */
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -42,13 +42,13 @@ bool os_membarrier_available(void)
 }
 
 /*
- * Waits until the other CPUs have finished what they had begun, when both substitutes were refused.
- * A barrier is needed for a reader that has executed the store of its word while its CPU has not
- * made the store visible, or that has loaded a pointer before that. A CPU holds a store back for
- * some hundred nanoseconds, and begins no load that long before the store is done. If the CPU stops
- * in between (an interrupt, a host that takes it away), it starts unfinished instructions anew. No
- * manual promises a time; this one is ten thousand times what is observed. The wait happens once or
- * twice per domain, whose readers then fence themselves.
+ * Waits until the other CPUs have finished the instructions they had begun; used when membarrier
+ * and the visit of all CPUs were refused. A barrier is needed for a reader that has stored its word
+ * while the CPU has not made the store visible, or that has loaded a pointer before that. A CPU
+ * holds a store back for some hundred nanoseconds, and begins no load that long before the store is
+ * done. A CPU that stops in between (an interrupt, a host that takes the CPU away) starts
+ * unfinished instructions anew. No manual promises a time; this one is ten thousand times the
+ * observed one. The wait happens once or twice per domain, whose readers then fence themselves.
  */
 #define LONG_ENOUGH_NS 2000000
 

@@ -8,13 +8,13 @@
  *
  * The files are read when the page source is about to ask for memory, at most every CHECK_NS. While
  * one look after the other finds memory short, the library looks less and less often, because a
- * process that empties its caches all the time has none. Memory is short if
+ * process that empties caches all the time has none. Memory is short if
  *  - the bytes used are close to a limit,
  *  - the kernel has counted more hits of the group's own limit since the last look, or
  *  - tasks have waited for memory for a tenth of the time: some task of the group (memory.pressure)
  *    or, if no group reports that, all tasks of the machine at once, because one of them may be
- *    short by its own limit.
- * No file is kept open, because a program may close or count its descriptors.
+ *    short by a limit of its own.
+ * No file is kept open, because a program may close or count descriptors.
  *
  * With few calls (few_calls.h) no file is read. The smallest limit found at start then counts, and
  * is compared with the bytes that this process has from the system.
@@ -177,7 +177,7 @@ static bool is_there(void)
     return group_read(names->used) || group_read(names->always);
 }
 
-/* Returns whether this group or one above it counts memory. Not every group need count it. */
+/* Returns whether this group or one above it counts memory. Not every group need do so. */
 static bool counts_memory(void)
 {
     for (size_t length = strlen(folder); length; length = folder_above(length))
@@ -257,7 +257,7 @@ static uint64_t number_behind(const char *key)
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Returns how often the group has met its limits. */
+/* Returns how often the group has met a limit. */
 static uint64_t events_read(void)
 {
     if (names == &version_1)
@@ -282,8 +282,8 @@ static uint64_t limit_of(size_t length)
     return high < max ? high : max;
 }
 
-/* Checks the limits of the group and of those above it, each against the use of all its
- * processes. */
+/* Checks the limits of the group and of those above it, each against the use of all processes
+ * below. */
 static bool is_close(uint64_t more)
 {
     for (size_t length = strlen(folder); length; length = folder_above(length)) {

@@ -184,7 +184,7 @@ void os_arrays_free(void *arrays, size_t bytes)
     arrays_keep(arrays, bytes);
 }
 
-/* Maps a table that stays mostly untouched, so its bytes are not counted. */
+/* Maps a table that stays mostly untouched. The bytes are not counted. */
 void *metadata_map(size_t bytes)
 {
     return injected_failure() ? NULL : mapping_make_own(bytes);

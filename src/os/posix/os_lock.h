@@ -4,7 +4,7 @@
  * takes one out of order, or that waits for a grace period with one held, so lock order inversions
  * are found without a deadlock.
  *
- * Fork holds all locks from its prepare handler to its parent or child handler. Handlers of other
+ * Fork holds all locks from the prepare handler to the parent or child handler. Handlers of other
  * libraries may run in between, on the forking thread, and may allocate. So locks held by fork let
  * that thread through, to structures that no other thread can touch in that time.
  */
@@ -26,7 +26,7 @@ enum os_lock_rank {
     OS_RANK_SCM,
     OS_RANK_HEAP,
     OS_RANK_READERS,
-    OS_RANK_STALL,     /* protects the program's hook; not held during its call */
+    OS_RANK_STALL,     /* protects the program's hook; not held while that runs */
     OS_RANK_CALLBACKS, /* the lists of callback queues */
     OS_RANK_CALL_SET,  /* the set of queued heads */
     OS_RANK_CACHES,
@@ -100,7 +100,7 @@ unsigned os_locks_held(void);
 /* Spins a little before it sleeps, because sections last a microsecond and a sleep costs ten. */
 void os_lock_take_contended(struct os_lock *lock);
 
-/* Set between a fork's prepare handler and its parent or child handler, in the forking thread. */
+/* Set in the forking thread between the prepare handler and the parent or child handler. */
 extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-exec")));
 
 /*
@@ -111,7 +111,7 @@ extern HIDDEN __thread bool os_lock_forking __attribute__((tls_model("initial-ex
  */
 extern HIDDEN __thread unsigned os_busy __attribute__((tls_model("initial-exec")));
 
-/* Part of os_busy that the fork holds while its locks let this thread through; else 0. */
+/* Part of os_busy that a fork holds while fork's locks let this thread through; else 0. */
 extern HIDDEN __thread unsigned os_busy_of_fork __attribute__((tls_model("initial-exec")));
 
 static inline void os_busy_enter(void)
@@ -190,9 +190,9 @@ static inline void os_later_check(void)
         os_later_run();
 }
 
-/* From here to os_hands_empty this thread holds something that is counted in os_busy. Fork
- * forgets what other threads hold this way, and a fork that interrupts this thread takes
- * nothing. The thread may still change mappings. */
+/* From here to os_hands_empty this thread holds something that a counter tracks. A fork's child
+ * forgets the holds of other threads, and a fork that interrupts this thread takes nothing, as
+ * with os_busy. The thread may still change mappings. */
 static inline void os_hands_full(void)
 {
     os_busy_enter();

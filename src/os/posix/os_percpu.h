@@ -5,7 +5,7 @@
  * Each CPU has a line: a stack of pointers (the object cache), a ring of pointers (the latent
  * cache) and an owner word. Fast paths are rseq sections. They find the line of the CPU they run
  * on, check that it is not closed, read, and commit with one store. The kernel restarts a section
- * that was preempted, migrated or interrupted by a signal before its commit.
+ * that was preempted, migrated or interrupted by a signal before the commit.
  *
  * Ownership (the slow paths). Only the thread that owns a line may change it in any way:
  *  - An owned line is *closed* (x86-64): pop finds no object (pop_from), push no room
@@ -13,17 +13,17 @@
  *    so they need not look at the owner (docs/adr/0051). On aarch64 (OS_PERCPU_CLOSES 0) fast paths
  *    test owner == 0 instead, and nothing is closed.
  *  - Local take: an rseq section tests owner == 0, closes the line and commits the taker's token.
- *    No other section runs on its CPU, so no fast path of this CPU is half done; later ones find
- *    the line closed.
+ *    No other section runs on this CPU, so no fast path here is half done; later ones find the line
+ *    closed.
  *  - Remote take: compare-and-swap 0 -> token, close, membarrier RSEQ on that CPU, recheck. The
  *    membarrier restarts any section that had found the line open, and is a full fence there, so
  *    everything that was pushed on that CPU is visible. The recheck finds a local take that
  *    committed over the token between the two. Tokens are unique among attempts in flight (an
- *    address on the taker's stack); otherwise one taker could mistake another's token for its own.
+ *    address on the taker's stack); otherwise a taker could mistake another's token.
  *  - Release: opens the line, then stores 0 to the owner, all with release order. Fast paths load
  *    the word that may be closed before everything that depends on it, in order, so they see all
- *    that the owner did, whatever CPU it ran on by then.
- *  - Closing is harmless at any time, because fast paths then go the slow way, where a take and its
+ *    that the owner did, on whatever CPU.
+ *  - Closing is harmless at any time, because fast paths then go the slow way, where a take and the
  *    release open the line again. So a take that was interrupted, or lost, may leave the line
  *    closed. Only an owner opens it.
  *  - Without the membarrier, lines of other CPUs are out of reach, and their objects stay there
@@ -89,7 +89,7 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
     return load_relaxed(&line->stack_word) >> STACK_COUNT_BITS;
 }
 
-/* Whether fast paths may be used; constant after start. */
+/* Set if fast paths may be used; constant after start. */
 extern HIDDEN bool os_percpu_rseq;
 
 /* Reason why fast paths may not be used, up to 47 characters; NULL if they may. */
@@ -144,10 +144,10 @@ bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 bool os_percpu_reaches_others(void);
 
 /*
- * The remote take in its three steps, so that many lines share one system call: claim each, fence
- * all CPUs, confirm each. Claim and confirm return false if the line is another thread's.
+ * The remote take in three steps, so that many lines share one system call: claim each, fence all
+ * CPUs, confirm each. Claim and confirm return false if the line is another thread's.
  * os_percpu_unclaim gives a claimed line back, fenced and confirmed or not. If another thread has
- * the line by then, nothing happens; otherwise the line stays closed until its next release.
+ * the line by then, nothing happens; otherwise the line stays closed until the next release.
  *
  * The fence returns false if the other CPUs are out of reach, and the lines may then not be
  * changed. On each claimed line at most one sequence that found it open may still be under way: a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Restartable sequences of os_percpu.h for x86-64. <prudence/sequences.h> has those of the fast
- * paths and the parts that all are made of, because programs may inline them. Only slow paths use
- * the ones below.
+ * Restartable sequences of os_percpu.h for x86-64. <prudence/sequences.h> has the sequences of the
+ * fast paths and the parts common to all, because programs may inline them. Only slow paths use the
+ * ones below.
  *
  * A sequence leaves rseq_cs pointing at its descriptor, so the library must never be unloaded
  * (stay_loaded.c).

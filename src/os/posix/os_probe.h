@@ -3,10 +3,10 @@
  * Probes of the provider "prudence" (USDT), for bpftrace, perf, SystemTap and gdb;
  * docs/man/prudence-probes.7 lists them.
  *
- * A probe is a nop in the code, and a note in the file that says where the nop and its arguments
- * are: in registers, memory or the code. So a probe takes arguments that the surrounding code has
- * at hand, because anything computed for a probe alone is computed always. No probe is on a fast
- * path. Without <sys/sdt.h> (Debian: systemtap-sdt-dev) there are none.
+ * A probe is a nop in the code, and a note in the file that locates the nop and the arguments,
+ * which are in registers, memory or the code. So a probe takes arguments that the surrounding code
+ * has at hand, because anything computed for a probe alone is computed always. No probe is on a
+ * fast path. Without <sys/sdt.h> (Debian: systemtap-sdt-dev) there are none.
  */
 #ifndef OS_POSIX_PROBE_H
 #define OS_POSIX_PROBE_H

@@ -99,7 +99,7 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_SLAB_BYTES_MAX   ((size_t)64 << 10)
 #define OS_SLAB_MAY_BE_LESS false
 
-/* Whether caches have windows, which programs with inlined fast paths need. */
+/* True if caches have windows, which programs with inlined fast paths need. */
 #if defined(__x86_64__)
 #define OS_HAS_WINDOWS true
 #else

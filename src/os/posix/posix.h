@@ -40,43 +40,43 @@ void posix_quiet_begin(struct posix_quiet *quiet);
 void posix_quiet_end(const struct posix_quiet *quiet);
 int posix_write(int fd, const void *bytes, size_t size);
 
-/* Called when the library, or the module it is linked into, has been loaded. From then on it is
- * never unloaded. Calls the dynamic loader, so not from inside an allocation. */
+/* Keeps the library, or the module that contains it, loaded forever. Called when that has been
+ * loaded. Calls the dynamic loader, so not from inside an allocation. */
 void posix_stay_loaded(void);
 
 /* Ends traces in a static program. Called by a destructor of the default priority (trace.c). */
 void posix_trace_end(void);
 
-/* Pretend that the system's pages have `size` bytes, which must be no less than their real size.
- * Call before anything is mapped. */
+/* posix_page_size_set pretends, before anything is mapped, that the system's pages have `size`
+ * bytes. posix_page_size_possible returns whether the library can use that size, which must not
+ * be less than the real one. */
 bool posix_page_size_possible(uint64_t size);
 void posix_page_size_set(uint64_t size);
 
 /* Pretends that there are `cpus` CPUs on `nodes` nodes, and that a thread runs on the CPU that
  * `current` returns. posix_cpu_inject does the part of CPUs and nodes. For tests; call before
- * any cache exists, then call slab_start(), which sizes its arrays by the number of CPUs.
- * Per-CPU caches then use the lock fallback. */
+ * any cache exists, then call slab_start(), which sizes arrays by the number of CPUs. Per-CPU
+ * caches then use the lock fallback. */
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
-/* Replaces the list of possible CPUs in /sys if not NULL. Tests set it before the library
- * starts. */
+/* List of possible CPUs that replaces the one in /sys, if not NULL. Tests set it before the
+ * library starts. */
 extern const char *posix_cpus_possible_injected;
 
-/* Replace the kernel when a thread asks to be allowed longer time slices and when it gives one
- * up. A NULL `yield` calls the kernel again; a NULL `enable` asks nobody and leaves longer
- * slices off. For tests. */
+/* Replaces the kernel when a thread asks to be allowed longer time slices, and when it gives one
+ * up; NULL restores the kernel. Afterwards longer slices are on only if `enable` is not NULL.
+ * For tests. */
 void posix_slices_inject(bool (*enable)(void), void (*yield)(void));
 
 /* Replaces the system's answer to os_idle_seen; NULL restores it. For tests. */
 void posix_idle_inject(bool (*idle)(unsigned cpu));
 
 /*
- * Runs this thread on each CPU that it may move to, known to the library or not, then moves it
- * back. Any thread of the process that ran there has been switched out, which is a full fence for
- * it and aborts its rseq section. This is the slow substitute for a membarrier that the system
- * granted at start but refuses now (a seccomp filter that came later). Returns false if no CPU
- * could be visited.
+ * Runs this thread on each CPU it may use, known to the library or not, then moves it back. Any
+ * thread of the process that ran there has been switched out, which is a full fence and aborts an
+ * rseq section. This is the slow substitute for a membarrier that the system granted at start but
+ * refuses now (a seccomp filter that came later). Returns false if no CPU could be visited.
  */
 bool posix_visit_cpus(void);
 
@@ -100,19 +100,19 @@ extern bool (*posix_cpu_injected)(int thread, bool *wants, uint64_t *had);
 bool posix_signal_is_handled(const struct sigaction *action);
 
 /* Installs `handler` in front of the program's, with SA_SIGINFO, SA_RESTART and `flags`. *before
- * is the program's action as sigaction has just returned it; the caller stores it where the
- * handler finds it. Ours keeps the program's mask, and does not restart system calls if the
- * program's did not. If `flags` has SA_RESETHAND and the program's handler is for one signal
- * only, so is ours. Two threads must not call this for the same signal at once. */
+ * is the program's action, just returned by sigaction; the caller stores it where the handler
+ * finds it. Ours keeps the program's mask, and does not restart system calls if the program's
+ * did not. If `flags` has SA_RESETHAND and the program's handler is for one signal only, so is
+ * ours. Two threads must not call this for the same signal at once. */
 typedef void posix_signal_handler(int number, siginfo_t *info, void *context);
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                const struct sigaction *before);
 
-/* Calls the handler `to`, unless it is the default action or none. Called from a handler that
- * stands in front of it. Async-signal-safe. */
+/* Calls the handler `to`, unless it is the default action or none. Called from a handler in
+ * front of that one. Async-signal-safe. */
 void posix_signal_pass_on(const struct sigaction *to, int number, siginfo_t *info, void *context);
 
-/* Whether guarded pages may be marked in the page table; false behaves as Linux before 6.13. For
+/* False keeps guarded pages from being marked in the page table, as before Linux 6.13. For
  * tests. */
 extern bool posix_guard_marks;
 

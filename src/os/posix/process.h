@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The life of the process. The library starts at the first call of any of its functions, even from
+ * The life of the process. The library starts at the first call of any function of it, even from
  * the dynamic loader or from another library's constructor. The embedding program's table
  * (runtime/process.c) lists the parts to start, so every layer can ask for the start and none needs
  * to know the layers above.

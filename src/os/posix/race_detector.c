@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ThreadSanitizer's functions, which the process has if any part of it was built with it. */
+/* ThreadSanitizer's functions, which the process has if any part was built with it. */
 #include "os/os.h"
 
 #if defined(__has_feature)

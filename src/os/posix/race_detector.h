@@ -6,8 +6,8 @@
  * transfer name an address: everything a thread did before tell_release(a) happens before
  * everything a thread does after a later tell_acquire(a).
  *
- * A library built with ThreadSanitizer tells it nothing, because then its own synchronization is
- * checked.
+ * A library built with ThreadSanitizer says nothing, because then the library's own synchronization
+ * is checked.
  */
 #ifndef OS_POSIX_RACE_DETECTOR_H
 #define OS_POSIX_RACE_DETECTOR_H

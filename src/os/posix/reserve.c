@@ -10,7 +10,7 @@
 
 bool posix_guard_marks READ_MOSTLY = true;
 
-/* Whether some pages are guarded by their protection. Atomic; set before the first of them is. */
+/* Set before any pages are guarded by their protection. Atomic. */
 static bool by_protection;
 
 void *os_pages_reserve(size_t bytes)

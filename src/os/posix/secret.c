@@ -10,8 +10,8 @@
 
 #define NONBLOCK 1 /* GRND_NONBLOCK */
 
-/* Uses the random bytes that the kernel gave this program at its start. They are the process's
- * own, but the same at each call, so the time is mixed in. */
+/* Uses the random bytes that the kernel gave this process at start. They are the same at each
+ * call, so the time is mixed in. */
 static void secret_of_start(uint64_t words[2])
 {
     const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);

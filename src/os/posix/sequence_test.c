@@ -6,13 +6,13 @@
  *
  * This thread begins a sequence that only spins until a flag is raised. A helper waits for that,
  * issues the command that must restart every sequence of the process (membarrier), and then raises
- * the flag. If the sequence sees the flag, it was not restarted. On one CPU the helper runs only
- * after this thread was preempted, which must restart the sequence as well. A signal would prove
- * nothing, because some broken kernels restart only for signals, so all signals are blocked.
+ * the flag. A sequence that sees the flag was not restarted. On one CPU the helper runs only after
+ * this thread was preempted, which must restart the sequence as well. A signal would prove nothing,
+ * because some broken kernels restart only for signals, so all signals are blocked.
  *
  * The helper is not a thread of the C library but a bare clone that shares the memory, so there is
  * no allocation and no SIGCHLD, and the process still counts as single-threaded. It uses this
- * thread's thread-local storage, so it makes only system calls, and sets no errno. Both threads end
+ * thread's thread-local storage, so it only makes system calls, without errno. Both threads end
  * whatever happens to the other.
  */
 #define _GNU_SOURCE /* clone, CLONE_VM */
@@ -43,7 +43,7 @@ static struct {
 
 #define RESTARTS    5       /* restarts that prove a sound kernel */
 #define SPINS       5       /* of 10 ms without the helper, after which there is no verdict */
-#define HELPER_MOST 1000000 /* times that it yields its CPU */
+#define HELPER_MOST 1000000 /* yields of the CPU */
 
 /* Ticks of a counter that a sequence can read without a system call. */
 #if defined(__aarch64__)

@@ -8,8 +8,8 @@ bool posix_signal_is_handled(const struct sigaction *action)
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
-/* The program's handler relies on its mask, perhaps on system calls that the signal ends, and on
- * being called once. */
+/* The program's handler relies on the blocked signals, perhaps on system calls that the signal
+ * ends, and on being called once. */
 void posix_signal_stand_before(int number, posix_signal_handler *handler, int flags,
                                const struct sigaction *before)
 {

@@ -21,7 +21,7 @@
 
 struct slice {
     uint8_t request; /* set by the thread; the kernel resets it when it grants a slice */
-    uint8_t granted; /* set by the kernel; 0 again when the thread has lost its CPU */
+    uint8_t granted; /* set by the kernel; 0 again when the thread has lost the CPU */
 };
 
 bool os_slices READ_MOSTLY = false;
@@ -43,8 +43,8 @@ static void yield_to_kernel(void)
 static bool (*enable)(void) = enable_by_kernel;
 static void (*yield)(void) = yield_to_kernel;
 
-/* For this thread: whether the kernel was told that it will ask, and whether the present request
- * was made here and not by a reader. */
+/* For this thread: whether the kernel has allowed requests, and whether the present request was
+ * made here and not by a reader. */
 static __thread bool enabled, asked;
 
 static volatile struct slice *own_slice(void)
@@ -69,7 +69,7 @@ void posix_slices_start(bool wanted)
     errno = saved_errno;
 }
 
-/* Stops asking, because a thread that has a longer slice gives up its CPU by a system call. */
+/* Stops asking when calls are few, because a thread ends a longer slice by a system call. */
 void posix_slices_few(void)
 {
     store_relaxed(&os_slices, false);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longer time slices (docs/adr/0078). A thread that loses its CPU while it owns a CPU's caches or
- * holds a lock delays all others until its next turn. So it asks for a longer slice before it takes
- * them. A kernel that would preempt the thread then lets it run for some microseconds more, once,
- * and the thread gives the CPU up when it is done. In a kernel such threads are not preempted at
- * all (os/kernel/os_lock.h); this is the nearest that Linux offers to a process, since 7.0.
+ * Longer time slices (docs/adr/0078). A thread that is preempted while it owns a CPU's caches or
+ * holds a lock delays all others until the next turn. So threads ask for a longer slice before they
+ * take either. A kernel about to preempt such a thread lets it run on for some microseconds, once,
+ * and the thread gives the CPU up when done. In a kernel such threads are not preempted at all
+ * (os/kernel/os_lock.h); this is the nearest that Linux offers to a process, since 7.0.
  *
- * The two words are in the thread's own struct rseq. Only the thread, its signal handlers, and the
- * kernel between two of its instructions write them, so plain accesses suffice. A system call in a
+ * The two words are in the thread's own struct rseq. Only the thread, signal handlers on it, and
+ * the kernel between two instructions write them, so plain accesses suffice. A system call in a
  * granted slice ends the slice and does no harm.
  */
 #ifndef OS_POSIX_SLICE_H
@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 
-/* Whether threads ask. False if the kernel or libc has no slices, and with slice_extension=0. */
+/* True if threads ask. False if the kernel or libc has no slices, and with slice_extension=0. */
 extern HIDDEN bool os_slices;
 
 /* Called before this thread takes the first lock or CPU's caches, and after it has released the

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the library in the process, because threads call it when they end, and the kernel reads our
- * rseq descriptors when it interrupts a thread. libprudence.so is therefore linked with nodelete.
- * The static library may be part of a plugin, which dlclose would unmap, so the plugin is marked in
- * the same way once it is loaded. A plugin with inlined sequences (<prudence/inline.h>) is marked,
- * too.
+ * Keeps the library in the process, because ending threads call us, and the kernel reads our rseq
+ * descriptors when interrupting a thread. libprudence.so is therefore linked with nodelete. The
+ * static library may be part of a plugin, which dlclose would unmap, so the plugin is marked in the
+ * same way after loading. A plugin with inlined sequences (<prudence/inline.h>) is marked, too.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include <dlfcn.h>

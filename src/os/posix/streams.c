@@ -6,7 +6,7 @@
  * holder (fflush(NULL), fopen) may wait for a stream's lock. The holder of that (getline) may be in
  * malloc and wait for one of our locks. libc's own malloc follows an order: the list of streams
  * first, malloc's locks last. We follow it too: our handler takes the list's lock first. fork then
- * finds the lock held by its own thread, which is allowed because the lock is recursive.
+ * finds the lock held by the forking thread, which is allowed because the lock is recursive.
  *
  * This is done only if the process has threads, because only then does libc make the lock anew in
  * the child. glibc has always had these functions; if they are missing, nothing is done.

@@ -2,15 +2,15 @@
 /*
  * The library's own threads, and sleeping until a word changes.
  *
- * Every thread of the library is started here, by the thread of the program that first needs it. It
- * inherits nothing from that thread, but has the policy, nice value and CPUs with which the process
- * was started. Threads that changed their own since (real-time or idle policy, a CPU of their own)
- * did so for themselves alone. But if a whole process was started on certain CPUs, or to run when
- * nothing else does, its helpers run so too. A process started with a real-time policy has ordinary
- * helpers. All signals are blocked, because the program's signals are not meant for these threads.
- * Faults are not blocked: they belong to the thread that causes them, in a callback for example,
- * and the program's handlers must see them. Threads are detached (ADR 8, ADR 28). last_threads.c
- * tells how the process ends when no others are left.
+ * Every thread of the library is started here, by the thread of the program that first needs one.
+ * The new thread inherits nothing from that thread, but has the policy, nice value and CPUs with
+ * which the process was started. Threads that changed their own since (real-time or idle policy, a
+ * CPU of their own) did so for themselves alone. But if a whole process was started on certain
+ * CPUs, or to run when nothing else does, the helpers run so too. A process started with a
+ * real-time policy has ordinary helpers. All signals are blocked, because the program's signals are
+ * not meant for these threads. Faults are not blocked: they belong to the thread that causes them,
+ * in a callback for example, and the program's handlers must see them. Threads are detached (ADR 8,
+ * ADR 28). last_threads.c tells how the process ends when no others are left.
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */
 #include <errno.h>
@@ -107,7 +107,7 @@ static int create(struct start *start, int want, int cpu, size_t stack)
     return error;
 }
 
-/* Reports a thread that kept its starter's policy. A thread that may not leave the idle policy
+/* Reports a thread that kept the starter's policy. A thread that may not leave the idle policy
  * (RLIMIT_NICE) cannot create a thread with another one either. */
 static void report_refusal(const char *name, int policy)
 {

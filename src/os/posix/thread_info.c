@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Facts that the kernel tells about the threads of the process: how many there are, and of one
- * thread its name, whether it wants a CPU, and whether it is still the one seen some time ago. An
+ * thread the name, whether it wants a CPU, and whether it is still the one seen some time ago. An
  * id alone does not say that, because ids are reused. An id and a time do, because the kernel tells
  * when the id's present thread was started, to 10 ms, within which no id comes round again.
  *
@@ -49,9 +49,8 @@ bool os_thread_exists(int thread)
     return exists;
 }
 
-/* Counts the links of that folder, which has two names of its own and one link per thread. Uses
- * a direct system call, because programs interpose stat. The kernel's structure is libc's on
- * 64-bit systems. */
+/* Counts the links of that folder: two names and one link per thread. Uses a direct system call,
+ * because programs interpose stat. The kernel's structure is libc's on 64-bit systems. */
 unsigned os_thread_count(void)
 {
     int saved_errno = errno;
@@ -126,8 +125,8 @@ bool os_thread_is_newer(int thread, uint64_t since)
 }
 
 /*
- * CPU-time clock of another thread of the process. Linux derives its number from the thread's id,
- * as glibc's pthread_getcpuclockid does from a pthread_t, which is unknown here.
+ * CPU-time clock of another thread of the process. Linux derives the clock's number from the
+ * thread's id, as glibc's pthread_getcpuclockid does from a pthread_t, which is unknown here.
  */
 #define CLOCK_OF_THREAD(thread) ((clockid_t)((~(unsigned)(thread) << 3) | 6u))
 

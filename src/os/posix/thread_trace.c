@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes the trace of another thread: sends it a signal, whose handler captures the trace and says
- * so.
+ * Takes the trace of another thread by a signal, whose handler captures the trace and says so.
  *
- * The signal is SIGURG, because its default action is to be ignored, so nothing happens to the
- * process if our handler is not (or no longer) installed. Programs hardly use it, and debuggers
- * pass it on (Go preempts its threads with it for the same reasons). It interrupts the call in
- * which the thread waits. SA_RESTART continues most calls, but sleeps and waits with a timeout
- * return EINTR, so traces are taken only on request.
+ * The signal is SIGURG, which is ignored by default, so nothing happens to the process if our
+ * handler is not (or no longer) installed. Programs hardly use SIGURG, and debuggers pass it on (Go
+ * preempts threads with it for the same reasons). The signal interrupts the call in which the
+ * thread waits. SA_RESTART continues most calls, but sleeps and waits with a timeout return EINTR,
+ * so traces are taken only on request.
  *
- * There is one request at a time. A late signal finds its request withdrawn. A signal that is not
+ * There is one request at a time. A late signal finds the request withdrawn. A signal that is not
  * ours is passed to the handler that was there before.
  */
 #define _GNU_SOURCE /* gettid */
@@ -93,8 +92,8 @@ static bool send(int thread)
     return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, TRACE_SIGNAL, &info) == 0;
 }
 
-/* Waits for the answer. If the handler is capturing when the patience ends, waits for it,
- * because it is quick. */
+/* Waits for the answer. A handler that is capturing when the patience ends is quick, so it is
+ * waited for. */
 static unsigned collect(void **frames, unsigned count, uint64_t patience)
 {
     uint64_t deadline = os_clock_ns() + patience;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces of calls. Remembered rules capture them (unwind.c). If those do not lead to the end,
- * glibc's backtrace() does, which unwinds by tables, because frame pointers are not guaranteed. Its
+ * glibc's backtrace() does, which unwinds by tables, because frame pointers are not guaranteed. The
  * first use loads libgcc_s and allocates, so os_trace_prime() makes that use where it does no harm;
  * until then there are no traces. A thread that is already capturing captures nothing, so an
  * allocation inside a capture returns.
@@ -12,7 +12,7 @@
  * (runtime/process.c).
  *
  * In a shared library, traces leave out the library's own leading frames. A program linked with the
- * static library has no such border, so its traces begin inside the library.
+ * static library has no such border, so traces begin inside the library.
  */
 #define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
 #include <dlfcn.h>

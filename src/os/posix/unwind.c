@@ -7,12 +7,12 @@
  * Rules are stored by place in the code. A rule is wrong if another module was loaded at the place
  * of an unloaded one. So
  *  - remembered rules read only the part of a thread's stack that an unwinding by the tables alone
- *    has found to be stack (up to `known_end`), and always upwards. If they lead out of it, or to
- *    something that is no function, the whole trace is read from the tables again, and remembered.
+ *    has found (up to `known_end`), and always upwards. If the rules leave that part, or lead to no
+ *    function, the whole trace is read from the tables again, and remembered.
  *  - A trace may still have wrong frames above such a place, as it may above code without tables.
  *
  * `rules` is a table of words, each a rule and the whole place it is for. Threads load and store
- * them relaxed, because a word depends on nothing else. A later rule replaces an earlier one in its
+ * them relaxed, because a word depends on nothing else. A later rule replaces an earlier one in the
  * slot, which only costs time.
  */
 #include <string.h>
@@ -58,7 +58,7 @@ static uint64_t remembered(uintptr_t pc)
     return word >> RULE_BITS || pc > PLACE_MASK ? 0 : word;
 }
 
-/* Subtracts 1, because a return address follows its call, which may be its function's last
+/* Subtracts 1, because a return address follows the call, which may be the function's last
  * instruction. */
 static uint64_t rule_from_tables(uintptr_t pc)
 {

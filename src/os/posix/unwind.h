@@ -15,10 +15,10 @@
 #endif
 
 /*
- * A rule tells how to get from a place in a function to its caller. The CFA, which is the caller's
- * stack pointer after the return, is the function's stack pointer or rbp, plus `cfa` bytes. The
- * return address lies below the CFA, and the caller's rbp lies at CFA - `saved` or is still in rbp.
- * A rule is one word, because threads share rules by atomic loads and stores:
+ * A rule leads from a place in a function to the caller. The CFA, which is the caller's stack
+ * pointer after the return, is the function's stack pointer or rbp, plus `cfa` bytes. The return
+ * address lies below the CFA, and the caller's rbp lies at CFA - `saved` or is still in rbp. A rule
+ * is one word, because threads share rules by atomic loads and stores:
  *   bit 0: the function has no caller
  *   bit 1: the CFA is relative to rbp
  *   bits 2 to 9: saved / 8, or 0 if still in rbp
@@ -30,7 +30,7 @@
 #define RULE_CFA(rule)   (((rule) >> 10) * 8)
 #define RULE_BITS        26
 
-/* Reads the rule at `pc`, an instruction of a function, from its module's tables
+/* Reads the rule at `pc`, an instruction of a function, from the module's tables
  * (unwind_table.c). Returns 0 if there is none, or one of another kind. Async-signal-safe; takes
  * no lock. */
 uint64_t unwind_rule_at(uintptr_t pc);

@@ -30,8 +30,7 @@ enum { RBP = 6, RSP = 7, RETURN_ADDRESS = 16 }; /* register numbers */
 #define FROM_HEADER 0x3b
 #define FOUR_BYTES  0x03
 
-/* -----------------------------------------------------------------------------------------
- * reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 /* `failed` is sticky: later reads return 0, and the result is no rule. */
 struct reader {
@@ -103,8 +102,7 @@ static struct reader body_at(const uint8_t *entry)
                            .end = entry + 4 + (length < UINT32_MAX ? length : 0)};
 }
 
-/* ----------------------------------------------------------------------------- a row, by its
- * program */
+/* ---------------------------------------------------------------------------- running a program */
 
 struct row {
     uint64_t cfa_register, cfa_offset;
@@ -176,7 +174,7 @@ static void recall(struct program *program)
         program->strange = true;
 }
 
-/* Executes an instruction without an operand in its lower bits; named after DW_CFA_... */
+/* Executes an instruction without an operand in the lower bits; named after DW_CFA_... */
 static void execute_extended(struct program *program, struct reader *from, uint64_t instruction)
 {
     uint64_t number;
@@ -249,10 +247,9 @@ static void execute(struct program *program, struct reader *from)
     }
 }
 
-/* -------------------------------------------------------------------------------------
- * descriptions */
+/* --------------------------------------------------------------------------------- descriptions */
 
-/* Reads a CIE up to its program. Returns false if the CIE is unusual. */
+/* Reads a CIE up to the program. Returns false if the CIE is unusual. */
 static bool open_common(const uint8_t *cie, struct reader *program)
 {
     const char *augmentation;
@@ -271,8 +268,8 @@ static bool open_common(const uint8_t *cie, struct reader *program)
         returns != RETURN_ADDRESS || *augmentation != 'z')
         return false;
     length = read_number(program);
-    /* Each letter has its data in order: P an encoding and a pointer, R and L an encoding. R is
-     * that of pointers to code. */
+    /* Each letter has its data in order: P an encoding and a pointer, R and L an encoding. R
+     * describes pointers to code. */
     for (const uint8_t *data = program->next; *++augmentation; data++) {
         if (*augmentation == 'P')
             data += (*data & 0x0f) % 8 == FOUR_BYTES ? 4 : 8;

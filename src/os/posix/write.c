@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes that cannot end the process. If a pipe has no reader, or a file may not grow, the system
- * sends the writing thread SIGPIPE or SIGXFSZ. The program knows nothing of our messages, dumps and
+ * sends the writing thread SIGPIPE or SIGXFSZ. The program does not know of our messages, dumps and
  * profiles, so it cannot prepare for the signal. So these signals are blocked during the write, and
  * those it caused are consumed. A signal that was pending before, because the program blocks it,
  * stays pending.
  *
- * Uses system calls, because libc's functions are cancellation points and its signal sets need 16
- * times the stack.
+ * Uses system calls, because libc's functions are cancellation points and libc's signal sets need
+ * 16 times the stack.
  */
 #define _GNU_SOURCE /* syscall */
 #include <errno.h>

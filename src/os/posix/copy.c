@@ -46,7 +46,7 @@ void posix_copy_known(void)
     posix_process_note();
 }
 
-/* Only one thread mends, the first to come here. Usually there is no other. */
+/* Only one thread repairs, the first to come here. Usually there is no other. */
 void os_copy_check_slow(void)
 {
     uint32_t no = 0;

@@ -404,7 +404,7 @@ bool mapping_purge_own(void *pages, size_t bytes)
     return advise(OWN, pages, bytes, MADV_DONTNEED);
 }
 
-/* Tries with an untouched page whether mlockall(MCL_FUTURE) locks new mappings, which then
+/* Tests with an untouched page whether mlockall(MCL_FUTURE) locks new mappings, which then
  * cannot be purged. If the page cannot be mapped, memory is limited, perhaps for locking, so it
  * also returns true. */
 bool mapping_is_locked(void)

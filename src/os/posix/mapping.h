@@ -39,7 +39,7 @@ static inline void mapping_watch(void (*seen)(const char *call))
     store_relaxed(&mapping_seen, seen);
 }
 bool mapping_is_locked(void); /* whether new mappings would be resident at once (mlockall) */
-/* Moves pages onto a mapping of `room` bytes and replaces it. */
+/* Moves pages onto a mapping of `room` bytes, which they replace. */
 bool mapping_move(void *pages, size_t bytes, void *target, size_t room);
 /* Moves the contents of `pages`, which stay mapped, onto a mapping of as many bytes. Sets *lost
  * if the target may be unmapped. */

@@ -167,10 +167,10 @@ void *os_arrays_alloc(size_t bytes)
 }
 
 /*
- * Purges the arrays, except a page that holds the list, and keeps the mapping. A thread that was
- * interrupted in a restartable sequence restarts it before it touches arrays that another thread
- * has replaced. But if the interruption was a page fault, the kernel serves that fault first, and
- * on unmapped pages it would end the process.
+ * Purges the arrays, except the page with the list's link, and keeps the mapping. Arrays that share
+ * a page are only zeroed. A thread that was interrupted in a restartable sequence restarts it
+ * before it touches arrays that another thread has replaced. But if the interruption was a page
+ * fault, the kernel serves that fault first, and on unmapped pages it would end the process.
  */
 void os_arrays_free(void *arrays, size_t bytes)
 {

@@ -50,8 +50,8 @@ struct os_lock {
 
 /*
  * os_copy_is_unnoticed returns whether this process is a copy made without fork's handlers that no
- * thread has noticed yet. os_copy_check then repairs what it can and reports the copy, once;
- * os_copy_made tells afterwards that this process is one. See copy.c.
+ * thread has noticed yet. os_copy_check then repairs as much as possible and reports the copy,
+ * once; os_copy_made tells afterwards that this process is one. See copy.c.
  */
 extern HIDDEN uint32_t
     *os_copy_page; /* first word is 0 in such a copy; NULL if copies cannot be detected */
@@ -227,7 +227,7 @@ static inline bool os_lock_is_mine_by_fork(const struct os_lock *lock)
     return load_relaxed(&lock->held_by_fork) && os_lock_forking;
 }
 
-/* Called only by fork's handlers. A lock created after the first call is not released. */
+/* Called only by fork's handlers. A lock created between the two calls is not released. */
 void os_lock_take_for_fork(struct os_lock *lock);
 void os_lock_release_from_fork(struct os_lock *lock);
 

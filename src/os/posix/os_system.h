@@ -74,13 +74,14 @@ void os_stay_loaded(const void *address);
 #define OS_EXTENSIONS      11
 #define OS_EXTENSION_SIDES 7
 
-/* Most and fewest objects of a CPU's object cache. The most is a power of two that fits the
- * stack word's count. */
+/* Largest and smallest size of a CPU's object cache, in objects. The largest is a power of two
+ * that fits the stack word's count. */
 #define OS_CACHE_OBJECTS_MAX 16384
 #define OS_CACHE_OBJECTS_MIN 16
 
 /* An object cache grows to this many batches before demand says so. If a cache's creator gave a
- * number of bytes, the object caches start with them. */
+ * number of bytes, the object caches start with two batches, otherwise with OS_CACHE_OBJECTS_MIN
+ * objects. */
 #define OS_CACHE_START_BATCHES     2
 #define OS_CACHE_BYTES_ARE_A_LIMIT false
 

@@ -252,8 +252,8 @@ static bool number_of(const char **text, unsigned *number)
     return true;
 }
 
-/* Distributions change kernels without changing these two numbers, so the kernel is tested, not
- * trusted by number. A process may also be shown 2.6 instead of the real version. */
+/* Distributions change kernels without changing these two numbers, so this only selects the
+ * kernels to test. A process may also be shown 2.6 instead of the real version. */
 bool sequence_test_is_wanted_for(const char *release)
 {
     unsigned major, minor;

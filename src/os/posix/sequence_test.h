@@ -22,7 +22,8 @@ enum sequence_verdict posix_sequence_verdict(char *rseq);
 /* Replaces the kernel's verdict. For tests. */
 extern enum sequence_verdict (*posix_sequence_verdict_injected)(void);
 
-/* Parts of it, for tests. A struct rseq that is not registered makes the kernel look broken. */
+/* Parts of posix_sequence_verdict, for tests. A struct rseq that is not registered makes the
+ * kernel look broken. */
 enum sequence_verdict sequence_test(char *rseq);
 bool sequence_test_is_wanted_for(const char *release);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs our fork handlers before all others.
+ * Registers our fork handlers before all others.
  *
  * Handlers that prepare a fork run in the reverse order of registration, the others in that order.
  * A handler registered before ours would run while our locks are held, so it could neither allocate

@@ -17,7 +17,7 @@ static inline void name_copy(char *to, size_t size, const char *from)
 
     while (length < size - 1 && from[length])
         length++;
-    if (is_utf8_continuation(from[length])) { /* the cut is within the last character */
+    if (is_utf8_continuation(from[length])) { /* the cut is within a character */
         while (length && is_utf8_continuation(from[length]))
             length--;
     }

@@ -4,8 +4,8 @@
  * last thread, but the library's threads may be permanent, and they block the signals that would
  * end the process. So the ending main thread starts one more thread, which checks now and then
  * whether only threads of the library are left, all of which wait with nothing to do, and then
- * calls exit(0), as the C library does after the last thread. A process whose main thread does not
- * end before it, or that has no thread of the library, never has this thread.
+ * calls exit(0), as the C library does after the last thread. A process that ends together with its
+ * main thread, or has no thread of the library, never has this thread.
  *
  * The destructor of a pthread key sees the end of the main thread. The main thread gets the key by
  * starting a thread of the library itself, as for background=1. If another thread starts the first

@@ -11,7 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 __thread bool process_starting;
 
-/* Set when the program has been loaded. */
+/* Set when the library has been loaded. */
 static uint32_t loaded;
 
 static void start(void)

@@ -2,9 +2,9 @@
 /*
  * Reads rules for unwinding from a module's tables. .eh_frame_hdr, which the dynamic loader finds
  * without a lock (_dl_find_object, glibc 2.35), leads by bisection to the function's description
- * (FDE), and that to the part shared with others (CIE), both in .eh_frame. FDE and CIE are programs
- * for a table by instruction, and one row of the table is wanted. The Linux Standard Base and
- * DWARF's chapter on call frames define the format.
+ * (FDE), and that to the part shared with others (CIE), both in .eh_frame. FDE and CIE contain
+ * programs for a table by instruction, and one row of the table is wanted. The Linux Standard Base
+ * and DWARF's chapter on call frames define the format.
  *
  * Only entries that compilers and assemblers write for ordinary functions of x86-64 are understood.
  * There are no rules for signal frames, realigned stacks, places computed by expressions, or

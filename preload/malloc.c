@@ -53,7 +53,7 @@ FAST_ENTRY void MALLOC_NAME(free)(void *object)
 }
 
 /*
- * Does what realloc does, but never frees the object. The C library's list of fork handlers needs
+ * Reallocates like realloc, but never frees the object. The C library's list of fork handlers needs
  * that. The list grows by realloc, but a forking thread calls handlers from the list without taking
  * its lock (glibc 2.36 and others). So that thread may be reading an old list. All lists kept have
  * together at most twice the size of the last.

@@ -139,7 +139,9 @@ void os_meta_free(void *meta, size_t bytes);
 void *os_arrays_alloc(size_t bytes);
 void os_arrays_free(void *arrays, size_t bytes);
 
-/* --- failure injection for tests: called before each allocation above, before pages are opened or guarded, and before each extension of the page map, which fail if it returns true. NULL in normal operation. --- */
+/* --- failure injection for tests: called before each allocation above, before pages are opened
+ * or guarded, and before each extension of the page map. If it returns true, that fails. NULL in
+ * normal operation. --- */
 extern bool (*os_memory_fails)(void);
 
 /* --- CPUs and nodes. Counts are constant after start; the current CPU is only a hint. --- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ThreadSanitizer's functions, which the process has if any part was built with it. */
+/* ThreadSanitizer's functions, present if any part of the process was built with
+ * ThreadSanitizer. */
 #include "os/os.h"
 
 #if defined(__has_feature)
@@ -60,7 +61,7 @@ void race_detector_acquire(const void *address)
 
 #endif
 
-/* Volatile keeps the compiler from turning the loops into calls of memset and memcpy. */
+/* Volatile, so the compiler does not turn the loops into calls of memset and memcpy. */
 void race_detector_fill(void *at, char byte, size_t bytes)
 {
     volatile char *to = at;

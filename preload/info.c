@@ -41,6 +41,19 @@ static bool is_large_blocks(const struct prudence_cache_stats *cache)
     return cache->slab_size == 0;
 }
 
+static uint64_t system_bytes(const struct prudence_stats *total)
+{
+    return total->slab_bytes + total->retained_bytes;
+}
+
+/* A lower bound, because no peak is kept of slabs and retained pages together. */
+static uint64_t system_bytes_peak(const struct prudence_stats *total)
+{
+    uint64_t now = system_bytes(total);
+
+    return total->slab_bytes_peak > now ? total->slab_bytes_peak : now;
+}
+
 static struct mallinfo2 sum_up(struct prudence_stats *total)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -134,7 +147,7 @@ static void print_xml(FILE *file)
             "<system type=\"max\" size=\"%" PRIu64
             "\"/>\n"
             "</malloc>\n",
-            total.slab_bytes + total.retained_bytes, total.slab_bytes_peak);
+            system_bytes(&total), system_bytes_peak(&total));
 }
 
 int MALLOC_NAME(malloc_info)(int options, FILE *file)
@@ -169,8 +182,8 @@ void MALLOC_NAME(malloc_stats)(void)
             "\n"
             "large blocks     = %12zu\n"
             "allocations      = %12" PRIu64 "\n",
-            total.slab_bytes + total.retained_bytes, info.uordblks + info.hblkhd,
-            total.bytes_latent, total.slab_bytes_peak, info.hblks, total.allocations);
+            system_bytes(&total), info.uordblks + info.hblkhd, total.bytes_latent,
+            system_bytes_peak(&total), info.hblks, total.allocations);
     pthread_setcancelstate(cancelable, NULL);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hash tables: making and destroying them, and updates. */
+/* Creates, destroys and updates hash tables. */
 #include <errno.h>
 
 #include "debug/annotate.h"
@@ -9,11 +9,12 @@
 #include "structures/writers.h"
 #include "valid_name.h"
 
-/* An addition that passes so many nodes looks whether the table should grow; without it, one of COUNTS does. */
+/* An addition checks whether the table should grow if it passes this number of nodes. Otherwise,
+ * updates check when their CPU's counter is a multiple of COUNTS. */
 #define LONG_CHAIN 8
 #define COUNTS     64
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
 
@@ -139,16 +140,17 @@ int prudence_hash_destroy(struct prudence_hash *public)
 
 /* ------------------------------------------------------------------------------------- updates */
 
-/* A place in a locked chain. */
+/* A place in a locked chain: a link, and the next node. */
 struct place {
     uintptr_t *bucket;
-    uintptr_t first; /* what the bucket holds, without the lock */
-    uintptr_t *link; /* the place: the link to ... */
-    uintptr_t next;  /* ... this; `link` is `bucket` at the beginning of the chain */
-    unsigned passed; /* nodes before it */
+    uintptr_t first; /* content of the bucket, without HASH_LOCKED */
+    uintptr_t *link; /* the link at the place; the bucket, if at the beginning of the chain */
+    uintptr_t next;  /* content of that link */
+    unsigned passed; /* number of nodes before the place */
 };
 
-/* Moves the group of a bucket of the view that is 0. The view may have changed: then there is nothing to do. */
+/* Moves the group of a bucket of the view that is 0. If the view has changed, there is nothing to
+ * do. */
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
     uintptr_t from = load_acquire(&table->from);
@@ -158,7 +160,7 @@ void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t ha
                   hash_index(hash, (unsigned)min_size(view_order(from), view_order(view))), false);
 }
 
-/* Locks the chain that the hash belongs to. From here until it is unlocked this thread is inside the library. */
+/* Locks the chain of the hash. Until it is unlocked, this thread is inside the library. */
 static void chain_lock(const struct hash_table *table, uint64_t hash, struct place *place)
 {
     os_busy_enter();
@@ -184,7 +186,7 @@ static void pass(struct place *place)
     place->passed++;
 }
 
-/* To the first node whose hash is not lower: one with it, if there is any. */
+/* Moves to the first node whose hash is not lower, which has this hash if any node does. */
 static void to_hash(struct place *place, uint64_t hash)
 {
     while (is_node(place->next) && prudence_hash_node_(place->next)->hash < hash)
@@ -196,7 +198,7 @@ static bool is_at_hash(const struct place *place, uint64_t hash)
     return is_node(place->next) && prudence_hash_node_(place->next)->hash == hash;
 }
 
-/* From there to the key, or to the node. */
+/* Move on from there to the key or to the node. Return false if there is none. */
 static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
 {
     for (; is_at_hash(place, hash); pass(place))
@@ -213,7 +215,8 @@ static bool to_node(struct place *place, const struct prudence_hash_node *node)
     return false;
 }
 
-/* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees what its object holds. */
+/* Stores the link at the place, and unlocks the chain. Release: a reader that finds a node sees the
+ * content of the object. */
 static void store_and_unlock(const struct place *place, uintptr_t link)
 {
     if (place->link == place->bucket) {
@@ -250,7 +253,8 @@ void hash_replaced(struct hash_table *table)
         hash_step(table);
 }
 
-/* In the chain of the hash that it was given last. The memory of a node that was never added may hold anything. */
+/* Returns whether the chain of the node's last hash has the node. If a node was never added, the
+ * memory may hold anything. */
 static bool is_in_table(const struct hash_table *table, const struct prudence_hash_node *node)
 {
     struct place place;
@@ -263,7 +267,7 @@ static bool is_in_table(const struct hash_table *table, const struct prudence_ha
     return found;
 }
 
-/* Valgrind would report that what was never written is read. */
+/* Skips is_in_table under Valgrind, because that reads memory that may never have been written. */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller)
 {
@@ -312,7 +316,8 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     hash_counted(table, here, place.passed);
 }
 
-/* Adds the node, unless there is one with the key: then *place is that one's, and its chain stays locked. */
+/* Adds the node and returns true, unless a node has the key. Then *place is the place of that node,
+ * and the chain stays locked. */
 static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash_match match,
                         const void *key, struct prudence_hash_node *node, struct place *place)
 {
@@ -432,7 +437,7 @@ bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* Under `stepping`, so that all is of one moment but the number of objects. */
+/* Runs under `stepping`, so that all numbers except that of the objects are of one moment. */
 static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
 {
     uintptr_t view = table->public.view;

@@ -2,34 +2,40 @@
 /*
  * The hash table (<prudence/hash.h>, ADR 67).
  *
- * Chains. Each bucket has a chain of nodes, sorted by their hashes; the highest bits of a hash are the number of its
- * bucket. So all chains, one behind the other, are all nodes in the order of their hashes, whatever the number of buckets: what
- * is one chain for n buckets is two runs side by side for 2n. A chain is split by one store (an end behind the first run),
- * and two chains are joined by one. No node is moved or copied.
+ * Chains. Each bucket has a chain of nodes, sorted by their hashes; the highest bits of a hash are
+ * the number of the bucket. So the chains, one after the other, hold all nodes in the order of
+ * their hashes, whatever the number of buckets. One chain for n buckets is two adjacent runs for
+ * 2n. One store splits a chain (by putting an end after the first run), and one store joins two
+ * chains. No node is moved or copied.
  *
- * Ends. The end of a chain says for which number of buckets, or more, it ends there (PRUDENCE_HASH_END). A reader that
- * came by an array with fewer buckets, and meets that end, may miss what was cut off there. It begins again, with the
- * array that the table has by now, which was published before the cut. When two chains are joined, the end of the
- * second is the end of both.
+ * Ends. The end of a chain holds an order: the chain ends there in every array of at least that
+ * order (PRUDENCE_HASH_END). A reader that came through a smaller array and meets this end may miss
+ * nodes that were cut off there. The reader begins again with the table's current array, which was
+ * published before the cut. When two chains are joined, the end of the second becomes the end of
+ * both.
  *
- * Arrays. While the table is resized it has two: `view`, the new one, and `from`. A bucket of the new one is 0 until its
- * group was moved. A group is what belongs together for the smaller number of buckets: one bucket of the smaller array,
- * several of the larger. Readers that find 0 search the old array; writers move the group first. So all writers
- * of a chain meet at one bucket at any time: the old one until it is HASH_MOVED, then the new one.
+ * Arrays. While a table is resized it has two arrays: `view`, the new one, and `from`, the old one.
+ * A bucket of the new array is 0 until its group is moved. A group is one bucket of the smaller
+ * array and the buckets of the larger array for the same hashes. Readers that find 0 search the old
+ * array; writers move the group first. So all writers of a chain meet at one bucket at any time: at
+ * the old bucket until it is HASH_MOVED, then at the new one.
  *
  * Invariants:
- *  - view, or a bucket of it, is 0 only while `from` is not; every bucket of `from` is not 0.
- *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an end of order <= o: the
- *    smallest order for which this chain and the next one are two. (The chains that the table
- *    was made with have ends of order 0, because there never are fewer.)
- *  - A bucket with HASH_MOVED does not change any more. Its link is where the chain began when it was moved. Only
- *    readers that entered their sections before that follow it, so what it leads to is still there for them.
- *  - `next` of a removed node does not change any more, with the same argument.
+ *  - A bucket of `view` is 0 only while `from` is not 0. No bucket of `from` is 0.
+ *  - A chain that begins at a bucket of an array of order o, and that is not moved, ends with an
+ *    end of order <= o, the smallest order for which this chain and the next one are two. (The
+ *    first chains of a table have ends of order 0, because no array has fewer buckets.)
+ *  - A bucket with HASH_MOVED no longer changes, and links to where the chain began when the bucket
+ *    was moved. Only readers that entered their sections before that follow this link, so the nodes
+ *    there still exist for them.
+ *  - `next` of a removed node no longer changes, by the same argument.
  *
- * Locks: HASH_LOCKED in a bucket; its holder alone changes the links of the chain. A thread that moves a group
- * holds all of its buckets; they are taken in the order of the chain. Behind `stepping` one thread at
- * a time takes a step of a resize; updates only try it. A thread that has a bucket, or `stepping`, allocates nothing, and waits for
- * nobody but the holder of another bucket of the same group. It counts as inside the library (os_busy), and fork waits for it.
+ * Locks. The holder of HASH_LOCKED in a bucket is the only thread that changes the links of the
+ * chain. A thread that moves a group locks all buckets of the group, in the order of the chain. The
+ * holder of `stepping` is the only thread that takes steps of a resize; updates only try to get it.
+ * A thread that holds a bucket or `stepping` allocates nothing, and waits only for a bucket of the
+ * group that it moves or, in a rename, for the bucket of the second name (hash_rename.c). The
+ * thread counts as inside the library (os_busy), and fork waits for it.
  */
 #ifndef STRUCTURES_HASH_H
 #define STRUCTURES_HASH_H
@@ -48,26 +54,26 @@
 
 enum hash_phase {
     HASH_IDLE,
-    HASH_CLEARING, /* the new array is zeroed */
-    HASH_MOVING,   /* it is the table's view, and groups are moved to it */
-    HASH_LEAVING,  /* the array before waits until latent_limit has room for it */
+    HASH_CLEARING, /* the new array is being zeroed */
+    HASH_MOVING,   /* the new array is the view, and groups are moved there */
+    HASH_LEAVING,  /* the old array waits until latent_limit has room */
 };
 
 struct hash_table {
-    struct prudence_hash public;   /* its view: atomic, stored by the thread that has `stepping` */
-    uintptr_t from;                /* the array before; 0: no resize is under way; as the view */
-    struct views views;            /* constant */
+    struct prudence_hash public; /* the view: atomic, stored by the holder of `stepping` */
+    uintptr_t from;              /* the old array, or 0 if no resize is under way; like the view */
+    struct views views;          /* constant */
     unsigned order_min, order_max; /* constant */
     unsigned flags;                /* constant */
-    bool leaves_outside;           /* constant: arrays are deferred by hash_leave_array alone */
+    bool leaves_outside;           /* constant: only hash_leave_array defers arrays */
     unsigned counter_mask;         /* constant */
-    struct list link;              /* under tables_lock */
+    struct list link;              /* protected by tables_lock */
 
     uint32_t stepping __attribute__((aligned(CACHE_LINES_APART)));
-    uint32_t preparing; /* a thread allocates an array for the next resize: others need not */
-    uint32_t phase;     /* this and the rest: written under stepping, read by all */
-    uintptr_t fresh;    /* the array that is being zeroed */
-    uint64_t cursor;    /* words zeroed; groups moved */
+    uint32_t preparing; /* a thread is allocating an array for the next resize */
+    uint32_t phase;     /* written, like the rest, under `stepping`; read by all */
+    uintptr_t fresh;    /* array being zeroed */
+    uint64_t cursor;    /* number of words zeroed, or of groups moved */
     struct views_left left;
     uint64_t grows, shrinks;
     uint64_t refused; /* atomic */
@@ -80,7 +86,7 @@ static inline struct hash_table *hash_of(const struct prudence_hash *public)
     return (struct hash_table *)public;
 }
 
-/* The bucket of a hash, and the lowest hash of a bucket, in an array of this order, which is not 0. */
+/* Convert a hash to its bucket, and a bucket to its lowest hash. `order` is not 0. */
 static inline uint64_t hash_index(uint64_t hash, unsigned order)
 {
     return hash >> (64 - order);
@@ -101,8 +107,11 @@ static inline bool is_node(uintptr_t link)
     return link & PRUDENCE_HASH_NODE;
 }
 
-/* ThreadSanitizer is told of the node, which is about to be linked. A reader in the program acquires it in prudence_hash_node_, a thread in the
- * library by found_node, before it gives the node to the program. */
+/*
+ * Tells ThreadSanitizer about a node that is about to be linked. A reader in the program acquires
+ * the node in prudence_hash_node_; a thread in the library does so in found_node before the program
+ * gets the node.
+ */
 static inline uintptr_t link_to(const struct prudence_hash_node *node)
 {
     tell_release(node);
@@ -115,8 +124,12 @@ static inline struct prudence_hash_node *found_node(uintptr_t link)
     return prudence_hash_node_(link);
 }
 
-/* Before a node is added, while this thread has no bucket. A node that is in a table already would make a circle of its chain, and one
- * that is misaligned a link that is none: then the process is stopped, with the caller's place. The former under check=1 alone. */
+/*
+ * Checks a node before it is added, while this thread holds no bucket. Stops the process, naming
+ * the caller, if the node is misaligned, because its link would be no link to a node. Under
+ * check=1, also stops the process if the node is in the table already, because the chain would
+ * become a circle.
+ */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller);
 
@@ -130,15 +143,16 @@ static inline bool is_misaligned(const struct prudence_hash_node *node)
          ? hash_check_fresh_slow((table), (node), __func__, __builtin_return_address(0))           \
          : (void)0)
 
-/* An end that a chain of an array of this order may have. */
+/* Returns whether a chain of an array of this order may have this end. */
 static inline bool is_end_of(uintptr_t link, unsigned order)
 {
     return link - PRUDENCE_HASH_END(0) <= 8 * (uintptr_t)order;
 }
 
 /*
- * hash_bucket.c: locks the bucket unless it is moved, or not there yet (0). Returns what it held, without the lock. `first`: for a
- * thread that has no other bucket, and not `stepping`; it waits while a fork is under way (writers.h).
+ * hash_bucket.c: lock a bucket, unless it is moved or not set yet (0). Return its content without
+ * HASH_LOCKED. hash_lock_first, for a thread that holds neither another bucket nor `stepping`,
+ * waits while a fork is under way (writers.h).
  */
 uintptr_t hash_lock(uintptr_t *bucket);
 uintptr_t hash_lock_first(uintptr_t *bucket);
@@ -148,45 +162,60 @@ static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
     store_release(bucket, link);
 }
 
-/* hash_move.c: moves a group, which has the number of its bucket in the smaller array, from one array to the other; does
- * nothing when it was moved. `stepping`: the caller has that, and else nothing. */
+/*
+ * hash_move.c: moves a group from one array to the other, unless it was moved already. `group` is
+ * the number of the bucket in the smaller array. The caller holds no lock, except `stepping` if
+ * that argument is true.
+ */
 void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping);
 
-/* hash_resize.c: the right to take steps. */
+/* hash_resize.c: take and release `stepping`, the right to take steps. */
 bool hash_try_stepping(struct hash_table *table);
 void hash_take_stepping(struct hash_table *table);
 void hash_end_stepping(struct hash_table *table);
 
-/* By a thread that has neither it nor a bucket: begins a resize, unless one is under way or the table does not have this view any
- * more. False: there is no memory. */
+/* Begins a resize, unless one is under way or the table has another view by now. The caller holds
+ * neither `stepping` nor a bucket. Returns false if there is no memory. */
 bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
 
-/* Behind an update of a table that leaves_outside, in no section: there a deferral may wait, so latent_limit is kept without fail. */
+/* Called after an update of a table that leaves_outside, outside of sections. A deferral may wait
+ * there, so latent_limit holds strictly. */
 void hash_leave_array(struct hash_table *table);
 
-/* A step of a resize, if one is under way; begins one, if the number of objects says so. */
+/* Take a step of a resize, if one is under way; begin a resize, if the number of objects asks for
+ * one. */
 void hash_step(struct hash_table *table);
 void hash_follow_count(struct hash_table *table);
 
-/* hash.c: prudence_hash_create on behalf of `what`, with these flags; and the end of a table for which views_may_end said 0, whose objects are
- * the caller's. */
+/*
+ * hash.c: hash_make is prudence_hash_create on behalf of another public function, and allows
+ * `flags`. hash_unmake destroys a table for which views_may_end returned 0; the caller keeps the
+ * objects.
+ */
 struct hash_table *hash_make(const char *what, const char *name,
                              const struct prudence_hash_attr *attr, unsigned flags);
 void hash_unmake(struct hash_table *table);
 
-/* Removes the object with the key, of several the one that was added last; NULL: there is none. In a section, as the next one. */
+/* Removes the object with the key, the last added if there are several. Returns NULL if there is
+ * none. The caller of this and the next function is in a section. */
 struct prudence_hash_node *hash_remove_key(struct hash_table *table, uint64_t hash,
                                            prudence_hash_match match, const void *key);
 
-/* Whether there is one. `match` may change it: its chain is locked, so no other update of its key is under way. */
+/* Returns whether an object has the key. `match` may change the object, because its chain is locked
+ * and no other update of the key is under way. */
 bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match match,
                     const void *key);
 
-/* Counts objects, while their chain is locked: a forked child has both or neither. Returns what this CPU's counter is then. */
+/* Adds to the number of objects while their chain is locked, so that a forked child has both the
+ * change and the count, or neither. Returns the new value of this CPU's counter. */
 int64_t hash_change_count(struct hash_table *table, int64_t objects);
 
-/* With nothing locked: moves the group of a bucket of the view that is 0; does what is due behind an update that changed the number of
- * objects (`count`: the counter then; an addition has passed so many), and behind one that did not. */
+/*
+ * Called with nothing locked. hash_move_first moves the group of a bucket that is 0 in the view.
+ * hash_counted does the work that is due after an update that changed the number of objects to
+ * `count` on this CPU's counter, and passed `passed` nodes if it added one. hash_replaced does the
+ * work that is due after any other update.
+ */
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed);
 void hash_replaced(struct hash_table *table);
@@ -194,8 +223,11 @@ void hash_replaced(struct hash_table *table);
 /* hash_count.c */
 uint64_t hash_count(const struct hash_table *table);
 
-/* hash_fork.c: waits until no thread is inside an update, when none may begin one; and, in the child, takes away what threads
- * left behind that were just about to. */
+/*
+ * hash_fork.c: hash_wait_for_writers waits until no thread is inside an update, while none may
+ * begin one. In the child, hash_forget_writers removes the locks of threads that were about to
+ * begin.
+ */
 void hash_wait_for_writers(struct hash_table *table);
 void hash_forget_writers(struct hash_table *table);
 

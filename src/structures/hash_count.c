@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of objects. */
+/* Counts the objects of a hash table. */
 #include "structures/hash.h"
 
 uint64_t hash_count(const struct hash_table *table)

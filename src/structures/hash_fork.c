@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table while the process is copied (writers.h). */
+/* Hash tables while fork copies the process (writers.h). */
 #include "os/os.h"
 #include "structures/hash.h"
 
 /*
- * Whether a thread has a bucket of the array. A bucket that is taken behind this look belongs to a thread that has another one, which the look
- * finds later; or the thread gives it back at once, having changed nothing. A group's first bucket is the one that is
- * released last when the group is split (it is in the array that is looked at last), and of those that are joined the others follow it.
+ * Waits until no thread holds a bucket of the array. A thread that takes a bucket after this check
+ * either holds another one, which a later check finds, or gives the bucket back at once without a
+ * change. A thread that splits a group releases the group's first bucket last, and this bucket is
+ * in the array that is checked last. If a thread joins a group, the other buckets are checked after
+ * the first.
  */
 static void wait_for_buckets(uintptr_t view)
 {
@@ -15,7 +17,7 @@ static void wait_for_buckets(uintptr_t view)
             os_sleep_ns(1000);
 }
 
-/* Without a step, the arrays stay what they are. */
+/* The arrays stay the same as long as no thread takes a step. */
 void hash_wait_for_writers(struct hash_table *table)
 {
     while (load_acquire(&table->stepping))

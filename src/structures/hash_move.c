@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moving a group of buckets from one array to another: one bucket of the smaller array, and its *parts*, which are buckets
- * side by side of the larger one. Readers may be anywhere in the chains, and at the buckets of both arrays, at every step;
- * see hash.h for what they do.
+ * Moves a group of buckets from one array to another. A group is one bucket of the smaller array,
+ * and adjacent buckets of the larger array, the *parts*. At every step, readers may be anywhere in
+ * the chains and at the buckets of both arrays; hash.h says how they find their way.
  */
 #include "structures/hash.h"
 
-/* The parts of a group, in the order of their hashes. */
+/* Parts of a group, in the order of their hashes. */
 struct parts {
-    uintptr_t *buckets; /* of the larger array */
-    unsigned order;     /* of that */
+    uintptr_t *buckets; /* buckets of the larger array */
+    unsigned order;     /* order of the larger array */
     uint64_t first, end;
 };
 
@@ -23,21 +23,23 @@ static struct parts parts_of(uintptr_t larger, uintptr_t smaller, uint64_t group
                           .end = (group + 1) << more};
 }
 
-/* The end between a part and the next one: of the smallest order for which they are two. */
+/* Returns the end between a part and the next one, which has the smallest order for which they are
+ * two. */
 static uintptr_t end_behind(const struct parts *parts, uint64_t part)
 {
     return PRUDENCE_HASH_END(parts->order - (unsigned)__builtin_ctzll(part + 1));
 }
 
-/* The first bucket of a group: fork waits for it, or for `stepping`. */
+/* Locks the first bucket of a group. Fork waits for this bucket or for `stepping`. */
 static uintptr_t lock_first_of(uintptr_t *bucket, bool stepping)
 {
     return stepping ? hash_lock(bucket) : hash_lock_first(bucket);
 }
 
-/* -------------------------------------------------------------------------------------- splitting */
+/* ------------------------------------------------------------------------------------ splitting */
 
-/* Passes the nodes from *link on that belong to the part; *link is then what follows. Returns the last; NULL: none. */
+/* Moves *link past the nodes that belong to the part. Returns the last of these nodes, or NULL if
+ * there is none. */
 static struct prudence_hash_node *pass_part(uintptr_t *link, const struct parts *parts,
                                             uint64_t part)
 {
@@ -51,8 +53,9 @@ static struct prudence_hash_node *pass_part(uintptr_t *link, const struct parts 
 }
 
 /*
- * The new buckets: each is its part's first node, or an end. They are locked, so that no writer changes a chain that
- * is not cut yet. Readers that find them run on into the parts behind, which does no harm.
+ * Sets each new bucket to the first node of the part, or to an end. The buckets are locked, so that
+ * no writer changes a chain that is not cut yet. Readers that find them run on into the following
+ * parts, which is harmless.
  */
 static void set_parts(const struct parts *parts, uintptr_t link)
 {
@@ -66,7 +69,8 @@ static void set_parts(const struct parts *parts, uintptr_t link)
     }
 }
 
-/* Cuts the chain behind each part except the last: readers that meet such an end find the new buckets set. */
+/* Cuts the chain after each part except the last. Readers that meet such an end find the new
+ * buckets set. */
 static void cut_parts(const struct parts *parts, uintptr_t link)
 {
     for (uint64_t part = parts->first; part < parts->end; part++) {
@@ -89,9 +93,9 @@ static void split(uintptr_t *bucket, const struct parts *parts, bool stepping)
     hash_unlock(bucket, link | HASH_MOVED);
 }
 
-/* --------------------------------------------------------------------------------------- joining */
+/* -------------------------------------------------------------------------------------- joining */
 
-/* Where the chain ends: the link there. */
+/* Returns the place of the link that ends the chain. */
 static uintptr_t *last_link(uintptr_t *link)
 {
     while (is_node(load_relaxed(link)))
@@ -100,9 +104,10 @@ static uintptr_t *last_link(uintptr_t *link)
 }
 
 /*
- * One chain of the parts, whose buckets are locked: behind the last node of each, the first of the next. The end is that
- * of the last part. It tells for how many buckets the whole group was cut from the next one, which readers must know that
- * have an array with still fewer. Returns the first link.
+ * Joins the parts, whose buckets are locked, to one chain. The last node of each part is linked to
+ * the first of the next. The end is the one of the last part, and says for how many buckets the
+ * whole group was cut from the next one, because readers with an array of still fewer buckets must
+ * know. Returns the first link.
  */
 static uintptr_t join_parts(const struct parts *parts)
 {
@@ -123,7 +128,7 @@ static uintptr_t join_parts(const struct parts *parts)
 static void join(uintptr_t *bucket, const struct parts *parts, bool stepping)
 {
     if (lock_first_of(&parts->buckets[parts->first], stepping) & HASH_MOVED)
-        return; /* the group was moved */
+        return; /* the group was moved already */
     for (uint64_t part = parts->first + 1; part < parts->end; part++)
         hash_lock(&parts->buckets[part]);
     store_release(bucket, join_parts(parts));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Readers beside a resize, and walks over all objects. What they may meet, and why it is enough: hash.h. */
+/* Readers during a resize, and walks over all objects. hash.h says how chains may change under
+ * them, and why this code is enough. */
 #include "structures/hash.h"
 
 /*
- * The chain that a hash belongs to now, and the order of the array by which it was found. An array that is `from` has all
- * of its buckets; so has a view when `from` is 0 again, which was stored after them.
+ * Returns the current chain of a hash, and the order of the array that led there. An array has all
+ * of its buckets while it is `from`. So does a view once `from` is 0 again, because that store came
+ * after the buckets.
  */
 static uintptr_t chain_of(const struct hash_table *table, uint64_t hash, unsigned *order)
 {
@@ -21,7 +23,8 @@ static uintptr_t chain_of(const struct hash_table *table, uint64_t hash, unsigne
     return hash_link_of(link);
 }
 
-/* An end that is not of the chain's array was put there after the table had got another one: it is found next time. */
+/* An end that the chain's array may not have was stored after the table got another array. The next
+ * round finds that array. */
 struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash *table,
                                                      uint64_t hash, prudence_hash_match match,
                                                      const void *key)
@@ -43,8 +46,9 @@ struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash 
 }
 
 /*
- * Walks go through the hashes in their order, chain by chain. All below `from` have been passed, so a walk finds its way
- * whatever happens to arrays and chains: it takes the chain to which `from` belongs now, and passes over what stands before.
+ * Walks go through the hashes in order, chain by chain. All hashes below `from` have been passed,
+ * so a walk finds its way however arrays and chains change: it takes the current chain of `from`,
+ * and skips the nodes before.
  */
 static void begin_chain(struct prudence_hash_walk *walk)
 {
@@ -53,8 +57,9 @@ static void begin_chain(struct prudence_hash_walk *walk)
 }
 
 /*
- * At the end of a chain all of the last node's bucket has been passed: of the walk's array, or, if the end is one of more
- * buckets, of an array with so many. In the latter case, if no node was found, what was cut off may begin right here.
+ * At the end of a chain, the walk has passed all hashes in the bucket of the last node. This bucket
+ * is one of the walk's array or, if the end is for more buckets, of an array with that number. In
+ * the latter case, if no node was found, the part that was cut off may begin right here.
  */
 static void end_chain(struct prudence_hash_walk *walk)
 {

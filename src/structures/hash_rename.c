@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Renaming (<prudence/hash_rename.h>, ADR 71): names that leave and names that enter are in their chains together, with the chains
- * locked, and one store decides for all of them. A rename has these steps:
- *   1. the fresh name is pending, and is linked into its chain: behind the one that it replaces, so that a reader that has
- *      passed that one, because it did not count any more, finds the fresh one;
- *   2. the names that leave are told whose store decides;
- *   3. the store;
- *   4. the names that left are unlinked.
- * Outside of the locks no name is pending, and none that leaves or left is in a chain. So no other update has to know.
+ * Renaming (<prudence/hash_rename.h>, ADR 71). Names that leave and names that enter are in their
+ * chains together, with the chains locked, and one store decides for all of them. A rename has
+ * these steps:
+ *   1. The fresh name is marked pending and linked into the chain, after the name that it replaces.
+ *      A reader that has passed the old name, because that one no longer counted, finds the fresh
+ *      name.
+ *   2. The names that leave are told which name's store decides.
+ *   3. The store decides.
+ *   4. The names that left are unlinked.
  *
- * Locks: of the two chains the one that comes first in memory order of tables, then in the order of hashes, is locked first.
- * While a thread has one it waits for a bucket of the same array only, or one of a table that is later in the order. Threads
- * that move a group of buckets (hash_move.c) have no other, and take these in the same order. So no circle of threads can
- * wait for each other. If a resize has taken the second chain elsewhere, the first is unlocked, and both are looked for again.
+ * Outside of the locks, no name is pending and no name that leaves or left is in a chain. So other
+ * updates need not know of renames.
+ *
+ * Locks. A rename first locks the chain that comes first in the order of the tables' addresses,
+ * then of hashes. While a thread holds one chain, it waits only for a bucket of the same array, or
+ * of a table later in that order. A thread that moves a group of buckets (hash_move.c) holds no
+ * other lock on buckets, and takes the buckets of the group in the same order. So no circle of
+ * threads can wait for each other. If a resize has moved the second chain, the first is unlocked,
+ * and the thread looks for both again.
  */
 #include <prudence/hash_rename.h>
 
@@ -22,8 +28,11 @@
 #include "slab/cache.h"
 #include "structures/hash.h"
 
-/* Where a name leaves or enters: its table, its spread hash and, when it is locked, the bucket of its chain; and, if the
- * number of objects in the table has changed, what hash_change_count returned. */
+/*
+ * The place where a name leaves or enters: the table, the spread hash and, once locked, the bucket
+ * of the chain. If the number of objects in the table has changed, `count` is the result of
+ * hash_change_count.
+ */
 struct side {
     struct hash_table *table;
     uint64_t hash;
@@ -31,9 +40,9 @@ struct side {
     int64_t count;
 };
 
-#define NOT_COUNTED 1 /* with which hash_counted does nothing more than hash_replaced */
+#define NOT_COUNTED 1 /* hash_counted then only does the work of hash_replaced */
 
-/* ----------------------------------------------------------------------------------------- locks */
+/* ---------------------------------------------------------------------------------------- locks */
 
 static bool is_before(const struct side *a, const struct side *b)
 {
@@ -45,7 +54,8 @@ static void unlock_bucket(uintptr_t *bucket)
     hash_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
 }
 
-/* In the array `view`. False, with nothing locked: the chain was not in it; the next attempt may find it. */
+/* Locks the chain in the array `view`. If the chain is not there, returns false with nothing
+ * locked; the next attempt may find it. */
 static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
 {
     uintptr_t link;
@@ -73,7 +83,7 @@ static bool try_lock_both(struct side *first, struct side *second)
         second->bucket = first->bucket;
         return true;
     }
-    if (second->table != first->table) /* in one table both are looked for in one array */
+    if (second->table != first->table) /* chains of one table share an array */
         other = load_acquire(&second->table->public.view);
     return lock_side(second, other, first->bucket);
 }
@@ -95,7 +105,7 @@ static void unlock_both(const struct side *a, const struct side *b)
     os_busy_leave();
 }
 
-/* ----------------------------------------------------------------- locked chains: places are links */
+/* -------------------------------------------------------------- locked chains: places are links */
 
 static uintptr_t link_at(const uintptr_t *place)
 {
@@ -107,7 +117,7 @@ static struct prudence_hash_node *node_at(const uintptr_t *place)
     return prudence_hash_node_(link_at(place));
 }
 
-/* The first place behind which no hash is lower. */
+/* Returns the first place that is followed by no lower hash. */
 static uintptr_t *place_of_hash(const struct side *side)
 {
     uintptr_t *place = side->bucket;
@@ -117,7 +127,7 @@ static uintptr_t *place_of_hash(const struct side *side)
     return place;
 }
 
-/* The place of the key, or of the name; NULL: it is not there. */
+/* Return the place of the key or of the name, or NULL if there is none. */
 static uintptr_t *place_of_key(const struct side *side, prudence_hash_match match, const void *key)
 {
     uintptr_t *place = place_of_hash(side);
@@ -141,7 +151,8 @@ static uintptr_t *place_of(const struct side *side, const struct prudence_hash_n
     return place;
 }
 
-/* A bucket stays locked. Release: a reader that finds a name sees what it holds. */
+/* Sets a link; a bucket stays locked. Release: a reader that finds a name sees the content of its
+ * object. */
 static void set_link(uintptr_t *place, uintptr_t link)
 {
     store_release(place, link | (load_relaxed(place) & HASH_LOCKED));
@@ -161,19 +172,21 @@ static void unlink_from(const struct side *side, const struct prudence_hash_name
     set_link(place_of(side, name), load_relaxed(&name->node.next));
 }
 
-/* Release: a reader that is sent to the name that decides finds it pending, or decided, but not as it was before. */
+/* Release: a reader that is sent to the deciding name finds it pending or decided, never as it was
+ * before. */
 static void leave_with(struct prudence_hash_name *name, const struct prudence_hash_name *decides)
 {
     store_release(&name->change, (uintptr_t)decides);
 }
 
-/* Release: a reader that sees it sees the names that leave told, and the fresh ones linked. */
+/* Release: a reader that sees the decision also sees which names leave, and the links of the fresh
+ * ones. */
 static void decide(struct prudence_hash_name *fresh)
 {
     store_release(&fresh->change, (uintptr_t)0);
 }
 
-/* ------------------------------------------------------------------------------------------ renames */
+/* -------------------------------------------------------------------------------------- renames */
 
 static int refuse(const struct hash_table *a, const struct hash_table *b, bool twice,
                   const char *what)
@@ -202,7 +215,8 @@ static struct prudence_hash_name *name_of(struct prudence_hash_node *node)
     return prudence_hash_entry(node, struct prudence_hash_name, node);
 }
 
-/* In locked chains. *there: NULL, or the name that has the key, and is not `old`; with `replaces` it leaves. */
+/* Renames in locked chains. *there is the name that has the key, unless that is `old`, or NULL.
+ * With `replaces`, this name leaves. */
 static int rename_locked(const struct side *from, struct prudence_hash_name *old,
                          const struct side *to, prudence_hash_match match, const void *key,
                          struct prudence_hash_name *fresh, bool replaces,
@@ -228,7 +242,7 @@ static int rename_locked(const struct side *from, struct prudence_hash_name *old
     return 0;
 }
 
-/* While both chains are locked. */
+/* Counts while both chains are locked. */
 static void count_renamed(struct side *from, struct side *to, bool replaced)
 {
     if (from->table != to->table)
@@ -291,7 +305,7 @@ static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a
         return ENOENT;
     link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
     link_in(&b->node.next, of_b->hash, fresh_b,
-            0); /* no reader looks behind `b` as long as it counts */
+            0); /* no reader looks past `b` as long as `b` counts */
     leave_with(a, fresh_a);
     leave_with(b, fresh_a);
     decide(fresh_a);

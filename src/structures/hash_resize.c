@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resizing: which array there shall be, and the steps to it. Each update takes a small step while a resize is under way,
- * unless another thread is just taking one. An update that finds its group not moved moves that first. So
- * the work of one update is bounded, and nobody waits for a thread that has lost its CPU in the middle of a step.
+ * Resizing: chooses the next array, and takes the steps there. Each update takes a small step while
+ * a resize is under way, unless another thread is taking one. An update whose group is not moved
+ * yet moves that group first. So the work of one update is bounded, and no thread waits for one
+ * that lost its CPU during a step.
  */
 #include <errno.h>
 
@@ -11,16 +12,17 @@
 #include "structures/writers.h"
 
 /*
- * More objects than buckets: twice the buckets (the smallest array: eight times). So few that a quarter of the buckets
- * (or the smallest array) would be half used: that, unless readers still hold up as much of arrays that were
- * replaced. So a reader that stays while objects come and go keeps less than three times the largest array.
+ * A table with more objects than buckets gets twice the buckets (the smallest array: eight times).
+ * A table shrinks to a quarter of the buckets (or to the smallest array) when that would be half
+ * used, unless readers still hold up replaced arrays of as many bytes as the present one. So a
+ * reader that stays while objects come and go holds up less than three times the largest array.
  */
 #define SHRINK_ORDERS 2
 
 #define WORDS_CLEARED 512
 #define GROUPS_MOVED  8
 
-/* Seq-cst, as writers.h wants it. */
+/* The exchange is seq-cst, as writers.h requires. */
 bool hash_try_stepping(struct hash_table *table)
 {
     if (load_relaxed(&table->stepping))
@@ -46,7 +48,7 @@ static unsigned within_bounds(const struct hash_table *table, unsigned order)
     return (unsigned)clamp_size(order, table->order_min, table->order_max);
 }
 
-/* ------------------------------------------------------------- steps, by the thread that has `stepping` */
+/* ----------------------------------------------------- steps, by the thread that has `stepping` */
 
 static void begin(struct hash_table *table, uintptr_t fresh, bool zeroed)
 {
@@ -83,7 +85,7 @@ static uint64_t groups(const struct hash_table *table)
     return old < new ? old : new;
 }
 
-/* Lets the array go that was replaced, if it may go by now. Returns it if it is to be deferred. */
+/* Lets the replaced array go if it may. Returns the array if the caller must defer it. */
 static uintptr_t let_go(struct hash_table *table)
 {
     uintptr_t old = table->left.view;
@@ -98,7 +100,7 @@ static uintptr_t let_go(struct hash_table *table)
     return unread ? 0 : old;
 }
 
-/* Every group was moved, by this thread or by another, which this one has seen. */
+/* Ends the resize. This thread has seen that every group was moved, by itself or another thread. */
 static uintptr_t finish(struct hash_table *table)
 {
     uintptr_t old = table->from;
@@ -124,7 +126,7 @@ static uintptr_t move_some(struct hash_table *table)
     return end == groups(table) ? finish(table) : 0;
 }
 
-/* Returns an array to be deferred, which the table does not have any more, or 0. */
+/* Returns an array that the table no longer has and that the caller must defer, or 0. */
 static uintptr_t step(struct hash_table *table)
 {
     switch ((enum hash_phase)table->phase) {
@@ -141,9 +143,10 @@ static uintptr_t step(struct hash_table *table)
     return 0;
 }
 
-/* ---------------------------------------------------------------------------------- by any thread */
+/* -------------------------------------------------------------------------------- by any thread */
 
-/* Ends a step, and defers the array that was replaced by it, if there is one: a deferral may wait for readers. */
+/* Ends a step, and defers the array that it replaced, if any. This comes last because a deferral
+ * may wait for readers. */
 static void end_step(struct hash_table *table, uintptr_t old)
 {
     hash_end_stepping(table);
@@ -168,7 +171,7 @@ static unsigned quarter_of(unsigned order)
     return order - SHRINK_ORDERS < VIEW_ORDER_PAGE ? VIEW_ORDER_SMALL : order - SHRINK_ORDERS;
 }
 
-/* The order that the number of objects asks for. */
+/* Returns the order that the number of objects asks for. */
 static unsigned wanted(const struct hash_table *table, unsigned order, uint64_t objects)
 {
     if (objects > UINT64_C(1) << order)
@@ -203,7 +206,7 @@ bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order)
     return true;
 }
 
-/* Not behind `stepping`, for this allocates, and looks at what waits for readers. */
+/* Runs without `stepping`, because it allocates and looks at the bytes that wait for readers. */
 void hash_follow_count(struct hash_table *table)
 {
     uintptr_t view = load_acquire(&table->public.view);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash tables of values (<prudence/hash_values.h>, ADR 87): a table of objects that this makes, entries, each with a value and its key.
+ * Hash tables of values (<prudence/hash_values.h>, ADR 87): a hash table whose objects are entries,
+ * allocated here, each with a value and a key.
  *
- * The value of an entry changes while its bucket is locked, and only while the entry is in the table. So of an entry that was removed it does
- * not change any more, an update sees every update before it, and a reader loads one word: before the store or behind it. A reader
- * whose entry is removed meanwhile loads the last value, which was the key's at the moment before the removal; the entry was in the table at a
- * moment of the search, so that moment is one of the call, too.
+ * The value of an entry changes only while the bucket is locked and the entry is in the table. So
+ * the value of a removed entry no longer changes, an update sees every update before, and a reader
+ * loads one word, from before the store or after. A reader whose entry is removed meanwhile loads
+ * the last value, which the key had until the removal. The entry was in the table at some moment of
+ * the search, so the key had that value at some moment of the call.
  *
- * An entry is allocated before the update, and deferred behind it, outside of sections, so both may wait. Updates enter a section of their own,
- * because the table's arrays are replaced under them; such an array, too, is deferred behind the section.
+ * An entry is allocated before the update and deferred afterwards, both outside of sections, so
+ * both may wait. Updates enter a section of their own, because the table's arrays are replaced
+ * under them. Replaced arrays, too, are deferred after the section.
  */
 #include "structures/hash_values.h"
 
@@ -21,21 +24,21 @@
 struct entry {
     struct prudence_hash_node node;
     void *value;     /* atomic */
-    uint64_t number; /* the key; of a string, its length */
-    uint8_t bytes[]; /* of the string */
+    uint64_t number; /* the key, or the length if it is a string */
+    uint8_t bytes[]; /* bytes of the string */
 };
 
-/* A key as a caller gives it, and what an update does with the entry that has it. */
+/* A key as a caller gives it, and the change that an update makes to the entry with this key. */
 struct request {
-    const uint8_t *bytes; /* NULL: a number */
-    uint64_t number;      /* or the length */
+    const uint8_t *bytes; /* NULL if the key is a number */
+    uint64_t number;      /* the number, or the length */
     uint64_t hash;
-    void *value; /* to be stored; NULL: none */
-    void *old;   /* only if this one is there; NULL: any */
-    void *found; /* what was there */
+    void *value; /* value to store; NULL: none */
+    void *old;   /* required old value; NULL: any */
+    void *found; /* value that was found */
 };
 
-/* --------------------------------------------------------------------------------------------- keys */
+/* ----------------------------------------------------------------------------------------- keys */
 
 static inline struct entry *entry_of(const struct prudence_hash_node *node)
 {
@@ -49,7 +52,7 @@ static inline bool has_number(const struct prudence_hash_node *node, const void 
 
 static inline bool has_string(const struct prudence_hash_node *node, const void *request)
 {
-    tell_acquire(node); /* of the bytes, which memcmp reads before its eyes */
+    tell_acquire(node); /* tells ThreadSanitizer about the bytes that memcmp reads */
     return has_number(node, request) &&
            !__builtin_memcmp(entry_of(node)->bytes, ((const struct request *)request)->bytes,
                              ((const struct request *)request)->number);
@@ -61,7 +64,7 @@ static inline bool has_key(const struct prudence_hash_node *node, const void *re
                                                     : has_number(node, request);
 }
 
-/* False: the table has no such keys. */
+/* Make a request. Return false if the table has no such keys. */
 static inline bool number_key(const struct prudence_hash_values *table, uint64_t number,
                               struct request *request)
 {
@@ -81,9 +84,10 @@ static inline bool string_key(const struct prudence_hash_values *table, const vo
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------ entries */
+/* -------------------------------------------------------------------------------------- entries */
 
-/* ThreadSanitizer is told of the entry when a value is put there, as the table tells it of a node. */
+/* Loads the value. Tells ThreadSanitizer to acquire the entry, which the store of the value
+ * released. */
 static inline void *value_of(const struct entry *entry)
 {
     void *value = load_acquire(&entry->value);
@@ -106,7 +110,7 @@ static struct entry *entry_make(struct prudence_hash_values *table, const struct
     return entry;
 }
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static struct prudence_hash_values *make(struct hash_table *table, const char *name,
                                          const struct prudence_hash_attr *attr)
@@ -147,7 +151,8 @@ struct prudence_hash_values *prudence_hash_values_create(const char *name,
     return values;
 }
 
-/* A walk looks at the entry that it has found when it goes on, so that one is freed behind it. */
+/* A walk reads the entry that it found last when it goes on, so each entry is freed after the next
+ * one is found. */
 static void dispose_all(struct prudence_hash_values *values,
                         void (*dispose)(void *value, void *argument), void *argument)
 {
@@ -184,7 +189,7 @@ int prudence_hash_values_destroy(struct prudence_hash_values *values,
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------ readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 void *prudence_hash_values_get(const struct prudence_hash_values *table, uint64_t key)
 {
@@ -233,7 +238,7 @@ void *prudence_hash_values_next(struct prudence_hash_values_walk *walk)
     return found(walk, prudence_hash_next(&walk->walk));
 }
 
-/* ------------------------------------------------------------------------------------------ updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 static void enter(const struct prudence_hash_values *table)
 {
@@ -249,7 +254,8 @@ static void leave(const struct prudence_hash_values *table)
     }
 }
 
-/* Before an insertion, which needs neither the lock nor memory if there is one. */
+/* Returns the value of the key before an insertion. If there is one, the insertion needs neither
+ * the lock nor memory. */
 static void *value_now(const struct prudence_hash_values *table, const struct request *request)
 {
     const struct prudence_hash_node *node;
@@ -262,8 +268,11 @@ static void *value_now(const struct prudence_hash_values *table, const struct re
     return value;
 }
 
-/* Under the bucket's lock: whether this entry has the key. Then its value is what was found, and changes as the request says. Release:
- * a reader that finds the value sees what it leads to. */
+/*
+ * Matches under the bucket's lock: returns whether this entry has the key, and if so notes the
+ * value that was found and changes it as requested. Release: a reader that finds the value sees the
+ * memory it points to.
+ */
 static bool change(const struct prudence_hash_node *node, const void *key)
 {
     struct request *request = (struct request *)(uintptr_t)key;
@@ -279,7 +288,7 @@ static bool change(const struct prudence_hash_node *node, const void *key)
     return true;
 }
 
-/* Whether the key has a value, which is treated so. */
+/* Changes the value of the key as requested. Returns false if the key has none. */
 static bool visit(struct prudence_hash_values *table, struct request *request)
 {
     bool there;
@@ -290,7 +299,8 @@ static bool visit(struct prudence_hash_values *table, struct request *request)
     return there;
 }
 
-/* Adds an entry with this value, unless the key has one by now, which is treated so. 0, EEXIST or ENOMEM. */
+/* Adds an entry with this value. If the key has a value by now, changes that as requested instead.
+ * Returns 0, EEXIST or ENOMEM. */
 static int add(struct prudence_hash_values *table, struct request *request, void *value)
 {
     struct entry *entry = entry_make(table, request, value);
@@ -362,7 +372,7 @@ static void *erase(struct prudence_hash_values *table, const struct request *req
     return value;
 }
 
-/* ------------------------------------------------------------------------------- both kinds of keys */
+/* --------------------------------------------------------------------------- both kinds of keys */
 
 int prudence_hash_values_put(struct prudence_hash_values *table, uint64_t key, void *value,
                              void **old)
@@ -429,7 +439,7 @@ void *prudence_hash_values_erase_bytes(struct prudence_hash_values *table, const
     return string_key(table, bytes, length, &request) ? erase(table, &request) : NULL;
 }
 
-/* --------------------------------------------------------------------------------------- statistics */
+/* ----------------------------------------------------------------------------------- statistics */
 
 uint64_t prudence_hash_values_count(const struct prudence_hash_values *table)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hash tables of values inside (<prudence/hash_values.h>, ADR 87). */
+/* Hash tables of values (<prudence/hash_values.h>, ADR 87). */
 #ifndef STRUCTURES_HASH_VALUES_H
 #define STRUCTURES_HASH_VALUES_H
 
@@ -10,8 +10,8 @@
 #include "structures/siphash.h"
 
 struct prudence_hash_values {
-    struct hash_table
-        *table; /* constant, as is all that readers load, which is in the first line */
+    /* Constant, like all that readers load, which is in the first cache line. */
+    struct hash_table *table;
     struct siphash_key secret;
     bool strings;      /* keys are byte strings */
     bool own_sections; /* own_sections.h */

@@ -2,21 +2,26 @@
 /*
  * The hash table without locks (<prudence/lockfree_hash.h>, ADR 72).
  *
- * A chain begins at its bucket; new nodes are pushed there, in front. A node is in the table from its push until its link gets
- * PRUDENCE_LOCKFREE_REMOVED, which is one atomic operation: so one thread removes it. From then on its link does not change, and
- * it is unlinked, by that thread or by another one that unlinks something behind it.
+ * A chain begins at a bucket, and new nodes are pushed there. A node is in the table from the push
+ * until one atomic operation sets PRUDENCE_LOCKFREE_REMOVED in the node's link, so exactly one
+ * thread removes the node. From then on the link does not change. The removing thread unlinks the
+ * node, unless another thread does so while unlinking a node further down.
  *
  * Invariants:
- *  - Every node that is not removed is reached from its bucket, as is every removed one that is not unlinked yet.
- *  - Two nodes of a chain never change their order, and nothing enters a chain except at its bucket, or, replacing a node,
- *    right behind that node by the same operation that removes it. So of a key that is replaced, one node can always be found.
- *  - Only the first removed node behind one that is not removed is unlinked, by an atomic operation on the latter's link, which fails
- *    if that one has been removed meanwhile. So nothing is unlinked from, or linked to, a node that is not in the chain.
- *  - A link that has changed does not become what it was while a thread is in a section that has seen it, unless what stood there
- *    in between has come and gone: nodes are added again after a grace period only.
+ *  - Every node that is not removed can be reached from its bucket, as can every removed node that
+ *    is not unlinked yet.
+ *  - Two nodes of a chain never change their order. A node enters a chain only at the bucket or, to
+ *    replace another node, right after that node, by the same operation that removes the other. So
+ *    a reader always finds one node of a key that is being replaced.
+ *  - Only the first removed node after one that is not removed is unlinked. The atomic operation on
+ *    the latter's link fails if the latter was removed meanwhile. So nothing is unlinked from, or
+ *    linked to, a node that is not in the chain.
+ *  - While a thread stays in a section in which it saw a link, a link that changed returns to the
+ *    old value only if the nodes linked in between have come and gone, because a node is added
+ *    again only after a grace period.
  *
- * Order: an operation that stores a link is a release, and every load of a link an acquire: so a thread that follows a link, whichever
- * thread stored it last, sees the node as it was when it was added.
+ * Order. Operations that store a link are releases, and loads of links are acquires. So a thread
+ * that follows a link sees the node as it was when added, whichever thread stored the link last.
  */
 #include <errno.h>
 
@@ -27,7 +32,8 @@
 #include "os/os.h"
 #include "race_detector.h"
 
-/* What the header's functions find here, where its caller's program is the one that is built with ThreadSanitizer. */
+/* The header's functions, when compiled here, use tell_acquire, because ThreadSanitizer may be in
+ * the caller's program only. */
 #include <prudence/language.h>
 #undef PRUDENCE_TELL_FOUND
 #define PRUDENCE_TELL_FOUND(node) tell_acquire(node)
@@ -37,13 +43,14 @@
 
 #define REMOVED ((uintptr_t)PRUDENCE_LOCKFREE_REMOVED)
 
-/* One allocation: this, and the buckets. Nobody writes it, so lines may be shared with nothing else. */
+/* Table and buckets are one allocation. The table itself is never written, and no written data
+ * shares the cache line. */
 struct lockfree_table {
     struct prudence_lockfree_hash public; /* constant */
     uintptr_t buckets[] __attribute__((aligned(VIEW_ORDER_MASK + 1)));
 };
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static size_t bytes_of(unsigned order)
 {
@@ -84,9 +91,10 @@ int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *public)
     return 0;
 }
 
-/* --------------------------------------------------------------------------------------- updates */
+/* -------------------------------------------------------------------------------------- updates */
 
-/* Whether the link was `expected`, and is `link` now; otherwise *expected is what it is. */
+/* Replaces the link if it is `expected`. Otherwise returns false, with the present link in
+ * *expected. */
 static bool swap_link(uintptr_t *place, uintptr_t *expected, uintptr_t link)
 {
     return __atomic_compare_exchange_n(place, expected, link, false, __ATOMIC_RELEASE,
@@ -94,9 +102,10 @@ static bool swap_link(uintptr_t *place, uintptr_t *expected, uintptr_t link)
 }
 
 /*
- * From the beginning of the chain, unlinks what is removed, up to `node`, which is. False: another update has changed
- * the link in question. True: `node` is unlinked, by this thread or another one: as long as it is linked it is not in front of
- * `place`, because the node there was not removed when its link was loaded, so nothing was unlinked between that one and `at`.
+ * Unlinks the removed nodes from the beginning of the chain up to `node`, which is one of them.
+ * Returns false if another update has changed a link meanwhile. After true, `node` is unlinked, by
+ * this thread or another. While `node` is linked, it is not before `place`, because the node there
+ * was not removed when its link was loaded, so nothing was unlinked between that node and `at`.
  */
 static bool unlink_up_to(uintptr_t *bucket, const struct prudence_hash_node *node)
 {
@@ -129,7 +138,8 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
     }
 }
 
-/* In the chain of the hash that it was given last. What was removed is not in the chain any more when that has returned. */
+/* Returns whether the node is in the chain of its last hash. A removed node is not in the chain any
+ * more once the removal has returned. */
 static bool is_in_table(const struct prudence_lockfree_hash *table,
                         const struct prudence_hash_node *node)
 {
@@ -145,7 +155,7 @@ static bool is_misaligned(const struct prudence_hash_node *node)
     return (uintptr_t)node % sizeof(uintptr_t) != 0;
 }
 
-/* As its namesake of the hash table with locks (hash.c). */
+/* The counterpart of hash_check_fresh_slow in the hash table with locks (hash.c). */
 static __attribute__((noinline, cold)) void
 check_fresh_slow(const struct prudence_lockfree_hash *table, const struct prudence_hash_node *node,
                  const char *what, const void *caller)
@@ -167,14 +177,15 @@ check_fresh_slow(const struct prudence_lockfree_hash *table, const struct pruden
          ? check_fresh_slow((table), (node), __func__, __builtin_return_address(0))                \
          : (void)0)
 
-/* ThreadSanitizer is told of the node, which is about to be linked. Whoever finds it acquires it: PRUDENCE_TELL_FOUND. */
+/* Tells ThreadSanitizer about a node that is about to be linked. The thread that finds the node
+ * acquires it (PRUDENCE_TELL_FOUND). */
 static uintptr_t link_to(const struct prudence_hash_node *node)
 {
     tell_release(node);
     return (uintptr_t)node;
 }
 
-/* Pushes the node, if the bucket is still *first; otherwise *first is what it is. */
+/* Pushes the node if the bucket still holds *first. Otherwise *first becomes the present link. */
 static bool push(uintptr_t *bucket, uintptr_t *first, struct prudence_hash_node *node)
 {
     store_relaxed(&node->next, *first);
@@ -194,7 +205,8 @@ void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t h
     }
 }
 
-/* Puts `fresh` behind `old`, and removes that, in one operation. False: `old` was removed by another thread. */
+/* Puts `fresh` after `old` and removes `old`, in one operation. Returns false if another thread
+ * removed `old`. */
 static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *fresh)
 {
     uintptr_t next = load_acquire(&old->next);
@@ -209,8 +221,9 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
 }
 
 /*
- * Adds the node, unless an object has the key: what stands in front of what was searched was added meanwhile, and would be
- * found in the bucket. With `replacing` the node takes that object's place. Returns it, or NULL.
+ * Adds the node and returns NULL, or returns the object that has the key. With `replacing`, the
+ * node takes the place of that object. A node that was added during the search is at the front of
+ * the chain, where the push notices it in the bucket.
  */
 static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
                                               prudence_hash_match match, const void *key,
@@ -281,7 +294,7 @@ int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *table,
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------- walks */
+/* ---------------------------------------------------------------------------------------- walks */
 
 struct prudence_hash_node *prudence_lockfree_hash_next(struct prudence_lockfree_walk *walk)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ordered maps: making and destroying them, and statistics. */
+/* Creates and destroys ordered maps, and reports statistics. */
 #include "structures/map.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define FLAGS ((unsigned)PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES)
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static const struct prudence_map_attr defaults = {.size = sizeof defaults};
 
@@ -107,7 +107,7 @@ static void dispose_one(struct prudence_map *map, struct prudence_map_node *obje
         map_entry_free(map, object);
 }
 
-/* The next objects are searched before those at hand go, because the search needs a key. */
+/* Finds the next objects before disposing of those at hand, because the search needs a key. */
 static void dispose_all(struct prudence_map *map,
                         void (*dispose)(struct prudence_map_node *object, void *argument),
                         void *argument)
@@ -124,7 +124,7 @@ static void dispose_all(struct prudence_map *map,
     } while (next.count);
 }
 
-/* `end` of a node whose turn will come is the address of the next one. */
+/* Frees all nodes. A node that waits for this links the next one by `end`. */
 static void free_nodes(struct prudence_map *map)
 {
     struct map_node *first = NULL;
@@ -174,7 +174,7 @@ int prudence_map_destroy(struct prudence_map *map,
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* Nodes of one kind: those that are allocated and not deferred. */
+/* Adds the nodes of one kind that are allocated and not deferred. */
 static void add_nodes(const struct prudence_map *map, unsigned kind,
                       struct prudence_map_stats *stats)
 {

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps inside (<prudence/map.h>, ADR 69): a radix tree whose nodes are of the size that they need.
+ * Ordered maps (<prudence/map.h>, ADR 69): a radix tree whose nodes have the size that they need.
  *
  * Invariants, in every state that a reader can see:
- *  - Below a node that can be reached there is at least one object. So the last link of a node is never taken away: its node is
- *    unlinked, and with it all nodes above that have no other link (map_remove.c).
- *  - A node is at the same place of keys as long as it lives: the bytes above it, and so those of its prefix, are the same for all
- *    keys below it.
- *  - A node that is MAP_GONE stays as it was when it was unlinked, until its readers have left. So a reader in it sees what was
- *    below it at that moment, which was after the reader found it; the nodes below, which its successor has as well, go on.
+ *  - At least one object is below every reachable node. So the last link of a node is never taken
+ *    out. Instead the node is unlinked, and with it all nodes above that have no other link
+ *    (map_remove.c).
+ *  - A node has the same place in keys for life. All keys below share the bytes above the node, and
+ *    so the bytes of the prefix.
+ *  - A MAP_GONE node stays as it was when it was unlinked until the last reader has left. A reader
+ *    in the node sees the links of that moment, which came after the reader found the node. The
+ *    nodes below live on, because the successor links them too.
  *
- * Locks: a writer locks nodes from the top down, so in the order of their places in keys, which never change: there is
- * no circle. Before the first lock it is counted, so that fork can wait for it (map_writers.h). Under the lock it looks again: a node that is not gone is in the tree, and a link in it that is as it was found
- * leads to a node that is not gone. Locks are held for some tens of nanoseconds; nothing is allocated, deferred or waited for.
+ * Locks. A writer locks nodes from the top down, in the order of their places in keys. These never
+ * change, so no circle of writers can wait for each other. A writer is counted before the first
+ * lock, so that fork can wait for it (map_writers.h). Under the lock the writer checks again: a
+ * node that is not gone is in the tree, and an unchanged link in that node leads to a node that is
+ * not gone. Locks are held for some tens of nanoseconds. The holder does not allocate or defer, and
+ * waits only for the next lock.
  *
- * Lifetimes: writers are readers too, in a section of their own, which they leave to allocate and to defer. What an update
- * needs is allocated before, what it unlinked is deferred behind it (map_update.h).
+ * Lifetimes. A writer is also a reader. It enters a section for each round, and leaves the section
+ * to allocate and to defer. An update allocates nodes beforehand and defers the unlinked ones
+ * afterwards (map_update.h).
  */
 #ifndef STRUCTURES_MAP_H
 #define STRUCTURES_MAP_H
@@ -27,24 +33,25 @@
 
 struct prudence_cache;
 
-/* Of some CPUs each: threads inside an update, and the objects that were added less those removed there (map_writers.h). */
+/* For each group of CPUs: the threads inside an update, and the objects added there less those
+ * removed (map_writers.h). */
 struct map_writers {
     uint64_t word; /* atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
-    bool bytes;  /* keys are byte strings; constant, as is what follows */
+    bool bytes;  /* keys are byte strings; constant, like the fields down to `caches` */
     bool values; /* objects are entries of the map (map_values.h) */
-    bool
-        own_sections; /* the domain has sections, which updates enter; otherwise the caller is inside one */
+    /* Updates enter sections of the domain. Otherwise the caller is inside one. */
+    bool own_sections;
     unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
-    struct entries entries; /* of a map of values */
-    size_t allocated;       /* bytes of this */
-    struct list link;       /* under tables_lock */
+    struct entries entries; /* used by maps of values */
+    size_t allocated;       /* bytes of this structure */
+    struct list link;       /* protected by tables_lock */
 
-    /* A node whose only slot is `root`, of no kind: it is locked, and that is all. */
+    /* A node of no kind, used for its lock only. The only slot is `root`. */
     struct {
         struct map_node node __attribute__((aligned(CACHE_LINES_APART)));
         uintptr_t root;
@@ -53,36 +60,38 @@ struct prudence_map {
     struct map_writers writers[];
 };
 
-/* How a search goes on at a link on the way of a key; `flip` 0: for a key above, 255: below. */
+/* How a search goes on at a link on the way of a key. `flip` is 0 to search above the key, 255 to
+ * search below. */
 enum map_way {
-    MAP_WAY_DOWN, /* further on the way of the key */
-    MAP_WAY_ALL,  /* all that is below the link is on the side that is searched */
-    MAP_WAY_NONE, /* nothing is */
+    MAP_WAY_DOWN, /* follow the key further down */
+    MAP_WAY_ALL,  /* everything below the link is on the searched side */
+    MAP_WAY_NONE, /* nothing below the link is */
 };
 
-/* map_read.c: at a link to an object; `strictly`: the key itself does not count. */
+/* map_read.c: decides at a link to an object. If `strictly`, the key itself does not count. */
 enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
                                bool strictly);
 
-/* At a node at the key's place *at, which moves on to the byte that decides. */
+/* Decides at a node at the key's place *at, and moves *at on to the byte that decides. */
 enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
                                unsigned flip);
 
-/* The object with this key, which fits the map; NULL: there is none. */
+/* Returns the object with this key, which fits the map, or NULL if there is none. */
 struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key);
 
-/* The link to the nearest object on one side of the key, or with it unless `strictly`; 0: there is none. */
+/* Returns the link to the nearest object on one side of the key, or 0 if there is none. Unless
+ * `strictly`, an object with the key itself is the nearest. */
 uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
                    bool strictly);
 
-/* Not: a key of the other kind, or a string without an address. */
+/* Returns whether the key is of the map's kind. A string without an address never is. */
 static inline bool map_key_fits(const struct prudence_map *map, const struct map_key *key)
 {
     return likely(map->bytes == (key->bytes != NULL)) &&
            (key->bytes || key->length == sizeof key->number);
 }
 
-/* How many of the prefix's bytes the key has at its place `from`. */
+/* Returns how many bytes of the prefix the key has at its place `from`. */
 static inline unsigned map_prefix_common(uint64_t prefix, const struct map_key *key, size_t from)
 {
     uint64_t differ = (prefix ^ map_key_window(key, from)) >> 8;
@@ -91,7 +100,7 @@ static inline unsigned map_prefix_common(uint64_t prefix, const struct map_key *
     return (unsigned)min_size(min_size(common, map_prefix_length(prefix)), key->length - from);
 }
 
-/* The byte at a place before the key's end. */
+/* Returns the byte at a place before the key's end. */
 static inline uint8_t map_key_byte(const struct map_key *key, size_t at)
 {
     return key->bytes ? key->bytes[at] : (uint8_t)(key->number >> (56 - 8 * at));

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: objects are added and replaced. Where the way of a key ends says what there is to do: an empty link is
- * filled; a node gets one slot more, or a larger node takes its place; beside another object comes a node for both; a prefix
- * that the key does not have is cut, with a node for its first part and another for the rest.
+ * Adds and replaces objects in ordered maps. The end of the key's way decides how:
+ *  - An empty link is filled.
+ *  - A node without a slot for the byte gets one more, or another node takes its place.
+ *  - An object with another key goes into a new node, together with the added object.
+ *  - A prefix that the key does not have is cut. One node gets the first part, another the rest.
  */
 #include "structures/map_update.h"
 
@@ -19,7 +21,7 @@ static void append_object(struct map_node *node, const struct map_key *key, size
     }
 }
 
-/* An empty slot, or `end`. */
+/* Fills an empty slot, or `end`. */
 static enum round fill(struct map_update *update, const struct map_place *place)
 {
     struct map_node *node = place->node;
@@ -32,7 +34,8 @@ static enum round fill(struct map_update *update, const struct map_place *place)
     return ROUND_DONE;
 }
 
-/* Nodes for all bytes that the two keys share from `at` on, and one that tells them apart: with both objects. */
+/* Makes nodes for all bytes that the two keys share from `at` on, and one that tells the keys apart
+ * and links both objects. */
 static struct map_node *make_fork(struct map_update *update, const struct map_key *other,
                                   uintptr_t other_link, size_t at, size_t common)
 {
@@ -59,7 +62,7 @@ static struct map_node *make_fork(struct map_update *update, const struct map_ke
     return first;
 }
 
-/* Where the way leads to an object. */
+/* Handles a way that leads to an object. */
 static enum round meet(struct map_update *update, const struct map_place *place, uintptr_t link,
                        size_t at)
 {
@@ -86,7 +89,7 @@ static enum round meet(struct map_update *update, const struct map_place *place,
     return ROUND_DONE;
 }
 
-/* The key has `common` bytes of the node's prefix, and then another one, or ends. */
+/* Cuts the node's prefix. The key has the first `common` bytes, and then another byte, or ends. */
 static enum round cut(struct map_update *update, const struct map_place *place,
                       struct map_node *node, size_t at, unsigned common)
 {
@@ -107,7 +110,7 @@ static enum round cut(struct map_update *update, const struct map_place *place,
     return ROUND_DONE;
 }
 
-/* The byte has no slot, but there is room for one. */
+/* Appends a slot for the byte. The round found no slot for the byte, but room for one. */
 static enum round append(struct map_update *update, struct map_node *node, uint8_t byte)
 {
     if (!map_lock(node))
@@ -121,7 +124,8 @@ static enum round append(struct map_update *update, struct map_node *node, uint8
     return ROUND_DONE;
 }
 
-/* There is no room: another node takes its place, a larger one unless many slots are empty. */
+/* Replaces a node without room by a larger one or, if many slots are empty, by one of the same
+ * kind. */
 static enum round grow(struct map_update *update, const struct map_place *place,
                        struct map_node *node, uint8_t byte)
 {

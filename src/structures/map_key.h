@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keys of ordered maps: byte strings, compared as memcmp does, and a string that begins another is below it. A number is
- * the string of its 8 bytes, the highest first; it is kept as a number.
+ * Keys of ordered maps: byte strings, compared as memcmp does; a string that begins another one is
+ * below it. A number stands for the string of its 8 bytes, the highest first, but is stored as a
+ * number.
  */
 #ifndef STRUCTURES_MAP_KEY_H
 #define STRUCTURES_MAP_KEY_H
@@ -11,7 +12,7 @@
 #include "base/base.h"
 
 struct map_key {
-    const uint8_t *bytes; /* NULL: a number */
+    const uint8_t *bytes; /* NULL if the key is a number */
     size_t length;
     uint64_t number;
 };
@@ -24,11 +25,11 @@ static inline struct map_key map_key_of_number(uint64_t number)
 static inline struct map_key map_key_of_bytes(const void *bytes, size_t length)
 {
     if (!bytes && length)
-        return (struct map_key){.length = 0}; /* the key of no map */
+        return (struct map_key){.length = 0}; /* no map has this key */
     return (struct map_key){.bytes = length ? bytes : (const void *)"", .length = length};
 }
 
-/* Of an object, in a map of byte strings or of numbers. */
+/* Returns the key of an object. `bytes` says whether the map has byte strings or numbers. */
 static inline struct map_key map_key_of(const struct prudence_map_node *node, bool bytes)
 {
     const struct prudence_map_bytes *string = (const struct prudence_map_bytes *)node;
@@ -38,7 +39,8 @@ static inline struct map_key map_key_of(const struct prudence_map_node *node, bo
     return map_key_of_bytes((const void *)(uintptr_t)node->key, string->length);
 }
 
-/* The 8 bytes from `from` on, which is not behind the end, the first one highest; 0 behind the end. */
+/* Returns the 8 bytes from `from` on, the first one highest, with zeros after the key's end. `from`
+ * is not above the length. */
 static inline uint64_t map_key_window(const struct map_key *key, size_t from)
 {
     uint64_t window = 0;
@@ -54,7 +56,7 @@ static inline uint64_t map_key_window(const struct map_key *key, size_t from)
     return window;
 }
 
-/* Below 0: a is below b; 0: they are the same. */
+/* Returns a value below 0 if a is below b, and 0 if they are equal. */
 static inline int map_key_compare(const struct map_key *a, const struct map_key *b)
 {
     int order;
@@ -67,7 +69,7 @@ static inline int map_key_compare(const struct map_key *a, const struct map_key 
     return a->length < b->length ? -1 : a->length > b->length;
 }
 
-/* Whether they are the same: a number needs no call. */
+/* Returns whether the keys are equal; for numbers, without a call. */
 static inline bool map_key_is(const struct map_key *a, const struct map_key *b)
 {
     if (!a->bytes)
@@ -75,7 +77,7 @@ static inline bool map_key_is(const struct map_key *a, const struct map_key *b)
     return a->length == b->length && !__builtin_memcmp(a->bytes, b->bytes, a->length);
 }
 
-/* How many bytes from `from` on the two have in common; both have `from` bytes at least. */
+/* Returns how many bytes the keys share from `from` on. Both have at least `from` bytes. */
 static inline size_t map_key_common(const struct map_key *a, const struct map_key *b, size_t from)
 {
     const size_t shorter = min_size(a->length, b->length);

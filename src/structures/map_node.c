@@ -48,11 +48,12 @@ void map_append(struct map_node *node, uint8_t byte, uintptr_t link)
     if (node->kind == MAP_ALL)
         return;
     if (node->kind == MAP_NINETY)
-        store_release(&map_table(node)[byte], (uint8_t)(slot + 1)); /* as `used`, of lists */
+        store_release(&map_table(node)[byte], (uint8_t)(slot + 1)); /* like `used` for lists */
     else
         store_relaxed(&map_words(node)[slot / 8],
                       load_relaxed(&map_words(node)[slot / 8]) | (uint64_t)byte << 8 * (slot % 8));
-    /* Release: a reader that counts on the slot sees its byte, its link, and what the object there holds. */
+    /* Release: a reader that counts on the slot sees the byte, the link, and the content of the
+     * object. */
     store_release(&node->used, (uint8_t)(slot + 1));
 }
 

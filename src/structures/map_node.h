@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inner nodes of ordered maps. A node has a prefix of up to 7 bytes, which all keys below it have at its place, and a
- * link for each byte that may follow: to an object (the only one whose key begins so), or to another node. `end` is
- * the link to the object whose key ends behind the prefix. 0: there is nothing.
+ * Inner nodes of ordered maps. A node has a prefix of up to 7 bytes, which all keys below have at
+ * the node's place, and a link for each byte that may follow. The link leads to another node, or to
+ * an object if no other key begins like that. `end` is the link to the object whose key ends after
+ * the prefix. Empty links are 0.
  *
- * Five kinds, which differ in how the link of a byte is found:
+ * The five kinds differ in how they find the link of a byte:
  *
- *     FOUR, EIGHTEEN, FORTY    so many slots, and a list of their bytes in the order in which they came
+ *     FOUR, EIGHTEEN, FORTY    that number of slots, and a list of their bytes in order of arrival
  *     NINETY                   93 slots, and a table from all bytes to slots
  *     ALL                      256 slots, one for each byte
  *
- * Readers look while one writer, which holds the node's lock, changes it:
- *  - Kind and prefix never change. A slot keeps its byte as long as the node lives, also when its link is 0.
- *  - A new slot gets its link first and its byte second; then `used` or the table, by a release, which a reader acquires.
- *  - A node that is replaced is MAP_GONE, and is not written any more.
+ * Readers look at a node while one writer, which holds the lock, changes it:
+ *  - The kind and the prefix never change. A slot keeps its byte for the life of the node, even if
+ *    the link is 0.
+ *  - A new slot gets its link first and its byte second. Then a release store, which readers
+ *    acquire, publishes the slot in `used` or in the table.
+ *  - A node that was replaced is MAP_GONE and no longer written.
  */
 #ifndef STRUCTURES_MAP_NODE_H
 #define STRUCTURES_MAP_NODE_H
@@ -34,19 +37,19 @@ enum map_kind {
 enum map_lock_state {
     MAP_FREE,
     MAP_LOCKED,
-    MAP_GONE, /* for good: another node is in its place, or none */
+    MAP_GONE, /* for good: replaced by another node, or unlinked */
 };
 
 struct map_node {
-    uint32_t lock; /* of enum map_lock_state; not used by readers */
-    uint16_t live; /* links that are not 0, and `end`; written under the lock */
-    uint8_t used;  /* slots that have a byte, except in ALL; written under the lock */
+    uint32_t lock; /* enum map_lock_state; not used by readers */
+    uint16_t live; /* number of links that are not 0, `end` included; written under the lock */
+    uint8_t used;  /* number of slots that have a byte, except in ALL; written under the lock */
     uint8_t kind;
-    uint64_t prefix; /* the first byte highest; how many they are in the lowest byte */
+    uint64_t prefix; /* the first byte highest; the lowest byte is the length */
     uintptr_t end;
 };
 
-/* Behind it: the bytes of slots, then links. */
+/* Returns the words after the node: the bytes of slots, then the links. */
 static inline uint64_t *map_words(struct map_node *node)
 {
     return (uint64_t *)(node + 1);
@@ -64,13 +67,14 @@ static inline size_t map_node_bytes(unsigned kind)
 
 /* ---------------------------------------------------------------------------------------- links */
 
-/* A link's lowest bit says that it leads to an object. */
+/* Returns whether the link leads to an object, as the lowest bit says. */
 static inline bool map_is_object(uintptr_t link)
 {
     return link & 1;
 }
 
-/* Where an object is found, or about to be linked, ThreadSanitizer is told. */
+/* Convert between objects and links. They tell ThreadSanitizer that an object was found, or is
+ * about to be linked. */
 static inline struct prudence_map_node *map_object(uintptr_t link)
 {
     struct prudence_map_node *object = (struct prudence_map_node *)(link - 1);
@@ -102,19 +106,19 @@ static inline uint8_t map_prefix_byte(uint64_t prefix, unsigned index)
     return (uint8_t)(prefix >> (56 - 8 * index));
 }
 
-/* The first `length` bytes of a window. */
+/* Returns the first `length` bytes of a window as a prefix. */
 static inline uint64_t map_prefix(uint64_t window, unsigned length)
 {
     return length ? (window >> (64 - 8 * length) << (64 - 8 * length)) | length : 0;
 }
 
-/* What is left behind the first `drop` bytes. */
+/* Returns the prefix without the first `drop` bytes. */
 static inline uint64_t map_prefix_behind(uint64_t prefix, unsigned drop)
 {
     return map_prefix((prefix & ~UINT64_C(0xff)) << 8 * drop, map_prefix_length(prefix) - drop);
 }
 
-/* `above`, a byte, `below`: no more than MAP_PREFIX_MOST bytes. */
+/* Joins `above`, a byte and `below`, together no more than MAP_PREFIX_MOST bytes. */
 static inline uint64_t map_prefix_join(uint64_t above, uint8_t byte, uint64_t below)
 {
     unsigned length = map_prefix_length(above) + 1;
@@ -124,7 +128,7 @@ static inline uint64_t map_prefix_join(uint64_t above, uint8_t byte, uint64_t be
     return map_prefix(bytes, length + map_prefix_length(below));
 }
 
-/* Whether a key with this window begins with the prefix, where it is long enough for that. */
+/* Returns whether a key with this window begins with the prefix, if the key is long enough. */
 static inline bool map_prefix_matches(uint64_t prefix, uint64_t window)
 {
     return ((prefix ^ window) >> 8) >> (56 - 8 * map_prefix_length(prefix)) == 0;
@@ -137,8 +141,8 @@ static inline uintptr_t *map_slots(struct map_node *node)
     return (uintptr_t *)&map_words(node)[map_byte_words[node->kind]];
 }
 
-/* Of a node with a list of `words` words. The lowest byte that is 0 in `differ` has the lowest bit that is set in `zeros`;
- * bits above it may be wrong. Words that are not used yet are 0. */
+/* Returns the slot of a byte in a node whose list has `words` words, or NULL. The lowest 0 byte of
+ * `differ` sets the lowest bit of `zeros`; the bits above may be wrong. Unused words are 0. */
 static inline uintptr_t *map_slot_in_list(struct map_node *node, uint8_t byte, unsigned words)
 {
     const unsigned used = load_acquire(&node->used);
@@ -162,7 +166,7 @@ static inline uint8_t *map_table(struct map_node *node)
     return (uint8_t *)map_words(node);
 }
 
-/* The slot of a byte; NULL: it has none. */
+/* Returns the slot of a byte, or NULL if there is none. */
 static inline uintptr_t *map_slot(struct map_node *node, uint8_t byte)
 {
     unsigned slot;
@@ -182,7 +186,7 @@ static inline uintptr_t *map_slot(struct map_node *node, uint8_t byte)
     }
 }
 
-/* The byte of a slot of a list. */
+/* Returns the byte of a slot in a list. */
 static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
 {
     return (uint8_t)(load_relaxed(&map_words(node)[slot / 8]) >> 8 * (slot % 8));
@@ -191,29 +195,31 @@ static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
 #define MAP_NO_BYTE 256u
 
 /*
- * Of the bytes that have a link, the lowest that is not below `from`, and that link; MAP_NO_BYTE: there is none. With
- * `flip` = 255 all bytes are taken as 255 - byte, so it goes from high to low. Each link is read once at most: a link that
- * is there all the time is found, unless one before it is.
+ * Returns the lowest byte from `from` on that has a link, and stores the link, or returns
+ * MAP_NO_BYTE. With `flip` = 255, every byte is taken as 255 - byte, so the search goes from high
+ * to low. Each link is read at most once. A link that is there all the time is found, unless one
+ * before is.
  */
 unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
 
-/* Under the lock, or before other threads can find the node. */
+/* Counts a new link. The caller of this and the next two functions holds the lock, or no other
+ * thread can find the node yet. */
 static inline void map_count_link(struct map_node *node)
 {
     store_relaxed(&node->live, (uint16_t)(load_relaxed(&node->live) + 1));
 }
 
-/* The same. The byte has no slot, and there is room. */
+/* Appends a slot for a byte that has none. The node has room. */
 void map_append(struct map_node *node, uint8_t byte, uintptr_t link);
 
-/* The same. An empty node. */
+/* Makes an empty node. */
 void map_node_init(struct map_node *node, unsigned kind, uint64_t prefix);
 
-/* Makes `to`, which has a prefix and nothing else, have all links that `from` has, whose lock is held. */
+/* Copies all links of `from`, whose lock is held, to `to`, which has only a prefix. */
 void map_copy_links(struct map_node *to, struct map_node *from);
 
-/* The first link of a node, and its byte, MAP_NO_BYTE for `end`: the only one, where that is known under the node's lock, or
- * because it is gone. */
+/* Returns the first link of a node, and stores its byte, or MAP_NO_BYTE for `end`. The link is the
+ * only one if the caller knows so under the node's lock, or because the node is gone. */
 uintptr_t map_only_link(struct map_node *node, unsigned *byte);
 
 static inline bool map_has_room(const struct map_node *node)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: lookups, and searches for the nearest key.
+ * Lookups in ordered maps, and searches for the nearest key.
  *
- * A reader goes from link to link, each of which it loads once. That it may do so beside any update: structures/map.h. A
- * lookup takes effect when it loads its last link, or, where that node was gone, when that was unlinked: at both
- * moments the way that it took led there.
+ * A reader goes from link to link, and loads each once; structures/map.h says why this is safe
+ * during any update. A lookup takes effect when it loads the last link or, if the node of that link
+ * was gone, when that node was unlinked. At either moment, the way that the lookup took led there.
  *
- * A search for the nearest key above goes the way of the key, and keeps the last link that it passed on the right. Where the way ends
- * without a key that is high enough, the lowest below that link is the next one. A key that is there all the time is not
- * missed: its link was there when its node was looked at, and was found unless a lower one was.
+ * A search for the nearest key above follows the key, and keeps the last link that it passed on the
+ * right. If the way ends without a key that is high enough, the lowest key below that link is the
+ * next one. A key that is there all the time is not missed, because its link was there when the
+ * node was looked at, and was found unless a lower one was.
  */
 #include "structures/map.h"
 
-/* A key is a number where the caller says so, and the compiler makes a loop for each kind. */
+/* Inlined into each caller, which says whether the key is a number, so that the compiler makes a
+ * loop for each kind. */
 static inline __attribute__((always_inline)) struct prudence_map_node *
 look_up(const struct prudence_map *map, const struct map_key *key)
 {
@@ -66,9 +68,9 @@ struct prudence_map_node *prudence_map_lookup_bytes(const struct prudence_map *m
     return map_key_fits(map, &key) ? look_up(map, &key) : NULL;
 }
 
-/* ------------------------------------------------------------------------------- the nearest key */
+/* ------------------------------------------------------------------------------ the nearest key */
 
-/* The link of the first byte from `from` on, in the direction of `flip`; 0: there is none. */
+/* Returns the link of the first byte from `from` on, in the direction of `flip`, or 0. */
 static uintptr_t next_byte(struct map_node *node, unsigned from, unsigned flip)
 {
     uintptr_t link = 0;
@@ -77,7 +79,7 @@ static uintptr_t next_byte(struct map_node *node, unsigned from, unsigned flip)
     return link;
 }
 
-/* The same with `end`, which is below all bytes. */
+/* Like next_byte, but with `end`, which is below all bytes. */
 static uintptr_t next_link(struct map_node *node, unsigned from, unsigned flip)
 {
     uintptr_t link = from == 0 && !flip ? load_acquire(&node->end) : 0;
@@ -87,8 +89,8 @@ static uintptr_t next_link(struct map_node *node, unsigned from, unsigned flip)
     return link || !flip ? link : load_acquire(&node->end);
 }
 
-/* The first object below a link. 0: others added and removed objects in a node while it was looked at, and no link was
- * there when its turn came. */
+/* Returns the first object below a link. Returns 0 if other threads added and removed objects in a
+ * node during the search, and no link was there when its turn came. */
 static uintptr_t first_below(uintptr_t link, unsigned flip)
 {
     while (link && !map_is_object(link))
@@ -120,7 +122,8 @@ enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key
     return above == !flip ? MAP_WAY_ALL : MAP_WAY_NONE;
 }
 
-/* Where the key ends at a node: the link to its object, or the first one above. */
+/* Returns the link to the object whose key ends at the node or, in a search above, else the first
+ * link after that. */
 static uintptr_t at_end(struct map_node *node, unsigned flip, bool strictly)
 {
     uintptr_t link = strictly ? 0 : load_acquire(&node->end);
@@ -128,7 +131,7 @@ static uintptr_t at_end(struct map_node *node, unsigned flip, bool strictly)
     return link || flip ? link : next_byte(node, 0, flip);
 }
 
-/* A step down from *link; *beside is the last link that was passed on the side that is searched. */
+/* Takes a step down from *link. *beside is the last link passed on the side that is searched. */
 static enum map_way step_down(uintptr_t *link, uintptr_t *beside, const struct map_key *key,
                               size_t *at, unsigned flip, bool strictly)
 {
@@ -153,7 +156,7 @@ static enum map_way step_down(uintptr_t *link, uintptr_t *beside, const struct m
     return MAP_WAY_DOWN;
 }
 
-/* False: to be searched again. */
+/* Returns false if the search must be repeated. */
 static bool seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
                  bool strictly, uintptr_t *found)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: objects are removed, or replaced where they are.
+ * Removes objects from ordered maps, or replaces them in their places.
  *
- * A link is taken out of its node, if that has another one. Otherwise the node goes with it, and so do those above that have
- * no other link: `line`, the nodes from the lowest one with several links (or the top) down to the object. They are unlinked by
- * one store there, with all of them locked, and stay as they are: a reader in one of them finds the object, as it would
- * have a moment before.
+ * A link is taken out of its node if the node has another link. Otherwise the node goes too, and so
+ * do the nodes above that have no other link. These nodes are the `line`, which hangs on the lowest
+ * node with several links (or the top) and leads down to the object. One store there unlinks the
+ * line, with all nodes locked. The nodes stay as they are, so a reader in one of them finds the
+ * object, as it would have a moment before.
  */
 #include "structures/map_update.h"
 
 #include <errno.h>
 
-/* Where the way of a key leads. */
+/* The end of the way of a key. */
 struct way {
-    struct map_place place;  /* holds the link to the object */
-    uintptr_t link;          /* 0: the key is not there */
-    struct map_place anchor; /* the lowest one in a node with several links, or the top */
+    struct map_place place;  /* place of the link to the object */
+    uintptr_t link;          /* link to the object; 0 if the key is not there */
+    struct map_place anchor; /* lowest place in a node with several links, or the top */
     uintptr_t anchor_link;
 };
 
@@ -62,8 +63,11 @@ static bool has_key(const struct map_update *update, uintptr_t link)
     return map_key_is(&there, update->key) && (!update->object || update->object == link);
 }
 
-/* Under the lock of the anchor: locks the nodes from `line` down to the link, each of which must have one link only. If one has
- * more, or it ends elsewhere, none is locked. */
+/*
+ * Locks the nodes from `line` down to the link, each of which must have one link only. If one has
+ * more, or the line ends elsewhere, returns false with none locked. The caller holds the anchor's
+ * lock.
+ */
 static bool lock_line(struct map_node *line, uintptr_t link)
 {
     struct map_node *node = line, *locked = NULL;
@@ -114,7 +118,7 @@ static enum round take_out(struct map_update *update, const struct way *way)
         map_unlock(node);
         return ROUND_AGAIN;
     }
-    /* Release: a thread that finds the key gone also sees what the thread that removed it did before. */
+    /* Release: a thread that finds the key gone also sees earlier stores of the removing thread. */
     store_release(way->anchor.slot, 0);
     store_relaxed(&node->live, (uint16_t)(node->live - 1));
     if (way->anchor_link != way->link)

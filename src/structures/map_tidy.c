@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: nodes that lost links become smaller. A node with one link to an object gives its place to that object; one
- * with one link to a node, to that node with the joined prefix, if that is short enough; one with few links, to a node of a smaller
- * kind. A map that is not tidied is as right as one that is: so where there is no memory, it is left.
+ * Makes nodes of ordered maps smaller after they lost links. A node whose only link leads to an
+ * object gives way to the object; one whose only link leads to a node, to that node with the joined
+ * prefix, if short enough; one with few links, to a node of a smaller kind. An untidy map is as
+ * correct as a tidy one, so if there is no memory, the map stays untidy.
  */
 #include "structures/map_update.h"
 
-/* A node with so few links or less becomes one of the kind below, where it has some room. */
+/* A node with this number of links or fewer is replaced by one of the kind below, with some room to
+ * spare. */
 static const uint16_t few[MAP_KINDS] = {0, 3, 12, 28, 64};
 
 bool map_is_untidy(const struct map_node *node)
@@ -43,7 +45,7 @@ static enum round join(struct map_update *update, const struct map_place *place,
         map_unlock_both(place, node);
         return ROUND_AGAIN;
     }
-    map_lock(child); /* it is not gone, because this link leads to it */
+    map_lock(child); /* not gone, because the locked link leads here */
     fresh =
         map_take(update, child->kind, map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
     map_copy_links(fresh, child);
@@ -73,7 +75,7 @@ static enum round shrink(struct map_update *update, const struct map_place *plac
     return ROUND_AGAIN;
 }
 
-/* DONE: there is nothing to do. */
+/* Returns ROUND_DONE if there is nothing to do. */
 static enum round tidy_node(struct map_update *update, const struct map_place *place,
                             struct map_node *node)
 {
@@ -95,7 +97,7 @@ static enum round tidy_node(struct map_update *update, const struct map_place *p
     return join(update, place, node, map_inner(link), byte);
 }
 
-/* The first node on the way that is not tidy. */
+/* Tidies the first node on the way that is not tidy. */
 static enum round tidy_way(struct map_update *update)
 {
     struct map_place place = map_top(update->map);
@@ -103,7 +105,7 @@ static enum round tidy_way(struct map_update *update)
     size_t at = 0;
 
     if (update->gone_count)
-        return ROUND_DONE; /* what this one unlinked is deferred before the next one */
+        return ROUND_DONE; /* defer the unlinked nodes before the next change */
     for (;;) {
         uintptr_t link = load_acquire(place.slot);
         struct map_node *node = map_inner(link);

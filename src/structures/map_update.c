@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ordered maps: rounds of updates, locks and spare nodes (map_update.h). */
+/* Rounds of updates of ordered maps, locks, and spare nodes (map_update.h). */
 #include "structures/map_update.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "structures/contention.h"
 #include "structures/map_writers.h"
 
-/* ----------------------------------------------------------------------------------------- locks */
+/* ---------------------------------------------------------------------------------------- locks */
 
 bool map_lock(struct map_node *node)
 {
@@ -16,7 +16,7 @@ bool map_lock(struct map_node *node)
     for (;;) {
         uint32_t state = load_relaxed(&node->lock);
 
-        /* Acquire: all that the last holder did is seen. */
+        /* Acquire: this thread sees all that the last holder did. */
         if (state == MAP_FREE && __atomic_compare_exchange_n(&node->lock, &state, MAP_LOCKED, false,
                                                              __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return true;
@@ -28,7 +28,7 @@ bool map_lock(struct map_node *node)
 
 void map_unlock(struct map_node *node)
 {
-    /* Release: the next holder sees what this one did. */
+    /* Release: the next holder sees all that this one did. */
     store_release(&node->lock, (uint32_t)MAP_FREE);
 }
 
@@ -61,14 +61,14 @@ void map_mark_gone(struct map_node *node)
 void map_put_instead(struct map_update *update, const struct map_place *place,
                      struct map_node *node, uintptr_t link)
 {
-    /* Release: a reader that takes this link sees what the nodes and objects behind it hold. */
+    /* Release: a reader that takes this link sees the content of the nodes and objects below. */
     store_release(place->slot, link);
     update->gone[update->gone_count++] = node;
     map_mark_gone(node);
     map_unlock(place->node);
 }
 
-/* ----------------------------------------------------------------------------------- spare nodes */
+/* ---------------------------------------------------------------------------------- spare nodes */
 
 bool map_want(struct map_update *update, unsigned kind, size_t count)
 {
@@ -115,14 +115,15 @@ static void free_spares(struct map_update *update)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- rounds */
+/* --------------------------------------------------------------------------------------- rounds */
 
 static void defer(const struct map_update *update, struct map_node *node)
 {
     prudence_cache_free_deferred(update->map->caches[node->kind], node);
 }
 
-/* Outside of the section, with no lock held: it may wait for readers. */
+/* Defers the unlinked nodes, outside of the section and with no lock held, because a deferral may
+ * wait for readers. */
 static void defer_gone(const struct map_update *update)
 {
     struct map_node *node = update->gone_line;
@@ -138,7 +139,7 @@ static void defer_gone(const struct map_update *update)
     }
 }
 
-/* So many objects are counted if it is DONE, less one that was replaced. */
+/* Takes a round. If it is done, counts `objects`, less one if an object was replaced. */
 static enum round take(struct map_update *update, enum round (*round)(struct map_update *update),
                        int64_t objects)
 {

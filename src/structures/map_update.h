@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How an update of an ordered map goes: in rounds. A round is a section, in which a thread goes the way of its key, locks what it
- * wants to change, looks whether that is as it found it, and changes it. If it is not, it begins again; if it needs a
- * node, it leaves the section, allocates, and begins again. Nodes that were unlinked are deferred after the last round.
+ * An update of an ordered map goes in rounds. A round is a section in which the thread follows its
+ * key, locks the nodes that it wants to change, checks that they are as it found them, and changes
+ * them. If they are not, the thread begins again. If it needs a node, it leaves the section,
+ * allocates, and begins again. Nodes that were unlinked are deferred after the last round.
  */
 #ifndef STRUCTURES_MAP_UPDATE_H
 #define STRUCTURES_MAP_UPDATE_H
@@ -14,7 +15,7 @@
 enum round {
     ROUND_DONE,
     ROUND_AGAIN,  /* another update was first */
-    ROUND_MEMORY, /* `wanted` says which nodes it needs */
+    ROUND_MEMORY, /* `wanted` says which nodes to allocate */
     ROUND_EXISTS,
     ROUND_ABSENT,
 };
@@ -24,54 +25,59 @@ enum round {
 struct map_update {
     struct prudence_map *map;
     const struct map_key *key;
-    uintptr_t object; /* the link to the object that is added, or that is meant; 0: any */
-    uintptr_t fresh;  /* to the one that takes its place */
-    uintptr_t there;  /* the link that was found for the key; 0: none */
-    bool replacing;   /* what is there */
-    bool untidy;      /* the node that lost a link */
+    uintptr_t object; /* link to the object that is added or meant; 0: any */
+    uintptr_t fresh;  /* link to the object that takes its place */
+    uintptr_t there;  /* link that was found for the key; 0: none */
+    bool replacing;   /* an object that has the key is replaced */
+    bool untidy;      /* the node that lost a link may be tidied */
 
-    bool allocated; /* there may be spare nodes */
+    bool allocated; /* spare nodes may be left */
     unsigned gone_count;
-    struct map_node *gone[MAP_GONE_MOST]; /* unlinked, one by one */
-    struct map_node *gone_line;           /* unlinked, each the only link of the one before */
-    size_t wanted[MAP_KINDS];             /* nodes */
-    size_t spares[MAP_KINDS];             /* so many are in ... */
-    struct map_node *spare[MAP_KINDS];    /* ... this list: `end` is the address of the next */
+    struct map_node *gone[MAP_GONE_MOST]; /* unlinked one by one */
+    struct map_node *gone_line; /* unlinked together: each is the only link of the one before */
+    size_t wanted[MAP_KINDS];   /* numbers of nodes needed */
+    size_t spares[MAP_KINDS];   /* lengths of ... */
+    struct map_node *spare[MAP_KINDS]; /* ... these lists, which are linked by `end` */
 };
 
-/* A place that holds a link: of this node, or the top. */
+/* A place that holds a link, in this node or in the top. */
 struct map_place {
     struct map_node *node;
     uintptr_t *slot;
 };
 
-/* Takes rounds until one says something else than AGAIN. 0: DONE, and as many objects more are counted; ENOMEM, EEXIST or
- * ENOENT. */
+/*
+ * Takes rounds while they return ROUND_AGAIN, or ROUND_MEMORY and the nodes can be allocated.
+ * Returns 0, ENOMEM, EEXIST or ENOENT. With 0, adds `objects` to the number of objects, less one if
+ * the update replaced one.
+ */
 int map_update(struct map_update *update, enum round (*round)(struct map_update *update),
                int64_t objects);
 
-/* Whether so many spare nodes of this kind are there; if not, they are wanted. */
+/* Returns whether at least `count` spare nodes of this kind are there. If not, the next allocation
+ * makes them. */
 bool map_want(struct map_update *update, unsigned kind, size_t count);
 
-/* A spare node, with this prefix, and nothing else. There is one. */
+/* Takes a spare node, which must be there, and gives it this prefix and nothing else. */
 struct map_node *map_take(struct map_update *update, unsigned kind, uint64_t prefix);
 
-/* False: the node is gone. */
+/* Locks the node. Returns false if the node is gone. */
 bool map_lock(struct map_node *node);
 void map_unlock(struct map_node *node);
 
-/* Locks the node, if it is not gone, and the link in its slot is this one. */
+/* Locks the node of the place. Returns false if the node is gone or the slot has another link. */
 bool map_lock_place(const struct map_place *place, uintptr_t link);
 
-/* The same, and the node that the link leads to, which is not gone then. */
+/* Locks the node that the link leads to as well. That node is not gone then. */
 bool map_lock_both(const struct map_place *place, struct map_node *node);
 void map_unlock_both(const struct map_place *place, struct map_node *node);
 
-/* Under the lock of `place`, and of `node`, which its link leads to: puts `link` in its stead. Unlocks both. */
+/* Replaces the link to `node` by `link`, marks `node` gone, and unlocks the place. The caller holds
+ * both locks. */
 void map_put_instead(struct map_update *update, const struct map_place *place,
                      struct map_node *node, uintptr_t link);
 
-/* Under its lock: it is unlinked. The update defers it. */
+/* Marks an unlinked node as gone. The caller holds the lock; the update defers the node. */
 void map_mark_gone(struct map_node *node);
 
 static inline struct map_place map_top(struct prudence_map *map)
@@ -84,7 +90,7 @@ static inline bool map_is_top(const struct prudence_map *map, const struct map_n
     return node == &map->top.node;
 }
 
-/* A section of a thread that is not inside one by the domain's own rules. */
+/* Enter and leave a section, unless the domain's own rules put the thread inside one. */
 static inline void map_section_enter(const struct prudence_map *map)
 {
     if (likely(map->own_sections))
@@ -97,22 +103,27 @@ static inline void map_section_leave(const struct prudence_map *map)
         prudence_domain_read_unlock(map->domain);
 }
 
-/* map_add.c: the object, which is the caller's or an entry, is added, or takes the place of the one with its key. *there: the one that was
- * there; NULL: none. 0; EEXIST: unless `replacing`; ENOMEM. */
+/*
+ * map_add.c: adds the object, which is the caller's or an entry. With `replacing`, puts it in the
+ * place of the object that has the key. *there is the object that had the key, or NULL. Returns 0;
+ * EEXIST, unless `replacing`; or ENOMEM.
+ */
 int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
             struct prudence_map_node **there);
 
-/* map_remove.c: the object with this key, and this object if one is given. */
+/* map_remove.c: removes the object with this key, if `object` is 0 or the link to it. Returns NULL
+ * if there is none. */
 struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
                                      uintptr_t object);
-/* The keys are the same. 0, or ENOENT. */
+/* Replaces an object by another one with the same key. Returns 0 or ENOENT. */
 int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
                 struct prudence_map_node *fresh);
 
-/* map_tidy.c: makes the nodes on the way of the key as small as they can be, as far as there is memory. */
+/* map_tidy.c: makes the nodes on the way of the key as small as possible, as far as there is
+ * memory. */
 void map_tidy(struct prudence_map *map, const struct map_key *key);
 
-/* Whether the node may be worth it, after it lost a link. */
+/* Returns whether tidying a node that lost a link may be worth it. */
 bool map_is_untidy(const struct map_node *node);
 
 #endif /* STRUCTURES_MAP_UPDATE_H */

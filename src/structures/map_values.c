@@ -2,8 +2,9 @@
 /*
  * Maps of values: entries, and the updates that make them (map_values.h).
  *
- * An entry of a number has 16 bytes, one of a string 24 and the string (entries.h). It is made before the update, outside of
- * sections, and deferred behind it, so both may wait as they do for nodes.
+ * An entry of a number has 16 bytes; one of a string has 24 and the string (entries.h). An entry is
+ * made before the update and deferred afterwards, both outside of sections, so both may wait, as
+ * for nodes.
  */
 #include "structures/map_values.h"
 
@@ -14,14 +15,14 @@
 #include "structures/map_update.h"
 
 struct entry {
-    void *value;                    /* the word before the node: prudence_map_value */
-    struct prudence_map_bytes node; /* of a number, without the length */
-    uint8_t bytes[];                /* of the key */
+    void *value;                    /* the word before the node, which prudence_map_value reads */
+    struct prudence_map_bytes node; /* without the length if the key is a number */
+    uint8_t bytes[];                /* bytes of the key */
 };
 
 #define NUMBER_BYTES (offsetof(struct entry, node) + sizeof(struct prudence_map_node))
 
-/* ------------------------------------------------------------------------------------------ entries */
+/* -------------------------------------------------------------------------------------- entries */
 
 bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain)
 {
@@ -62,7 +63,7 @@ void map_entry_free(struct prudence_map *map, struct prudence_map_node *node)
     entries_free(&map->entries, entry, length_of(map, entry));
 }
 
-/* The value of an entry that an update has unlinked, which is deferred. */
+/* Returns the value of an entry that an update has unlinked, and defers the entry. */
 static void *value_left_by(struct prudence_map *map, struct prudence_map_node *node)
 {
     struct entry *entry = entry_of(node);
@@ -72,7 +73,7 @@ static void *value_left_by(struct prudence_map *map, struct prudence_map_node *n
     return value;
 }
 
-/* ------------------------------------------------------------------------------------------ updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 static bool fits(const struct prudence_map *map, const struct map_key *key)
 {
@@ -103,7 +104,7 @@ static int put(struct prudence_map *map, const struct map_key *key, void *value,
     return 0;
 }
 
-/* The value of the key, in a section of its own; NULL: none. */
+/* Returns the value of the key, loaded in a section, or NULL if there is none. */
 static void *value_of(const struct prudence_map *map, const struct map_key *key)
 {
     struct prudence_map_node *node;
@@ -116,7 +117,8 @@ static void *value_of(const struct prudence_map *map, const struct map_key *key)
     return value;
 }
 
-/* Where another thread's entry is found, its value is what this returns; if that has left meanwhile, the insertion is tried again. */
+/* Inserts a value, unless the key has one, which is then *there. If another thread's entry prevents
+ * the insertion but leaves before its value is loaded, tries again. */
 static int insert(struct prudence_map *map, const struct map_key *key, void *value, void **there)
 {
     struct prudence_map_node *other;
@@ -142,7 +144,8 @@ static int insert(struct prudence_map *map, const struct map_key *key, void *val
     return error;
 }
 
-/* In a section: the entry of the key, if it has this value, is replaced. NULL: it has not, or has left. */
+/* Replaces the entry of the key if it has the value `old`. Returns the old entry, or NULL if no
+ * entry has the key and the value. The caller is in a section. */
 static struct prudence_map_node *exchange_entry(struct prudence_map *map, const struct map_key *key,
                                                 const void *old, struct entry *entry)
 {
@@ -184,7 +187,7 @@ static void *erase(struct prudence_map *map, const struct map_key *key)
     return node ? value_left_by(map, node) : NULL;
 }
 
-/* ------------------------------------------------------------------------------- both kinds of keys */
+/* --------------------------------------------------------------------------- both kinds of keys */
 
 int prudence_map_put(struct prudence_map *map, uint64_t number, void *value, void **old)
 {

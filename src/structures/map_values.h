@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of maps of values (<prudence/map_values.h>, ADR 79): objects that the map makes, each with a value and a copy of its key.
- * To all else in the map they are objects like any other: a value is changed by another entry that takes the place of the first.
+ * Entries of maps of values (<prudence/map_values.h>, ADR 79): objects that the map allocates, each
+ * with a value and a copy of the key. The rest of the map treats entries like any other object. An
+ * update changes a value by putting another entry in the place of the first.
  */
 #ifndef STRUCTURES_MAP_VALUES_H
 #define STRUCTURES_MAP_VALUES_H
 
 #include "structures/map.h"
 
-/* Their caches. False: there is no memory; what was made is destroyed by entries_destroy. */
+/* Creates the caches of entries. Returns false if there is no memory; entries_destroy then destroys
+ * the caches that were made. */
 bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain);
 
-/* Of an entry that no reader can see. */
+/* Frees an entry that no reader can see. */
 void map_entry_free(struct prudence_map *map, struct prudence_map_node *node);
 
 #endif /* STRUCTURES_MAP_VALUES_H */

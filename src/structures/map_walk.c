@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered maps: walks. A walk takes some objects at once, from as many nodes as they stand in, and then searches for
- * the key above the last. On its way it keeps the nodes that it is in, with the byte at which each goes on: the trail.
+ * Walks over ordered maps. A walk takes some objects at once, from as many nodes as hold them, and
+ * then searches for the key above the last. On the way, it keeps the nodes that it is in, each with
+ * the byte at which to go on: the trail.
  *
- * A node of the trail may be gone by the time the walk comes back to it. That is as good: keys that are there during the whole
- * walk are in it, as they were when it was unlinked, and those that are not need not be found. So where a node
- * has nothing left, the walk goes on in the one above.
+ * A node of the trail may be gone by the time the walk comes back. This does no harm. Keys that are
+ * there during the whole walk are in the node, as they were when it was unlinked, and the walk need
+ * not find any others. So when a node has nothing left, the walk goes on in the node above.
  */
 #include "structures/map.h"
 
@@ -15,7 +16,7 @@
 
 struct step {
     struct map_node *node;
-    unsigned from; /* the lowest byte that is not passed */
+    unsigned from; /* lowest byte that is not passed */
     bool end;      /* `end` is not passed */
 };
 
@@ -23,7 +24,7 @@ struct trail {
     struct prudence_map_walk *walk;
     struct step steps[TRAIL_MOST];
     unsigned count;
-    bool cut; /* the highest nodes were dropped: there may be more behind them */
+    bool cut; /* the highest nodes were dropped, and may lead to more objects */
 };
 
 static void take(struct prudence_map_walk *walk, uintptr_t link)
@@ -43,9 +44,12 @@ static void push(struct trail *trail, struct map_node *node, unsigned from, bool
     trail->steps[trail->count++] = (struct step){.node = node, .from = from, .end = end};
 }
 
-/* Takes objects from a node up to the first link that leads to another one, which it returns. 0: there is none, or the
- * walk has enough. The slots of a list are put in the order of bytes by a set of these. A slot that was added after `used`
- * was loaded is left out, because its key was added during the walk. */
+/*
+ * Takes objects from a node up to the first link that leads to another node, and returns this link.
+ * Returns 0 if there is none, or if the walk has enough. A set of bytes gives the order of the
+ * slots of a list. A slot that was added after `used` was loaded is left out, because the key was
+ * added during the walk.
+ */
 static uintptr_t take_from_list(struct prudence_map_walk *walk, struct step *step)
 {
     const unsigned used = load_acquire(&step->node->used);
@@ -103,7 +107,7 @@ static uintptr_t take_from(struct prudence_map_walk *walk, struct step *step)
     return step->node->kind < MAP_NINETY ? take_from_list(walk, step) : take_from_table(walk, step);
 }
 
-/* Goes on along the trail until the walk has enough, or there is no more. */
+/* Follows the trail until the walk has enough or no objects are left. */
 static void follow(struct trail *trail)
 {
     while (trail->count && trail->walk->count < PRUDENCE_MAP_WALK) {
@@ -116,7 +120,8 @@ static void follow(struct trail *trail)
     }
 }
 
-/* Goes the way of the key, and leaves in the trail what is above it. `strictly`: without the key. */
+/* Follows the key, and leaves everything above the key in the trail. `strictly` leaves out the key
+ * itself. */
 static void go_to(struct trail *trail, const struct map_key *key, bool strictly)
 {
     uintptr_t link = load_acquire(&trail->walk->map->top.root);

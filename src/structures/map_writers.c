@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads inside an update of an ordered map, and its objects (map_writers.h). */
+/* Counts threads inside an update of an ordered map, and the map's objects (map_writers.h). */
 #include "structures/map_writers.h"
 
 #include "os/os.h"
 #include "structures/writers.h"
 
-/* A thread that is moved to another CPU leaves by the word by which it entered. */
+/* A thread that moves to another CPU leaves by the word by which it entered. */
 struct map_writers *map_enter(struct prudence_map *map)
 {
     struct map_writers *writers = &map->writers[os_cpu_current() & map->writers_mask];
@@ -15,12 +15,12 @@ struct map_writers *map_enter(struct prudence_map *map)
         __atomic_fetch_add(&writers->word, 1, __ATOMIC_SEQ_CST);
         if (likely(!writers_must_wait()))
             return writers;
-        __atomic_fetch_sub(&writers->word, 1, __ATOMIC_RELAXED); /* it has changed nothing */
+        __atomic_fetch_sub(&writers->word, 1, __ATOMIC_RELAXED); /* nothing has changed yet */
         writers_wait();
     }
 }
 
-/* Release: fork, which finds no thread inside, sees all that this one did. */
+/* Release: when fork finds no thread inside, it sees all that this thread did. */
 void map_leave(struct map_writers *writers, int64_t objects)
 {
     __atomic_fetch_add(&writers->word, ((uint64_t)objects << MAP_WRITERS_BITS) - 1,
@@ -41,7 +41,8 @@ void map_forget_writers(struct prudence_map *map)
         store_relaxed(&map->writers[i].word, map->writers[i].word & ~MAP_WRITERS_MASK);
 }
 
-/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
+/* Sums the words, but not at one moment. The sum may be below 0 if it includes a removal but not
+ * the addition; the function then returns 0. */
 uint64_t prudence_map_count(const struct prudence_map *map)
 {
     uint64_t sum = 0;

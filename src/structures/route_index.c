@@ -2,7 +2,8 @@
 /* The index of a table of routes, by the first bits of addresses (routes.h). */
 #include "structures/routes.h"
 
-/* A page for few prefixes; then 64 KiB and 4 MiB, of which pages without routes are never touched. */
+/* Returns the width of an index for this number of prefixes: a page, 64 KiB or 4 MiB. Pages without
+ * routes are never touched. */
 static unsigned bits_for(uint64_t prefixes)
 {
     if (prefixes >= UINT64_C(1) << 17)
@@ -20,7 +21,7 @@ static size_t place_of(uintptr_t index, route_key key)
     return (size_t)(key >> (ROUTE_KEY_BITS - route_words_bits(index)));
 }
 
-/* Release: what the word leads to was written before. */
+/* Release: a reader that finds the word sees the content of the node. */
 void route_index_set(const struct route_table *table, route_key key, uint64_t word)
 {
     const uintptr_t index = table->public.index;
@@ -37,7 +38,8 @@ void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t 
         store_release(&first[i], word);
 }
 
-/* What is at a node of the trie and below, down to the level of a new index, whose words are 0. */
+/* Fills a new index, whose words are 0, from a node of the trie and all below, down to the level of
+ * the index. */
 static void fill_from(uintptr_t index, const struct route_node *node, unsigned level, route_key key)
 {
     const unsigned slots = level ? 64 : 2;
@@ -47,7 +49,7 @@ static void fill_from(uintptr_t index, const struct route_node *node, unsigned l
         const uint64_t word = route_word(node, route_longest(node, slot));
 
         if (!route_has(node->children, slot)) {
-            if (word) /* of no value: it need not be touched */
+            if (word) /* 0 is there already */
                 route_index_fill(index, below, route_bits_before(level + 1), word);
         } else if (level + 1 == route_index_level(index)) {
             route_words(index)[place_of(index, below)] = route_index_node(route_child(node, slot));
@@ -62,7 +64,7 @@ static bool is_wanted(const struct route_table *table)
     return bits_for(table->prefixes) > route_words_bits(table->public.index);
 }
 
-/* Of a table that is too large for its index, one update in 256 looks for memory. */
+/* Widens the index of a table that has outgrown it. One update in 256 tries to get memory. */
 void route_index_follow_count(struct route_table *table)
 {
     const uint64_t prefixes = load_relaxed(&table->prefixes);

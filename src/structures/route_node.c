@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of the trie of routes: their sizes, and what is copied into them (route_node.h). */
+/* Sizes of nodes of the trie of routes, and copies of their words (route_node.h). */
 #include "structures/route_node.h"
 
 #include "race_detector.h"
 
 /*
- * Of IPv4, and of IPv6 with the path: a lookup that skips levels finds each node in lines that are not in the processor's caches, so
- * most nodes of IPv6 have one line. The largest has 63 prefixes, 64 children, and `above`.
+ * Sizes for IPv4, and for IPv6 with the path. A lookup that skips levels finds each node in lines
+ * that are not in the processor's caches, so most nodes of IPv6 have one line. The largest node has
+ * 63 prefixes, 64 children, and `above`.
  */
 const unsigned short route_sizes_near[ROUTE_NODE_SIZES] = {32,  48,  64,  96,  128, 192,
                                                            256, 384, 512, 768, 1040};
@@ -24,7 +25,7 @@ void route_node_copy(struct route_node *node, const struct route_node *from)
     copy_unseen(node, from, sizeof *node + route_node_words(from) * sizeof node->words[0]);
 }
 
-/* Those words of `from` with one more there. `from` may be `node`. */
+/* Copies the words of `from`, with one more at `at`. `from` may be `node`. */
 static void words_with(struct route_node *node, const struct route_node *from, unsigned at,
                        uint64_t word)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node of the trie of routes (routes.h): two bitmaps, then a word for each bit that is set in them, as
- * <prudence/routes.h> has it for readers.
+ * A node of the trie of routes (routes.h): two bitmaps, then a word for each bit set in them, in
+ * the layout that <prudence/routes.h> gives readers.
  *
- * Prefixes are bits 1 to 63 as in a heap: bit 1 is the prefix that ends before the node's 6 bits, bits 2 and 3 are those
- * that end behind the first, 2n and 2n + 1 those that are one bit longer than n. Slots, all 6 bits, follow as 64 to 127.
- * Bit 0 is for what is above the node.
+ * Prefixes are bits 1 to 63, numbered as in a heap. Bit 1 is the prefix that ends before the node's
+ * 6 bits, bits 2 and 3 are the prefixes that end after the first bit, and 2n and 2n + 1 are those
+ * that are one bit longer than n. Slots, which have all 6 bits, follow as 64 to 127. Bit 0 is for
+ * the value inherited from above the node.
  */
 #ifndef STRUCTURES_ROUTE_NODE_H
 #define STRUCTURES_ROUTE_NODE_H
@@ -15,14 +16,14 @@
 #include "base/base.h"
 
 struct route_node {
-    uint64_t prefixes, children; /* constant while a reader may be there */
+    uint64_t prefixes, children; /* constant while a reader may be in the node */
     uint64_t words[];            /* children (edges), then values */
 };
 
 /*
- * Of IPv6, the word in front of a node has the bits of an address that lead to it, the last 64 of them at most; constant, too.
- * So a node may hang several levels below another one: the edge, which is the address of the node below, says in its highest byte how
- * many bits are in between.
+ * In tables of IPv6, the word before a node, also constant, holds the address bits that lead to the
+ * node, but at most the last 64. So a node may hang several levels below another one. The edge is
+ * the address of the lower node, and its highest byte says how many bits are in between.
  */
 #define ROUTE_PATH_BYTES sizeof(uint64_t)
 
@@ -46,7 +47,7 @@ static inline bool route_edge_skips(uint64_t edge)
     return edge >> PRUDENCE_ROUTES_SKIP_SHIFT;
 }
 
-/* How many levels are in between. */
+/* Returns the number of levels in between. */
 static inline unsigned route_edge_levels(uint64_t edge)
 {
     return (unsigned)(edge >> PRUDENCE_ROUTES_SKIP_SHIFT) / 6;
@@ -54,8 +55,8 @@ static inline unsigned route_edge_levels(uint64_t edge)
 
 #define ROUTE_VALUE_MOST  (PRUDENCE_ROUTES_NODE - 1)
 #define ROUTE_BIT(number) (UINT64_C(1) << (number))
-#define ROUTE_ABOVE       0u /* the bit */
-#define ROUTE_FIRST       1u /* the bit of which all others are below */
+#define ROUTE_ABOVE       0u /* bit of the value from above */
+#define ROUTE_FIRST       1u /* all other prefixes are below this bit */
 #define ROUTE_NODE_SIZES  11u
 
 static inline bool route_has(uint64_t bits, unsigned bit)
@@ -63,7 +64,7 @@ static inline bool route_has(uint64_t bits, unsigned bit)
     return bits >> bit & 1;
 }
 
-/* Of the words. */
+/* Return the index of a word in `words`. */
 static inline unsigned route_child_at(const struct route_node *node, unsigned slot)
 {
     return (unsigned)prudence_routes_rank_(node->children, slot);
@@ -90,7 +91,7 @@ static inline uint64_t route_word(const struct route_node *node, unsigned bit)
     return __atomic_load_n(&node->words[route_value_at(node, bit)], __ATOMIC_ACQUIRE);
 }
 
-/* The longest prefix that these 6 bits match, among those with bits below `bound`. */
+/* Returns the longest prefix that matches the slot, among those with bits below `bound`. */
 static inline unsigned route_longest_below(const struct route_node *node, unsigned slot,
                                            unsigned bound)
 {
@@ -103,13 +104,13 @@ static inline unsigned route_longest(const struct route_node *node, unsigned slo
     return route_longest_below(node, slot, 64);
 }
 
-/* How many of a node's 6 bits say which prefix or slot this is. */
+/* Returns how many of the node's 6 bits the prefix or slot fixes. */
 static inline unsigned route_bit_length(unsigned bit)
 {
     return 31u ^ (unsigned)__builtin_clz(bit);
 }
 
-/* The first slot that matches, and all of them, as a bitmap. */
+/* Return the first slot that matches, and a bitmap of all of them. */
 static inline unsigned route_first_slot(unsigned bit)
 {
     return (bit << (6 - route_bit_length(bit))) - 64;
@@ -126,11 +127,12 @@ static inline unsigned route_node_words(const struct route_node *node)
                       prudence_routes_ones_(node->children));
 }
 
-/* The bytes of nodes, those in front among them; 0: no more. */
+/* Sizes of nodes in bytes, with the bytes before the node; 0 ends the list. */
 extern HIDDEN const unsigned short route_sizes_near[ROUTE_NODE_SIZES],
     route_sizes_far[ROUTE_NODE_SIZES];
 
-/* Fill a node that no reader sees. It has nothing but `above`; what `from` has; one more, or one less. */
+/* Fill a node that no reader sees: with `above` only, with all that `from` has, with one word more,
+ * or with one less. */
 void route_node_first(struct route_node *node, uint64_t above);
 void route_node_copy(struct route_node *node, const struct route_node *from);
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes by their own prefix, and all of them in order (routes.h). */
+/* Finds routes by their own prefix, and all of them in order (routes.h). */
 #include "structures/routes.h"
 
 uintptr_t prudence_routes_get(const struct prudence_routes *public,
@@ -29,17 +29,18 @@ uintptr_t prudence_routes_get(const struct prudence_routes *public,
     return route_has(node->prefixes, bit) ? route_found(table, route_word(node, bit)) : 0;
 }
 
-/* --------------------------------------------------------------------------------------------- walks */
+/* ---------------------------------------------------------------------------------------- walks */
 
 /*
- * A place in the trie: a bit of a node, or a slot as 64 + slot (route_node.h), and the nodes above. Prefixes in their order
- * are the bits in pre-order: one, all below its half, all below the other half.
+ * A place in the trie: a bit of a node, or a slot as 64 + slot (route_node.h), and the nodes above.
+ * The order of prefixes is the pre-order of bits: a bit, all below its first half, all below the
+ * other half.
  */
 struct spot {
     const struct route_node *path[ROUTE_LEVELS];
     unsigned char levels[ROUTE_LEVELS];
-    unsigned depth, level, bit; /* the last of these, and its level */
-    route_key key;              /* those bits that lead to it */
+    unsigned depth, level, bit; /* number and level of the last node, and the bit */
+    route_key key;              /* bits that lead to the node */
 };
 
 static void go_along(struct spot *spot, unsigned slot, uint64_t edge)
@@ -53,11 +54,11 @@ static void go_along(struct spot *spot, unsigned slot, uint64_t edge)
     spot->bit = ROUTE_FIRST;
 }
 
-/* Where a prefix is, or would be. */
+/* The position of a prefix, or the one that it would have. */
 enum where {
-    HERE,        /* at its bit */
-    FROM_HERE,   /* what comes behind it is in this slot, or behind it */
-    BEHIND_HERE, /* it is behind all that is in this slot */
+    HERE,        /* at the bit */
+    FROM_HERE,   /* followed by all that is in or after this slot */
+    BEHIND_HERE, /* after all that is in this slot */
 };
 
 static enum where go_to(struct spot *spot, const struct route_table *table, route_key key,
@@ -85,7 +86,7 @@ static enum where go_to(struct spot *spot, const struct route_table *table, rout
     return HERE;
 }
 
-/* Past everything below here. False: there is no more. */
+/* Moves past everything below this place. Returns false if there is no more. */
 static bool go_past(struct spot *spot)
 {
     for (;;) {
@@ -102,7 +103,7 @@ static bool go_past(struct spot *spot)
     }
 }
 
-/* From here on, to a prefix. False: there is no more. */
+/* Moves on to a prefix, if this place is none. Returns false if there is no more. */
 static bool go_to_prefix(struct spot *spot)
 {
     for (;;) {

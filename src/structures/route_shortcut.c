@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shortcuts of a table of IPv6 routes: an array of the nodes that edges across level 6 lead to, by a hash of the 31 bits in
- * front of that level. A lookup that finds its node there is spared the levels above.
+ * Shortcuts of a table of IPv6 routes: an array of the nodes that edges across level 6 lead to, by
+ * a hash of the 31 bits before that level. A lookup that finds its node there skips the levels
+ * above.
  *
- * It is a help, not the truth: a slot has one of the edges whose bits hash to it, or none. The reader compares its address with the
- * node's path, and goes from the index if they differ.
+ * The array is a help, not the truth. A slot has one of the edges whose bits hash to the slot, or
+ * none. The reader compares the address with the node's path, and starts from the index if they
+ * differ.
  *
- * A slot is stored to before the place of the edge in the trie, always: what is not in the trie any more is in no slot, and for each address
- * the slot's store is the one that changes the answer. A lookup that does not find the node in its slot began before that store, or
- * before the array was published, so it may have the older answer of the trie; or the edge has no slot, before and after.
+ * An update always stores to the slot before it stores to the edge's place in the trie. So a node
+ * that is no longer in the trie is in no slot, and for each address the store to the slot is the
+ * one that changes the answer. A lookup that does not find the node in the slot may get the older
+ * answer of the trie, because it began before that store, or before the array was published; or the
+ * edge has no slot, before and after.
  *
- * An array that was replaced is not stored to any more, so what a slow reader finds there was right when that happened (routes.h).
+ * A replaced array is no longer stored to, so a slow reader finds there an answer that was right at
+ * the replacement (routes.h).
  *
- * All under the lock.
+ * Updates of the array run under the lock.
  */
 #include "structures/routes.h"
 
-#define BITS_LEAST 9u /* of the number of slots: a page */
+#define BITS_LEAST 9u /* slots that fit a page */
 #define BITS_MOST  32u
-#define SPARSE     4u /* so many slots for each edge, at least, while the array can grow */
+#define SPARSE     4u /* minimum of slots for each edge, while the array can grow */
 
 static unsigned bits_for(uint64_t edges)
 {
@@ -47,7 +52,7 @@ static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, uns
         shortcuts)[prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
 }
 
-/* Release: a reader that finds the node sees what is in it. */
+/* Release: a reader that finds the node sees the content. */
 static void set(uintptr_t shortcuts, const struct route_node *old, const struct route_node *node,
                 unsigned level)
 {
@@ -107,7 +112,7 @@ static bool is_wanted(const struct route_table *table)
            route_words_bits(load_relaxed(&table->public.shortcuts));
 }
 
-/* Of a table with too few slots, one update in 256 looks for memory. */
+/* Replaces the array of a table that has too few slots. One update in 256 tries to get memory. */
 void route_shortcuts_follow_count(struct route_table *table)
 {
     uintptr_t shortcuts, old = 0;

@@ -1,42 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates of routes. What each stores, in which order, and why readers are right meanwhile: routes.h. */
+/* Updates of routes. routes.h says which words an update stores to, in which order, and why readers
+ * are right meanwhile. */
 #include <errno.h>
 
 #include <prudence/prudence.h>
 
 #include "structures/routes.h"
 
-/* Where a prefix is, or would be. */
+/* The place of a prefix, or the one that it would have. */
 struct place {
     route_key key;
     unsigned length, level, bit;
-    struct route_node *path[ROUTE_LEVELS]; /* the nodes on the way, from the root on, ... */
-    unsigned levels[ROUTE_LEVELS];         /* ... their levels, which are `level` at most, ... */
+    struct route_node *path[ROUTE_LEVELS]; /* nodes on the way from the root on, ... */
+    unsigned levels[ROUTE_LEVELS];         /* ... their levels, at most `level`, ... */
     unsigned depth;                        /* ... and the number of the last */
-    uint64_t edge; /* from that one on, to a node that is not on the way; 0: there is none */
+    uint64_t edge; /* from the last node, to one that is not on the way; 0: none */
 
-    /* To remove the prefix: the nodes behind number `stays` go, too. That one loses a word, so another takes its place; or, if `left`
-     * is not 0, it goes as well, and this edge, to all that is left below it, takes its place. */
+    /*
+     * For a removal: the nodes after number `stays` go. That node loses a word, so another node
+     * takes its place. But if `left` is not 0, that node goes as well, and this edge, to all that
+     * is left below, takes its place.
+     */
     unsigned stays;
     uint64_t left;
 };
 
-/* What an update needs, or has. */
+/* Memory that an update needs or has. */
 struct room {
-    unsigned words;     /* of `fresh`; 0: it needs none */
-    unsigned end_words; /* of `end`, the node at the end of an edge that is cut; 0: none is */
-    unsigned count;     /* of nodes with one prefix, or one child, in `below` */
+    unsigned words;     /* words of `fresh`; 0: not needed */
+    unsigned end_words; /* words of `end`, the node at the end of an edge that is cut; 0: none is */
+    unsigned count;     /* number of nodes in `below`, each with one prefix or one child */
     struct route_node *fresh, *end, *below[ROUTE_LEVELS];
 };
 
-/* Under the lock. */
+/* Finds the place, under the lock. */
 static void find(const struct route_table *table, struct place *place)
 {
     const route_key key = place->key;
     const unsigned last = place->level;
     struct route_node *node = table->root;
     unsigned level = 0, depth = 0, slot = route_slot(key, 0);
-    route_key rest = key << 1; /* behind the slot */
+    route_key rest = key << 1; /* bits after the slot */
 
     place->path[0] = node;
     place->levels[0] = 0;
@@ -63,7 +67,7 @@ static void find(const struct route_table *table, struct place *place)
     place->depth = depth;
 }
 
-/* The prefix's own node is there. */
+/* Returns whether the prefix's own node is there. */
 static bool is_at_level(const struct place *place)
 {
     return place->levels[place->depth] == place->level;
@@ -74,9 +78,9 @@ static bool is_there(const struct place *place)
     return is_at_level(place) && route_has(place->path[place->depth]->prefixes, place->bit);
 }
 
-/* -------------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
-#define SMALLEST 2u /* words: `above`, and a prefix or a child */
+#define SMALLEST 2u /* number of words: `above`, and a prefix or a child */
 
 static void room_free(const struct route_table *table, const struct room *room)
 {
@@ -88,7 +92,7 @@ static void room_free(const struct route_table *table, const struct room *room)
         route_node_free(table, room->below[i], SMALLEST);
 }
 
-/* None for 0 words. */
+/* Makes a node, or none for 0 words. */
 static bool make_one(const struct route_table *table, unsigned words, struct route_node **node)
 {
     if (words)
@@ -109,7 +113,7 @@ static bool room_make(const struct route_table *table, struct room *room)
     return is_made;
 }
 
-/* 0, or another number for each size. */
+/* Returns 0 for no words, or else a number for each size. */
 static unsigned size_of(const struct route_table *table, unsigned words)
 {
     return words ? 1 + route_node_size(table, words) : 0;
@@ -123,19 +127,17 @@ static bool room_fits(const struct route_table *table, const struct room *room,
            size_of(table, room->end_words) == size_of(table, needed->end_words);
 }
 
-/* Under the lock, for the statistics. */
+/* Counts a node for the statistics, under the lock. */
 static void count_node(struct route_table *table, const struct route_node *node, uint64_t one)
 {
     table->nodes += one;
     table->node_bytes += one * route_node_memory(table, node);
 }
 
-/* ------------------------------------------------------------------------------- changing the trie */
+/* ---------------------------------------------------------------------------- changing the trie */
 
-/*
- * Below the node with this number on the path there is now this one, of this level, instead of another or by itself in its
- * place. Release: a reader that finds it sees what is in it.
- */
+/* Stores the edge to `node`, of this level, in the node with this number on the path. Release: a
+ * reader that finds `node` sees the content. */
 static void hang(const struct route_table *table, const struct place *place, unsigned number,
                  const struct route_node *node, unsigned level)
 {
@@ -147,7 +149,7 @@ static void hang(const struct route_table *table, const struct place *place, uns
     store_release(edge, route_edge(node, level - from - 1));
 }
 
-/* `fresh` takes the place of the node with this number on the path. */
+/* Puts `fresh` in the place of the node with this number on the path. */
 static void put(struct route_table *table, const struct place *place, unsigned number,
                 struct route_node *fresh)
 {
@@ -167,8 +169,9 @@ static void put(struct route_table *table, const struct place *place, unsigned n
 }
 
 /*
- * The longest prefix that is left of those shorter than `bit`, `owner`, now has this value: stores it in all that inherits
- * it from `node`, which are slots of `bit`. (ROUTE_ABOVE for both: the value is that of a prefix above the node.)
+ * Stores the value of `owner` in all words below `node` that inherit it in the slots of `bit`.
+ * `owner` is `bit`, or the longest shorter prefix if `bit` was removed. (ROUTE_ABOVE for both means
+ * a prefix above the node.)
  */
 static void hand_down(const struct route_table *table, const struct route_node *node,
                       unsigned level, route_key key, unsigned bit, unsigned owner, uint64_t word)
@@ -177,7 +180,7 @@ static void hand_down(const struct route_table *table, const struct route_node *
     uint64_t slots = route_slots(bit == ROUTE_ABOVE ? ROUTE_FIRST : bit);
 
     if (level >= route_index_level(index))
-        slots &= node->children; /* nothing else inherits */
+        slots &= node->children; /* only children inherit */
     for (; slots; slots &= slots - 1) {
         const unsigned slot = (unsigned)__builtin_ctzll(slots);
         const route_key below = route_key_with(key, level, slot);
@@ -197,7 +200,7 @@ static void hand_down(const struct route_table *table, const struct route_node *
     }
 }
 
-/* Of a node that no reader sees, and that the key leads to. */
+/* Begins a node that no reader sees, and that the key leads to. */
 static void begin_node(struct route_table *table, struct route_node *node, route_key key,
                        unsigned level, uint64_t above)
 {
@@ -206,7 +209,8 @@ static void begin_node(struct route_table *table, struct route_node *node, route
         *route_path(node) = route_path_of(key, level);
 }
 
-/* New nodes below a node of this level, of which the last has the prefix: the edge to the first. */
+/* Makes new nodes below a node of this level, the last of which has the prefix. Returns the edge to
+ * the first. */
 static uint64_t chain_of(struct route_table *table, const struct place *place, unsigned level,
                          struct room *room, uint64_t above, uint64_t word)
 {
@@ -236,17 +240,18 @@ static unsigned chain_length(const struct route_table *table, const struct place
     return count;
 }
 
-/* ---------------------------------------------------------------------------------------------- add */
+/* ------------------------------------------------------------------------------------------ add */
 
 #define FORK                                                                                       \
-    3u /* words of a node in the middle of an edge: `above`, what was below, and what is added */
+    3u /* words of a node in the middle of an edge: `above`, the old child, a prefix or child */
 
 static unsigned level_below_edge(const struct place *place)
 {
     return place->levels[place->depth] + 1 + route_edge_levels(place->edge);
 }
 
-/* The level of the node that cuts the edge: the prefix's own, or where its way leaves the edge. */
+/* Returns the level of the node that cuts the edge: the prefix's own level, or the level at which
+ * the way to the prefix leaves the edge. */
 static unsigned level_of_cut(const struct place *place)
 {
     const unsigned end = level_below_edge(place);
@@ -276,7 +281,7 @@ static int plan_add(const struct route_table *table, struct place *place, struct
     return 0;
 }
 
-/* Of the node at the end of the edge, for the node in its middle, which is of this level. */
+/* Copies the node at the end of the edge, for a new node of this level in the middle. */
 static struct route_node *copy_end(struct route_table *table, const struct place *place,
                                    struct room *room, unsigned level)
 {
@@ -293,10 +298,11 @@ static struct route_node *copy_end(struct route_table *table, const struct place
 }
 
 /*
- * A node in the middle of the edge; a copy is at its end. For a reader that has loaded the edge and whose address leaves it may load `above`
- * of the old end later, when that of the copy is the value of the new prefix, which need not match its address.
- * All else is the store to the edge's place, one step for all addresses that leave the edge; those that go on along it hear of the
- * prefix by `above` of the copy.
+ * Puts a node in the middle of the edge, and a copy at its end. The old end must not change,
+ * because a reader that has loaded the edge, and whose address leaves it, may load `above` of the
+ * old end later. In the copy, `above` becomes the value of the new prefix, which need not match
+ * that address. For all addresses that leave the edge, the store to the edge's place is the one
+ * step. Addresses that follow the edge to its end get the prefix from `above` of the copy.
  */
 static void cut_edge(struct route_table *table, const struct place *place, struct room *room,
                      uint64_t word)
@@ -320,7 +326,7 @@ static void cut_edge(struct route_table *table, const struct place *place, struc
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
 }
 
-/* The last node on the way has one more prefix, or a node below it. */
+/* Gives the last node on the way one more prefix or child. */
 static void grow_node(struct route_table *table, const struct place *place, struct room *room,
                       uint64_t word)
 {
@@ -341,9 +347,10 @@ static void grow_node(struct route_table *table, const struct place *place, stru
         route_index_fill(table->public.index, place->key, place->length, word);
 }
 
-/* ------------------------------------------------------------------------------------------- remove */
+/* --------------------------------------------------------------------------------------- remove */
 
-/* Of a node that loses this prefix, or what is in this slot (the other is 0): the words that it keeps. */
+/* Returns the number of words that the node keeps without this prefix, or without this slot (the
+ * other is 0). */
 static unsigned words_left(const struct route_node *node, uint64_t prefix, uint64_t slot)
 {
     return (unsigned)(prudence_routes_ones_(node->prefixes & ~prefix) +
@@ -376,7 +383,7 @@ static int plan_remove(const struct route_table *table, struct place *place, str
     return 0;
 }
 
-/* The node that `stays` has a word less. */
+/* Replaces node number `stays` by one with a word less. */
 static void shrink_node(struct route_table *table, const struct place *place,
                         struct route_node *fresh, unsigned heir, uint64_t word)
 {
@@ -398,10 +405,8 @@ static void shrink_node(struct route_table *table, const struct place *place,
         route_index_set(table, place->key, word);
 }
 
-/*
- * What is left below the node hangs on the one above it. Addresses that leave the new edge get what `above` of the node at its end
- * says: so this knows of the removal before.
- */
+/* Attaches the remaining child to the node above. This comes after hand_down, because addresses
+ * that leave the new edge get the child's `above`. */
 static void join_edges(struct route_table *table, const struct place *place, uint64_t word)
 {
     struct route_node *node = place->path[place->stays];
@@ -433,14 +438,15 @@ static void commit_remove(struct route_table *table, const struct place *place,
     count_add(&table->prefixes, (uint64_t)-1);
 }
 
-/* Without the lock: the nodes of the path from this one on were unlinked. */
+/* Defers the nodes of the path from this one on, which were unlinked. The caller does not hold the
+ * lock. */
 static void defer_path(const struct route_table *table, const struct place *place, unsigned number)
 {
     for (; number <= place->depth; number++)
         route_node_defer(table, place->path[number]);
 }
 
-/* -------------------------------------------------------------------------------------- the functions */
+/* -------------------------------------------------------------------------------- the functions */
 
 static bool place_make(const struct route_table *table, const struct prudence_prefix *prefix,
                        struct place *place)
@@ -453,7 +459,8 @@ static bool place_make(const struct route_table *table, const struct prudence_pr
     return true;
 }
 
-/* With 0, the lock is taken, the place is found, and *room is what the update needs. */
+/* Finds the place and allocates memory for an update. With 0, the lock is held and *room has all
+ * that the update needs. */
 static int prepare(struct route_table *table, struct place *place, struct room *room,
                    int (*plan)(const struct route_table *table, struct place *place,
                                struct room *needed))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays of words that a table of routes publishes, and replaces by larger ones: its index and its shortcuts. They come from a
- * cache of large blocks, which is the table's. An array is named by its address and, in the lowest bits, the
- * number of bits of a place in it.
+ * Arrays of words that a table of routes publishes and replaces by larger ones: the index and the
+ * shortcuts. They come from the table's cache of large blocks. One word names an array by the
+ * address and, in the lowest bits, the logarithm of the number of words.
  */
 #include <prudence/prudence.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of routes: made, destroyed, counted (routes.h). */
+/* Creates and destroys tables of routes, and reports statistics (routes.h). */
 #include <errno.h>
 
 #if defined(__x86_64__)
@@ -16,7 +16,7 @@
 #include "structures/writers.h"
 #include "valid_name.h"
 
-/* ------------------------------------------------------------------------------------------ prefixes */
+/* ------------------------------------------------------------------------------------- prefixes */
 
 bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
                       route_key *key)
@@ -39,7 +39,7 @@ void route_key_prefix(const struct route_table *table, route_key key, unsigned l
         prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
 }
 
-/* --------------------------------------------------------------------------------------------- nodes */
+/* ---------------------------------------------------------------------------------------- nodes */
 
 unsigned route_node_size(const struct route_table *table, unsigned words)
 {
@@ -79,7 +79,7 @@ size_t route_node_memory(const struct route_table *table, const struct route_nod
     return table->sizes[route_node_size(table, route_node_words(node))];
 }
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static const struct prudence_routes_attr defaults = {.size = sizeof defaults};
 
@@ -103,7 +103,7 @@ static bool is_valid(const char *name, const struct prudence_routes_attr *attr)
     return false;
 }
 
-/* See prudence_routes_ones_. */
+/* prudence_routes_ones_ says which instruction is needed. */
 static bool processor_is_enough(void)
 {
 #if defined(__x86_64__)
@@ -203,7 +203,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     return NULL;
 }
 
-/* The node and all below it. */
+/* Frees the node and all nodes below. */
 static void free_nodes(const struct route_table *table, struct route_node *node)
 {
     for (unsigned i = 0; i < prudence_routes_ones_(node->children); i++)

@@ -1,39 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes (<prudence/routes.h>, ADR 70): a trie that takes 6 bits of an address at each level, and an index into it.
+ * Routes (<prudence/routes.h>, ADR 70): a trie that takes 6 bits of an address at each level, and
+ * an index into the trie.
  *
- * Levels. A node of level 0 would stand for the address bits -5 to 0, one of level 1 for bits 1 to 6, and so on, so that the
- * lengths at which real routes are frequent (24, 48) are the longest of their node. The root, of level 0, has the prefix of
- * length 0, and at most two nodes below it. A prefix of some length is in a node of level (length + 5) / 6.
+ * Levels. A node of level 0 would stand for the address bits -5 to 0, one of level 1 for bits 1 to
+ * 6, and so on, so that the lengths at which real routes are frequent (24, 48) are the longest of
+ * their nodes. The root, of level 0, has the prefix of length 0 and at most two children. A prefix
+ * belongs in a node of level (length + 5) / 6.
  *
- * Nodes. A node knows its prefixes, the nodes below it, and the value of the longest prefix that is shorter than all its
- * own (`above`). So a lookup goes down to the last node of its address, and has the answer from that one node.
+ * Nodes. A node holds its prefixes, its children, and `above`, the value of the longest prefix that
+ * matches and is shorter than the node's own. So a lookup goes down to the last node of its address
+ * and gets the answer from that one node.
  *
- * The index has a word for each value of the first `bits` bits of an address, which are those above one of the levels: the
- * node of that level, or, where there is none, the value of the longest prefix that matches. Lookups begin there. What
- * is above that level is the truth for writers, get and walks.
+ * Index. The index has a word for each value of the first `bits` bits of an address, which are the
+ * bits above one of the levels. The word is the node of that level or, if there is none, the value
+ * of the longest prefix that matches. Lookups begin there. Writers, get and walks use the trie
+ * above that level, which the index only repeats.
  *
- * Of IPv6, a node may hang several levels below another one (route_edge), and some nodes are found by shortcuts
- * (route_shortcut.c, ADR 80). An address that leaves an edge in the middle has its answer from `above` of the node at its end. While
- * a node is in the table, an address that leaves the edge to it goes on doing so: what cuts the edge replaces the node.
+ * IPv6. A node may hang several levels below another one (route_edge), and shortcuts lead to some
+ * nodes (route_shortcut.c, ADR 80). An address that leaves an edge in the middle gets its answer
+ * from `above` of the node at the end. While a node is in the table, an address that leaves the
+ * edge to this node goes on leaving it, because an update that cuts the edge replaces the node.
  *
  * Invariants, under the lock, between updates:
- *  - `above` of a node is the value that a lookup would have found if the node were not there.
- *  - Every node but the root has a prefix or a node below it, and where edges may skip its level a prefix or two nodes.
- *  - The index says of each word what the trie says.
+ *  - `above` of a node is the value that a lookup would find without the node.
+ *  - Every node but the root has a prefix or a child. Where edges may skip the node's level, the
+ *    node has a prefix or two children.
+ *  - Each word of the index agrees with the trie.
  *
- * Updates. Words 0 and 1 of a node, and its children's places, are never stored to. An update makes another node and
- * stores its address in the node above, and in the index if it is of that level; nodes that it adds below hang on that one. Then it
- * stores to `above` of nodes, and to words of the index, where the answer was inherited from the prefix. For any one address
- * exactly one of these stores changes the answer. (Where two edges become one, `above` comes first: join_edges says why.)
+ * Updates. The bitmaps of a node, and so the places of its words, never change. To add or remove a
+ * prefix, an update makes another node and stores its address in the node above, and in the index
+ * if the node is of that level. New nodes further below hang on that node. Then the update stores
+ * to `above` of nodes and to words of the index that inherited their answer from the prefix. For
+ * any one address, exactly one of these stores changes the answer. (If two edges become one,
+ * `above` comes first; join_edges says why.) Replacing a value stores to the word of the prefix,
+ * and then to the same heirs.
  *
- * Why a reader's answer is one of a moment during its lookup: what it loads a word from (index, node) was part of the
- * table when its address was loaded, by induction from the first word. If it still is, the word is of now; if it was
- * replaced since, it is not stored to any more, and the word is of the moment when that happened, during the
- * lookup. So the last word, which is the answer, was right at a moment after the one before was.
+ * A reader's answer was right at a moment during its lookup. Whatever it loads a word from (index,
+ * node) was part of the table when the reader loaded the address, by induction from the first word.
+ * If it still is, the word is current. If it was replaced since, no update stores to it any more,
+ * so the word is from the moment of the replacement, which was during the lookup. So the last word,
+ * the answer, was right at a moment after the moment of the word before.
  *
- * Locks: `lock`, for updates. It is not held where memory is allocated or a node is deferred, both of which may wait for readers:
- * an update first finds out what it needs, allocates it without the lock, and looks again. Fork takes it (fork.c), so a child has no half of an
+ * Locks. `lock` serializes updates. No thread holds it while allocating memory or deferring a node,
+ * because both may wait for readers. An update first finds out how much memory it needs, allocates
+ * without the lock, and looks again. Fork takes the lock (fork.c), so a child never has half an
  * update.
  */
 #ifndef STRUCTURES_ROUTES_H
@@ -50,21 +61,21 @@
 struct prudence_cache;
 
 struct route_table {
-    struct prudence_routes public;                   /* stored to under the lock */
-    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, as the next four */
+    struct prudence_routes public;                   /* written under the lock */
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, like the next four */
     struct prudence_cache *indexes;
     unsigned length_most;
-    unsigned node_front;         /* bytes in front of a node: those of its path, or 0 */
-    const unsigned short *sizes; /* of nodes */
+    unsigned node_front;         /* bytes before a node: the path, or 0 */
+    const unsigned short *sizes; /* of nodes, in bytes */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
-    struct route_node *root;    /* this and the rest: under the lock; read by all */
+    struct route_node *root;    /* protected, like the rest, by the lock; read by all */
     uint64_t prefixes;          /* read by all */
-    uint64_t changes;           /* how often prefixes were added or removed */
+    uint64_t changes;           /* number of additions and removals of prefixes */
     uint64_t nodes, node_bytes; /* in the trie */
-    uint64_t edges_across;      /* level 6: those that have shortcuts; read by all */
+    uint64_t edges_across;      /* edges across level 6, which have shortcuts; read by all */
     uint64_t refused;
-    struct list link; /* in route_tables, for fork: under tables_lock */
+    struct list link; /* in route_tables, for fork; protected by tables_lock */
 };
 
 static inline struct route_table *route_table_of(const struct prudence_routes *public)
@@ -72,8 +83,8 @@ static inline struct route_table *route_table_of(const struct prudence_routes *p
     return (struct route_table *)public;
 }
 
-/* ThreadSanitizer is told of a value that is about to be in the table; and of one that was found there, before the program has it. (Of
- * what updates find it knows by the lock.) */
+/* Tell ThreadSanitizer that a value is about to be in the table, or was found there, before the
+ * program gets the value. (The lock covers values that updates find.) */
 static inline void route_tell_added(const struct route_table *table, uintptr_t value)
 {
     tell_release((const void *)prudence_routes_mark_(&table->public, value));
@@ -85,11 +96,11 @@ static inline uintptr_t route_found(const struct route_table *table, uintptr_t v
     return value;
 }
 
-/* Addresses of either family, left-aligned. */
+/* An address of either family, left-aligned. */
 __extension__ typedef unsigned __int128 route_key;
 
 #define ROUTE_KEY_BITS 128u
-#define ROUTE_LEVELS   23u /* of 128 bits, and 5 in front of them */
+#define ROUTE_LEVELS   23u /* for 128 bits, and 5 before them */
 
 static inline unsigned route_level_of(unsigned length)
 {
@@ -97,20 +108,21 @@ static inline unsigned route_level_of(unsigned length)
 }
 
 /*
- * Of IPv6, most nodes would have one child and nothing else. There are none of those: what is below hangs on what is above
- * (an edge, see route_node.h). Two kinds of levels have a node on every way all the same: all levels of indexes, whose words lead to
- * nodes of one level; and one in the middle, so that no edge has more bits than fit a word.
+ * In a trie of IPv6, most nodes would have one child and nothing else. Those nodes are left out,
+ * and the node below hangs on the node above (an edge, see route_node.h). Two kinds of levels still
+ * have a node on every way: all levels of indexes, whose words lead to nodes of one level, and one
+ * in the middle, so that no edge has more bits than fit in a word.
  */
-#define ROUTE_LEVEL_INDEXED 4u /* the widest index ends in front of it */
+#define ROUTE_LEVEL_INDEXED 4u /* the widest index ends before this level */
 #define ROUTE_LEVEL_MIDDLE  11u
 
-/* Whether a node of this level stays when it has one child and nothing else. */
+/* Returns whether a node of this level stays when it has one child and nothing else. */
 static inline bool route_is_always_there(const struct route_table *table, unsigned level)
 {
     return !table->node_front || level <= ROUTE_LEVEL_INDEXED || level == ROUTE_LEVEL_MIDDLE;
 }
 
-/* The next level on the way from one to another, if nothing else is there. */
+/* Returns the next level on the way from one to another, if nothing else is there. */
 static inline unsigned route_level_below(const struct route_table *table, unsigned level,
                                          unsigned last)
 {
@@ -119,13 +131,14 @@ static inline unsigned route_level_below(const struct route_table *table, unsign
     return level < ROUTE_LEVEL_MIDDLE && last > ROUTE_LEVEL_MIDDLE ? ROUTE_LEVEL_MIDDLE : last;
 }
 
-/* How many bits of an address are before a level; not of level 0. */
+/* Returns the number of address bits before a level other than 0. */
 static inline unsigned route_bits_before(unsigned level)
 {
     return 6 * level - 5;
 }
 
-/* The 6 bits of an address that a node of this level takes. Behind the last bit, and before the first, there are zeros. */
+/* Returns the 6 bits of an address that a node of this level takes. After the last bit and before
+ * the first, there are zeros. */
 static inline unsigned route_slot(route_key key, unsigned level)
 {
     const unsigned right = ROUTE_KEY_BITS - 1;
@@ -135,7 +148,7 @@ static inline unsigned route_slot(route_key key, unsigned level)
            63;
 }
 
-/* The key with these 6 bits there, and zeros behind them. */
+/* Returns the key with these 6 bits at the level, followed by zeros. */
 static inline route_key route_key_with(route_key key, unsigned level, unsigned slot)
 {
     const unsigned right = ROUTE_KEY_BITS - 1;
@@ -148,13 +161,13 @@ static inline route_key route_key_with(route_key key, unsigned level, unsigned s
                                      : (route_key)slot >> (6 * level - right));
 }
 
-/* The path to the node of this level that the key leads to; not of level 0. */
+/* Returns the path to the node of this level, not 0, that the key leads to. */
 static inline uint64_t route_path_of(route_key key, unsigned level)
 {
     return (uint64_t)(key >> (ROUTE_KEY_BITS - route_bits_before(level)));
 }
 
-/* The bit of a prefix in its node. */
+/* Returns the bit of a prefix in the node. */
 static inline unsigned route_bit(route_key key, unsigned length)
 {
     const unsigned level = route_level_of(length);
@@ -162,7 +175,8 @@ static inline unsigned route_bit(route_key key, unsigned length)
     return (64 + route_slot(key, level)) >> (6 * level + 1 - length);
 }
 
-/* Whether the key leads along the edge to its end, a node of this level, and this is not below `last`. */
+/* Returns whether the key leads along the edge to the end, a node of this level that is not below
+ * `last`. */
 static inline bool route_is_on_the_way(uint64_t edge, unsigned level, route_key key, unsigned last)
 {
     if (likely(!route_edge_skips(edge)))
@@ -170,7 +184,7 @@ static inline bool route_is_on_the_way(uint64_t edge, unsigned level, route_key 
     return level <= last && *route_path(route_edge_node(edge)) == route_path_of(key, level);
 }
 
-/* The key with the bits that lead along the edge behind those that lead to it. */
+/* Returns the key that leads to the edge, with the bits of the edge appended. */
 static inline route_key route_key_along(route_key key, unsigned level, uint64_t edge)
 {
     const unsigned end = level + 1 + route_edge_levels(edge);
@@ -181,22 +195,22 @@ static inline route_key route_key_along(route_key key, unsigned level, uint64_t 
                      << (ROUTE_KEY_BITS - route_bits_before(end));
 }
 
-/* False: it is not a prefix of this table. */
+/* Converts a prefix to a key. Returns false if it is not a prefix of this table. */
 bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
                       route_key *key);
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
                       struct prudence_prefix *prefix);
 
-/* Of nodes of so many words: the number of their size. */
+/* Returns the number of the size class of nodes with this number of words. */
 unsigned route_node_size(const struct route_table *table, unsigned words);
 
-/* Nodes of so many words. NULL: there is no memory. */
+/* Allocates a node with this number of words. Returns NULL if there is no memory. */
 struct route_node *route_node_make(const struct route_table *table, unsigned words);
 void route_node_free(const struct route_table *table, struct route_node *node, unsigned words);
 void route_node_defer(const struct route_table *table, struct route_node *node);
 size_t route_node_memory(const struct route_table *table, const struct route_node *node);
 
-/* -------------------------------------------------------------------------------------- route_words.c */
+/* -------------------------------------------------------------------------------- route_words.c */
 
 static inline unsigned route_words_bits(uintptr_t words)
 {
@@ -213,47 +227,51 @@ static inline size_t route_words_bytes(uintptr_t words)
     return sizeof(uint64_t) << route_words_bits(words);
 }
 
-/* 2^bits words, which are 0; 0: there is no memory. */
+/* Allocates 2^bits words that are 0. Returns 0 if there is no memory. */
 uintptr_t route_words_make(const struct route_table *table, unsigned bits);
 
-/* Without the lock. Either may be 0: an array that no reader has seen, and one that was replaced. */
+/* Frees `unused`, which no reader has seen, and defers `replaced`. Either may be 0. The caller does
+ * not hold the lock. */
 void route_words_let_go(const struct route_table *table, uintptr_t unused, uintptr_t replaced);
 
-/* -------------------------------------------------------------------------------------- route_index.c */
+/* -------------------------------------------------------------------------------- route_index.c */
 
-/* The level at which lookups in the trie begin. */
+/* Returns the level at which lookups in the trie begin. */
 static inline unsigned route_index_level(uintptr_t index)
 {
     return (route_words_bits(index) + 5) / 6;
 }
 
-/* The word of a node in the index; a value is its own. */
+/* Returns the word of a node in the index. A value stands for itself. */
 static inline uint64_t route_index_node(const struct route_node *node)
 {
     return 0 - (uint64_t)(uintptr_t)node;
 }
 
-/* An index without values, for so many prefixes; 0: there is no memory. */
+/* Makes an empty index for this number of prefixes. Returns 0 if there is no memory. */
 uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes);
 
-/* Under the lock. The word of the key; all words below a prefix that is not longer than the index is wide. */
+/* Store the word of the key, or all words below a prefix that is not longer than the index is wide.
+ * The caller holds the lock. */
 void route_index_set(const struct route_table *table, route_key key, uint64_t word);
 void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t word);
 
-/* Behind an update, without the lock: whether there are so many prefixes that the index is to be wider. */
+/* Widens the index after an update if the number of prefixes asks for it. The caller does not hold
+ * the lock. */
 void route_index_follow_count(struct route_table *table);
 
-/* ----------------------------------------------------------------------------------- route_shortcut.c */
+/* ----------------------------------------------------------------------------- route_shortcut.c */
 
 #define ROUTE_LEVEL_SHORTCUT 6u
 
-/* With slots for so many edges; 0: there is no memory. */
+/* Makes an array with slots for this number of edges. Returns 0 if there is no memory. */
 uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges);
 void route_shortcuts_follow_count(struct route_table *table);
 
 /*
- * Under the lock, before the same is stored in the trie: below a node of level `above`, this node, of `level`, is there; takes the place
- * of the end of edge `old`; goes.
+ * Update the shortcuts, under the lock, before the same change is stored in the trie. Below a node
+ * of level `above`, a node of `level` is added, takes the place of the end of edge `old`, or is
+ * removed.
  */
 void route_shortcut_add(struct route_table *table, unsigned above, const struct route_node *node,
                         unsigned level);

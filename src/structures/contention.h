@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Waiting for a lock that is held for some tens of nanoseconds, unless its holder loses its CPU: so a thread that wants
- * it spins a little, and then sleeps, for the holder may need this CPU.
- */
+/* Waits for a lock that is normally held for some tens of nanoseconds. The waiting thread spins
+ * briefly and then sleeps, because a preempted holder may need this CPU. */
 #ifndef STRUCTURES_CONTENTION_H
 #define STRUCTURES_CONTENTION_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Split counters (<prudence/counter.h>): a word for each CPU, each on a line of its own.
+ * Split counters (<prudence/counter.h>): a word for each CPU, each on a cache line of its own.
  *
- * Additions to a CPU's word are all of one kind, chosen at the start of the process: restartable sequences, of which only one
- * is under way on a CPU, or atomic additions. So none is lost. What no sequence could add, because it was interrupted or
- * the thread has none, is added to one more word, atomically.
+ * The process chooses at the start how to add to a CPU's word: by restartable sequences, of which
+ * only one runs on a CPU at a time, or by atomic additions. Either way no addition is lost. If a
+ * sequence is interrupted or the thread has none, the number is added atomically to one more word.
  */
 #include <prudence/counter.h>
 
@@ -12,11 +12,11 @@
 #include "heap/heap.h"
 #include "os/os.h"
 
-/* The number of one CPU is the first word of its line. */
+/* A CPU's number is the first word of a line. */
 struct prudence_counter {
     void *lines; /* constant */
     char apart[CACHE_LINES_APART - sizeof(void *)];
-    int64_t others; /* what sequences could not add; all read `lines` */
+    int64_t others; /* numbers that no sequence could add; apart, because all read `lines` */
 };
 
 static int64_t *number_of(const struct prudence_counter *counter, unsigned cpu)
@@ -54,7 +54,7 @@ void prudence_counter_add(struct prudence_counter *counter, int64_t number)
         add_relaxed(&counter->others, number);
 }
 
-/* Words are summed as if without a sign: that is defined where it overflows. */
+/* Sums the words as unsigned numbers, because their overflow is defined. */
 int64_t prudence_counter_sum(const struct prudence_counter *counter)
 {
     uint64_t sum = (uint64_t)load_relaxed(&counter->others);

@@ -9,14 +9,14 @@
 #include "slab/stats.h"
 
 #define SMALLEST 32u
-#define LARGEST  512u /* in a cache with others */
+#define LARGEST  512u /* larger entries have whole pages */
 
 static size_t bytes_of_class(const struct entries *entries, unsigned class)
 {
     return entries->smallest << class;
 }
 
-/* The class of whole pages; of numbers, none has it. */
+/* Returns the class of whole pages. No entry of a number has this class. */
 static unsigned large_class(const struct entries *entries)
 {
     return entries->classes > 1 ? entries->classes - 1 : 1;
@@ -85,7 +85,7 @@ void *entries_alloc(struct entries *entries, size_t length)
     return entry;
 }
 
-/* Before it goes: it does not count any more. Its cache. */
+/* Stops counting an entry that is about to go. Returns the cache of the entry. */
 static struct prudence_cache *cache_left_by(struct entries *entries, size_t length)
 {
     const unsigned class = class_of(entries, length);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h). So each table is in the child as it
- * was between two updates: chains, arrays, nodes, numbers and the count of objects. What another thread had only in its own hands is
- * lost with that thread: an array, or a few nodes of a map or of routes, that it was about to add or to defer.
+ * Fork waits until no thread is inside an update of a table, and lets none begin one (writers.h).
+ * So the child finds each table as it was between two updates: chains, arrays, nodes, numbers and
+ * the count of objects. A child loses whatever another thread alone had: an array, or a few nodes
+ * of a map or of routes, that the thread was about to add or to defer.
  */
 #include "structures/fork.h"
 
@@ -36,7 +37,8 @@ void tables_fork_prepare(void)
     }
 }
 
-/* Not whole: another thread may have been forking, too. Locks are left alone then: this thread may hold one. */
+/* If the copy is not `whole`, another thread may have been forking too. This thread may then hold a
+ * lock, so locks are left alone. */
 void tables_fork_child(bool whole)
 {
     struct list *item;

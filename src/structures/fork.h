@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables and fork, a part of runtime/fork.c. */
+/* The tables' part of runtime/fork.c. */
 #ifndef STRUCTURES_FORK_H
 #define STRUCTURES_FORK_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The map of free numbers (free_ids.h). */
+/* The bitmaps of free numbers (free_ids.h). */
 #include "structures/free_ids.h"
 
 #include <prudence/prudence.h>
 
-/* Words of each level, from the lowest: 64 bits of one are a word of the next. */
+/* Returns the number of words of a level. Each word of the level below has a bit there. */
 static size_t words_of(unsigned order, unsigned level)
 {
     unsigned bits = 6 * (level + 1);
@@ -30,7 +30,7 @@ bool free_ids_make(struct free_ids *ids, unsigned order)
         ids->levels[level] = words;
         words += words_of(order, level);
     }
-    /* Of the upper levels a word may have more bits than there are words below. */
+    /* Clear the bits of upper levels that have no word below. */
     for (unsigned level = 1; level < ids->count; level++)
         if (words_of(order, level - 1) < 64)
             ids->levels[level][0] = (UINT64_C(1) << words_of(order, level - 1)) - 1;
@@ -50,7 +50,7 @@ bool free_ids_lowest(const struct free_ids *ids, uint64_t *id)
         uint64_t bits = ids->levels[level][word];
 
         if (!bits)
-            return false; /* on the highest level only */
+            return false; /* only on the highest level */
         word = word * 64 + (unsigned)__builtin_ctzll(bits);
     }
     *id = word;

@@ -2,12 +2,13 @@
 /*
  * Tables of objects by number (<prudence/id_table.h>, ADR 66).
  *
- * An array of pointers, `view`, and a map of the numbers that are free. Writers hold `lock`; it is not held where memory
- * is allocated or an array is deferred, both of which may wait for readers. Readers load the view and a slot.
+ * A table has an array of pointers, `view`, and bitmaps of the free numbers. Writers hold `lock`,
+ * but not while they allocate memory or defer an array, because both may wait for readers. Readers
+ * load the view and a slot.
  *
- * Invariants, under the lock: a slot is NULL exactly when its number is free in the map; the map has as many numbers as
- * the array has slots. An array that was replaced is not written any more, so a reader in it sees the table as it was when
- * that happened, which was during its section.
+ * Invariants, under the lock: a slot is NULL exactly when the number is free in the bitmaps, and
+ * there are as many numbers as slots. A replaced array is no longer written, so a reader in that
+ * array sees the table as it was at the replacement, which was during the reader's section.
  */
 #include <errno.h>
 
@@ -22,7 +23,7 @@ static struct id_table *table_of(const struct prudence_id_table *public)
     return (struct id_table *)public;
 }
 
-/* What growing allocates. */
+/* Memory for a larger table. */
 struct room {
     uintptr_t view;
     struct free_ids free;
@@ -50,7 +51,7 @@ static void room_unmake(const struct id_table *table, const struct room *room)
     free_ids_unmake(&room->free);
 }
 
-/* --------------------------------------------------------------------------- making and destroying */
+/* ------------------------------------------------------------------------ making and destroying */
 
 static const struct prudence_id_table_attr defaults = {.size = sizeof defaults};
 
@@ -158,7 +159,8 @@ void *prudence_id_next(const struct prudence_id_table *public, uint32_t *id)
 
 /* ------------------------------------------------------------------------------------- writers */
 
-/* Under the lock. Whatever a reader finds in the new array was copied before. */
+/* Copies the table into `room` under the lock. The new array is published after the copy, so a
+ * reader finds all copied objects there. */
 static void move_into(struct id_table *table, const struct room *room)
 {
     const uintptr_t *from = view_words(table->public.view);
@@ -173,7 +175,7 @@ static void move_into(struct id_table *table, const struct room *room)
     store_release(&table->public.view, room->view);
 }
 
-/* False: there is no memory. Another thread may have made room in between. */
+/* Grows the table, unless another thread has done so. Returns false if there is no memory. */
 static bool grow(struct id_table *table, uintptr_t full)
 {
     struct room room, old;
@@ -194,7 +196,8 @@ static bool grow(struct id_table *table, uintptr_t full)
     return true;
 }
 
-/* Under the lock. 0; ENOSPC: no number is left; EAGAIN: *full must grow. */
+/* Takes the lowest free number, under the lock. Returns 0; ENOSPC if no number is left; or EAGAIN
+ * if *full must grow. */
 static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full)
 {
     *full = table->public.view;
@@ -206,7 +209,8 @@ static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full
     return 0;
 }
 
-/* Under the lock. ThreadSanitizer, which sees the loads of inlined readers, is told of the store that it does not see. */
+/* Stores to a slot under the lock. Tells ThreadSanitizer of this store, because it sees only the
+ * loads of inlined readers. */
 static void publish(uintptr_t *slot, void *object)
 {
     tell_release(slot);
@@ -240,7 +244,7 @@ int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t 
     return 0;
 }
 
-/* Under the lock: the slot of an object; NULL: there is none with this number. */
+/* Returns the slot of an object, under the lock, or NULL if no object has this number. */
 static uintptr_t *slot_of(const struct id_table *table, uint32_t id)
 {
     uintptr_t view = table->public.view;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A table of ids: what its functions (id_table.c) and fork know. */
+/* A table of ids, shared by id_table.c and fork. */
 #ifndef STRUCTURES_ID_TABLE_H
 #define STRUCTURES_ID_TABLE_H
 
@@ -11,14 +11,14 @@
 #include "structures/views.h"
 
 struct id_table {
-    struct prudence_id_table public; /* its view: written under the lock */
+    struct prudence_id_table public; /* the view, written under the lock */
     struct views views;              /* constant */
     uint64_t ids_most;               /* constant */
-    struct list link;                /* under tables_lock */
+    struct list link;                /* protected by tables_lock */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
-    struct free_ids free; /* this and the rest: under the lock */
-    uint64_t objects;     /* read by all */
+    struct free_ids free; /* protected, like the rest, by the lock */
+    uint64_t objects;     /* also read without the lock */
     uint64_t grows;
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Log buffers (<prudence/log.h>): two, of which readers fill one.
+ * Log buffers (<prudence/log.h>). There are two, and readers fill one.
  *
- * A place is an addition to the buffer's `used`. The addition that crosses its end leaves no place, and stores where the entries end;
- * behind it none succeeds any more. There is one such addition at most, and it is made inside a section: so a grace period after
- * readers were sent to the other buffer, `used`, `end` and all entries are final.
+ * A reader takes a place by an addition to the buffer's `used`. The addition that crosses the end
+ * of the buffer gets no place, and stores where the entries end; no later addition succeeds. At
+ * most one addition crosses the end, inside a section. So a grace period after readers were sent to
+ * the other buffer, `used`, `end` and all entries are final.
  *
- * `flushing` is only ever tried: it is held across the grace period, but nobody waits for it.
+ * A flush holds `flushing` across the grace period, but nobody waits for it, because `flushing` is
+ * only ever tried.
  */
 #include <prudence/log.h>
 
@@ -22,7 +24,7 @@
 #define BYTES_MOST ((size_t)1 << 40)
 
 struct log_buffer {
-    uint64_t used; /* bytes; atomic. More than there are: it is full, and `end` is set */
+    uint64_t used; /* bytes taken; atomic. If above the size, the buffer is full and `end` is set */
     uint64_t end;
     char *entries; /* constant */
 };
@@ -30,7 +32,7 @@ struct log_buffer {
 /* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct prudence_log {
     struct log_buffer *current; /* atomic */
-    size_t bytes;               /* of a buffer; constant, as is this: */
+    size_t bytes;               /* size of a buffer; constant, like the domain */
     struct prudence_domain *domain;
     struct log_buffer buffers[2] __attribute__((aligned(CACHE_LINES_APART)));
     uint64_t dropped; /* atomic */
@@ -70,7 +72,7 @@ void prudence_log_destroy(struct prudence_log *log)
     prudence_free(log);
 }
 
-/* A place in the buffer; NULL: there is no room. */
+/* Takes a place in the buffer. Returns NULL if there is no room. */
 static void *take_place(const struct prudence_log *log, struct log_buffer *buffer, size_t size)
 {
     uint64_t before;
@@ -93,14 +95,14 @@ void *prudence_log_reserve(struct prudence_log *log, size_t size)
 
     if (size == 0)
         return NULL;
-    /* Acquire: the flush that made it current has emptied it. */
+    /* Acquire: the flush that made this buffer current has emptied it. */
     place = take_place(log, load_acquire(&log->current), size);
     if (unlikely(!place))
         add_relaxed(&log->dropped, 1);
     return place;
 }
 
-/* By the thread that flushes. */
+/* Runs in the thread that holds `flushing`. */
 static void flush(struct prudence_log *log,
                   void (*write)(void *context, const void *entries, size_t bytes), void *context)
 {

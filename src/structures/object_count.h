@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of objects in a table whose writers run on many CPUs: a counter for some CPUs each, behind the table. */
+/* Counts the objects of a table whose writers run on many CPUs. Each group of CPUs has a counter,
+ * and the counters follow the table in memory. */
 #ifndef STRUCTURES_OBJECT_COUNT_H
 #define STRUCTURES_OBJECT_COUNT_H
 
@@ -9,23 +10,24 @@
 #define OBJECT_COUNTERS_MOST 16u
 
 struct object_counter {
-    int64_t objects; /* added less removed here; atomic */
+    int64_t objects; /* objects added less those removed here; atomic */
 } __attribute__((aligned(CACHE_LINES_APART)));
 
-/* How many there are: a power of two, so that the mask of it chooses one. */
+/* Returns the number of counters, a power of two, so that a mask chooses one. */
 static inline size_t object_counters(void)
 {
     return min_size(round_up_to_power_of_two(os_cpu_count()), OBJECT_COUNTERS_MOST);
 }
 
-/* Returns what this CPU's counter is then. */
+/* Returns the new value of this CPU's counter. */
 static inline int64_t object_count_add(struct object_counter *counters, unsigned mask,
                                        int64_t objects)
 {
     return add_relaxed(&counters[os_cpu_current() & mask].objects, objects) + objects;
 }
 
-/* The sum is not taken at one moment: one of a removal that was counted and an addition that was not may be below 0. */
+/* Sums the counters, but not at one moment. The sum may be below 0 if it includes a removal but not
+ * the addition; the function then returns 0. */
 static inline uint64_t object_count_sum(const struct object_counter *counters, unsigned mask)
 {
     int64_t objects = 0;

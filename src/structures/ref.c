@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Reference counts that went wrong (<prudence/ref.h>). */
+/* Stops reference counts that went wrong (<prudence/ref.h>). */
 #include <prudence/ref.h>
 
 #include "base/atomic.h"
 #include "os/os.h"
 
-/* Far from 0 and from PRUDENCE_REF_MAX: threads that have not noticed yet may add or subtract as many as there can be threads. */
+/* SATURATED is far from 0 and from PRUDENCE_REF_MAX, because threads that have not noticed yet may
+ * add or subtract, all in all, as much as there can be threads. */
 #define SATURATED UINT32_C(0xc0000000)
 #define NEAR      (UINT32_C(1) << 29)
 
@@ -13,7 +14,7 @@ void prudence_ref_saturate_(struct prudence_ref *ref, const char *what)
 {
     uint32_t before = exchange_relaxed(&ref->count, SATURATED);
 
-    if (before - (SATURATED - NEAR) > 2 * NEAR) /* it was not saturated yet */
+    if (before - (SATURATED - NEAR) > 2 * NEAR) /* not saturated yet */
         os_report("%s: reference count at %p: from now on it stays, and its object is never freed",
                   what, (void *)ref);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SipHash-1-3: a hash of byte strings with a secret key, so that an attacker that does not know the key cannot find strings whose hashes
- * collide, and does not learn the key from those that collide by chance. Written after J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input
- * PRF", INDOCRYPT 2012; of its family the member with 1 round for each 8 bytes, and 3 at the end, which is made for hash tables.
+ * SipHash-1-3, a hash of byte strings with a secret key. An attacker who does not know the key
+ * cannot find strings whose hashes collide, and does not learn the key from chance collisions.
+ * Written after J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT
+ * 2012. This member of the family is meant for hash tables; it takes 1 round for each 8 bytes and 3
+ * at the end.
  */
 #ifndef STRUCTURES_SIPHASH_H
 #define STRUCTURES_SIPHASH_H
@@ -69,7 +71,7 @@ static inline uint64_t siphash_load(const uint8_t *bytes)
     return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
 }
 
-/* The bytes behind the last whole word, the first one lowest. */
+/* Returns the bytes after the last whole word, the first one lowest. */
 static inline uint64_t siphash_rest(const uint8_t *bytes, size_t length)
 {
     const size_t rest = length % 8;
@@ -93,7 +95,7 @@ static inline uint64_t siphash_bytes(const struct siphash_key *key, const uint8_
     return siphash_end(&state);
 }
 
-/* Of its 8 bytes, the lowest first. */
+/* Hashes the 8 bytes of the number, the lowest first. */
 static inline uint64_t siphash_number(const struct siphash_key *key, uint64_t number)
 {
     struct siphash_state state = siphash_begin(key);

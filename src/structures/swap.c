@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hot swap with a transfer of state (<prudence/swap.h>). The thread that took the old object out is the only one that has it, once the
- * readers have left that found it before. Until it puts one back the handle is empty, which says to others that a transfer
- * is under way: so there is no lock, and nothing to wait for but readers.
+ * Hot swap with a transfer of state (<prudence/swap.h>). The thread that took the old object out is
+ * the only one that has it, once the readers that found it before have left. Until that thread puts
+ * an object back, the handle is empty, which tells other threads that a transfer is under way. So
+ * no lock is needed, and nobody waits for anything but readers.
  */
 #include <prudence/swap.h>
 
@@ -15,7 +16,8 @@
 #include "race_detector.h"
 #include "structures/waiting.h"
 
-/* Release: readers see what was transferred. ThreadSanitizer is told, because this is not the program's code. */
+/* Puts the object in an empty handle. Release: readers see the transferred state. ThreadSanitizer
+ * is told, because this is not the program's code. */
 static bool put_in(struct prudence_swap *handle, void *object)
 {
     void *none = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays of words that are replaced under readers (views.h). */
+/* Arrays of words that are replaced while readers search them (views.h). */
 #include "structures/views.h"
 
 #include <prudence/prudence.h>
@@ -80,7 +80,8 @@ struct views_left views_leave(const struct views *views, uintptr_t view)
                                .cookie = prudence_domain_start_poll(views->small->domain)};
 }
 
-/* What the array takes, and its deferral adds to what is latent: whole pages of the system, unless it is small. */
+/* Returns the bytes that a deferral adds to the latent ones: whole pages of the system, unless the
+ * array is small. */
 static size_t room_of(uintptr_t view)
 {
     return view_order(view) == VIEW_ORDER_SMALL ? view_bytes(view)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays of words that readers search while a larger or smaller one takes their place. Each structure has two caches
- * for them, in its domain, so that an array that was replaced waits for the structure's readers, and counts as latent:
- * `small` has the smallest arrays, and in `pages` each array has pages of its own.
+ * Arrays of words that readers search while a larger or smaller array replaces them. Each structure
+ * has two caches for arrays in its domain, so that a replaced array waits for the structure's
+ * readers and counts as latent: `small` has the smallest arrays, and each array in `pages` has
+ * pages of its own.
  *
- * A structure names its array and the array's size in one word, its *view*: the address, and in the lowest bits the
- * order (the logarithm of the number of words). So a reader takes both in one load, and they always fit each other.
+ * A structure names its array and the array's size in one word, the *view*: the address and, in the
+ * lowest bits, the order (the logarithm of the number of words). A reader takes both in one load,
+ * so they always match.
  */
 #ifndef STRUCTURES_VIEWS_H
 #define STRUCTURES_VIEWS_H
@@ -17,38 +19,42 @@
 struct prudence_cache;
 
 #define VIEW_ORDER_MASK  ((uintptr_t)63)
-#define VIEW_ORDER_SMALL 6u /* there is no smaller one, ... */
-#define VIEW_ORDER_PAGE  9u /* ... and none between this one and it */
+#define VIEW_ORDER_SMALL 6u /* the smallest order */
+#define VIEW_ORDER_PAGE  9u /* the next one */
 #define VIEW_ORDER_MOST  40u
 
 struct views {
     struct prudence_cache *small, *pages;
 };
 
-/* False, and nothing is made, where there is no memory for it. */
+/* Creates the caches. Returns false, with nothing made, if there is no memory. */
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain);
 
-/* Whether the structure may be destroyed here, on behalf of `what`, called from `caller`: 0; EDEADLK, which is reported:
- * inside a section; EBUSY: in a handler of pthread_atfork. Then, with no array left, views_unmake waits for those that were
- * deferred, and finds no other error. */
+/*
+ * Returns whether the public function of this name, called from `caller`, may destroy the
+ * structure: 0; EDEADLK, with a report, inside a section; or EBUSY in a handler of pthread_atfork.
+ * After a 0, and once no array is left, views_unmake waits for the deferred arrays and cannot fail.
+ */
 int views_may_end(const struct views *views, const char *what, void *caller);
 void views_unmake(struct views *views);
 
-/* An array of `words` words at least: its order. */
+/* Returns the order of the smallest array that has at least `words` words. */
 unsigned views_order(uint64_t words);
 
-/* A view of a new array; 0: there is no memory. *zeroed: its words are known to be 0. */
+/* Returns the view of a new array, or 0 if there is no memory. *zeroed says whether the words are
+ * known to be 0. */
 uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed);
 void views_free(const struct views *views, uintptr_t view);
 void views_defer(const struct views *views, uintptr_t view);
 
 /*
- * An array that was replaced where a deferral may not wait, inside a section. While latent_limit has no room for it, its
- * structure keeps it, and replaces no other one: until there is room, or its readers have left. (Between a look and the
- * deferral others may take the room: then that is one overrun, and no other array goes before there is room again.)
+ * An array that was replaced inside a section, where a deferral may not wait. While latent_limit
+ * has no room for this array, the structure keeps it and replaces no other, until there is room or
+ * the array's readers have left. (Other threads may take the room between the check and the
+ * deferral. That overruns the limit once, and no other array goes before there is room again.)
  */
 struct views_left {
-    uintptr_t view; /* 0: none */
+    uintptr_t view; /* 0 if there is none */
     prudence_gp_t cookie;
 };
 
@@ -58,8 +64,8 @@ bool views_is_unread(const struct views *views, const struct views_left *left);
 
 uint64_t views_latent_bytes(const struct views *views);
 
-/* Whether so many bytes of arrays wait for readers, after a grace period was pushed on, and those have been freed that do not
- * wait any more. Not while a lock is held. */
+/* Pushes a grace period on and frees the arrays whose readers have left. Returns whether at least
+ * `bytes` bytes of arrays still wait for readers. Called with no lock held. */
 bool views_wait(const struct views *views, uint64_t bytes);
 
 static inline unsigned view_order(uintptr_t view)

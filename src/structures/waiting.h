@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where functions of tables may wait for readers: to destroy caches is such a wait. */
+/* Tells functions of tables whether they may wait for readers, as destroying a cache does. */
 #ifndef STRUCTURES_WAITING_H
 #define STRUCTURES_WAITING_H
 
@@ -9,8 +9,10 @@
 #include "rcu/may_wait.h"
 
 /*
- * 0: this thread may. Or the error for the program: EBUSY in a handler of pthread_atfork; EDEADLK, with a report, where a wait for
- * readers of the domain would wait for itself. `what`: the public function, which `caller` called; `of`, `name`: "of table", and its name.
+ * Returns 0 if this thread may wait, or else the error for the program: EBUSY in a handler of
+ * pthread_atfork; EDEADLK, with a report, if the thread would wait for itself as a reader of the
+ * domain. The report names the public function, the caller, and `of` and `name`, such as "of table"
+ * and the table's name.
  */
 static inline int waiting_error(const char *what, const char *of, const char *name,
                                 const struct prudence_domain *domain, void *caller)

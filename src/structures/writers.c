@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which tables there are, and the word that stops their writers (writers.h). */
+/* The lists of tables, and the word that stops their writers (writers.h). */
 #include "structures/writers.h"
 
 uint32_t writers_stopped READ_MOSTLY = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A tree of bitmaps that shows which of 1 << order numbers are free. A bit of the lowest level is
- * set while its number is free; a bit of a higher level is set while the word below is not 0.
- * Finding the lowest free number reads one word per level, four for 16 million numbers. The bitmaps
- * are not atomic; the owner serializes all calls.
+ * set while its number is free; a higher bit is set while the word below is not 0. Finding the
+ * lowest free number reads one word per level, four for 16 million numbers. The owner serializes
+ * all calls, so nothing is atomic.
  */
 #ifndef STRUCTURES_FREE_IDS_H
 #define STRUCTURES_FREE_IDS_H
@@ -13,16 +13,16 @@
 #define FREE_IDS_LEVELS 6 /* 64 to the power of 6 is more than 2 to the power of 32 */
 
 struct free_ids {
-    uint64_t *levels[FREE_IDS_LEVELS]; /* lowest first; all are in one block of memory */
-    unsigned count;                    /* number of levels; the last has one word */
+    uint64_t *levels[FREE_IDS_LEVELS]; /* lowest first, in one block of memory */
+    unsigned count;                    /* levels; the last has one word */
     size_t bytes;                      /* size of the block */
 };
 
-/* Makes a tree in which all numbers are free. Returns false if there is no memory. order >= 6. */
+/* Makes a tree of free numbers, unless there is no memory. order >= 6. */
 bool free_ids_make(struct free_ids *ids, unsigned order);
 void free_ids_unmake(const struct free_ids *ids);
 
-/* Finds the lowest free number. Returns false if none is free. */
+/* Finds the lowest free number, if any. */
 bool free_ids_lowest(const struct free_ids *ids, uint64_t *id);
 void free_ids_take(const struct free_ids *ids, uint64_t id);
 void free_ids_give(const struct free_ids *ids, uint64_t id);

@@ -149,8 +149,7 @@ struct place {
     unsigned passed; /* number of nodes before the place */
 };
 
-/* Moves the group of a bucket of the view that is 0. If the view has changed, there is nothing to
- * do. */
+/* Moves the group of a bucket that is 0 in the view. Does nothing if the view has changed. */
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash)
 {
     uintptr_t from = load_acquire(&table->from);
@@ -186,7 +185,7 @@ static void pass(struct place *place)
     place->passed++;
 }
 
-/* Moves to the first node whose hash is not lower, which has this hash if any node does. */
+/* Moves to the first node with this hash or a higher one. */
 static void to_hash(struct place *place, uint64_t hash)
 {
     while (is_node(place->next) && prudence_hash_node_(place->next)->hash < hash)
@@ -198,7 +197,7 @@ static bool is_at_hash(const struct place *place, uint64_t hash)
     return is_node(place->next) && prudence_hash_node_(place->next)->hash == hash;
 }
 
-/* Move on from there to the key or to the node. Return false if there is none. */
+/* Move on from there to the key or the node. Return false at the end. */
 static bool to_key(struct place *place, uint64_t hash, prudence_hash_match match, const void *key)
 {
     for (; is_at_hash(place, hash); pass(place))

@@ -107,11 +107,8 @@ static inline bool is_node(uintptr_t link)
     return link & PRUDENCE_HASH_NODE;
 }
 
-/*
- * Tells ThreadSanitizer about a node that is about to be linked. A reader in the program acquires
- * the node in prudence_hash_node_; a thread in the library does so in found_node before the program
- * gets the node.
- */
+/* Tells ThreadSanitizer about a node that is about to be linked. A reader in the program acquires
+ * the node in prudence_hash_node_, the library in found_node. */
 static inline uintptr_t link_to(const struct prudence_hash_node *node)
 {
     tell_release(node);
@@ -126,9 +123,8 @@ static inline struct prudence_hash_node *found_node(uintptr_t link)
 
 /*
  * Checks a node before it is added, while this thread holds no bucket. Stops the process, naming
- * the caller, if the node is misaligned, because its link would be no link to a node. Under
- * check=1, also stops the process if the node is in the table already, because the chain would
- * become a circle.
+ * the caller, if the node is misaligned, because the link would not be one to a node. Under check=1
+ * the same happens if the node is in the table already, because the chain would become a circle.
  */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller);
@@ -163,9 +159,8 @@ static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
 }
 
 /*
- * hash_move.c: moves a group from one array to the other, unless it was moved already. `group` is
- * the number of the bucket in the smaller array. The caller holds no lock, except `stepping` if
- * that argument is true.
+ * hash_move.c: moves a group from one array to the other, unless already moved. `group` is the
+ * number of the bucket in the smaller array. The caller holds no lock but, if `stepping`, that one.
  */
 void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping);
 
@@ -174,8 +169,8 @@ bool hash_try_stepping(struct hash_table *table);
 void hash_take_stepping(struct hash_table *table);
 void hash_end_stepping(struct hash_table *table);
 
-/* Begins a resize, unless one is under way or the table has another view by now. The caller holds
- * neither `stepping` nor a bucket. Returns false if there is no memory. */
+/* Begins a resize, unless one is under way or the view has changed. The caller holds neither
+ * `stepping` nor a bucket. Returns false if there is no memory. */
 bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
 
 /* Called after an update of a table that leaves_outside, outside of sections. A deferral may wait
@@ -196,8 +191,8 @@ struct hash_table *hash_make(const char *what, const char *name,
                              const struct prudence_hash_attr *attr, unsigned flags);
 void hash_unmake(struct hash_table *table);
 
-/* Removes the object with the key, the last added if there are several. Returns NULL if there is
- * none. The caller of this and the next function is in a section. */
+/* Removes the object with the key, the last added of several. Returns NULL if there is none. The
+ * caller of this and the next function is in a section. */
 struct prudence_hash_node *hash_remove_key(struct hash_table *table, uint64_t hash,
                                            prudence_hash_match match, const void *key);
 
@@ -207,14 +202,14 @@ bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match
                     const void *key);
 
 /* Adds to the number of objects while their chain is locked, so that a forked child has both the
- * change and the count, or neither. Returns the new value of this CPU's counter. */
+ * change and the count, or neither. Returns this CPU's new counter. */
 int64_t hash_change_count(struct hash_table *table, int64_t objects);
 
 /*
  * Called with nothing locked. hash_move_first moves the group of a bucket that is 0 in the view.
- * hash_counted does the work that is due after an update that changed the number of objects to
- * `count` on this CPU's counter, and passed `passed` nodes if it added one. hash_replaced does the
- * work that is due after any other update.
+ * hash_counted does the work due after an update that changed the number of objects: `count` is
+ * this CPU's new counter, `passed` the nodes that an addition passed. hash_replaced does the work
+ * due after other updates.
  */
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed);

@@ -38,8 +38,7 @@ static uintptr_t lock_first_of(uintptr_t *bucket, bool stepping)
 
 /* ------------------------------------------------------------------------------------ splitting */
 
-/* Moves *link past the nodes that belong to the part. Returns the last of these nodes, or NULL if
- * there is none. */
+/* Moves *link past the nodes of the part. Returns the last of these nodes, or NULL. */
 static struct prudence_hash_node *pass_part(uintptr_t *link, const struct parts *parts,
                                             uint64_t part)
 {
@@ -54,8 +53,8 @@ static struct prudence_hash_node *pass_part(uintptr_t *link, const struct parts 
 
 /*
  * Sets each new bucket to the first node of the part, or to an end. The buckets are locked, so that
- * no writer changes a chain that is not cut yet. Readers that find them run on into the following
- * parts, which is harmless.
+ * no writer changes a chain that is not cut yet. Readers that find them harmlessly run on into the
+ * following parts.
  */
 static void set_parts(const struct parts *parts, uintptr_t link)
 {
@@ -104,10 +103,9 @@ static uintptr_t *last_link(uintptr_t *link)
 }
 
 /*
- * Joins the parts, whose buckets are locked, to one chain. The last node of each part is linked to
- * the first of the next. The end is the one of the last part, and says for how many buckets the
- * whole group was cut from the next one, because readers with an array of still fewer buckets must
- * know. Returns the first link.
+ * Joins the parts, whose buckets are locked, to one chain: links the last node of each to the first
+ * of the next. The end of the last part stays. It says for how many buckets the group was cut from
+ * the next one, which readers with a still smaller array must know. Returns the first link.
  */
 static uintptr_t join_parts(const struct parts *parts)
 {

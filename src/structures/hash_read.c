@@ -5,8 +5,8 @@
 
 /*
  * Returns the current chain of a hash, and the order of the array that led there. An array has all
- * of its buckets while it is `from`. So does a view once `from` is 0 again, because that store came
- * after the buckets.
+ * buckets while it is `from`. So does a view once `from` is 0 again, because that store came after
+ * the buckets.
  */
 static uintptr_t chain_of(const struct hash_table *table, uint64_t hash, unsigned *order)
 {

@@ -54,8 +54,8 @@ static void unlock_bucket(uintptr_t *bucket)
     hash_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
 }
 
-/* Locks the chain in the array `view`. If the chain is not there, returns false with nothing
- * locked; the next attempt may find it. */
+/* Locks the chain in the array `view`. If it is not there, returns false with nothing locked; the
+ * next attempt may find it. */
 static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
 {
     uintptr_t link;
@@ -127,7 +127,7 @@ static uintptr_t *place_of_hash(const struct side *side)
     return place;
 }
 
-/* Return the place of the key or of the name, or NULL if there is none. */
+/* Return the place of the key or of the name, or NULL. */
 static uintptr_t *place_of_key(const struct side *side, prudence_hash_match match, const void *key)
 {
     uintptr_t *place = place_of_hash(side);
@@ -151,8 +151,7 @@ static uintptr_t *place_of(const struct side *side, const struct prudence_hash_n
     return place;
 }
 
-/* Sets a link; a bucket stays locked. Release: a reader that finds a name sees the content of its
- * object. */
+/* Sets a link; a bucket stays locked. Release: a reader that finds a name sees its content. */
 static void set_link(uintptr_t *place, uintptr_t link)
 {
     store_release(place, link | (load_relaxed(place) & HASH_LOCKED));

@@ -28,14 +28,14 @@ struct entry {
     uint8_t bytes[]; /* bytes of the string */
 };
 
-/* A key as a caller gives it, and the change that an update makes to the entry with this key. */
+/* A key as a caller gives it, and the change to the entry with this key. */
 struct request {
     const uint8_t *bytes; /* NULL if the key is a number */
     uint64_t number;      /* the number, or the length */
     uint64_t hash;
     void *value; /* value to store; NULL: none */
     void *old;   /* required old value; NULL: any */
-    void *found; /* value that was found */
+    void *found; /* value found */
 };
 
 /* ----------------------------------------------------------------------------------------- keys */
@@ -269,9 +269,8 @@ static void *value_now(const struct prudence_hash_values *table, const struct re
 }
 
 /*
- * Matches under the bucket's lock: returns whether this entry has the key, and if so notes the
- * value that was found and changes it as requested. Release: a reader that finds the value sees the
- * memory it points to.
+ * Returns, under the bucket's lock, whether this entry has the key. If so, notes the value found,
+ * and changes it as requested. Release: a reader that finds the value sees the memory it points to.
  */
 static bool change(const struct prudence_hash_node *node, const void *key)
 {
@@ -299,8 +298,8 @@ static bool visit(struct prudence_hash_values *table, struct request *request)
     return there;
 }
 
-/* Adds an entry with this value. If the key has a value by now, changes that as requested instead.
- * Returns 0, EEXIST or ENOMEM. */
+/* Adds an entry with this value. If the key has a value by now, changes that as requested. Returns
+ * 0, EEXIST or ENOMEM. */
 static int add(struct prudence_hash_values *table, struct request *request, void *value)
 {
     struct entry *entry = entry_make(table, request, value);

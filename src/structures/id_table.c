@@ -159,8 +159,8 @@ void *prudence_id_next(const struct prudence_id_table *public, uint32_t *id)
 
 /* ------------------------------------------------------------------------------------- writers */
 
-/* Copies the table into `room` under the lock. The new array is published after the copy, so a
- * reader finds all copied objects there. */
+/* Copies the table into `room` under the lock, and then publishes the new array, so readers find
+ * all objects there. */
 static void move_into(struct id_table *table, const struct room *room)
 {
     const uintptr_t *from = view_words(table->public.view);
@@ -175,7 +175,7 @@ static void move_into(struct id_table *table, const struct room *room)
     store_release(&table->public.view, room->view);
 }
 
-/* Grows the table, unless another thread has done so. Returns false if there is no memory. */
+/* Grows the table, unless another thread did. Returns false if there is no memory. */
 static bool grow(struct id_table *table, uintptr_t full)
 {
     struct room room, old;
@@ -209,8 +209,8 @@ static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full
     return 0;
 }
 
-/* Stores to a slot under the lock. Tells ThreadSanitizer of this store, because it sees only the
- * loads of inlined readers. */
+/* Stores to a slot under the lock. ThreadSanitizer, which sees only the loads of inlined readers,
+ * is told. */
 static void publish(uintptr_t *slot, void *object)
 {
     tell_release(slot);
@@ -244,7 +244,7 @@ int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t 
     return 0;
 }
 
-/* Returns the slot of an object, under the lock, or NULL if no object has this number. */
+/* Returns the slot of an object, under the lock, or NULL. */
 static uintptr_t *slot_of(const struct id_table *table, uint32_t id)
 {
     uintptr_t view = table->public.view;

@@ -138,8 +138,8 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
     }
 }
 
-/* Returns whether the node is in the chain of its last hash. A removed node is not in the chain any
- * more once the removal has returned. */
+/* Returns whether the node is in the chain of its last hash. A node is not there any more once its
+ * removal has returned. */
 static bool is_in_table(const struct prudence_lockfree_hash *table,
                         const struct prudence_hash_node *node)
 {

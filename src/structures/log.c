@@ -72,7 +72,7 @@ void prudence_log_destroy(struct prudence_log *log)
     prudence_free(log);
 }
 
-/* Takes a place in the buffer. Returns NULL if there is no room. */
+/* Takes a place in the buffer, or returns NULL if there is no room. */
 static void *take_place(const struct prudence_log *log, struct log_buffer *buffer, size_t size)
 {
     uint64_t before;

@@ -64,8 +64,8 @@ struct prudence_map {
  * search below. */
 enum map_way {
     MAP_WAY_DOWN, /* follow the key further down */
-    MAP_WAY_ALL,  /* everything below the link is on the searched side */
-    MAP_WAY_NONE, /* nothing below the link is */
+    MAP_WAY_ALL,  /* all below the link is on the searched side */
+    MAP_WAY_NONE, /* nothing is */
 };
 
 /* map_read.c: decides at a link to an object. If `strictly`, the key itself does not count. */
@@ -76,11 +76,11 @@ enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsign
 enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
                                unsigned flip);
 
-/* Returns the object with this key, which fits the map, or NULL if there is none. */
+/* Returns the object with this key, which fits the map, or NULL. */
 struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key);
 
-/* Returns the link to the nearest object on one side of the key, or 0 if there is none. Unless
- * `strictly`, an object with the key itself is the nearest. */
+/* Returns the link to the nearest object on one side of the key, or 0. Unless `strictly`, an object
+ * with the key itself is the nearest. */
 uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
                    bool strictly);
 

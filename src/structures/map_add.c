@@ -34,8 +34,8 @@ static enum round fill(struct map_update *update, const struct map_place *place)
     return ROUND_DONE;
 }
 
-/* Makes nodes for all bytes that the two keys share from `at` on, and one that tells the keys apart
- * and links both objects. */
+/* Makes nodes for all bytes that the keys share from `at` on, and one that tells them apart and
+ * links both objects. */
 static struct map_node *make_fork(struct map_update *update, const struct map_key *other,
                                   uintptr_t other_link, size_t at, size_t common)
 {
@@ -89,7 +89,7 @@ static enum round meet(struct map_update *update, const struct map_place *place,
     return ROUND_DONE;
 }
 
-/* Cuts the node's prefix. The key has the first `common` bytes, and then another byte, or ends. */
+/* Cuts the node's prefix, of which the key has only the first `common` bytes. */
 static enum round cut(struct map_update *update, const struct map_place *place,
                       struct map_node *node, size_t at, unsigned common)
 {
@@ -110,7 +110,7 @@ static enum round cut(struct map_update *update, const struct map_place *place,
     return ROUND_DONE;
 }
 
-/* Appends a slot for the byte. The round found no slot for the byte, but room for one. */
+/* Appends a slot for the byte. The round found no slot, but room for one. */
 static enum round append(struct map_update *update, struct map_node *node, uint8_t byte)
 {
     if (!map_lock(node))
@@ -124,8 +124,7 @@ static enum round append(struct map_update *update, struct map_node *node, uint8
     return ROUND_DONE;
 }
 
-/* Replaces a node without room by a larger one or, if many slots are empty, by one of the same
- * kind. */
+/* Replaces a full node by a larger one or, if many slots are empty, by one of the same kind. */
 static enum round grow(struct map_update *update, const struct map_place *place,
                        struct map_node *node, uint8_t byte)
 {

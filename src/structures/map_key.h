@@ -29,7 +29,7 @@ static inline struct map_key map_key_of_bytes(const void *bytes, size_t length)
     return (struct map_key){.bytes = length ? bytes : (const void *)"", .length = length};
 }
 
-/* Returns the key of an object. `bytes` says whether the map has byte strings or numbers. */
+/* Returns the key of an object; `bytes` says of which kind. */
 static inline struct map_key map_key_of(const struct prudence_map_node *node, bool bytes)
 {
     const struct prudence_map_bytes *string = (const struct prudence_map_bytes *)node;
@@ -39,8 +39,8 @@ static inline struct map_key map_key_of(const struct prudence_map_node *node, bo
     return map_key_of_bytes((const void *)(uintptr_t)node->key, string->length);
 }
 
-/* Returns the 8 bytes from `from` on, the first one highest, with zeros after the key's end. `from`
- * is not above the length. */
+/* Returns the 8 bytes from `from` on, the first one highest, with zeros after the end. `from` is
+ * not after the end. */
 static inline uint64_t map_key_window(const struct map_key *key, size_t from)
 {
     uint64_t window = 0;
@@ -56,7 +56,7 @@ static inline uint64_t map_key_window(const struct map_key *key, size_t from)
     return window;
 }
 
-/* Returns a value below 0 if a is below b, and 0 if they are equal. */
+/* Returns less than 0 if a is below b, and 0 if they are equal. */
 static inline int map_key_compare(const struct map_key *a, const struct map_key *b)
 {
     int order;

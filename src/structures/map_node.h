@@ -42,8 +42,8 @@ enum map_lock_state {
 
 struct map_node {
     uint32_t lock; /* enum map_lock_state; not used by readers */
-    uint16_t live; /* number of links that are not 0, `end` included; written under the lock */
-    uint8_t used;  /* number of slots that have a byte, except in ALL; written under the lock */
+    uint16_t live; /* links that are not 0, `end` included; written under the lock */
+    uint8_t used;  /* slots that have a byte, except in ALL; written under the lock */
     uint8_t kind;
     uint64_t prefix; /* the first byte highest; the lowest byte is the length */
     uintptr_t end;
@@ -166,7 +166,7 @@ static inline uint8_t *map_table(struct map_node *node)
     return (uint8_t *)map_words(node);
 }
 
-/* Returns the slot of a byte, or NULL if there is none. */
+/* Returns the slot of a byte, or NULL. */
 static inline uintptr_t *map_slot(struct map_node *node, uint8_t byte)
 {
     unsigned slot;
@@ -196,13 +196,13 @@ static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
 
 /*
  * Returns the lowest byte from `from` on that has a link, and stores the link, or returns
- * MAP_NO_BYTE. With `flip` = 255, every byte is taken as 255 - byte, so the search goes from high
- * to low. Each link is read at most once. A link that is there all the time is found, unless one
+ * MAP_NO_BYTE. With `flip` = 255, each byte counts as 255 - byte, so the search goes from high to
+ * low. Each link is read at most once. A link that is there all the time is found, unless one
  * before is.
  */
 unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
 
-/* Counts a new link. The caller of this and the next two functions holds the lock, or no other
+/* Counts a new link. For this and the next two functions, the caller holds the lock, or no other
  * thread can find the node yet. */
 static inline void map_count_link(struct map_node *node)
 {
@@ -218,8 +218,8 @@ void map_node_init(struct map_node *node, unsigned kind, uint64_t prefix);
 /* Copies all links of `from`, whose lock is held, to `to`, which has only a prefix. */
 void map_copy_links(struct map_node *to, struct map_node *from);
 
-/* Returns the first link of a node, and stores its byte, or MAP_NO_BYTE for `end`. The link is the
- * only one if the caller knows so under the node's lock, or because the node is gone. */
+/* Returns the first link of a node, and stores its byte, or MAP_NO_BYTE for `end`. Under the lock,
+ * or if the node is gone, the caller may know that there is no other. */
 uintptr_t map_only_link(struct map_node *node, unsigned *byte);
 
 static inline bool map_has_room(const struct map_node *node)

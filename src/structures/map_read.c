@@ -13,8 +13,7 @@
  */
 #include "structures/map.h"
 
-/* Inlined into each caller, which says whether the key is a number, so that the compiler makes a
- * loop for each kind. */
+/* The callers say whether the key is a number, so the compiler makes a loop for each kind. */
 static inline __attribute__((always_inline)) struct prudence_map_node *
 look_up(const struct prudence_map *map, const struct map_key *key)
 {
@@ -89,8 +88,8 @@ static uintptr_t next_link(struct map_node *node, unsigned from, unsigned flip)
     return link || !flip ? link : load_acquire(&node->end);
 }
 
-/* Returns the first object below a link. Returns 0 if other threads added and removed objects in a
- * node during the search, and no link was there when its turn came. */
+/* Returns the first object below a link. Returns 0 if other threads added and removed objects
+ * meanwhile, and no link was there when its turn came. */
 static uintptr_t first_below(uintptr_t link, unsigned flip)
 {
     while (link && !map_is_object(link))

@@ -63,11 +63,8 @@ static bool has_key(const struct map_update *update, uintptr_t link)
     return map_key_is(&there, update->key) && (!update->object || update->object == link);
 }
 
-/*
- * Locks the nodes from `line` down to the link, each of which must have one link only. If one has
- * more, or the line ends elsewhere, returns false with none locked. The caller holds the anchor's
- * lock.
- */
+/* Under the anchor's lock: locks the nodes from `line` down to the link, each of which must have
+ * one link only. If one has more, or the line ends elsewhere, returns false with none locked. */
 static bool lock_line(struct map_node *line, uintptr_t link)
 {
     struct map_node *node = line, *locked = NULL;

@@ -3,7 +3,7 @@
  * An update of an ordered map goes in rounds. A round is a section in which the thread follows its
  * key, locks the nodes that it wants to change, checks that they are as it found them, and changes
  * them. If they are not, the thread begins again. If it needs a node, it leaves the section,
- * allocates, and begins again. Nodes that were unlinked are deferred after the last round.
+ * allocates, and begins again. Unlinked nodes are deferred after the last round.
  */
 #ifndef STRUCTURES_MAP_UPDATE_H
 #define STRUCTURES_MAP_UPDATE_H
@@ -28,7 +28,7 @@ struct map_update {
     uintptr_t object; /* link to the object that is added or meant; 0: any */
     uintptr_t fresh;  /* link to the object that takes its place */
     uintptr_t there;  /* link that was found for the key; 0: none */
-    bool replacing;   /* an object that has the key is replaced */
+    bool replacing;   /* an object with the key is replaced */
     bool untidy;      /* the node that lost a link may be tidied */
 
     bool allocated; /* spare nodes may be left */
@@ -37,7 +37,7 @@ struct map_update {
     struct map_node *gone_line; /* unlinked together: each is the only link of the one before */
     size_t wanted[MAP_KINDS];   /* numbers of nodes needed */
     size_t spares[MAP_KINDS];   /* lengths of ... */
-    struct map_node *spare[MAP_KINDS]; /* ... these lists, which are linked by `end` */
+    struct map_node *spare[MAP_KINDS]; /* ... these lists, linked by `end` */
 };
 
 /* A place that holds a link, in this node or in the top. */
@@ -47,28 +47,28 @@ struct map_place {
 };
 
 /*
- * Takes rounds while they return ROUND_AGAIN, or ROUND_MEMORY and the nodes can be allocated.
- * Returns 0, ENOMEM, EEXIST or ENOENT. With 0, adds `objects` to the number of objects, less one if
- * the update replaced one.
+ * Takes rounds while they return ROUND_AGAIN, or ROUND_MEMORY and there is memory. Returns 0,
+ * ENOMEM, EEXIST or ENOENT. With 0, adds `objects` to the number of objects, less one if the update
+ * replaced one.
  */
 int map_update(struct map_update *update, enum round (*round)(struct map_update *update),
                int64_t objects);
 
-/* Returns whether at least `count` spare nodes of this kind are there. If not, the next allocation
- * makes them. */
+/* Returns whether `count` spare nodes of this kind are there. If not, the next allocation makes
+ * them. */
 bool map_want(struct map_update *update, unsigned kind, size_t count);
 
-/* Takes a spare node, which must be there, and gives it this prefix and nothing else. */
+/* Takes a spare node, which is there, and gives it this prefix and nothing else. */
 struct map_node *map_take(struct map_update *update, unsigned kind, uint64_t prefix);
 
-/* Locks the node. Returns false if the node is gone. */
+/* Returns false if the node is gone. */
 bool map_lock(struct map_node *node);
 void map_unlock(struct map_node *node);
 
-/* Locks the node of the place. Returns false if the node is gone or the slot has another link. */
+/* Locks the place. Returns false if the node is gone or the slot has another link. */
 bool map_lock_place(const struct map_place *place, uintptr_t link);
 
-/* Locks the node that the link leads to as well. That node is not gone then. */
+/* Also locks the node that the link leads to, which is not gone then. */
 bool map_lock_both(const struct map_place *place, struct map_node *node);
 void map_unlock_both(const struct map_place *place, struct map_node *node);
 
@@ -77,7 +77,7 @@ void map_unlock_both(const struct map_place *place, struct map_node *node);
 void map_put_instead(struct map_update *update, const struct map_place *place,
                      struct map_node *node, uintptr_t link);
 
-/* Marks an unlinked node as gone. The caller holds the lock; the update defers the node. */
+/* Marks an unlinked node as gone, under the lock. The update defers the node. */
 void map_mark_gone(struct map_node *node);
 
 static inline struct map_place map_top(struct prudence_map *map)
@@ -104,26 +104,25 @@ static inline void map_section_leave(const struct prudence_map *map)
 }
 
 /*
- * map_add.c: adds the object, which is the caller's or an entry. With `replacing`, puts it in the
- * place of the object that has the key. *there is the object that had the key, or NULL. Returns 0;
+ * map_add.c: adds the object, which is the caller's or an entry. With `replacing`, it takes the
+ * place of an object with the same key. *there is the object that had the key, or NULL. Returns 0;
  * EEXIST, unless `replacing`; or ENOMEM.
  */
 int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
             struct prudence_map_node **there);
 
-/* map_remove.c: removes the object with this key, if `object` is 0 or the link to it. Returns NULL
- * if there is none. */
+/* map_remove.c: removes the object with this key, if `object` is 0 or the link to it. Returns it,
+ * or NULL. */
 struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
                                      uintptr_t object);
 /* Replaces an object by another one with the same key. Returns 0 or ENOENT. */
 int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
                 struct prudence_map_node *fresh);
 
-/* map_tidy.c: makes the nodes on the way of the key as small as possible, as far as there is
- * memory. */
+/* map_tidy.c: makes the nodes on the way of the key as small as possible, if there is memory. */
 void map_tidy(struct prudence_map *map, const struct map_key *key);
 
-/* Returns whether tidying a node that lost a link may be worth it. */
+/* Returns whether the node, which lost a link, may be worth tidying. */
 bool map_is_untidy(const struct map_node *node);
 
 #endif /* STRUCTURES_MAP_UPDATE_H */

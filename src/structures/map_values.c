@@ -104,7 +104,7 @@ static int put(struct prudence_map *map, const struct map_key *key, void *value,
     return 0;
 }
 
-/* Returns the value of the key, loaded in a section, or NULL if there is none. */
+/* Returns the value of the key, loaded in a section, or NULL. */
 static void *value_of(const struct prudence_map *map, const struct map_key *key)
 {
     struct prudence_map_node *node;
@@ -117,8 +117,8 @@ static void *value_of(const struct prudence_map *map, const struct map_key *key)
     return value;
 }
 
-/* Inserts a value, unless the key has one, which is then *there. If another thread's entry prevents
- * the insertion but leaves before its value is loaded, tries again. */
+/* Inserts a value, unless the key has one, which is then *there. Tries again if another thread's
+ * entry prevents the insertion but leaves before its value is loaded. */
 static int insert(struct prudence_map *map, const struct map_key *key, void *value, void **there)
 {
     struct prudence_map_node *other;
@@ -144,8 +144,8 @@ static int insert(struct prudence_map *map, const struct map_key *key, void *val
     return error;
 }
 
-/* Replaces the entry of the key if it has the value `old`. Returns the old entry, or NULL if no
- * entry has the key and the value. The caller is in a section. */
+/* In a section: replaces the entry of the key if it has the value `old`. Returns the old entry, or
+ * NULL. */
 static struct prudence_map_node *exchange_entry(struct prudence_map *map, const struct map_key *key,
                                                 const void *old, struct entry *entry)
 {

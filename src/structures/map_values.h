@@ -10,7 +10,7 @@
 #include "structures/map.h"
 
 /* Creates the caches of entries. Returns false if there is no memory; entries_destroy then destroys
- * the caches that were made. */
+ * those that were made. */
 bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain);
 
 /* Frees an entry that no reader can see. */

@@ -5,7 +5,7 @@
 #include "os/os.h"
 #include "structures/writers.h"
 
-/* A thread that moves to another CPU leaves by the word by which it entered. */
+/* A thread that moves to another CPU later leaves by the same word. */
 struct map_writers *map_enter(struct prudence_map *map)
 {
     struct map_writers *writers = &map->writers[os_cpu_current() & map->writers_mask];
@@ -20,7 +20,7 @@ struct map_writers *map_enter(struct prudence_map *map)
     }
 }
 
-/* Release: when fork finds no thread inside, it sees all that this thread did. */
+/* Release: when fork finds no thread inside, fork sees all that this thread did. */
 void map_leave(struct map_writers *writers, int64_t objects)
 {
     __atomic_fetch_add(&writers->word, ((uint64_t)objects << MAP_WRITERS_BITS) - 1,

@@ -21,9 +21,9 @@ struct route_node {
 };
 
 /*
- * In tables of IPv6, the word before a node, also constant, holds the address bits that lead to the
- * node, but at most the last 64. So a node may hang several levels below another one. The edge is
- * the address of the lower node, and its highest byte says how many bits are in between.
+ * In tables of IPv6, the word before a node, also constant, holds the address bits that lead there,
+ * at most the last 64. So a node may hang several levels below another one. The edge is the address
+ * of the lower node, and says in the highest byte how many bits are in between.
  */
 #define ROUTE_PATH_BYTES sizeof(uint64_t)
 
@@ -91,7 +91,7 @@ static inline uint64_t route_word(const struct route_node *node, unsigned bit)
     return __atomic_load_n(&node->words[route_value_at(node, bit)], __ATOMIC_ACQUIRE);
 }
 
-/* Returns the longest prefix that matches the slot, among those with bits below `bound`. */
+/* Returns the longest prefix that matches the slot, with a bit below `bound`. */
 static inline unsigned route_longest_below(const struct route_node *node, unsigned slot,
                                            unsigned bound)
 {
@@ -131,8 +131,8 @@ static inline unsigned route_node_words(const struct route_node *node)
 extern HIDDEN const unsigned short route_sizes_near[ROUTE_NODE_SIZES],
     route_sizes_far[ROUTE_NODE_SIZES];
 
-/* Fill a node that no reader sees: with `above` only, with all that `from` has, with one word more,
- * or with one less. */
+/* Fill a node that no reader sees: with `above` only, with all of `from`, with one word more, or
+ * with one less. */
 void route_node_first(struct route_node *node, uint64_t above);
 void route_node_copy(struct route_node *node, const struct route_node *from);
 void route_node_with_prefix(struct route_node *node, const struct route_node *from, unsigned bit,

@@ -86,7 +86,7 @@ static enum where go_to(struct spot *spot, const struct route_table *table, rout
     return HERE;
 }
 
-/* Moves past everything below this place. Returns false if there is no more. */
+/* Moves past all below this place. Returns false at the end. */
 static bool go_past(struct spot *spot)
 {
     for (;;) {
@@ -103,7 +103,7 @@ static bool go_past(struct spot *spot)
     }
 }
 
-/* Moves on to a prefix, if this place is none. Returns false if there is no more. */
+/* Moves on to a prefix, unless this place is one. Returns false at the end. */
 static bool go_to_prefix(struct spot *spot)
 {
     for (;;) {

@@ -29,7 +29,7 @@ struct place {
 struct room {
     unsigned words;     /* words of `fresh`; 0: not needed */
     unsigned end_words; /* words of `end`, the node at the end of an edge that is cut; 0: none is */
-    unsigned count;     /* number of nodes in `below`, each with one prefix or one child */
+    unsigned count;     /* nodes in `below`, each with one prefix or one child */
     struct route_node *fresh, *end, *below[ROUTE_LEVELS];
 };
 
@@ -209,8 +209,8 @@ static void begin_node(struct route_table *table, struct route_node *node, route
         *route_path(node) = route_path_of(key, level);
 }
 
-/* Makes new nodes below a node of this level, the last of which has the prefix. Returns the edge to
- * the first. */
+/* Makes new nodes below a node of this level, down to one with the prefix. Returns the edge to the
+ * first. */
 static uint64_t chain_of(struct route_table *table, const struct place *place, unsigned level,
                          struct room *room, uint64_t above, uint64_t word)
 {
@@ -250,8 +250,8 @@ static unsigned level_below_edge(const struct place *place)
     return place->levels[place->depth] + 1 + route_edge_levels(place->edge);
 }
 
-/* Returns the level of the node that cuts the edge: the prefix's own level, or the level at which
- * the way to the prefix leaves the edge. */
+/* Returns the level of the node that cuts the edge: the prefix's own, or the one at which the way
+ * leaves the edge. */
 static unsigned level_of_cut(const struct place *place)
 {
     const unsigned end = level_below_edge(place);
@@ -281,7 +281,7 @@ static int plan_add(const struct route_table *table, struct place *place, struct
     return 0;
 }
 
-/* Copies the node at the end of the edge, for a new node of this level in the middle. */
+/* Copies the end of the edge, for a new node of this level in the middle. */
 static struct route_node *copy_end(struct route_table *table, const struct place *place,
                                    struct room *room, unsigned level)
 {
@@ -298,11 +298,11 @@ static struct route_node *copy_end(struct route_table *table, const struct place
 }
 
 /*
- * Puts a node in the middle of the edge, and a copy at its end. The old end must not change,
+ * Puts a node in the middle of the edge, and a copy at the end. The old end must not change,
  * because a reader that has loaded the edge, and whose address leaves it, may load `above` of the
  * old end later. In the copy, `above` becomes the value of the new prefix, which need not match
  * that address. For all addresses that leave the edge, the store to the edge's place is the one
- * step. Addresses that follow the edge to its end get the prefix from `above` of the copy.
+ * step. Addresses that follow the edge get the prefix from `above` of the copy.
  */
 static void cut_edge(struct route_table *table, const struct place *place, struct room *room,
                      uint64_t word)
@@ -349,8 +349,7 @@ static void grow_node(struct route_table *table, const struct place *place, stru
 
 /* --------------------------------------------------------------------------------------- remove */
 
-/* Returns the number of words that the node keeps without this prefix, or without this slot (the
- * other is 0). */
+/* Returns how many words the node keeps without this prefix or this slot (the other is 0). */
 static unsigned words_left(const struct route_node *node, uint64_t prefix, uint64_t slot)
 {
     return (unsigned)(prudence_routes_ones_(node->prefixes & ~prefix) +
@@ -438,8 +437,7 @@ static void commit_remove(struct route_table *table, const struct place *place,
     count_add(&table->prefixes, (uint64_t)-1);
 }
 
-/* Defers the nodes of the path from this one on, which were unlinked. The caller does not hold the
- * lock. */
+/* Without the lock: defers the unlinked nodes of the path, from this number on. */
 static void defer_path(const struct route_table *table, const struct place *place, unsigned number)
 {
     for (; number <= place->depth; number++)

@@ -137,8 +137,8 @@ static inline unsigned route_bits_before(unsigned level)
     return 6 * level - 5;
 }
 
-/* Returns the 6 bits of an address that a node of this level takes. After the last bit and before
- * the first, there are zeros. */
+/* Returns the 6 bits of an address that a node of this level takes, zeros after the last bit and
+ * before the first. */
 static inline unsigned route_slot(route_key key, unsigned level)
 {
     const unsigned right = ROUTE_KEY_BITS - 1;
@@ -175,8 +175,7 @@ static inline unsigned route_bit(route_key key, unsigned length)
     return (64 + route_slot(key, level)) >> (6 * level + 1 - length);
 }
 
-/* Returns whether the key leads along the edge to the end, a node of this level that is not below
- * `last`. */
+/* Returns whether the key leads along the edge to the end, of this level and not below `last`. */
 static inline bool route_is_on_the_way(uint64_t edge, unsigned level, route_key key, unsigned last)
 {
     if (likely(!route_edge_skips(edge)))
@@ -201,10 +200,10 @@ bool route_prefix_key(const struct route_table *table, const struct prudence_pre
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
                       struct prudence_prefix *prefix);
 
-/* Returns the number of the size class of nodes with this number of words. */
+/* Returns the size class of nodes with this number of words. */
 unsigned route_node_size(const struct route_table *table, unsigned words);
 
-/* Allocates a node with this number of words. Returns NULL if there is no memory. */
+/* Allocates a node of this number of words, or returns NULL. */
 struct route_node *route_node_make(const struct route_table *table, unsigned words);
 void route_node_free(const struct route_table *table, struct route_node *node, unsigned words);
 void route_node_defer(const struct route_table *table, struct route_node *node);
@@ -227,11 +226,11 @@ static inline size_t route_words_bytes(uintptr_t words)
     return sizeof(uint64_t) << route_words_bits(words);
 }
 
-/* Allocates 2^bits words that are 0. Returns 0 if there is no memory. */
+/* Allocates 2^bits words that are 0, or returns 0. */
 uintptr_t route_words_make(const struct route_table *table, unsigned bits);
 
-/* Frees `unused`, which no reader has seen, and defers `replaced`. Either may be 0. The caller does
- * not hold the lock. */
+/* Without the lock: frees `unused`, which no reader has seen, and defers `replaced`. Either may be
+ * 0. */
 void route_words_let_go(const struct route_table *table, uintptr_t unused, uintptr_t replaced);
 
 /* -------------------------------------------------------------------------------- route_index.c */
@@ -248,23 +247,22 @@ static inline uint64_t route_index_node(const struct route_node *node)
     return 0 - (uint64_t)(uintptr_t)node;
 }
 
-/* Makes an empty index for this number of prefixes. Returns 0 if there is no memory. */
+/* Makes an empty index for this number of prefixes, or returns 0. */
 uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes);
 
-/* Store the word of the key, or all words below a prefix that is not longer than the index is wide.
- * The caller holds the lock. */
+/* Under the lock: store the word of the key, or all words below a prefix that is not longer than
+ * the index is wide. */
 void route_index_set(const struct route_table *table, route_key key, uint64_t word);
 void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t word);
 
-/* Widens the index after an update if the number of prefixes asks for it. The caller does not hold
- * the lock. */
+/* Without the lock, after an update: widens the index if the number of prefixes asks for it. */
 void route_index_follow_count(struct route_table *table);
 
 /* ----------------------------------------------------------------------------- route_shortcut.c */
 
 #define ROUTE_LEVEL_SHORTCUT 6u
 
-/* Makes an array with slots for this number of edges. Returns 0 if there is no memory. */
+/* Makes an array with slots for this number of edges, or returns 0. */
 uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges);
 void route_shortcuts_follow_count(struct route_table *table);
 

@@ -3,11 +3,11 @@
  * Arrays of words that readers search while a larger or smaller array replaces them. Each structure
  * has two caches for arrays in its domain, so that a replaced array waits for the structure's
  * readers and counts as latent: `small` has the smallest arrays, and each array in `pages` has
- * pages of its own.
+ * separate pages.
  *
- * A structure names its array and the array's size in one word, the *view*: the address and, in the
- * lowest bits, the order (the logarithm of the number of words). A reader takes both in one load,
- * so they always match.
+ * A structure names an array and the size in one word, the *view*: the address and, in the lowest
+ * bits, the order (the logarithm of the number of words). A reader takes both in one load, so they
+ * always match.
  */
 #ifndef STRUCTURES_VIEWS_H
 #define STRUCTURES_VIEWS_H
@@ -27,7 +27,7 @@ struct views {
     struct prudence_cache *small, *pages;
 };
 
-/* Creates the caches. Returns false, with nothing made, if there is no memory. */
+/* Creates the caches, or returns false with nothing made. */
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain);
 
 /*
@@ -38,11 +38,10 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
 int views_may_end(const struct views *views, const char *what, void *caller);
 void views_unmake(struct views *views);
 
-/* Returns the order of the smallest array that has at least `words` words. */
+/* Returns the order of the smallest array with at least `words` words. */
 unsigned views_order(uint64_t words);
 
-/* Returns the view of a new array, or 0 if there is no memory. *zeroed says whether the words are
- * known to be 0. */
+/* Returns the view of a new array, or 0. *zeroed says whether the words are known to be 0. */
 uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed);
 void views_free(const struct views *views, uintptr_t view);
 void views_defer(const struct views *views, uintptr_t view);
@@ -54,7 +53,7 @@ void views_defer(const struct views *views, uintptr_t view);
  * deferral. That overruns the limit once, and no other array goes before there is room again.)
  */
 struct views_left {
-    uintptr_t view; /* 0 if there is none */
+    uintptr_t view; /* 0: none */
     prudence_gp_t cookie;
 };
 

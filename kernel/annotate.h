@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What KASAN is told of objects: accessible from allocation until they are free; a deferred object until
- * its grace period is over. Only whole steps of KASAN's eight bytes. Objects that readers may look at
- * while they are free (type-safe ones) and those that a constructor made stay accessible for good.
+ * Tells KASAN which objects may be accessed: live ones, and deferred ones until their grace period
+ * is over. Marks only whole granules of 8 bytes. Objects of type-safe caches, which readers may
+ * access while free, and constructed objects always stay accessible.
  *
- * No module may use KASAN's own functions for slabs; those that compilers call for the stack are open to
- * all, so its reports name such an access "use-after-scope".
+ * Modules may not use KASAN's slab functions. The functions that compilers call for stack variables
+ * are exported, so KASAN reports such an access as "use-after-scope".
  */
 #ifndef PRUDENCE_ANNOTATE_H
 #define PRUDENCE_ANNOTATE_H

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/*
- * Making and destroying caches, the caches of prudence_kmalloc, and their figures.
- */
+/* Creates and destroys caches, including those of prudence_kmalloc(), and reports their
+ * statistics. */
 
 #include "classes.h"
 #include "gp_kernel.h"
@@ -15,12 +14,12 @@
 
 #define OBJECT_CACHE_MIN   ((size_t)256 << 10)
 #define OBJECT_CACHE_MAX   ((size_t)16 << 20)
-#define OBJECT_CACHE_SHARE 64 /* of memory */
+#define OBJECT_CACHE_SHARE 64 /* 1/64 of memory */
 
 struct prudence_cache *kmalloc_classes[CLASSES];
 struct prudence_cache *kmalloc_blocks;
 
-/* Constructors of the kernel have one argument. */
+/* Adapts the kernel's constructors, which take one argument. */
 static void construct(void *object, void *context)
 {
     void (*constructor)(void *object) = context;
@@ -29,8 +28,9 @@ static void construct(void *object, void *context)
 }
 
 /*
- * To what a CPU's object cache may grow, in bytes: to what is deferred in a grace period of milliseconds; but
- * those of all CPUs together, if ever each of them should defer that much, to a small share of memory.
+ * Returns the number of bytes to which a CPU's object cache may grow. The bound has room for the
+ * objects deferred during a grace period of milliseconds. If every CPU deferred as much, all CPUs'
+ * object caches together would still take only a small share of memory.
  */
 static size_t object_cache_bytes(void)
 {
@@ -104,7 +104,7 @@ static struct prudence_cache *class_make(size_t size)
     return prudence_cache_create(name, size, align, 0, NULL);
 }
 
-/* The class that a step of the table belongs to. */
+/* Returns the size class that serves `size`. */
 static size_t class_size(size_t size)
 {
     if (size > 64 && size <= 96)
@@ -147,7 +147,7 @@ void caches_stop(void)
     class_unmake(kmalloc_blocks);
 }
 
-/* --------------------------------------------------------------------------------------- figures */
+/* -------------------------------------------------------------------------------------- figures */
 
 static void fill_from_sums(struct prudence_cache_stats *stats, const struct cache_sums *sums)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Where kernels from 6.1 to 7.2 differ, and nowhere else. */
+/* Hides the differences between kernels 6.1 to 7.2. Timers and trace macros have their own
+ * headers. */
 #ifndef PRUDENCE_COMPAT_H
 #define PRUDENCE_COMPAT_H
 
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
-/* Shrinkers are allocated. */
+/* The kernel allocates the shrinker. */
 static inline struct shrinker *compat_shrinker_register(const struct shrinker *like,
                                                         const char *name)
 {

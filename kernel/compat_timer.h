@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Where the timers of kernels from 6.1 to 7.2 differ. */
+/* Hides the differences between the timers of kernels 6.1 to 7.2. */
 #ifndef PRUDENCE_COMPAT_TIMER_H
 #define PRUDENCE_COMPAT_TIMER_H
 
@@ -7,7 +7,7 @@
 #include <linux/timer.h>
 #include <linux/version.h>
 
-/* Runs in hard interrupts also where interrupts are threads. */
+/* The timer runs in hard interrupts even if the kernel threads interrupts. */
 static inline void compat_hrtimer_setup(struct hrtimer *timer,
                                         enum hrtimer_restart (*function)(struct hrtimer *timer))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Where the macros for tracepoints of kernels from 6.1 to 7.2 differ. */
+/* Hides the differences between the tracepoint macros of kernels 6.1 to 7.2. */
 #ifndef PRUDENCE_COMPAT_TRACE_H
 #define PRUDENCE_COMPAT_TRACE_H
 

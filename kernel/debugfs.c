@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * /sys/kernel/debug/prudence: a file for each cache with all its figures, `slabinfo` with a line for
- * each cache as /proc/slabinfo has it, `totals`.
+ * /sys/kernel/debug/prudence has a file for each cache with all statistics, `slabinfo` with a line
+ * for each cache in the format of /proc/slabinfo, and `totals`.
  */
 
 #include "module.h"
 #include "slab/all_caches.h"
 
 static struct dentry *folder;
-static DEFINE_XARRAY(files); /* of caches, by address */
+static DEFINE_XARRAY(files); /* debugfs files, indexed by the cache's address */
 
 static void number(struct seq_file *file, const char *name, u64 value)
 {
@@ -82,7 +82,7 @@ static int totals_show(struct seq_file *file, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(totals);
 
-/* As in /proc/slabinfo, up to the last colon. */
+/* Follows the format of /proc/slabinfo up to the last colon. */
 static void slabinfo_line(struct seq_file *file, struct prudence_cache *cache)
 {
     struct prudence_cache_stats stats;
@@ -125,7 +125,7 @@ void debugfs_add(struct prudence_cache *cache)
 {
     struct dentry *file = debugfs_lookup(cache->name, folder);
 
-    /* A second cache of the same name has no file; it is in slabinfo all the same. */
+    /* A second cache of the same name gets no file, but slabinfo lists both. */
     if (file) {
         dput(file);
         return;
@@ -135,7 +135,7 @@ void debugfs_add(struct prudence_cache *cache)
         debugfs_remove(file);
 }
 
-/* Waits for readers of the file. */
+/* Removes the cache's file and waits for the readers. */
 void debugfs_forget(struct prudence_cache *cache)
 {
     debugfs_remove(xa_erase(&files, (unsigned long)cache));

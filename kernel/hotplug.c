@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* CPUs that come and go: a dead one's caches are emptied into the nodes and latent slabs. */
+/* CPU hotplug. Drains a dead CPU's caches to the nodes and latent slabs. */
 
 #include "module.h"
 #include "os_kernel.h"
@@ -8,14 +8,14 @@
 
 static int state;
 
-/* On another CPU, before it runs. */
+/* Runs on another CPU, before `cpu` starts. */
 static int cpu_comes(unsigned int cpu)
 {
     os_percpu_note_dead(cpu, false);
     return 0;
 }
 
-/* On another CPU, after it ran for the last time. */
+/* Runs on another CPU, after `cpu` has stopped for good. */
 static int cpu_is_dead(unsigned int cpu)
 {
     os_percpu_note_dead(cpu, true);
@@ -27,7 +27,7 @@ int hotplug_start(void)
 {
     unsigned int cpu;
 
-    /* Those that are not there yet: what changes in between is told by the callbacks. */
+    /* Records the CPUs that are offline now; the callbacks report later changes. */
     for_each_possible_cpu(cpu)
         os_percpu_note_dead(cpu, !cpu_online(cpu));
     state = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN, "prudence:online", cpu_comes, cpu_is_dead);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What keeps latent memory small: past a budget grace periods are pushed on and expedited, past a limit allocations that
- * may sleep wait for one before their cache grows (slab_growth_limit). Both are shares of memory unless set.
+ * Keeps latent memory small. Past the budget, grace periods are pushed and expedited. Past the
+ * limit, allocations that may sleep wait for one before they grow a cache (slab_growth_limit). Both
+ * bounds are shares of memory unless set.
  */
 #include "base/pace.h"
 #include "gp_kernel.h"
@@ -15,7 +16,7 @@ MODULE_PARM_DESC(
     latent_budget_kb,
     "latent memory in KB beyond which grace periods are expedited (0: 1/64 of memory)");
 
-/* RCU is reported as stalled after 21 s; allocations are not to be held back until then. */
+/* RCU reports a stall after 21 s; allocations must not be held back that long. */
 static unsigned long latent_limit_kb, wait_max_ms = 10000;
 
 static uint64_t limit(void)
@@ -24,7 +25,8 @@ static uint64_t limit(void)
                            : (uint64_t)totalram_pages() << PAGE_SHIFT >> 4;
 }
 
-/* No more than a quarter of what is still available, either: others may have taken most of memory. */
+/* Also caps the limit at a quarter of the available memory, because others may have taken most of
+ * it. */
 static void limits_apply(void)
 {
     uint64_t available = (uint64_t)max(si_mem_available(), 1l) << PAGE_SHIFT;
@@ -33,13 +35,13 @@ static void limits_apply(void)
     store_relaxed(&slab_wait_max, (uint64_t)wait_max_ms * NSEC_PER_MSEC);
 }
 
-/* As module_param(ulong), and it has its effect at once. */
+/* Like module_param(ulong), but takes effect at once. */
 static int set_limit(const char *text, const struct kernel_param *param)
 {
     unsigned long value;
     int error = kstrtoul(text, 0, &value);
 
-    if (!error && value > S64_MAX / NSEC_PER_MSEC) /* more than is ever multiplied */
+    if (!error && value > S64_MAX / NSEC_PER_MSEC) /* keeps the product below in range */
         error = -ERANGE;
     if (error)
         return error;
@@ -58,8 +60,8 @@ module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
 MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
 
 /*
- * An expedited grace period interrupts each CPU: no more than a thousand such interrupts a second in the whole machine.
- * In between the normal one is pushed on.
+ * An expedited grace period interrupts each CPU. The whole machine takes no more than a thousand
+ * such interrupts a second; in between, the normal grace period is pushed.
  */
 #define HURRY_NS NSEC_PER_MSEC
 
@@ -70,7 +72,8 @@ static uint64_t budget(void)
     return kb ? (uint64_t)kb << 10 : (uint64_t)totalram_pages() << PAGE_SHIFT >> 6;
 }
 
-/* Not at every turn: perhaps what is latent has long been safe, and lies in caches that went quiet. */
+/* Acts at most once in HURRY_NS, because the latent memory may have been safe for long and lie in
+ * caches that went quiet. */
 static void keep_to_budget(void)
 {
     static uint64_t hurried_at, expedited_at; /* ns */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* prudence.ko: beginning and end. */
+/* prudence.ko: module parameters, start and stop, and the extension that cleans free objects. */
 #include "annotate.h"
 #include "gp_kernel.h"
 #include "module.h"
@@ -12,7 +12,7 @@
 #include "slab/slab.h"
 #include "slab/start.h"
 
-/* The helper is there in any case, so this can be changed at any time. */
+/* The helper thread always exists, so this may change at any time. */
 static bool preflush = true;
 
 static int set_preflush(const char *text, const struct kernel_param *param)
@@ -35,7 +35,7 @@ static bool kasan = IS_ENABLED(CONFIG_KASAN_GENERIC);
 module_param(kasan, bool, 0444);
 MODULE_PARM_DESC(kasan, "KASAN is told when deferred objects are free; closes the fast paths");
 
-/* init_on_free: deferred memory is zeroed when its grace period is over, never before. */
+/* Zeroes deferred memory for init_on_free once the grace period is over, never before. */
 static bool object_is_free_now(struct slab *slab, void *object)
 {
     if (want_init_on_free() && !slab->cache->flags)
@@ -88,7 +88,7 @@ static int __init prudence_start(void)
     if (!os_kernel_start() || !slab_start())
         goto failed;
     latent_limit_set(
-        0); /* a deferral never waits in a kernel: limits.c holds allocations back instead */
+        0); /* deferrals never wait in a kernel; limits.c holds allocations back instead */
     preflush_enabled = preflush;
     preflush_helper = true;
     preflush_start_helper();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Private to kernel/: what the parts of prudence.ko offer each other. */
+/* Private to kernel/. Declares the functions that the parts of prudence.ko call in each other. */
 #ifndef PRUDENCE_MODULE_H
 #define PRUDENCE_MODULE_H
 
@@ -7,18 +7,19 @@
 
 #include "base/base.h"
 
-/* A cache's flags, beside those of src/slab: it has a constructor. Where there are flags at all, contents are not to
- * be zeroed just so (init_on_alloc, init_on_free). */
+/* Flag of a cache with a constructor, next to the flags of src/slab. init_on_alloc and init_on_free
+ * do not zero objects of a cache that has any flag. */
 #define CACHE_CONSTRUCTED (1u << 16)
 
 /* caches.c */
 int caches_start(void);
 void caches_stop(void);
 
-/* limits.c: adapts the limits of latent memory, and expedites a grace period past its budget; any context */
+/* limits.c. Adapts the limits of latent memory, and expedites a grace period if more than the
+ * budget is latent. Any context. */
 void limits_look(void);
 
-/* shrinker.c: shrinker, OOM, memory hotplug, quiet caches */
+/* shrinker.c, for the shrinker, the OOM notifier, memory hotplug and quiet caches */
 int prudence_shrinker_start(void);
 void prudence_shrinker_stop(void);
 void prudence_shrinker_note_deferral(void);

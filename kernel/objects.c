@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/*
- * The functions that allocate and free objects: fast path, else slow path.
- */
+/* Allocates and frees objects, on a fast path if possible and else on a slow path. */
 #include "annotate.h"
 #include "classes.h"
 #include "module.h"
@@ -11,11 +9,11 @@
 #include "slab/slab.h"
 
 /*
- * Fast paths are for callers with interrupts on: so it is known for nothing that this is no NMI, and how
- * they are to be left. Others go by functions of their own.
+ * Fast paths require interrupts to be on. Then this is no NMI, and the exit path turns interrupts
+ * on again without saving flags. Callers with interrupts off use the _irqs_off variants.
  */
 
-/* NMIs come in between with interrupts off, too. */
+/* Interrupts are off in an NMI too, so the variants for interrupts off check. */
 static bool refused_in_nmi(void)
 {
     if (likely(!in_nmi()))
@@ -24,7 +22,8 @@ static bool refused_in_nmi(void)
     return true;
 }
 
-/* Memory that a device can reach is not available here: a slab is shared, and lies anywhere. */
+/* Slabs are shared and may lie anywhere, so memory of a zone that a device can reach is not
+ * available. */
 #define ZONES_REFUSED (__GFP_DMA | __GFP_DMA32)
 
 static bool is_refused(gfp_t gfp)
@@ -36,9 +35,9 @@ static bool is_refused(gfp_t gfp)
     return true;
 }
 
-/* Of a cache whose objects are not to be zeroed just so, or NULL. What a constructor has
- * made stays. Readers may still look at type-safe memory: its contents stay unless its owner wants them gone, and
- * knows of them. */
+/* Handles objects that must not simply be zeroed. Returns NULL if the flags are refused. Contents
+ * set by a constructor stay. So do the contents of type-safe memory, which readers may still look
+ * at, unless the owner asks for zeroes with __GFP_ZERO. */
 static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_cache *cache)
 {
     if (is_refused(gfp)) {
@@ -56,7 +55,7 @@ static noinline void *zeroed(void *object, gfp_t gfp, struct prudence_cache *cac
     return memset(object, 0, cache->object_size);
 }
 
-/* An object as its caller wants it. */
+/* Prepares a free object for the caller. */
 static __always_inline void *ready(struct prudence_cache *cache, void *object, gfp_t gfp)
 {
     annotate_live(cache, object, cache->stride);
@@ -64,7 +63,8 @@ static __always_inline void *ready(struct prudence_cache *cache, void *object, g
                                                                     : object;
 }
 
-/* Whether a call that must not fail tries again a little later. It can only if it may sleep. */
+/* Returns whether a call that must not fail should try again, after a short sleep. Callers that may
+ * not sleep get no second try. */
 static bool tries_again(gfp_t gfp)
 {
     if (likely(!(gfp & __GFP_NOFAIL)))
@@ -111,8 +111,9 @@ static __always_inline void *alloc_here(struct prudence_cache *cache, gfp_t gfp)
     return ready(cache, object, gfp);
 }
 
-/* Whether might_alloc() does anything: the kernel checks callers (and may sleep itself), or another thread wants the CPU
- * and the caller may lose it. Of the rest, the call of a function that finds nothing to do, fast paths are spared. */
+/* Returns whether might_alloc() would do anything, because the kernel checks callers (and the check
+ * may sleep) or another thread wants the CPU. Otherwise fast paths skip the call, which would find
+ * nothing to do. */
 static __always_inline bool alloc_is_looked_at(void)
 {
     return IS_ENABLED(CONFIG_LOCKDEP) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP) ||
@@ -130,7 +131,7 @@ static __always_inline void *alloc(struct prudence_cache *cache, gfp_t gfp)
     return alloc_is_looked_at() ? alloc_looked_at(cache, gfp) : alloc_here(cache, gfp);
 }
 
-/* A pointer that is no object: it is reported, and nothing is freed. */
+/* Reports a pointer that is no object. Nothing is freed. */
 static noinline void misuse(const struct prudence_cache *cache, const void *object)
 {
     const struct slab *slab = os_page_owner(object);
@@ -146,7 +147,7 @@ static noinline void free_slow(struct slab *slab, void *object)
     cache_free_slow(slab, object, "prudence_cache_free");
 }
 
-/* What else is done to the memory of a free object. */
+/* Zeroes a free object if the kernel wants that, and tells KASAN. */
 static __always_inline void clean(const struct slab *slab, void *object)
 {
     if (unlikely(want_init_on_free()) && !slab->cache->flags)
@@ -234,14 +235,14 @@ void prudence_cache_free_deferred(struct prudence_cache *cache, void *object)
 }
 EXPORT_SYMBOL_GPL(prudence_cache_free_deferred);
 
-/* Whatever keeps one of both from the fast paths: the old object first. */
+/* Runs if either half cannot take the fast path. Defers the old object first. */
 static noinline void *replace_slow(struct prudence_cache *cache, void *old, gfp_t gfp)
 {
     prudence_cache_free_deferred(cache, old);
     return alloc(cache, gfp);
 }
 
-/* Both with interrupts off once. */
+/* Turns interrupts off only once for the deferral and the allocation. */
 void *prudence_cache_replace(struct prudence_cache *cache, void *old, gfp_t gfp)
 {
     struct slab *slab = slab_of_cache(cache, old);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What prudence.ko shows its own tests. Nothing for users: it may change with any version. */
+/* Hooks for the tests of prudence.ko. Not for users, because they may change with any version. */
 #ifndef PRUDENCE_SEAMS_H
 #define PRUDENCE_SEAMS_H
 
 #include <linux/shrinker.h>
 #include <linux/types.h>
 
-/* The node in whose lists the slab of an object is; NUMA_NO_NODE: a pointer that is no object. */
+/* Returns the node whose lists hold the object's slab, or NUMA_NO_NODE if the pointer is no
+ * object. */
 int prudence_node_of(const void *object);
 
-/* The shrinker as the kernel calls it. */
+/* Returns the shrinker as registered with the kernel, or NULL before the module has started. */
 struct shrinker *prudence_shrinker(void);
 
-/* `claims` is called by a thread that has found a CPU dead and is about to claim its caches; preemption is off. NULL:
- * no function. Every call is over once preemption was on everywhere. */
+/* Sets a function that a thread calls when it has found a CPU dead and is about to claim that CPU's
+ * caches; preemption is off. NULL removes the function. All calls have returned once preemption was
+ * on on every CPU. */
 void prudence_watch_claims(void (*claims)(unsigned int cpu));
 
 #endif /* PRUDENCE_SEAMS_H */

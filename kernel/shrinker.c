@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Memory that is wanted elsewhere: a shrinker, a last look before the OOM killer, memory that is to be
- * unplugged; and latent memory that nobody comes back to.
+ * Gives memory back when others want it (shrinker, OOM notifier, memory hotplug), and tidies up
+ * latent memory that no deferral returns to.
  */
 
 #include "compat.h"
@@ -18,25 +18,27 @@
 
 #define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
-#define WAIT_AFTER  HZ       /* ... while a reader stays */
-#define VAIN_ROUNDS 4        /* in a row: there are no more of them */
-#define VISIT_MOVES 16       /* of a batch of objects, or of slabs, before others may run */
-#define VISITS_MAX  64       /* at a time */
+#define WAIT_AFTER  HZ       /* the same, while a reader stays */
+#define VAIN_ROUNDS 4        /* consecutive rounds without gain that end tidying */
+#define VISIT_MOVES 16       /* batches of objects, or slabs, moved before others may run */
+#define VISITS_MAX  64       /* visits in one run of a work item */
 
 /*
- * Tidying (slab/tidy.c) is done by a work item, because callers on slow paths may be where the list's lock must not be taken. A
- * slow deferral begins it. It ends when nothing is latent and some rounds in a row brought nothing back: free slabs stay for two
- * rounds. Its timer is not deferrable: what a load has left would stay for as long as the machine idles (ADR 97).
+ * Tidying (slab/tidy.c) runs in a work item, because slow paths may run where the list's lock must
+ * not be taken. A slow deferral starts tidying, which ends when nothing is latent and VAIN_ROUNDS
+ * rounds in a row gave nothing back; free slabs stay for two rounds. The timer is not deferrable,
+ * or memory left by a load would stay for as long as the machine idles (ADR 97).
  *
- * It takes nothing from other CPUs, which would be interrupted for each batch. A CPU that has kept something in vain gets a
- * work item of its own, for which nobody waits (ADR 101). If the CPU goes before that has run, the item runs elsewhere and
- * takes nothing: hotplug.c empties dead CPUs. None of this is needed for progress: the shrinker waits for no work item.
+ * Tidying takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
+ * kept objects in vain gets a work item of its own, for which no thread waits (ADR 101). If that
+ * CPU goes offline first, the item runs elsewhere and takes nothing, because hotplug.c drains dead
+ * CPUs. Progress does not depend on tidying, and the shrinker waits for no work item.
  */
 static void tidy(struct work_struct *work);
 static DECLARE_DELAYED_WORK(tidy_work, tidy);
 static uint32_t tidying;
 
-/* This one, or where it was set apart one that was not. */
+/* Returns this CPU, or a housekeeping CPU if this one is isolated. */
 static int tidying_cpu(void)
 {
     return housekeeping_any_cpu(HK_TYPE_DOMAIN);
@@ -50,7 +52,7 @@ static void tidy_this_cpu(struct work_struct *work)
     unsigned visits = 0;
 
     if (work != per_cpu_ptr(&tidy_cpu_work, pass.place.cpu))
-        return; /* its CPU has gone */
+        return; /* that CPU has gone offline */
     while (visits++ < VISITS_MAX && tidy_pass(&pass, VISIT_MOVES))
         cond_resched();
     tidy_pass_end(&pass);
@@ -65,14 +67,14 @@ static void tidy_cpus(void)
             schedule_work_on((int)cpu, per_cpu_ptr(&tidy_cpu_work, cpu));
 }
 
-static gp_cookie last_asked; /* by the last round that found something latent */
+static gp_cookie last_asked; /* cookie of the last round that found latent objects */
 
-/* When the next round begins, after this one; 0: there is none. Rounds beside a load bring nothing back, either: so they end
- * some rounds after nothing is latent any more. */
+/* Returns the delay until the next round, or 0 if there is none. Rounds during a load give nothing
+ * back either, so a round counts as vain only if nothing is latent. */
 static unsigned long next_round(void)
 {
     static uint64_t kept_before;
-    static unsigned vain; /* rounds in a row */
+    static unsigned vain; /* consecutive rounds without gain */
     uint64_t kept = tidy_kept();
     bool waits = latent_bytes() > 0;
 
@@ -94,17 +96,17 @@ static void tidy(struct work_struct *work)
     (void)work;
     store_release(&tidying, 0u);
     while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
-        cond_resched(); /* the rest of a long round is for the next time */
-    tidy_cpus();        /* what these bring to the nodes as well */
+        cond_resched(); /* the next round does the rest */
+    tidy_cpus();        /* their objects reach the nodes in time for a later round */
     after = next_round();
     if (after && !exchange_relaxed(&tidying, 1u)) {
-        if (latent_bytes()) /* somebody waits: so it is asked for again */
+        if (latent_bytes()) /* the next round needs a grace period */
             last_asked = gp_snapshot(gp_default_domain());
         schedule_delayed_work_on(tidying_cpu(), &tidy_work, after);
     }
 }
 
-/* By irq_work: the deferring caller may hold locks of timers and work queues. */
+/* Runs in an irq_work, because the deferring caller may hold locks of timers and work queues. */
 static void tidy_later(struct irq_work *unused)
 {
     (void)unused;
@@ -113,7 +115,7 @@ static void tidy_later(struct irq_work *unused)
 
 static struct irq_work tidy_soon;
 
-/* By deferrals that took the slow path, with nothing held of ours. */
+/* Called after each deferral on the slow path, with none of our locks held. */
 void prudence_shrinker_note_deferral(void)
 {
     static uint32_t seen;
@@ -124,9 +126,10 @@ void prudence_shrinker_note_deferral(void)
         limits_look();
 }
 
-/* ------------------------------------------------------------------------------------- giving back */
+/* ---------------------------------------------------------------------------------- giving back */
 
-/* Bytes that went back. The caller holds the lock of the list, which is released. */
+/* Shrinks all caches and returns the bytes given back. The caller holds slab_caches_lock, which is
+ * released. */
 static size_t shrink_and_release(void)
 {
     struct list *item;
@@ -140,7 +143,7 @@ static size_t shrink_and_release(void)
     return bytes;
 }
 
-/* Nothing is allocated under the lock, so its holder does not wait for this very memory. */
+/* Allocates nothing under the lock, so the lock's holder never waits for the memory freed here. */
 static void shrink_all(void)
 {
     os_lock_take(&slab_caches_lock);
@@ -155,7 +158,7 @@ static uint64_t bytes_used(void)
     return stats.used;
 }
 
-/* Pages that are free, or cached, or will be free after a grace period; and arrays that nobody needs. */
+/* Counts pages that are free, cached, or free after a grace period, and unused arrays. */
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
     uint64_t used = bytes_used(), live = 0, arrays = 0;
@@ -179,7 +182,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
     return (unsigned long)(((used > live ? used - live : 0) + arrays) >> PAGE_SHIFT);
 }
 
-/* The caller holds the lock of the list. */
+/* The caller holds slab_caches_lock. */
 static size_t shrink_some(size_t (*shrink)(struct prudence_cache *cache, size_t wanted),
                           size_t wanted)
 {
@@ -194,17 +197,17 @@ static size_t shrink_some(size_t (*shrink)(struct prudence_cache *cache, size_t 
     return bytes;
 }
 
-/* As much as is asked for. First what disturbs nobody; other CPUs are interrupted only for what is missing then. */
+/* Gives back as many pages as asked. Other CPUs are interrupted only if the nodes had too few. */
 static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
     size_t wanted = control->nr_to_scan << PAGE_SHIFT, bytes;
 
     if (!os_lock_try(&slab_caches_lock))
-        return SHRINK_STOP; /* somebody is at it */
+        return SHRINK_STOP; /* another thread is giving memory back */
     bytes = shrink_some(cache_shrink_slabs, wanted);
     if (bytes < wanted) {
         bytes += shrink_some(cache_shrink_cpus, wanted - bytes);
-        gp_push(); /* what is latent now goes at a later scan */
+        gp_push(); /* a later scan finds the objects latent now */
     }
     os_lock_release(&slab_caches_lock);
     if (!bytes)
@@ -224,20 +227,22 @@ struct shrinker *prudence_shrinker(void)
 EXPORT_SYMBOL_GPL(prudence_shrinker);
 
 /*
- * Before the kernel kills for memory. It holds a lock of its own meanwhile, for which all wait who want memory: so
- * nothing is waited for here but a tick. While latent memory waits for a grace period, which is expedited, the answer is
- * that something was freed; then the kernel tries again, and asks again. That is a promise: when the grace period is
- * over what was latent is given back, and if nothing came of it (what others gave back meanwhile counts as well), or
- * wait_max_ms have passed, so that a reader stays, the answer is no.
+ * Runs before the OOM killer picks a victim. The kernel holds a lock on which every thread that
+ * wants memory waits, so this sleeps for at most a tick. While memory is latent, this expedites a
+ * grace period and claims that something was freed, so the kernel retries and asks again. The claim
+ * is a promise. Once the grace period is over, the memory that was latent is given back. The answer
+ * becomes no if that freed nothing (memory freed by others meanwhile also counts), or if
+ * wait_max_ms have passed because a reader stays.
  */
 static struct {
     bool made;
     gp_cookie cookie;
-    uint64_t used;         /* bytes, when it was made */
-    uint64_t until, asked; /* ns: its end; when the kernel asked last */
-} promise;                 /* the kernel's lock */
+    uint64_t used;         /* bytes in use when the promise was made */
+    uint64_t until, asked; /* ns: end of the promise; time of the last question */
+} promise;                 /* protected by the kernel's OOM lock */
 
-/* `busy`: another is at work on the list of caches, to give back, perhaps. */
+/* Returns whether to claim progress. `busy`: another thread holds the list's lock, perhaps to give
+ * back. */
 static bool may_promise(bool busy, uint64_t used)
 {
     struct prudence_domain *domain = gp_default_domain();
@@ -248,14 +253,14 @@ static bool may_promise(bool busy, uint64_t used)
         if (!(busy || latent_bytes()) || !gp_worth_waiting(domain))
             return false;
         promise.made = true;
-        promise.cookie = gp_snapshot(domain); /* the open batches were closed */
+        promise.cookie = gp_snapshot(domain); /* the open batches are closed */
         promise.used = used;
         promise.until = now + load_relaxed(&slab_wait_max);
         gp_expedite();
         return true;
     }
     if (!busy && gp_poll(domain, promise.cookie))
-        return false; /* and nothing came of it */
+        return false; /* the grace period freed nothing */
     if (now < promise.until)
         return true;
     gp_note_expired(domain);
@@ -268,7 +273,7 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
     bool busy;
 
     if (os_clock_ns() - promise.asked > load_relaxed(&slab_wait_max))
-        promise.made = false; /* of another time */
+        promise.made = false; /* made during an earlier shortage */
     before = promise.made ? promise.used : bytes_used();
     busy = !os_lock_try(&slab_caches_lock);
     if (!busy)
@@ -288,8 +293,8 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
 
 static struct notifier_block oom_block = {.notifier_call = before_oom};
 
-/* Free slabs stand in no one's way. Live ones do, as those of the kernel's own allocator. What comes is to
- * be found by the page map before anybody is given a page of it. */
+/* Expedites a grace period and gives free slabs back before memory goes offline. Live slabs keep
+ * memory online, as SLUB's do. Extends the page map before pages of new memory can be allocated. */
 static int memory_changes(struct notifier_block *block, unsigned long action, void *data)
 {
     const struct memory_notify *memory = data;
@@ -323,7 +328,7 @@ int prudence_shrinker_start(void)
     error = register_memory_notifier(&memory_block);
     if (error)
         goto no_memory;
-    if (os_page_map_cover()) /* what came in between */
+    if (os_page_map_cover()) /* covers memory added since os_kernel_start() */
         return 0;
     error = -ENOMEM;
     unregister_memory_notifier(&memory_block);
@@ -344,7 +349,7 @@ void prudence_shrinker_stop(void)
     unregister_memory_notifier(&memory_block);
     unregister_oom_notifier(&oom_block);
     compat_shrinker_unregister(shrinker);
-    store_relaxed(&tidying, 1u); /* for good */
+    store_relaxed(&tidying, 1u); /* keeps tidying from starting again */
     irq_work_sync(&tidy_soon);
     cancel_delayed_work_sync(&tidy_work);
     for_each_possible_cpu(cpu)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Where src/slab's events become tracepoints. The kernel's headers only: they are full of its lists. */
+/* Turns the events of src/slab into tracepoints. Includes only kernel headers, because the
+ * tracepoint headers use the kernel's lists. */
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 

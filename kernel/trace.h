@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tracepoints, named for the words of docs/explanation/design.md: how many objects moved, in which cache. The cache's
- * field is called as that of the kernel's kmem events. */
+/* Tracepoints, named after the terms of docs/explanation/design.md. Each records the cache and
+ * the number of objects that moved. The cache's field has the same name as in the kernel's kmem
+ * events. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM prudence
 

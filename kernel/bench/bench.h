@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * prudence_bench.ko: what its files share. The thread that loads the module runs all of it; the workers'
- * functions alone run on other threads.
+ * prudence_bench.ko: declarations shared by its files. The thread that loads the module runs
+ * everything except the workers' functions.
  */
 #ifndef PRUDENCE_BENCH_H
 #define PRUDENCE_BENCH_H
@@ -21,10 +21,10 @@ struct subject {
     const char *name;
     void *(*alloc)(size_t size);
     void (*release)(void *object);
-    size_t least; /* object size that it can do with */
+    size_t least; /* smallest object size that works */
 };
 
-/* What reclaimers that need a head write into the old object. */
+/* Header that some reclaimers write into the old object. */
 struct headed {
     struct rcu_head rcu;
 };
@@ -32,19 +32,21 @@ struct headed {
 #define SUBJECTS 6
 extern const struct subject subjects[SUBJECTS];
 
-const struct subject *subject_of(const char *name); /* NULL: there is none */
+const struct subject *subject_of(const char *name); /* or NULL */
 bool subject_is_ours(const struct subject *subject);
 
-/* From here on allocations go as far as the OOM killer, rather than fail before. */
+/* Lets later allocations invoke the OOM killer rather than fail first. */
 void subjects_try_until_killed(void);
 
 /* --- settle.c --- */
-bool settle_start(void); /* before all else; false: this kernel's kfree_rcu cannot be waited for */
+bool settle_start(void); /* called first; false if kfree_rcu cannot be waited for here */
 
-/* All that was deferred is free, and no work for it is left: the next subject begins with the same memory. */
+/* Waits until everything deferred is free and no work for it is left, so that each subject begins
+ * with the same memory. */
 void settle(void);
 
-/* For how long CPUs have not been idle, all together. A difference of two is the work done in between. */
+/* Returns the sum of all CPUs' non-idle time. The difference of two values is the work in
+ * between. */
 u64 busy_ns(void);
 
 /* --- workers.c --- */
@@ -52,7 +54,7 @@ struct worker {
     struct task_struct *task;
     unsigned int cpu;
     u64 ns, done, failed, live;
-    u64 longest; /* allocation: ticks */
+    u64 longest; /* allocation, in jiffies */
     bool ended, rests;
     const struct subject *subject;
     size_t size;
@@ -60,45 +62,46 @@ struct worker {
 };
 
 extern unsigned int worker_count; /* of this run */
-extern bool stop;                 /* bodies that go on until they are told read it */
+extern bool stop;                 /* tells unlimited bodies to return */
 
-/* Room for all, before the first run and after the last. */
+/* Allocates room for all workers before the first run, and frees it after the last. */
 bool workers_make(void);
 void workers_forget(void);
 
-/* `each` threads on every CPU that takes part begin `body`; an error, or 0. */
+/* Starts `body` in `each` threads on every participating CPU. Returns 0 or an error. */
 int workers_start(int (*body)(struct worker *worker), const struct subject *subject, size_t size,
                   unsigned int each);
-bool workers_rest(void); /* every body has set `rests` */
-void workers_wait(void); /* for the end of every body */
-void workers_end(void);  /* of their threads; figures stay */
+bool workers_rest(void); /* true when every body has set `rests` */
+void workers_wait(void); /* until every body has returned */
+void workers_end(void);  /* stops the threads; figures stay */
 
-/* A u64 of all workers: worker_sum(offsetof(struct worker, ns)). */
+/* Return the sum and the maximum of a u64 of all workers, as in worker_sum(offsetof(struct worker,
+ * ns)). */
 u64 worker_sum(size_t offset);
 u64 worker_most(size_t offset);
 
-/* Of the machine's memory. */
+/* Returns the memory in use on the machine. */
 u64 used_kb(void);
 
 /* --- one run each: pairs.c, remote.c, endurance.c, mix.c, misses.c --- */
 void run_pairs(void);
 void run_mixes(void);
 
-/* These return an error, or 0. */
+/* Return 0 or an error. */
 int run_remote(void);
 int run_misses(void);
 int run_endurance(const struct subject *subject);
 
-/* --- probes.c: SLUB's slow paths, counted for one cache --- */
-extern struct kmem_cache *slub_cache; /* this one (mix.c) */
+/* --- probes.c: counts SLUB's slow paths for one cache --- */
+extern struct kmem_cache *slub_cache; /* that cache (mix.c) */
 
-/* False, with nothing watched, where this kernel's SLUB is another one. */
+/* Returns false, and watches nothing, if this kernel's SLUB lacks a probed function. */
 bool slub_watch(void);
 void slub_unwatch(void);
 void slub_forget_counts(void);
 long slub_slabs_now(void);
 
-/* SLUB's counters in our words. */
+/* Translates SLUB's counters into ours. */
 void slub_stats(struct prudence_cache_stats *stats);
 
 #endif /* PRUDENCE_BENCH_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The entries of lists are replaced for seconds, while the memory in use is noted: the paper's Figure 3. */
+/* Replaces list entries for some seconds and samples the memory in use, like the paper's Figure
+ * 3. */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -17,7 +18,8 @@
 
 #define ENTRIES 256
 
-/* Until there is memory: an allocation that fails has waited for some already, and is tried again a tick later. */
+/* Retries a failed allocation after a tick, until memory is available or the run ends. Each attempt
+ * already waits for memory. */
 static char *alloc_at_last(struct worker *worker)
 {
     unsigned long began = jiffies;
@@ -32,7 +34,7 @@ static char *alloc_at_last(struct worker *worker)
     return new;
 }
 
-/* Each CPU replaces entries of its own list, and never gives up: as the paper's updaters. */
+/* Replaces entries of the worker's own list without giving up, like the paper's updaters. */
 static int do_endurance(struct worker *worker)
 {
     const struct subject *subject = worker->subject;
@@ -66,13 +68,13 @@ struct sample {
     u64 done;
 };
 
-/* What was seen before and while it ran, every 10 ms. */
+/* Samples taken every 10 ms, and the state before the run. */
 struct history {
     struct sample *samples;
     unsigned int most, count;
-    u64 before, peak, area; /* KB; KB x ms */
-    u64 kills;              /* by the OOM killer, before */
-    u32 failed_ms;          /* of the first allocation that failed; 0: none */
+    u64 before, peak, area; /* KB; `area` in KB x ms */
+    u64 kills;              /* by the OOM killer, before the run */
+    u32 failed_ms;          /* time of the first failed allocation, or 0 */
 };
 
 static u64 oom_kills(void)
@@ -83,7 +85,8 @@ static u64 oom_kills(void)
     return events[OOM_KILL];
 }
 
-/* What was used stays so until the next look. */
+/* Records a sample. The area counts the memory seen now for the whole time since the last
+ * sample. */
 static void note_sample(struct history *history, u64 start)
 {
     struct sample *sample = &history->samples[history->count++];

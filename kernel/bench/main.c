@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * prudence_bench.ko: Prudence beside SLUB with kfree_rcu and call_rcu, in one boot. Loading it runs what
- * `run` names; each result is a line of JSON behind the word BENCH in the kernel's log, for
- * tools/kernel-bench.
+ * prudence_bench.ko compares Prudence with SLUB plus kfree_rcu and call_rcu in one boot. Loading
+ * the module runs the benchmark that `run` names. Each result is a line of JSON after the word
+ * BENCH in the kernel's log, for tools/kernel-bench.
  *
- *   pairs      allocate and defer at once, on all CPUs (the paper's Figure 6), for each size and subject,
- *              in `rounds` interleaved rounds
- *   endurance  replacing the entries of a list on each CPU, `seconds` for one subject, with the memory
- *              in use every 10 ms (Figure 3); with `reader_ms` beside a reader that makes grace periods as long
- *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees of
- *              Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7 to 11).
- *              With `pace` all subjects make their requests at the same times
- *   misses     what an allocation costs that is a hit, a refill or a grow, of `pairs` objects
- *   remote     allocated on one CPU, deferred on the next
+ *   pairs      allocate and defer at once on all CPUs (the paper's Figure 6), for each size and
+ *              subject, in `rounds` interleaved rounds
+ *   endurance  replace the entries of a list on each CPU for `seconds` with one subject, sampling
+ *              the memory in use every 10 ms (Figure 3). With `reader_ms`, a reader with sections
+ *              of that length makes grace periods as long
+ *   mix        file-like, socket-like and tree-rebalancing use with the shares of deferred frees
+ *              of Figure 12, in `rounds` interleaved rounds; counters of both allocators (Figures 7
+ *              to 11). With `pace`, all subjects make their requests at the same times
+ *   misses     cost of an allocation that is a hit, a refill or a grow, over `pairs` objects
+ *   remote     allocate on one CPU, defer on the next
  */
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -89,7 +90,7 @@ static int __init bench_start(void)
 
 static void __exit bench_stop(void)
 {
-    rcu_barrier(); /* callbacks of ours */
+    rcu_barrier(); /* our callbacks */
 }
 
 module_init(bench_start);

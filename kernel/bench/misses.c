@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * What an allocation costs that is a hit, that refills the object cache, that grows the slab cache; the paper's section 3.3 says 1, 4 and 14.
- * Objects are allocated from a cache that has no slabs (grows); then seven of eight are freed, which leaves every slab with its node,
- * and allocated again (refills).
+ * Measures the cost of an allocation that hits, refills the object cache or grows the slab cache;
+ * section 3.3 of the paper gives ratios of 1, 4 and 14. Allocates from a cache without slabs
+ * (grows), frees seven of eight objects, so that every slab stays with its node, and allocates them
+ * again (refills).
  *
- * Each allocation is timed alone, by a counter that counts instructions where tools/count-misses boots. Our statistics say what it was.
- * SLUB's probes would be in the time, so SLUB is asked twice: a first cache, with probes, says what each allocation is; a second one,
- * without them, is timed. One thread on one CPU makes the same requests, so the same happens.
+ * Each allocation is timed alone, by a counter that counts instructions on the machine that
+ * tools/count-misses boots. Our statistics tell the kind of allocation. SLUB's probes would add to
+ * the time, so SLUB runs twice. The first cache, with probes, tells the kind of each allocation;
+ * the second, without probes, is timed. A single thread on one CPU makes the same requests, so the
+ * kinds are the same.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -30,10 +33,10 @@ struct counted {
 };
 
 static struct prudence_cache *our_cache;
-static void **objects;                 /* `pairs` of them */
-static struct allocation *allocations; /* in the order of requests: at most two for each object */
+static void **objects;                 /* `pairs` entries */
+static struct allocation *allocations; /* in order of request, at most two per object */
 static unsigned int requests;
-static bool ours, classify; /* the allocator; whether an allocation's kind is looked up */
+static bool ours, classify; /* allocator; whether to look up the kind of each allocation */
 
 static void *allocate(void)
 {
@@ -65,7 +68,7 @@ static enum kind kind_of(struct counted before, struct counted after)
     return after.grows > before.grows ? GROW : after.refills > before.refills ? REFILL : HIT;
 }
 
-/* Allocates what is NULL. Returns false if an allocation failed. */
+/* Allocates the objects that are NULL. Returns false if an allocation failed. */
 static bool fill(void)
 {
     struct counted before = classify ? count() : (struct counted){}, after = before;
@@ -105,13 +108,13 @@ static void empty(unsigned int but_one_of)
         }
 }
 
-/* With caches of its own. */
+/* Creates both caches, makes the requests and destroys the caches. Returns false on failure. */
 static bool make_requests(size_t size)
 {
     bool made, done = false;
 
     our_cache = prudence_cache_create("bench_misses", size, 0, 0, NULL);
-    /* With a region that may be copied it is merged with no other cache. */
+    /* The usercopy region keeps SLUB from merging this cache with another. */
     slub_cache = kmem_cache_create_usercopy("bench_misses_slub", size, 0, SLAB_HWCACHE_ALIGN, 0,
                                             (unsigned int)size, NULL);
     made = our_cache && slub_cache;
@@ -144,7 +147,7 @@ static void print(size_t size)
     char text[160];
     int kind, length = 0;
 
-    begin = get_cycles() - begin; /* what the two readings take themselves */
+    begin = get_cycles() - begin; /* cost of the two readings */
     sort(allocations, requests, sizeof(*allocations), by_kind_and_ticks, NULL);
     for (kind = HIT; kind < KINDS; kind++, first = end) {
         for (end = first; end < requests && allocations[end].kind == kind; end++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * File-like, socket-like and tree-rebalancing use of one cache of each allocator, whose counters are the
- * result: the paper's Figures 7 to 11.
+ * Uses one cache of each allocator in file-like, socket-like and tree-rebalancing ways, and reports
+ * the counters (Figures 7 to 11 of the paper).
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -18,19 +18,19 @@
 #include "bench.h"
 
 /*
- * What a workload does to one of its caches: batches of live objects that grow and shrink, of which a
- * share is deferred when it goes and the rest is freed (the paper's Figure 12: 4.4 % of frees are deferred under
- * PostgreSQL, 24.4 % under Postmark). All subjects get the same requests in the same order on each CPU.
+ * A workload's use of one cache. Live objects come and go in batches; a share of those that go is
+ * deferred and the rest is freed. In the paper's Figure 12, PostgreSQL defers 4.4 % of frees and
+ * Postmark 24.4 %. All subjects get the same requests in the same order on each CPU.
  */
 static const struct mix {
     const char *name;
     size_t size;
-    unsigned int live;     /* objects of a CPU that live at a time, at most */
-    unsigned int burst;    /* made or let go in one go */
-    unsigned int deferred; /* of 100 that go */
+    unsigned int live;     /* most live objects per CPU */
+    unsigned int burst;    /* allocated or released in a row */
+    unsigned int deferred; /* percentage of releases */
 } mixes[] = {
-    {"file", 256, 4000, 200, 24}, /* inodes, dentries, files opened and closed in bunches */
-    {"socket", 192, 1000, 8, 14}, /* one connection after the other */
+    {"file", 256, 4000, 200, 24}, /* inodes, dentries and files, opened and closed in bunches */
+    {"socket", 192, 1000, 8, 14}, /* one connection after another */
     {"tree", 64, 6000, 60, 45},   /* nodes replaced when a tree is balanced */
 };
 
@@ -54,7 +54,7 @@ static void mix_release(bool ours, void *object, bool deferred)
     else if (deferred && !strcmp(subject_name, "call_rcu"))
         call_rcu(&headed->rcu, slub_mix_free);
     else if (deferred)
-        kfree_rcu(headed, rcu); /* kfree of what kmem_cache_alloc gave is allowed */
+        kfree_rcu(headed, rcu); /* kfree_rcu accepts objects of kmem_cache_alloc */
     else
         kmem_cache_free(slub_cache, object);
 }
@@ -96,7 +96,7 @@ static int do_mix(struct worker *worker)
             cond_resched();
         while (ktime_get_ns() - start < worker->done * pace);
     }
-    smp_store_release(&worker->rests, true); /* the figures are there */
+    smp_store_release(&worker->rests, true); /* publishes the figures */
     while (!READ_ONCE(stop))
         schedule_timeout_interruptible(1);
     while (count)
@@ -105,19 +105,19 @@ static int do_mix(struct worker *worker)
     return 0;
 }
 
-/* What a run was, apart from counters. */
+/* Figures of a run, except counters. */
 struct mix_run {
-    u64 fragmentation, fragmentation_mean; /* f_t x 1000, at its end and on average */
+    u64 fragmentation, fragmentation_mean; /* f_t x 1000, at the end and on average */
     u64 ms, grace_periods;
 };
 
-/* What a cache looks like at one time. */
+/* Figures of a cache at one time. */
 struct mix_look {
-    u64 slabs, live, latent, cached; /* latent and cached of Prudence alone */
+    u64 slabs, live, latent, cached; /* latent and cached only for Prudence */
     u64 fragmentation;               /* f_t x 1000 */
 };
 
-static size_t mix_slab_bytes; /* of the subject that runs */
+static size_t mix_slab_bytes; /* of the running subject */
 
 static void mix_look(bool ours, struct mix_look *look)
 {
@@ -136,7 +136,7 @@ static void mix_look(bool ours, struct mix_look *look)
             div64_u64(look->slabs * mix_slab_bytes * 1000, look->live * mix->size);
 }
 
-/* The whole block that an object of SLUB lies in. */
+/* Returns the size of SLUB's slabs, taken from the block of one object. */
 static size_t slub_slab_bytes(void)
 {
     void *object = kmem_cache_alloc(slub_cache, GFP_KERNEL);
@@ -147,10 +147,10 @@ static size_t slub_slab_bytes(void)
     return bytes;
 }
 
-/* Grace periods that began between two snapshots. */
+/* Returns the number of grace periods that began between two snapshots. */
 static u64 grace_periods(unsigned long before, unsigned long after)
 {
-    return (after - before) >> 2; /* the lowest two bits are a state */
+    return (after - before) >> 2; /* the lowest two bits are the state */
 }
 
 static void mix_print(const char *subject, unsigned int round, bool counted,
@@ -181,13 +181,13 @@ static void mix_print(const char *subject, unsigned int round, bool counted,
 static bool mix_make_caches(void)
 {
     our_cache = prudence_cache_create("bench_mix", mix->size, 0, 0, NULL);
-    /* With a region that may be copied it is merged with no other cache. */
+    /* The usercopy region keeps SLUB from merging this cache with another. */
     slub_cache = kmem_cache_create_usercopy("bench_mix_slub", mix->size, 0, SLAB_HWCACHE_ALIGN, 0,
                                             (unsigned int)mix->size, NULL);
     return our_cache && slub_cache;
 }
 
-/* Until all workers have made their requests. */
+/* Samples the cache every tick until all workers have made their requests. */
 static void mix_watch(bool ours, struct mix_look *peak, struct mix_run *ran)
 {
     struct mix_look look = {};

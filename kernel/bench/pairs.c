@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Allocate and defer at once, on all CPUs: the paper's Figure 6. */
+/* Allocates and defers at once on all CPUs, like the paper's Figure 6. */
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/sched.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * SLUB's counters, by probes of its slow paths, since Debian builds it without SLUB_STATS. Every one of
- * these functions has the cache as its first argument; or a barn, which is a list of sheaves (from 6.18
- * on) of one cache, and is then called by such a function on the same CPU, without preemption.
+ * Counts events in SLUB by probes of slow paths, because Debian builds SLUB without SLUB_STATS. The
+ * first argument of each function is the cache, or a barn, which lists the sheaves (from 6.18 on)
+ * of one cache. The functions that take a barn are called by one of the others on the same CPU,
+ * without preemption.
  */
 #include <linux/atomic.h>
 #include <linux/kprobes.h>
@@ -15,20 +16,20 @@
 #include "bench.h"
 
 enum slub_count {
-    SLUB_MISS,   /* the CPU has nothing: its slab is used up, or both its sheaves */
-    SLUB_REFILL, /* from slabs of a node, old or new */
-    SLUB_FLUSH,  /* to a slab that is not the CPU's (one object), or a sheaf to the barn */
+    SLUB_MISS,   /* the CPU's slab, or both sheaves, are empty */
+    SLUB_REFILL, /* takes objects from a node's slabs */
+    SLUB_FLUSH,  /* frees one object to a slab of no CPU, or moves a sheaf to the barn */
     SLUB_GROW,
     SLUB_SHRINK,
     SLUB_COUNTS,
-    SLUB_FILLS, /* about to ask a barn, which then counts */
+    SLUB_FILLS, /* about to ask a barn; the probe of the barn counts */
     SLUB_EMPTIES,
 };
 
 static struct slub_probe {
-    const char *const names[2]; /* a compiler may have split it */
+    const char *const names[2]; /* a compiler may have split the function */
     enum slub_count what;
-    enum slub_count inside; /* of which; SLUB_COUNTS: its argument says whose it is */
+    enum slub_count inside; /* count of the caller, or SLUB_COUNTS if called with a cache */
     struct kprobe kprobe;
 } slub_probes[] = {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Allocated on one CPU, deferred on the next, which gets it by a ring of their own. */
+/* Allocates on one CPU and releases on the next, which gets the object through a ring. */
 #include <linux/cache.h>
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
@@ -11,7 +11,7 @@
 
 #include "bench.h"
 
-/* A ring from each CPU to the next: one writes, one reads. */
+/* Ring from each CPU to the next, with one writer and one reader. */
 #define HAND 64
 
 struct hand {
@@ -35,7 +35,7 @@ static int do_remote(struct worker *worker)
             if (!object)
                 worker->failed++;
             hands[to].slots[hands[to].put % HAND] = object;
-            /* Pairs with the acquire below: the slot is written. */
+            /* Publishes the slot; pairs with the acquire below. */
             smp_store_release(&hands[to].put, hands[to].put + 1);
             made++;
         }
@@ -43,7 +43,7 @@ static int do_remote(struct worker *worker)
         if (released < pairs && hands[from].taken != smp_load_acquire(&hands[from].put)) {
             void *object = hands[from].slots[hands[from].taken % HAND];
 
-            /* The slot has been read: it may be written again. */
+            /* Lets the writer reuse the slot, which has been read. */
             smp_store_release(&hands[from].taken, hands[from].taken + 1);
             if (object)
                 subject->release(object);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The end of all work that a run has put off, whoever put it off: what was deferred is free. So that its time can
- * be counted, and the next subject begins with the same memory.
+ * Waits for all work that a run has deferred, whichever allocator deferred it, until the objects
+ * are free. So the work's time can be counted, and the next subject begins with the same memory.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -22,7 +22,8 @@
 
 #define BOOTED_S 3
 
-/* The kernel knows how long its CPUs idle when its timers have become precise, about a second after boot. */
+/* Waits until the kernel's timers are precise, about a second after boot, because only then does
+ * the kernel know how long CPUs idle. */
 static bool idle_time_is_known(void)
 {
     while (ktime_get_seconds() < BOOTED_S)
@@ -39,17 +40,18 @@ bool settle_start(void)
     return idle_time_is_known();
 }
 
-/* Every object that kfree_rcu was given is free, those in sheaves (from 6.18 on) as well. */
+/* Waits until all objects passed to kfree_rcu are free, including those in sheaves (from 6.18
+ * on). */
 static void settle_kfree_rcu(void)
 {
     kvfree_rcu_barrier();
 }
 #else
-/* kfree_rcu's shrinker, which modules have no name for: it hands on what every CPU has gathered, as the kernel's own
- * timer does after five seconds. */
+/* Scan function of kfree_rcu's shrinker, which is not exported to modules. It starts the work that
+ * frees the objects gathered on each CPU, as the kernel's own timer does after five seconds. */
 static unsigned long (*hand_on)(struct shrinker *shrinker, struct shrink_control *control);
 
-/* Where it is, a probe is told. */
+/* Finds the function's address with a probe. */
 bool settle_start(void)
 {
     struct kprobe probe = {.symbol_name = "kfree_rcu_shrink_scan"};
@@ -64,8 +66,8 @@ bool settle_start(void)
     return idle_time_is_known();
 }
 
-/* What one call hands on waits for a grace period (a callback), and then for a worker. A CPU has two such batches, and
- * when both are under way it hands nothing on. */
+/* The batches that one call starts wait for a grace period (a callback), and then for a worker. A
+ * CPU has two such batches; a call starts none while both are under way. */
 static void settle_kfree_rcu(void)
 {
     struct shrink_control control;
@@ -73,7 +75,7 @@ static void settle_kfree_rcu(void)
     do {
         control = (struct shrink_control){.gfp_mask = GFP_KERNEL, .nr_to_scan = LONG_MAX};
         rcu_barrier();
-        __flush_workqueue(system_wq); /* the macro warns of doing so in general */
+        __flush_workqueue(system_wq); /* the flush_workqueue() macro warns about system_wq */
     } while (hand_on(NULL, &control) != SHRINK_STOP);
     rcu_barrier();
     __flush_workqueue(system_wq);
@@ -83,7 +85,7 @@ static void settle_kfree_rcu(void)
 #define LOOK_MS  50
 #define LOOKS    400
 
-/* Prudence merges what nobody comes back to after a second (kernel/shrinker.c). */
+/* Waits for tidying, which merges latent objects that no thread returns to (kernel/shrinker.c). */
 static void settle_prudence(void)
 {
     struct prudence_stats stats;

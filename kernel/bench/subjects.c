@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* What is compared: Prudence, SLUB with each way to reclaim after a grace period, both with plain frees. */
+/* The subjects of the comparison: Prudence, SLUB with each way to reclaim after a grace period, and
+ * both with plain frees. */
 #include <linux/kernel.h>
 #include <linux/prudence.h>
 #include <linux/rcupdate.h>
@@ -15,7 +16,8 @@
 #define headless_free(object) kfree_rcu(object)
 #endif
 
-/* The same for all: they may sleep and reclaim, and wait for what others free, before they fail; they kill nobody. */
+/* All subjects may sleep, reclaim and wait for memory that others free before they fail, and never
+ * invoke the OOM killer. */
 static gfp_t flags = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
 
 void subjects_try_until_killed(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * One function on all CPUs: threads bound to them, which begin together and stay until their figures have
- * been read. One run at a time, by the thread that loads the module.
+ * Runs a function on all CPUs, in bound threads that begin together and stay until their figures
+ * have been read. Only the thread that loads the module starts runs, one at a time.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -30,7 +30,7 @@ void workers_forget(void)
     kvfree(workers);
 }
 
-/* Every worker begins when all have arrived. */
+/* Waits until all workers have arrived. */
 static void wait_for_start(void)
 {
     atomic_inc(&waiting);
@@ -48,7 +48,7 @@ static int work_main(void *data)
     if (!READ_ONCE(called_off))
         worker->body(worker);
     worker->ns = ktime_get_ns() - start;
-    smp_store_release(&worker->ended, true); /* the figures are there */
+    smp_store_release(&worker->ended, true); /* publishes the figures */
     while (!kthread_should_stop())
         schedule_timeout_interruptible(1);
     return 0;
@@ -90,7 +90,7 @@ int workers_start(int (*body)(struct worker *worker), const struct subject *subj
         }
         worker_count++;
         cpu = cpumask_next(cpu, cpu_online_mask);
-        if (cpu >= nr_cpu_ids) /* once round: another task each */
+        if (cpu >= nr_cpu_ids) /* wrap around; each CPU gets another task */
             cpu = cpumask_first(cpu_online_mask);
     }
     while (atomic_read(&waiting) < (int)worker_count)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * prudence_demo.ko: an RCU hash table behind /dev/prudence_demo, as a subsystem would have it, which
- * switches from kfree_rcu to deferred frees by the lines below. Commands are written, one a write:
+ * prudence_demo.ko provides an RCU hash table as /dev/prudence_demo, written as a subsystem would
+ * write it. The macros below switch it from kfree_rcu to deferred frees. Each write is one command:
  *
- *   set KEY VALUE    enters or replaces; the old entry is freed when its readers have left
+ *   set KEY VALUE    adds or replaces an entry; the old one is freed when readers have left
  *   del KEY
- *   get KEY          -ENOENT when there is none
- *   work COUNT       so many random commands (three in four look, one replaces), for load
+ *   get KEY          -ENOENT if there is no such entry
+ *   work COUNT       runs COUNT random commands as load (three gets for each set)
  *
- * Reading gives the number of entries and of replacements. Built twice: prudence_demo_rcu.ko is the
- * same with DEMO_KFREE_RCU.
+ * A read returns the number of entries, of replacements and of torn reads. The file is built a
+ * second time with DEMO_KFREE_RCU, as prudence_demo_rcu.ko.
  */
 #include <linux/fs.h>
 #include <linux/hash.h>

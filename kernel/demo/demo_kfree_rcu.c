@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* prudence_demo.ko before it switched over. */
+/* The demo with kfree_rcu, before the switch to Prudence. */
 #define DEMO_KFREE_RCU
 #include "demo.c"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A reader whose sections are long, and so are grace periods: for prudence_pressure and prudence_bench. */
+/* A reader with long sections, which make grace periods long. Used by prudence_pressure and
+ * prudence_bench. */
 #ifndef PRUDENCE_LONG_READER_H
 #define PRUDENCE_LONG_READER_H
 
@@ -8,7 +9,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 
-/* A thread's function; `section_ms` is an unsigned int: how long each section lasts. */
+/* Thread function. `section_ms` points to an unsigned int, the length of each section in ms. */
 static inline int read_long(void *section_ms)
 {
     while (!kthread_should_stop()) {

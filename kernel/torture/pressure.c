@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * prudence_pressure.ko: memory to the edge. All but `leave_mb` of the guest's memory is taken; then every
- * CPU replaces objects as fast as it can with GFP_KERNEL and defers the old ones, while readers stay in
- * their sections for `reader_ms`, so that what is deferred in one grace period is more than there is left.
- * Allocations have to wait for latent objects: none may fail, and the OOM killer must not be called.
+ * prudence_pressure.ko runs out of memory. It takes all but `leave_mb` of the guest's memory. Then
+ * every CPU replaces objects as fast as it can with GFP_KERNEL and defers the old ones, while a
+ * reader stays in each section for `reader_ms`, so that more is deferred in one grace period than
+ * is left. Allocations have to wait for latent objects; none may fail, and the OOM killer must not
+ * run.
  *
- * While memory is taken one node is the first without any: slabs that its CPUs make then are another's.
+ * Before that, on a guest with several nodes, one node's memory is used up; the slabs that its CPUs
+ * make then must lie on another node.
  *
- * Then others want memory, while nearly all that was left is latent, and a reader stays until the kernel
- * is about to kill: a grace period has to be waited for first, but not by the notifier.
+ * Last, others want memory while nearly all that was left is latent and a reader stays until the
+ * kernel is about to kill. A grace period must be waited for first, but not by the notifier.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -40,7 +42,7 @@ static int failed;
 module_param(failed, int, 0444);
 
 #define SIZE    512
-#define LIVE    512 /* objects of a CPU */
+#define LIVE    512 /* objects per CPU */
 #define THREADS 64
 
 static struct prudence_cache *cache;
@@ -84,12 +86,12 @@ static void give_back(struct list_head *pages)
     }
 }
 
-/* ------------------------------------------------------------------ a node whose memory is used up */
+/* --------------------------------------------------------------- a node whose memory is used up */
 
-#define GROWN 200 /* objects, of more than one slab */
-#define SPARE 512 /* pages that the node has again afterwards */
+#define GROWN 200 /* objects, enough for more than one slab */
+#define SPARE 512 /* pages returned to the node afterwards */
 
-static unsigned int helped, misplaced; /* objects whose pages are another node's; that are not in its lists */
+static unsigned int helped, misplaced; /* objects on another node; objects in the wrong lists */
 
 static void look_where(const void *object, int here)
 {
@@ -109,7 +111,7 @@ static void use_up(int node)
     }
 }
 
-/* On a CPU of the node. */
+/* Runs on a CPU of the node. */
 static long grow_without_memory(void *unused)
 {
     static void *grown[GROWN];
@@ -135,7 +137,7 @@ static long grow_without_memory(void *unused)
     return 0;
 }
 
-/* ---------------------------------------------------------------------------- all memory is used up */
+/* ------------------------------------------------------------------------ all memory is used up */
 
 static int update(void *unused)
 {
@@ -168,14 +170,14 @@ static int update(void *unused)
 
 static bool reader_inside, reader_may_leave;
 static atomic_t kills_averted, kills;
-/* Of a tick; where a lock is waited for by sleeping there are more. */
+/* Times that the notifier may sleep: once for a tick, more on PREEMPT_RT, where locks sleep. */
 #define SLEEPS_MAX (IS_ENABLED(CONFIG_PREEMPT_RT) ? 20 : 2)
 
 static bool first_waited;
 static u64 waits_then;
 static ktime_t asked_at;
 static s64 answered_ms;
-static unsigned long switches_then, first_slept; /* how often the notifier slept */
+static unsigned long switches_then, first_slept; /* voluntary switches of the notifier */
 static u64 latent_then, latent_after;
 
 static u64 latent_kb(void)
@@ -210,11 +212,11 @@ static u64 waits(void)
     return totals.waits;
 }
 
-/* The first of all that are asked before something is killed: all else was tried. */
+/* Called first of all OOM notifiers, when the kernel has tried everything else. */
 static int oom_begins(struct notifier_block *block, unsigned long unused, void *freed)
 {
     if (READ_ONCE(reader_may_leave))
-        return NOTIFY_OK; /* once more */
+        return NOTIFY_OK; /* asked again */
     asked_at = ktime_get();
     latent_then = latent_kb();
     waits_then = waits();
@@ -222,8 +224,8 @@ static int oom_begins(struct notifier_block *block, unsigned long unused, void *
     return NOTIFY_OK;
 }
 
-/* The last. Nothing is killed if somebody has freed some, or is about to; here nothing is in any case. The reader, which
- * is inside until now unless it stays, may leave. */
+/* Called last. The kernel kills nothing if a notifier freed memory or claims to. Lets the reader
+ * leave, unless `stays`, and after a kill would have happened ends the shortage. */
 static int oom_ends(struct notifier_block *block, unsigned long unused, void *freed)
 {
     unsigned long *pages = freed;
@@ -249,8 +251,9 @@ static int oom_ends(struct notifier_block *block, unsigned long unused, void *fr
 static struct notifier_block first = {.notifier_call = oom_begins, .priority = INT_MAX};
 static struct notifier_block last = {.notifier_call = oom_ends, .priority = INT_MIN};
 
-/* So many MB as objects, or what there is, each of which says where the next is; then deferred. Nothing is
- * reclaimed for them: KASAN needs memory to note who allocates, and would have something killed for that. */
+/* Fills `mb` MB, or less if memory runs out, with a chain of objects that are deferred later.
+ * Allocates without reclaim, because KASAN needs memory to record each allocation and would invoke
+ * the OOM killer. */
 static void *fill_memory(unsigned int mb)
 {
     void **object, **chain = NULL;
@@ -276,7 +279,7 @@ static void defer_chain(void **chain)
     }
 }
 
-/* Until something would have been killed; `mb` is more than there is. */
+/* Allocates until something would have been killed; `mb` is more than there is. */
 static void want_memory(unsigned int mb, struct list_head *wanted)
 {
     struct page *page;
@@ -390,7 +393,8 @@ static int __init pressure_start(void)
     if (!stays)
         work_at_the_edge();
     if (num_online_cpus() > 1 && !stays) {
-        /* Once is enough: what another is just freeing is not counted (docs/reference/kernel.md). */
+        /* A single averted kill is enough. Memory that another thread is freeing at that moment is
+         * not counted, so a try may fail. */
         for (i = 0; i < 5 && !atomic_read(&kills_averted); i++)
             others_want_memory();
         say_of_kills();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * prudence_torture.ko: in the manner of rcutorture. For `seconds`, pointers in a table are replaced and
- * the old objects deferred by tasks, softirqs (timers) and hard interrupts (hrtimers), while readers
- * look at objects for up to milliseconds, CPUs go and come, page allocations fail, and caches are
- * made, shrunk and destroyed. Then the verdict, as KTAP.
+ * prudence_torture.ko, modelled on rcutorture. For `seconds`, tasks, softirqs (timers) and hard
+ * interrupts (hrtimers) replace pointers in a table and defer the old objects. Meanwhile readers
+ * look at objects for up to milliseconds, CPUs go offline and online, page allocations fail, and
+ * caches are made, shrunk and destroyed. The verdict is printed as KTAP.
  *
- * What must never happen: an object changes under a reader (its generation is written when it is handed
- * out); an object is handed out before a full grace period after it was deferred (it carries the
- * kernel's own cookie of that moment). The ages of what readers see and of what is handed out, in grace
- * periods, make two histograms.
+ * Two things must never happen. An object must not change under a reader; its generation is written
+ * when it is handed out. An object must not be handed out within a full grace period of its
+ * deferral, when it recorded the kernel's cookie. Two histograms show the ages, in grace periods,
+ * of the objects that readers see and that are handed out.
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
@@ -39,14 +39,14 @@ module_param(failed, int, 0444);
 #define SLOTS   512
 #define AGES    8
 #define MAGIC   0x7072756465u
-#define STEP    4 /* of the kernel's sequence, a grace period */
+#define STEP    4 /* increment of the kernel's sequence per grace period */
 #define THREADS 64
 
 struct element {
     u64 magic;
     u64 generation;
-    u64 inverse;         /* ~generation, at the end of what readers compare */
-    unsigned long stamp; /* the cookie at its deferral: for ages */
+    u64 inverse;         /* ~generation, last in the object */
+    unsigned long stamp; /* cookie at the deferral, for ages */
     struct rcu_gp_oldstate full;
     u32 deferred;
     u32 was_deferred;
@@ -59,8 +59,8 @@ static atomic64_t softirqs, hardirqs;
 static atomic64_t ages_read[AGES], ages_reused[AGES];
 static bool failing;
 
-/* The kernel's own has a lock that no hard interrupt may take on PREEMPT_RT. What comes in between, or
- * is moved, makes it no less random. */
+/* A random state per CPU, because on PREEMPT_RT hard interrupts must not take the lock of the
+ * kernel's own generator. A race after an interrupt or migration only adds randomness. */
 static DEFINE_PER_CPU(struct rnd_state, seeds);
 
 static u32 any_number(void)
@@ -85,7 +85,7 @@ static unsigned int age_of(unsigned long stamp)
     return age < 0 ? 0 : age < AGES ? age : AGES - 1;
 }
 
-/* A new object; what it was before is looked at. */
+/* Allocates an object and checks that any earlier deferral is a grace period old. */
 static struct element *make(gfp_t gfp)
 {
     struct element *new = prudence_cache_alloc(cache, gfp);
@@ -111,7 +111,7 @@ static void defer(struct element *old)
     WRITE_ONCE(old->stamp, get_state_synchronize_rcu());
     get_state_synchronize_rcu_full(&old->full);
     old->was_deferred = 1;
-    smp_store_release(&old->deferred, 1); /* pairs with the acquire in look: the stamp is there */
+    smp_store_release(&old->deferred, 1); /* publishes the stamp; pairs with acquire in look() */
     prudence_cache_free_deferred(cache, old);
 }
 
@@ -122,7 +122,7 @@ static void update(gfp_t gfp)
 
     if (!new)
         return;
-    if (random % 16 == 0) { /* nobody has seen it */
+    if (random % 16 == 0) { /* never published */
         prudence_cache_free(cache, new);
         return;
     }
@@ -141,12 +141,12 @@ static void look(const struct element *element, unsigned int us)
     if (READ_ONCE(element->generation) != generation ||
         READ_ONCE(element->inverse) != ~generation || element->magic != MAGIC)
         atomic64_inc(&changed);
-    if (smp_load_acquire(&element->deferred)) /* pairs with the release in defer */
+    if (smp_load_acquire(&element->deferred)) /* pairs with the release in defer() */
         atomic64_inc(&ages_read[age_of(READ_ONCE(element->stamp))]);
     atomic64_inc(&reads);
 }
 
-/* ---------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 static int read_all(void *unused)
 {
@@ -218,7 +218,7 @@ static int disturb(void *unused)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------- interrupts */
+/* ----------------------------------------------------------------------------------- interrupts */
 
 static struct timer_list timers[4];
 static struct hrtimer hrtimers[4];
@@ -272,7 +272,7 @@ static void interrupts_stop(void)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- verdict */
+/* -------------------------------------------------------------------------------------- verdict */
 
 static unsigned int number;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * prudence_unload.ko: an interrupt defers an object, lets go of prudence.ko, and keeps its CPU for a while,
- * so that what it has set off there comes late. prudence.ko is to be unloaded meanwhile (kernel/test.sh): it
- * has to wait. Not linked against it, so as not to keep it.
+ * prudence_unload.ko: an interrupt defers an object, drops the references to prudence.ko and keeps
+ * the CPU busy, so that the work which the deferral queued there runs late. kernel/test.sh unloads
+ * prudence.ko meanwhile, which has to wait for that work. Not linked against prudence.ko, or it
+ * could not be unloaded.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -10,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 
-#define SIZE 8192 /* a large block: its deferral goes past the fast path */
+#define SIZE 8192 /* a large block, whose deferral takes the slow path */
 
 static typeof(&prudence_kmalloc) allocate;
 static typeof(&prudence_kfree_deferred) defer;

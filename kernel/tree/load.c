@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What tools/kernel-evaluate runs in the guest: loads of our own where Debian has no program for one, and what measures any load.
+ * Runs in the guest of tools/kernel-evaluate. Provides loads for which Debian has no program, and
+ * measures any load.
  *
- *     load open_close THREADS OPERATIONS     3.4's attack: each thread opens a file and closes it, without a pause
- *     load tcp_crr THREADS OPERATIONS        as netperf's TCP_CRR: connect to 127.0.0.1, a byte there, a byte back, close
- *     load epoll THREADS OPERATIONS          make an eventfd, add it to a set, close it
- *     load names THREADS OPERATIONS          make a file without opening it, remove it: no open file, so none of the attack's cache
- *     load names_storm THREADS OPERATIONS    the same, and the attack eight times after each
- *     load latency NAME OPERATIONS           one of these by one thread, which notes how long each operation takes
+ *     load open_close THREADS OPERATIONS    section 3.4's attack: opens and closes a file, no pause
+ *     load tcp_crr THREADS OPERATIONS       like netperf's TCP_CRR: connects to 127.0.0.1, sends a
+ *                                           byte, receives one, closes
+ *     load epoll THREADS OPERATIONS         makes an eventfd, adds it to a set, closes it
+ *     load names THREADS OPERATIONS         makes and removes a file without opening it, to leave
+ *                                           alone the cache under attack
+ *     load names_storm THREADS OPERATIONS   the same, with eight opens and closes after each
+ *     load latency NAME OPERATIONS          runs one of these in a thread, timing each operation
  *     load measure SAMPLE_MS SETTLE_MS COMMAND...
  *
- * Threads share the operations, and the program exits with 1 when one fails. `latency` prints "LATENCY p50_ns N p99_ns N ... most_ns N":
- * whatever came between, such as callbacks in a softirq, is in it, and so is the reading of the clock. `measure` runs the command and
- * then waits for what was put off (SETTLE_MS). It prints the figures of all caches before and after ("SLUB before NAME FIGURE VALUE...",
- * "CACHE", "TOTALS"), and "LOAD wall_ns N busy_ns N status N": busy is all CPUs' time less what they idled, in ticks of 10 ms each, with
- * the settling. With SAMPLE_MS more than 0 it looks that often at slabs and memory, and prints "PEAK NAME objects N" of SLUB's caches and
- * "PEAK memory kb N", which is all that either allocator has from the page allocator.
+ * Threads share the operations. The program exits with 1 if one fails.
+ *
+ * `latency` prints "LATENCY p50_ns N p90_ns N ... most_ns N". The times include interruptions, such
+ * as callbacks in a softirq, and the reading of the clock.
+ *
+ * `measure` waits SETTLE_MS before the command and, for deferred work to finish, after it. Before
+ * and after it prints all figures of the watched caches, of Prudence's caches and in total ("SLUB
+ * before NAME FIGURE VALUE...", "CACHE", "TOTALS"), and the frees of SLUB's other caches. "LOAD
+ * wall_ns N busy_ns N status N" follows the command; busy_ns is the time of all CPUs less their
+ * idle time, in ticks of 10 ms, including the settling after the command. If SAMPLE_MS is not 0,
+ * `measure` samples slabs and memory that often and prints "PEAK NAME objects N" for the watched
+ * caches and "PEAK memory kb N", the memory that both allocators have from the page allocator.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -51,9 +60,9 @@ static void check(long result, const char *what)
     exit(1);
 }
 
-/* ------------------------------------------------------------------------------------------ loads */
+/* ---------------------------------------------------------------------------------------- loads */
 
-static atomic_long left; /* operations that nobody has begun */
+static atomic_long left; /* operations not yet begun */
 
 static bool another(void)
 {
@@ -69,7 +78,7 @@ static unsigned long long now(void)
 }
 
 struct worker {
-    int set; /* of epoll */
+    int set; /* an epoll set */
     char name[32];
 };
 
@@ -108,7 +117,7 @@ static void epoll(struct worker *worker)
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static int listener;
 
-/* The server: answers each byte on a connection of its own. Ends with the program. */
+/* Thread of the server. Answers one byte on each connection, until the program ends. */
 static void *serve(void *unused)
 {
     for (;;) {
@@ -123,7 +132,7 @@ static void *serve(void *unused)
     return unused;
 }
 
-/* Closed by a reset: a port that waits after each connection would be gone after 28,000 of them. */
+/* Closes with a reset, because ports in TIME_WAIT would run out after 28,000 connections. */
 static void tcp_crr(struct worker *unused)
 {
     struct linger reset = {.l_onoff = 1};
@@ -165,7 +174,7 @@ static void start_servers(unsigned threads)
 
 static const struct load {
     const char *name;
-    void (*prepare)(unsigned threads); /* NULL: nothing */
+    void (*prepare)(unsigned threads); /* NULL if nothing to prepare */
     void (*once)(struct worker *worker);
 } loads[] = {
     {"open_close", make_file, open_close}, {"tcp_crr", start_servers, tcp_crr},
@@ -214,7 +223,7 @@ static void run(const struct load *load, unsigned threads, long operations)
         pthread_join(ids[i], NULL);
 }
 
-/* --------------------------------------------------------------------------------------- latency */
+/* -------------------------------------------------------------------------------------- latency */
 
 static int compare(const void *one, const void *other)
 {
@@ -234,7 +243,7 @@ static void latency(const struct load *load, long operations)
     struct worker worker;
 
     check(took ? 0 : -1, "memory");
-    memset(took, 1, (size_t)operations * sizeof *took); /* no page faults later */
+    memset(took, 1, (size_t)operations * sizeof *took); /* avoids page faults later */
     if (load->prepare)
         load->prepare(1);
     worker_init(&worker);
@@ -251,11 +260,12 @@ static void latency(const struct load *load, long operations)
     printf(" most_ns %llu\n", took[operations - 1]);
 }
 
-/* ---------------------------------------------------------------------------------------- figures */
+/* -------------------------------------------------------------------------------------- figures */
 
 /*
- * Files of the caches that Prudence can change stay open from before the load until the last figure is printed: to open one is what is
- * measured. They are live objects of either allocator.
+ * The files of the watched caches stay open from before the load until the last figures are
+ * printed, because opening a file is the operation that is measured. They count as live objects of
+ * either allocator.
  */
 static const char *const watched[] = {
     "filp",
@@ -280,9 +290,9 @@ static const char *const slub_figures[] = {
 #define WATCHED       (sizeof watched / sizeof *watched)
 #define FIGURES       (sizeof slub_figures / sizeof *slub_figures)
 #define PRUDENCE_MAX  128
-#define TOTAL_OBJECTS 3 /* its place among the figures */
+#define TOTAL_OBJECTS 3 /* index of "total_objects" */
 
-static int slub_files[WATCHED][FIGURES]; /* -1: there is none */
+static int slub_files[WATCHED][FIGURES]; /* -1 if there is no such file */
 static int meminfo, totals;
 static struct {
     char name[64];
@@ -290,7 +300,7 @@ static struct {
 } prudence_files[PRUDENCE_MAX];
 static size_t prudence_count;
 
-/* From its beginning; empty if there is none. */
+/* Returns the file's text from the start, or "" if there is no file. */
 static char *text_of(int file)
 {
     static char text[8192];
@@ -349,7 +359,7 @@ static void print_words(char *text)
     printf("\n");
 }
 
-/* The first number of SLUB's files is the sum of all CPUs and nodes. Prudence's have lines "figure value". */
+/* SLUB's files begin with the sum over all CPUs and nodes. Prudence's have lines "figure value". */
 static void print_watched(const char *when)
 {
     for (size_t i = 0; i < WATCHED; i++) {
@@ -368,7 +378,7 @@ static void print_watched(const char *when)
     fflush(stdout);
 }
 
-/* Of all other caches only what Figure 12 needs. */
+/* Prints the frees of a cache that is not watched, for Figure 12. */
 static void print_frees(const char *name, const char *when)
 {
     static const char *const figures[] = {"free_fastpath", "free_slowpath"};
@@ -388,11 +398,11 @@ static void print_frees(const char *name, const char *when)
     printf("\n");
 }
 
-/* ------------------------------------------------------------------------------------------ peaks */
+/* ---------------------------------------------------------------------------------------- peaks */
 
 static unsigned long long peaks[WATCHED], peak_kb;
 
-/* The number that follows a word. */
+/* Returns the number that follows `word`, or 0. */
 static unsigned long long number_after(const char *text, const char *word)
 {
     const char *at = strstr(text, word);
@@ -422,7 +432,7 @@ static void print_peaks(void)
     printf("PEAK memory kb %llu\n", peak_kb);
 }
 
-/* ---------------------------------------------------------------------------------------- measure */
+/* -------------------------------------------------------------------------------------- measure */
 
 static unsigned long long idle(int stat_file)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whether a kernel whose caches changed over still does what it should (tools/kernel-tree smoke): processes and threads that
- * make, rename, remove, look up and read files of the same few names, symbolic links and directories among them, and open and close files,
- * sockets and epoll sets whose numbers they share, so that lookups without a lock meet objects on their way out.
+ * Checks that a kernel whose caches moved to Prudence still works (tools/kernel-tree smoke).
+ * Processes and threads make, rename, remove, look up and read files that share a few names, with
+ * symbolic links and directories. They also open and close files, sockets and epoll sets under
+ * shared descriptors, so that lockless lookups meet objects that are being freed.
  *
- * What each of them may find is known: a file holds the record that was written before it got its name, a link one of the texts,
- * a number a file or nothing. Anything else is reported, and the program ends with 1.
+ * The results that each may see are known. A file holds the record written before the file got its
+ * name, a link has one of the texts, a descriptor is open or not. Any other result is reported, and
+ * the program exits with 1.
  *
  *     smoke DIRECTORY PROCESSES SECONDS
  */
@@ -33,12 +35,11 @@
 
 struct record {
     unsigned value, inverse;
-    char rest[248]; /* bytes of the value's lowest eight bits */
+    char rest[248]; /* each byte has the value's lowest eight bits */
 };
 
 static time_t end;
-static int
-    descriptors[DESCRIPTORS]; /* of the process; shared by its threads, which close each other's */
+static int descriptors[DESCRIPTORS]; /* shared by the process's threads, which close each other's */
 static __thread unsigned seed;
 
 static unsigned any(unsigned below)
@@ -54,14 +55,14 @@ static void fail(const char *what, const char *which)
     _exit(1);
 }
 
-/* What concurrent removals and renames explain. */
+/* Fails unless concurrent removals and renames explain the result. */
 static void expect(bool condition, const char *what, const char *which)
 {
     if (!condition)
         fail(what, which);
 }
 
-/* Every second one does not fit into a dentry. */
+/* Returns a name. Names with even numbers are too long to lie in a dentry. */
 static const char *name_of(const char *kind, unsigned number)
 {
     static __thread char names[2][160];
@@ -152,7 +153,7 @@ static void use_link(void)
     } else {
         expect(errno == ENOENT, "readlink", name);
     }
-    length = open(name, O_RDONLY); /* a walk through the text */
+    length = open(name, O_RDONLY); /* follows the link */
     expect(length < 0 && errno == ENOENT, "open through a link", name);
     if (any(2))
         expect(unlink(name) == 0 || errno == ENOENT, "unlink", name);
@@ -175,7 +176,7 @@ static void use_folder(void)
     expect(rmdir(name) == 0 || errno == ENOENT || errno == ENOTEMPTY, "rmdir", name);
 }
 
-/* A number of this process that another thread may close and open again at any moment. */
+/* Replaces a shared descriptor, which another thread may close and open again at any moment. */
 static void share_descriptor(void)
 {
     int *slot = &descriptors[any(DESCRIPTORS)],
@@ -208,7 +209,7 @@ static void ask_descriptor(void)
         expect(errno == EBADF, "fstat", "a shared number");
 }
 
-/* Sockets in an epoll set, closed while they are in it. */
+/* Closes sockets, some of them while in an epoll set. */
 static void use_epoll(void)
 {
     int set = epoll_create1(0), pair[2];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a kernel is measured with (tools/kernel-tree figures): one operation many times, in rounds. Prints "WORK name
- * operations ns-an-operation" for each round, of which the first warms up; in a guest whose time counts instructions, ns are those. An
- * operation that fails ends the program.
+ * Measures a kernel (tools/kernel-tree figures) by one operation, repeated many times in several
+ * rounds. Prints "WORK name operations ns-per-operation" for each round; the first warms up. In a
+ * guest whose clock counts instructions, ns are instructions. Exits with 1 if an operation fails.
  *
- *     workload DIRECTORY NAME OPERATIONS ROUNDS      NAME: see the table at the end
+ *     workload DIRECTORY NAME OPERATIONS ROUNDS      the table at the end lists the names
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,7 +46,7 @@ static void open_close(unsigned operations)
         close(open_checked("file", O_RDONLY));
 }
 
-/* The oldest of 512 files is closed, another is opened. They stay open from the first round on. */
+/* Closes the oldest of 512 files and opens another. The files stay open from the first round on. */
 static void open_close_512(unsigned operations)
 {
     static int files[OPEN_FILES];
@@ -81,13 +81,14 @@ static void create(unsigned operations)
     create_unlink(operations, "new-%u");
 }
 
-/* A name that does not fit into its dentry. */
+/* Creates and removes names too long to lie in a dentry. */
 static void create_long(unsigned operations)
 {
     create_unlink(operations, "a-name-that-has-more-than-the-forty-characters-of-a-dentry-%u");
 }
 
-/* A name without an open file: none of the cache that a storm of opened and closed files uses. */
+/* Makes names without opening a file, so that the cache used by a storm of opened files is not
+ * touched. */
 static void names(unsigned operations, unsigned storm)
 {
     char name[32];
@@ -112,7 +113,7 @@ static void name_storm(unsigned operations)
     names(operations, STORM);
 }
 
-/* As many files, alone. */
+/* Opens and closes as many files as name_storm(), without names. */
 static void storm(unsigned operations)
 {
     open_close(operations * STORM);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Names of Prudence that the kernel has as well. Included after the kernel's headers (os_prefix.h), so that theirs keep their own.
+ * Renames identifiers of Prudence that the kernel also has. Included after the kernel's headers
+ * (os_prefix.h), so their declarations keep the kernel's names.
  */
 #ifndef PRUDENCE_NAMES_H
 #define PRUDENCE_NAMES_H

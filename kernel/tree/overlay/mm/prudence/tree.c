@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Caches of the kernel that change to Prudence: prudence_tree=NAME,NAME or prudence_tree=all, at late_initcall. The lock protects
- * the list of all caches that could, and is held while one changes. With prudence_tree_side=kfree_rcu they change to kfree_rcu.
+ * Moves caches of the kernel to Prudence at late_initcall: prudence_tree=NAME,NAME names them, or
+ * prudence_tree=all takes all. With prudence_tree_side=kfree_rcu they move to kfree_rcu instead.
+ * `lock` protects the list of candidates and is held while a cache moves.
  */
 #include <linux/init.h>
 #include <linux/mm.h>
@@ -15,8 +16,8 @@
 
 static DEFINE_MUTEX(lock);
 static LIST_HEAD(trees);
-static bool changing; /* late_initcall is over, and Prudence has started */
-static char *wanted;  /* the parameter */
+static bool changing; /* late_initcall has run and Prudence has started */
+static char *wanted;  /* value of prudence_tree=, or NULL */
 static bool kfree_rcu_side;
 
 static int __init parameter(char *text)
@@ -36,7 +37,7 @@ static int __init side_parameter(char *text)
 }
 __setup("prudence_tree_side=", side_parameter);
 
-/* Whether the parameter names it; `length` characters of it are looked at. */
+/* Returns whether prudence_tree= lists `name`, of which `length` characters are compared. */
 static bool is_named(const char *name, size_t length)
 {
     const char *at = wanted;
@@ -95,7 +96,7 @@ void prudence_tree_remove(struct prudence_tree *tree)
 }
 EXPORT_SYMBOL_GPL(prudence_tree_remove);
 
-/* All or none, as kmem_cache_alloc_bulk(). */
+/* Allocates all objects or none, like kmem_cache_alloc_bulk(). */
 int prudence_tree_alloc_bulk(struct prudence_tree *tree, struct kmem_cache *slub, gfp_t gfp,
                              size_t count, void **objects)
 {
@@ -129,7 +130,8 @@ void prudence_tree_free_bulk(struct prudence_tree *tree, struct kmem_cache *slub
 }
 EXPORT_SYMBOL_GPL(prudence_tree_free_bulk);
 
-/* Names of modules that are not there yet are reported as well: that may be a mistake, or not. */
+/* Warns about listed names that no cache has yet. The name may be a mistake, or a cache of a module
+ * that is loaded later. */
 static void __init report_unknown(void)
 {
     const char *at = wanted;
@@ -154,7 +156,7 @@ static int __init change_all(void)
 
     if (!wanted)
         return 0;
-    if (!prudence_shrinker()) { /* the last thing that its start brings up */
+    if (!prudence_shrinker()) { /* the last step of Prudence's start */
         pr_err("prudence: it did not start: all caches stay SLUB's\n");
         return 0;
     }

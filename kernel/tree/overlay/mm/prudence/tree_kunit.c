@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Tests of caches that change (prudence_tree.h), run when a kernel with CONFIG_KUNIT boots, after late_initcall: of a cache of their
- * own, which changes if prudence_tree= says `all` or `kunit`, and else is SLUB's, so that most are skipped.
+ * Tests of caches that move to Prudence (prudence_tree.h). A kernel with CONFIG_KUNIT runs them at
+ * boot, after late_initcall. The tests use a cache of their own, which moves if prudence_tree=
+ * lists `all` or `kunit`. Otherwise the cache stays with SLUB and most tests are skipped.
  */
 #include <kunit/test.h>
 #include <linux/prudence.h>
@@ -13,7 +14,7 @@
 
 static struct prudence_tree kunit_tree = {.name = "kunit", .head = PRUDENCE_TREE_NO_HEAD};
 static struct kmem_cache *slub;
-static u32 *before; /* an object from before the change */
+static u32 *before; /* an object allocated before the cache moved */
 static u32 *objects[OBJECTS];
 
 unsigned long rcu_get_gp_seq(void); /* kernel/rcu/rcu.h */
@@ -29,7 +30,7 @@ static void need_change(struct kunit *test)
         kunit_skip(test, "the cache is SLUB's: prudence_tree= does not name it");
 }
 
-/* True until the cache has changed, and for all that is from before. */
+/* Runs even if the cache has not moved: either way an older object belongs to SLUB. */
 static void objects_from_before_stay_with_slub(struct kunit *test)
 {
     KUNIT_ASSERT_NOT_NULL(test, before);
@@ -82,7 +83,7 @@ static u64 hastened(void)
     return stats.hastened;
 }
 
-/* So many objects of this cache, in the caller's section if it is in one. */
+/* Defers `count` objects of the cache, inside the caller's read section if there is one. */
 static void defer_all(struct kunit *test, unsigned int count)
 {
     for (; count; count--) {
@@ -95,10 +96,11 @@ static void defer_all(struct kunit *test, unsigned int count)
 
 static bool is_under_way(void)
 {
-    return rcu_get_gp_seq() & 3; /* a state, 0 between two grace periods */
+    return rcu_get_gp_seq() & 3; /* the state bits; 0 between two grace periods */
 }
 
-/* Defers 100, and if that hastened one, 200 more on the same CPU, which adds to *then how often these did. Whether it did. */
+/* Defers 100 objects. If that hastened a grace period, defers 200 more on the same CPU and adds the
+ * number of times that these did to *then. Returns whether the first 100 hastened. */
 static bool defer_some(struct kunit *test, u64 *then)
 {
     u64 before = hastened(), now;
@@ -111,12 +113,12 @@ static bool defer_some(struct kunit *test, u64 *then)
         *then += hastened() - now;
     }
     preempt_enable();
-    cond_resched(); /* RCU's thread has to begin one */
+    cond_resched(); /* lets RCU's thread begin a grace period */
     return now != before;
 }
 
-/* 64 KB are 315 of these objects: so many hasten one, and after that 300 do not. Ten times, because it may be the last time in
- * a grace period. */
+/* 64 KB (more than 300 of these objects) hasten a grace period; the next 300 objects do not. Takes
+ * ten samples, because a sample may be the last time that is allowed in a grace period. */
 static void much_that_waits_hastens_a_grace_period(struct kunit *test)
 {
     unsigned int rounds = 0, times = 0;
@@ -129,7 +131,8 @@ static void much_that_waits_hastens_a_grace_period(struct kunit *test)
     KUNIT_EXPECT_EQ(test, then, (u64)0);
 }
 
-/* In the section none ends that begins there, however much is deferred: some fifteen times as much as hastens one. */
+/* No grace period that begins inside the read section can end there, even though the test defers
+ * about twelve times the bytes that hasten one. */
 static void hastens_twice_in_a_grace_period_at_most(struct kunit *test)
 {
     unsigned long begun;

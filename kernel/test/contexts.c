@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Interrupts use all of it, too. */
+/* Tests that interrupts may use all functions. */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/smp.h>
@@ -32,7 +32,7 @@ long use_in_task(void *cache)
     return 0;
 }
 
-/* On PREEMPT_RT no pages can be had there: what tasks have left behind is all there is. */
+/* On PREEMPT_RT interrupts cannot get pages, only the objects that tasks left free. */
 void hard_interrupts_may_do_everything(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -53,7 +53,8 @@ void hard_interrupts_may_do_everything(void)
 }
 
 #ifdef CONFIG_DEBUG_ATOMIC_SLEEP
-/* Also if it need not sleep, because there is an object. tools/kernel-test looks for the kernel's report. */
+/* Allocates without a need to sleep, because an object is free, but the flags allow sleeping.
+ * tools/kernel-test looks for the kernel's report. */
 void allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -83,7 +84,8 @@ static void free_blocks(void *unused)
         prudence_kfree(objects[i]);
 }
 
-/* A little later where the page allocator's locks may not be taken there (PREEMPT_RT). */
+/* The pages go back a little later on PREEMPT_RT, where an interrupt may not take the page
+ * allocator's locks. */
 void pages_that_an_interrupt_frees_are_given_back(void)
 {
     unsigned int i;
@@ -100,7 +102,7 @@ void pages_that_an_interrupt_frees_are_given_back(void)
     EXPECT(totals().page_bytes <= used - BLOCKS * BLOCK_BYTES);
 }
 
-/* --- an interrupt every few instructions, while what it interrupts uses the same caches --- */
+/* --- interrupts every few instructions, in code that uses the same cache --- */
 #define INTERRUPTS 20000
 #define AT_ONCE    200
 
@@ -122,7 +124,7 @@ static enum hrtimer_restart come_in_between(struct hrtimer *timer)
     return HRTIMER_RESTART;
 }
 
-/* Until there were enough interrupts, or for a few seconds. */
+/* Runs until there were enough interrupts, at most for a few seconds. */
 static long use_beside_interrupts(void *unused)
 {
     unsigned long end = jiffies + 5 * HZ;
@@ -141,7 +143,7 @@ static long use_beside_interrupts(void *unused)
     return 0;
 }
 
-/* Nor does it find its CPU's caches owned by what it interrupted. */
+/* An interrupt also never finds this CPU's caches owned by the code that it interrupted. */
 void interrupts_find_nothing_half_done(void)
 {
     interrupts = 0;

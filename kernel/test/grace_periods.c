@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Grace periods of the kernel that overlap (src/gp/kernel). */
+/* Tests overlapping grace periods of the kernel (src/gp/kernel). */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>
@@ -8,7 +8,7 @@
 
 #define ROUNDS   3
 #define TRIES    10
-#define PATIENCE 1000 /* times 20 ms, where something is lost */
+#define PATIENCE 1000 /* times 20 ms, if a request is lost */
 
 static int expedite(void *begun)
 {
@@ -19,8 +19,8 @@ static int expedite(void *begun)
     return 0;
 }
 
-/* The next grace period to begin, normal or expedited, is another than `before` says. False: one that others asked
- * for is under way, and waits for the reader. */
+/* Returns whether another grace period than the one in `before` begins next, normal or expedited.
+ * False means that one requested by others is in progress and waits for the reader. */
 static bool has_begun(const struct rcu_gp_oldstate *before, bool expedited)
 {
     struct rcu_gp_oldstate now;
@@ -50,7 +50,7 @@ static bool defer_beside_an_expedited_one(struct prudence_cache *cache)
     beside = has_begun(&before, true);
     get_state_synchronize_rcu_full(&before);
     prudence_cache_free_deferred(cache, objects[0]);
-    prudence_cache_shrink(cache); /* closes its batch */
+    prudence_cache_shrink(cache); /* closes the batch */
     beside = has_begun(&before, false) && beside;
     reader_steps_out();
     for (i = 0; i < PATIENCE && STAT(cache, objects_latent); i++) {
@@ -70,15 +70,15 @@ void grace_period_is_not_lost_beside_an_expedited_one(void)
 
     for (tries = 0; tries < TRIES && rounds < ROUNDS; tries++)
         rounds += defer_beside_an_expedited_one(cache);
-    if (!rounds) /* 7.2 begins normal ones before: then nothing could be lost in this way */
+    if (!rounds) /* 7.2 begins normal ones first, so none can get lost in this way */
         pr_info("# no normal grace period began meanwhile, %u times\n", tries);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Batches beside the beginnings of many grace periods: the kernel writes their numbers in several places, one after the
- * other (tools/kernel-boot makes it pause in between). */
+/* Defers batches while many grace periods begin. The kernel writes their numbers to several places,
+ * one after the other; tools/kernel-boot makes it pause in between. */
 #define SECTIONS    4000
-#define IN_SECTION  512 /* objects; several batches */
+#define IN_SECTION  512 /* objects, enough for several batches */
 
 static int begin_grace_periods(void *unused)
 {
@@ -87,7 +87,8 @@ static int begin_grace_periods(void *unused)
     return 0;
 }
 
-/* Object after object is marked with the section's number and deferred, and none that has this number comes back. */
+/* Marks each object with the section's number and defers it. Returns how many objects came back
+ * with that number, which must be none. */
 static unsigned int early_in_section(struct prudence_cache *cache, u32 section)
 {
     unsigned int i, early = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* CPUs that go and come. */
+/* Tests of CPUs that go offline and come online. */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
@@ -22,7 +22,7 @@ void dead_cpu_leaves_nothing_behind(void)
     EXPECT(STAT(cache, objects_cached) > 0);
     EXPECT_EQ(remove_cpu(cpu), 0);
     EXPECT_EQ(STAT(cache, objects_cached), 0);
-    EXPECT_EQ(prudence_cache_destroy(cache), 0); /* though it is away */
+    EXPECT_EQ(prudence_cache_destroy(cache), 0); /* while the CPU is offline */
     cache = cache_of(SIZE);
     EXPECT_EQ(add_cpu(cpu), 0);
     smp_call_function_single(cpu, use_in_interrupt, cache, 1);
@@ -39,7 +39,7 @@ static enum hrtimer_restart defer_next(struct hrtimer *timer)
 
     if (i >= MANY)
         return HRTIMER_NORESTART;
-    prudence_kfree_deferred(objects[i]); /* a large block, which asks for a grace period at once */
+    prudence_kfree_deferred(objects[i]); /* a large block, which requests a grace period at once */
     hrtimer_forward_now(timer, ns_to_ktime(250000));
     return HRTIMER_RESTART;
 }
@@ -50,7 +50,7 @@ static void start_deferring(void *unused)
     hrtimer_start(&last_timer, ns_to_ktime(250000), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Keeps the CPU from stopping, and so the one that dies alive for longer. */
+/* Delays stop_machine on this CPU, and so keeps the dying CPU alive for longer. */
 static int stay_awake(void *unused)
 {
     while (!kthread_should_stop()) {
@@ -82,7 +82,8 @@ static void cpu_defers_until_it_is_dead(unsigned int cpu)
         prudence_kfree(objects[i]);
 }
 
-/* Where irq_work is run by threads, it may stay with them. Three rounds of five find it. */
+/* A request may stay with the dying CPU's thread where threads run irq_work. About three rounds in
+ * five detect that, so PREEMPT_RT gets four. */
 void dying_cpu_keeps_no_request_to_itself(void)
 {
     unsigned int rounds = IS_ENABLED(CONFIG_PREEMPT_RT) ? 4 : 1;
@@ -91,7 +92,7 @@ void dying_cpu_keeps_no_request_to_itself(void)
 
     for (i = 0; i < rounds; i++) {
         cpu_defers_until_it_is_dead(cpu);
-        synchronize_rcu(); /* the next cookie is another */
+        synchronize_rcu(); /* changes the next cookie */
         before = totals().requests;
         prudence_kfree_deferred(prudence_kmalloc(2 * PAGE_SIZE, GFP_KERNEL));
         for (wait = 0; wait < 250 && totals().requests == before; wait++)
@@ -102,27 +103,29 @@ void dying_cpu_keeps_no_request_to_itself(void)
 }
 
 /*
- * --- a CPU comes while another one that found it dead is about to take its caches ---
- * The kernel tells its notifiers that a CPU is about to come, one after the other: first this test, when nobody
- * waits for anything any more (at the very beginning the kernel itself waits for a grace period); then prudence.ko; and
- * this test again.
+ * --- a CPU comes while another, which found it dead, is about to take its caches ---
+ *
+ * The kernel calls its notifiers one after the other before a CPU comes. The first is this test's,
+ * at a point where nothing waits any more (the kernel itself waits for a grace period at the very
+ * beginning). Then comes prudence.ko's, then another of this test.
  */
 #define ROUNDS    5
 #define LINGER_MS 30
 #define AT_ONCE   100
 
-#define BEFORE_PRUDENCE CPUHP_MIPS_SOC_PREPARE /* nobody's here */
+#define BEFORE_PRUDENCE CPUHP_MIPS_SOC_PREPARE /* no user on this architecture */
 
 static struct {
     unsigned int cpu;
     struct task_struct *taker;
-    bool may_look; /* the taker, from now on */
-    bool lingers;  /* between its look and its claim */
+    bool may_look; /* the taker may begin */
+    bool lingers;  /* the taker has found the CPU dead and not claimed yet */
     bool comes;
     unsigned int lingered, came_meanwhile, used_at_once;
 } coming;
 
-/* Where the taker has found the CPU dead: long enough for it to come, unless that waits. */
+/* Holds up the taker after it has found the CPU dead, long enough for the CPU to come unless it
+ * waits. */
 static void linger(unsigned int cpu)
 {
     unsigned int ms;
@@ -136,7 +139,7 @@ static void linger(unsigned int cpu)
     WRITE_ONCE(coming.lingers, false);
 }
 
-/* On another CPU. */
+/* Runs on another CPU. */
 static int it_is_about_to_come(unsigned int cpu)
 {
     unsigned int i, before = coming.lingered;
@@ -147,7 +150,8 @@ static int it_is_about_to_come(unsigned int cpu)
     return 0;
 }
 
-/* On another CPU. Of the notifiers of this point the one that was registered first is told first: prudence.ko's. */
+/* Runs on another CPU. At this point, prudence.ko's notifier was registered first and runs
+ * first. */
 static int it_comes(unsigned int cpu)
 {
     coming.came_meanwhile += READ_ONCE(coming.lingers);
@@ -155,7 +159,7 @@ static int it_comes(unsigned int cpu)
     return 0;
 }
 
-/* On the CPU that comes, as soon as it runs threads. */
+/* Runs on the coming CPU, as soon as that runs threads. */
 static int it_runs(unsigned int cpu)
 {
     u32 *mine[AT_ONCE];
@@ -196,7 +200,7 @@ static int take_its_caches(void *unused)
 static void cpu_goes_and_comes(void)
 {
     coming.may_look = coming.lingers = coming.comes = false;
-    work_on_cpu(coming.cpu, use_in_task, marked); /* then it has arrays */
+    work_on_cpu(coming.cpu, use_in_task, marked); /* gives the CPU arrays */
     EXPECT_EQ(remove_cpu(coming.cpu), 0);
     coming.taker = kthread_create(take_its_caches, NULL, "prudence_taker");
     kthread_bind(coming.taker, cpumask_first(cpu_online_mask));
@@ -205,7 +209,8 @@ static void cpu_goes_and_comes(void)
     kthread_stop(coming.taker);
 }
 
-/* It is not before all threads that found it dead have claimed its caches that its own fast paths use them. */
+/* A coming CPU uses its caches on fast paths only after all threads that found it dead have claimed
+ * them. */
 void coming_cpu_waits_for_threads_that_found_it_dead(void)
 {
     int is_about_to =
@@ -219,7 +224,7 @@ void coming_cpu_waits_for_threads_that_found_it_dead(void)
     coming.cpu = cpumask_last(cpu_online_mask);
     coming.lingered = coming.came_meanwhile = coming.used_at_once = 0;
     cpumask_copy(&others, cpu_online_mask);
-    cpumask_clear_cpu(cpumask_first(&others), &others); /* there the taker keeps all others away */
+    cpumask_clear_cpu(cpumask_first(&others), &others); /* the taker occupies this CPU */
     cpumask_clear_cpu(coming.cpu, &others);
     set_cpus_allowed_ptr(current, &others);
     marked_begin();
@@ -227,7 +232,7 @@ void coming_cpu_waits_for_threads_that_found_it_dead(void)
     for (i = 0; i < ROUNDS; i++)
         cpu_goes_and_comes();
     prudence_watch_claims(NULL);
-    synchronize_rcu(); /* nobody is in it any more */
+    synchronize_rcu(); /* until no thread is in linger() */
     EXPECT(coming.lingered >= ROUNDS);
     EXPECT_EQ(coming.came_meanwhile, 0);
     EXPECT_EQ(coming.used_at_once, ROUNDS);

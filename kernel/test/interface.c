@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* The functions that users call, and what they refuse. */
+/* Tests of the functions that users call, and of the arguments that they refuse. */
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/prudence.h>
@@ -22,7 +22,7 @@ void figures_are_exact(void)
     while (stats.allocations-- > MANY / 2)
         prudence_cache_free(cache, objects[stats.allocations]);
     EXPECT_EQ(STAT(cache, frees), MANY / 2);
-    EXPECT_EQ(prudence_cache_destroy(cache), 0); /* waits for the deferred ones */
+    EXPECT_EQ(prudence_cache_destroy(cache), 0); /* waits for the deferred objects */
 }
 
 void every_size_is_aligned_and_apart(void)
@@ -60,7 +60,7 @@ static struct entry_table {
     struct entry __rcu *entry;
 } routes;
 
-/* docs/how-to/kernel.md */
+/* The example of docs/how-to/kernel.md. */
 static void replace_entry(struct entry_table *table)
 {
     struct entry *old = rcu_dereference_protected(table->entry, 1), *new;
@@ -81,7 +81,7 @@ void objects_are_replaced_under_their_readers(void)
     RCU_INIT_POINTER(routes.entry, NULL);
 }
 
-/* Its previous owner has written to it. */
+/* Allocates zeroed memory that the previous owner has written to. */
 static void zeroed_again(size_t size)
 {
     char *object, *again;
@@ -107,8 +107,8 @@ void zeroed_memory_is_zero_after_any_owner(void)
     zeroed_again(16 * PAGE_SIZE);
 }
 
-/* A reader may look at an object that is free already, and was handed out again: what it finds is what the last owner
- * has left, whatever init_on_alloc and init_on_free say. */
+/* A reader may look at an object that was freed and handed out again. It must find the contents
+ * that the last owner left, whatever init_on_alloc and init_on_free say. */
 void type_safe_memory_keeps_its_contents(void)
 {
     struct prudence_cache *cache = prudence_cache_create("test", SIZE, 0, PRUDENCE_TYPESAFE, NULL);
@@ -126,7 +126,7 @@ void type_safe_memory_keeps_its_contents(void)
         prudence_cache_free(cache, object);
     }
     object = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO);
-    EXPECT(!memchr_inv(object, 0, SIZE)); /* as its owner wants */
+    EXPECT(!memchr_inv(object, 0, SIZE)); /* as the owner requested */
     prudence_cache_free(cache, object);
     migrate_enable();
     EXPECT_EQ(kept, 64);
@@ -151,7 +151,7 @@ void type_safe_memory_stays_constructed(void)
     EXPECT(cache != NULL);
     constructed = 0;
     for (i = 0; i < MANY; i++) {
-        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO); /* has no say */
+        objects[i] = prudence_cache_alloc(cache, GFP_KERNEL | __GFP_ZERO); /* flag is ignored */
         wrong += !is_untouched(objects[i]);
     }
     EXPECT_EQ(wrong, 0);
@@ -176,7 +176,7 @@ void destroy_waits_for_its_own_deferred_objects(void)
     EXPECT_EQ(fill(cache, RING), RING);
     defer(cache, RING);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
-    EXPECT(totals().page_bytes <= used); /* all of it is given back */
+    EXPECT(totals().page_bytes <= used); /* all pages are given back */
 }
 
 void destroy_waits_for_nobody_else(void)
@@ -188,7 +188,7 @@ void destroy_waits_for_nobody_else(void)
     reader_enters();
     defer(busy, 100);
     start = ktime_get();
-    EXPECT_EQ(prudence_cache_destroy(idle), 0); /* no grace period ends meanwhile */
+    EXPECT_EQ(prudence_cache_destroy(idle), 0); /* although no grace period can end */
     EXPECT(ktime_ms_delta(ktime_get(), start) < 5000);
     reader_leaves();
     EXPECT_EQ(prudence_cache_destroy(busy), 0);
@@ -235,7 +235,7 @@ void allocation_that_must_not_fail_does_not(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* With objects at hand, too. */
+/* Also with free objects in the CPU's cache. */
 void zones_are_refused(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -254,8 +254,9 @@ void zones_are_refused(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* A block, whose slab sees at once that it is latent already; an object, whose slab sees when both come back that it is
- * free already; and one whose slab has gone by then. It is reported, and nothing else happens. */
+/* Three kinds of double deferral: of a block, whose slab sees at once that it is latent; of an
+ * object whose slab finds it free when both copies come back; and of one whose slab is gone by
+ * then. The allocator reports each and does nothing else. */
 void double_deferral_is_reported_and_all_goes_on(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -282,11 +283,11 @@ void double_deferral_is_reported_and_all_goes_on(void)
     for (i = 0; i < 200; i++)
         prudence_cache_free(cache, objects[i]);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
-    pr_info("provoked: end\n"); /* both copies may have been handed out: then the second free is reported */
+    pr_info("provoked: end\n"); /* if both copies were handed out, the second free is reported */
 }
 
-/* With interrupts on and off, of an object and of none, and where there is no memory: the old one is deferred, in
- * any case, and not written before its grace period is over. */
+/* Replaces with interrupts on and off, an object and none, and a pointer that is no object. The old
+ * object is deferred, and not written before its grace period is over. */
 void replacing_defers_and_allocates(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -338,7 +339,7 @@ void objects_of_others_are_told_apart(void)
     EXPECT_EQ(STAT(cache, frees), 1);
     EXPECT_EQ(STAT(cache, deferred_frees), 1);
     kfree(foreign);
-    for (i = 0; i < 2; i++) { /* large blocks as well */
+    for (i = 0; i < 2; i++) { /* large blocks too */
         objects[i] = prudence_kmalloc(4 * PAGE_SIZE, GFP_KERNEL);
         EXPECT(objects[i] != NULL);
         EXPECT(i ? prudence_try_kfree(objects[i]) : prudence_try_kfree_deferred(objects[i]));

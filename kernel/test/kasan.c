@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* A use before the end of the grace period is none of KASAN's business; one after it is. */
+/* KASAN must accept a use before the end of the grace period and report one after it. */
 #include <linux/kasan.h>
 #include <linux/rcupdate.h>
 

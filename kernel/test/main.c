@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The runner: all tests, or those that `only` names, when the module is loaded; KTAP in the kernel's log.
- * (Debian's kernels have no KUnit.)
+ * Runs all tests, or those listed in `only`, when the module is loaded. Prints KTAP to the kernel's
+ * log, because Debian's kernels have no KUnit.
  */
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -13,7 +13,7 @@ static int failed;
 module_param(failed, int, 0444);
 MODULE_PARM_DESC(failed, "tests that failed");
 
-#define CPUS_NEEDED 3 /* a reader, the next one, and the test */
+#define CPUS_NEEDED 3 /* two for readers, one for the test */
 #define ONLY_MAX    16
 static char *only[ONLY_MAX];
 static unsigned int only_count;

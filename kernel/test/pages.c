@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* How pages are asked for: what the page allocator was told, by its own tracepoint. */
+/* Tests how pages are requested, by the page allocator's own tracepoint. */
 #include <linux/mm.h>
 #include <linux/tracepoint.h>
 #include <trace/events/kmem.h>
@@ -18,7 +18,7 @@ static struct {
     } of[SEEN_MAX];
 } seen;
 
-/* Any context, preemption off. */
+/* Called in any context, with preemption off. */
 static void see(void *unused, struct page *page, unsigned int order, gfp_t gfp, int migratetype)
 {
     if (current != READ_ONCE(seen.task) || !in_task() || seen.count >= SEEN_MAX)
@@ -34,7 +34,7 @@ static void find_it(struct tracepoint *tracepoint, void *found)
         *(struct tracepoint **)found = tracepoint;
 }
 
-/* Of the first slab of a new cache: false where it was not seen. */
+/* Makes the first slab of a new cache. Returns false if its allocation was not seen. */
 static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
 {
     struct prudence_cache *cache = cache_of(size);
@@ -61,14 +61,14 @@ static bool grow(size_t size, gfp_t gfp, unsigned int *order, gfp_t *asked)
 
 #define WORK_OF_OTHERS (__GFP_RECLAIM | __GFP_HIGH | __GFP_MEMALLOC | __GFP_NOFAIL)
 
-/* A slab of eight pages, where an object wants one. */
+/* Grows by eight pages for objects that need one. */
 static void grow_more_than_needed(gfp_t gfp)
 {
     unsigned int order = 0;
     gfp_t asked = 0;
 
     EXPECT(grow(PAGE_SIZE, gfp, &order, &asked));
-    if (!order) { /* not available at once: then it is no more than is needed, and asked for as the caller says */
+    if (!order) { /* not available, so just the pages needed, with the caller's flags */
         pr_info("# no more than needed: order %u, gfp %x\n", order, (__force unsigned int)asked);
         return;
     }
@@ -77,7 +77,7 @@ static void grow_more_than_needed(gfp_t gfp)
     EXPECT(asked & __GFP_NOWARN);
 }
 
-/* A slab of one page: there are none smaller. */
+/* Grows by one page, the smallest slab. */
 static void grow_as_much_as_needed(gfp_t gfp)
 {
     unsigned int order = ~0u;
@@ -89,7 +89,7 @@ static void grow_as_much_as_needed(gfp_t gfp)
               (__force unsigned int)(gfp & (__GFP_RECLAIM | __GFP_HIGH)));
 }
 
-/* Nothing is reclaimed for pages that are not needed, and no reserve is touched. */
+/* Pages beyond those needed are requested without reclaim and without touching reserves. */
 void larger_slabs_cost_nobody_anything(void)
 {
     gfp_t callers[] = {GFP_KERNEL, GFP_ATOMIC, GFP_NOIO, GFP_NOWAIT, GFP_KERNEL | __GFP_NOFAIL,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* When memory is short. */
+/* Tests of memory shortage. */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 
 #include "test.h"
 
-/* Rule 9. The system has no pages beyond those that are in use now. */
+/* Rule 9. Bytes of pages in use when the test made memory end, and no more can be had. */
 static u64 pages_there;
 
 static bool no_memory(void)
@@ -33,7 +33,7 @@ void allocation_waits_for_latent_memory_before_it_fails(void)
     defer(cache, MANY);
     for (i = 0; i < MANY; i++) {
         objects[i] = prudence_cache_alloc(cache, GFP_KERNEL);
-        EXPECT(objects[i] != NULL); /* what was deferred is enough */
+        EXPECT(objects[i] != NULL); /* the deferred objects suffice */
     }
     EXPECT(STAT(cache, pressure_waits) > 0);
     prudence_inject_failures(NULL);
@@ -42,7 +42,7 @@ void allocation_waits_for_latent_memory_before_it_fails(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* A caller that wants to know soon that there is nothing does not wait for a grace period, while a reader stays. */
+/* A caller that prefers failure to waiting (__GFP_NORETRY) does not wait for a grace period. */
 void allocation_that_is_not_to_be_retried_does_not_wait(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Rules 1 to 8, 10 and 11 of the algorithm (docs/explanation/design.md). */
+/* Tests of rules 1 to 8, 10 and 11 of the algorithm (docs/explanation/design.md). */
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-#define TAKEN 48 /* no more than a refill brings */
+#define TAKEN 48 /* at most the objects of one refill */
 
 void freed_object_comes_back_first(void)
 {
@@ -66,17 +66,17 @@ void deferred_objects_share_grace_periods(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Rule 3, and one grace period is enough. */
+/* Rule 3. A single grace period is enough. */
 void deferred_objects_come_back_after_one_grace_period(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
     struct prudence_cache_stats before, after;
     unsigned int i;
 
-    migrate_disable(); /* it is this CPU's latent cache that is merged */
+    migrate_disable(); /* merges happen in this CPU's latent cache */
     EXPECT_EQ(fill(cache, 64), 64);
     defer(cache, 64);
-    for (i = 0; i < 128; i++) /* the object cache's; the last miss closes the batch */
+    for (i = 0; i < 128; i++) /* empties the object cache; the last miss closes the batch */
         objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
     synchronize_rcu();
     before = stats_of(cache);
@@ -91,7 +91,7 @@ void deferred_objects_come_back_after_one_grace_period(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Without anybody's help a grace period is asked for: a deferral's batch is safe soon. */
+/* The allocator requests a grace period without help, so a deferred batch is soon safe. */
 void grace_period_is_asked_for(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -112,9 +112,9 @@ void grace_period_is_asked_for(void)
 }
 
 #define FIRST_SIZE 64 /* of a CPU's object cache */
-#define LATENT     32 /* which leave room for a batch */
+#define LATENT     32 /* few enough to leave room for a batch */
 
-/* Rule 3: refill takes o - d. */
+/* Rule 3. A refill takes o - d objects. */
 void refill_leaves_room_for_latent_objects(void)
 {
     static void *more[1000];
@@ -126,7 +126,7 @@ void refill_leaves_room_for_latent_objects(void)
     EXPECT_EQ(fill(cache, 256), 256);
     reader_enters();
     defer(cache, LATENT);
-    for (i = 0; i < 1000; i++) { /* until the next refill is one with latent objects about */
+    for (i = 0; i < 1000; i++) { /* until a refill happens with latent objects present */
         before = stats_of(cache);
         more[i] = prudence_cache_alloc(cache, GFP_KERNEL);
         after = stats_of(cache);
@@ -145,7 +145,7 @@ void refill_leaves_room_for_latent_objects(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Rule 5: what the first free onto a full object cache flushes. */
+/* Rule 5. Returns the number of objects that the first free onto a full object cache flushes. */
 static u64 flushed_at_once(unsigned int latent)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -173,8 +173,8 @@ void flush_grows_with_latent_objects(void)
     EXPECT(flushed_at_once(FIRST_SIZE - 4) > flushed_at_once(0));
 }
 
-/* Rule 6. By a caller that stays on its CPU. Of large objects, so that the latent cache meets its limit after
- * a few rounds; then what is free does not fit beside it. */
+/* Rule 6. The caller stays on its CPU. Large objects make the latent cache reach its limit after a
+ * few rounds, and then the free objects do not fit beside it. */
 static long preflush_here(void *unused)
 {
     struct prudence_cache *cache = cache_of(16 * SIZE);
@@ -186,7 +186,7 @@ static long preflush_here(void *unused)
         for (i = 400; i < 600; i++)
             prudence_cache_free(cache, objects[i]);
         defer(cache, 400);
-        msleep(20); /* this CPU idles */
+        msleep(20); /* lets this CPU idle */
         EXPECT_EQ(fill(cache, 600), 600);
     }
     EXPECT(STAT(cache, preflushed_objects) > 0);
@@ -203,7 +203,7 @@ void latent_objects_are_preflushed_in_idle_time(void)
     migrate_enable();
 }
 
-/* First for the last CPU, then for the first, while a reader keeps the last for itself. */
+/* The helper serves the last CPU and then the first, while a reader occupies the last. */
 void preflushing_does_not_wait_for_the_cpu_it_served_last(void)
 {
     work_on_cpu(cpumask_last(cpu_online_mask), preflush_here, NULL);
@@ -249,7 +249,7 @@ void full_latent_cache_overflows_into_latent_slabs(void)
     EXPECT(stats.premoved_slabs > 0);
     EXPECT_EQ(stats.shrinks, 0);
     reader_leaves();
-    prudence_cache_shrink(cache); /* closes; what is closed already is merged */
+    prudence_cache_shrink(cache); /* closes the open batch and merges closed ones */
     synchronize_rcu();
     prudence_cache_shrink(cache);
     stats = stats_of(cache);
@@ -258,14 +258,15 @@ void full_latent_cache_overflows_into_latent_slabs(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* That which ends when `state` is reached; not while another waits for a reader. */
+/* Waits for the grace period that ends at `state` to begin. Returns false if another one is in
+ * progress and waits for a reader. */
 static bool grace_period_begins(unsigned long state)
 {
     unsigned int tries;
 
     for (tries = 0; tries < 100 && get_state_synchronize_rcu() == state; tries++)
         msleep(20);
-    msleep(500); /* every CPU that has no reader has passed it */
+    msleep(500); /* CPUs without a reader report meanwhile */
     return get_state_synchronize_rcu() != state;
 }
 
@@ -279,9 +280,9 @@ static void grace_period_ends(unsigned long state)
 }
 
 /*
- * A few objects that wait for a grace period which has begun, then many for the next. When the latent cache
- * is full, the first leave it together with some of the others; when the first grace period is over, a
- * reader that entered meanwhile still keeps the next from ending.
+ * Defers a few objects that wait for a grace period in progress, then many that wait for the next.
+ * When the latent cache is full, the first objects leave together with some of the others. After
+ * the first grace period, a reader that entered meanwhile still prevents the end of the next.
  */
 void overflowing_objects_wait_for_their_own_grace_period(void)
 {
@@ -293,8 +294,8 @@ void overflowing_objects_wait_for_their_own_grace_period(void)
     reader_enters();
     defer(cache, 10);
     first = get_state_synchronize_rcu();
-    prudence_cache_shrink(cache);      /* closes their batch, and so asks for a grace period */
-    if (!grace_period_begins(first)) { /* one that others asked for waits for the reader */
+    prudence_cache_shrink(cache);      /* closes the batch, which requests a grace period */
+    if (!grace_period_begins(first)) { /* others requested one that waits for the reader */
         next_reader_enters();
         reader_before_leaves();
         EXPECT(grace_period_begins(first));
@@ -312,7 +313,7 @@ void overflowing_objects_wait_for_their_own_grace_period(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-static unsigned int filled; /* of `objects` */
+static unsigned int filled; /* entries of `objects` in use */
 
 static void fill_whole_slabs(struct prudence_cache *cache)
 {
@@ -326,7 +327,7 @@ static void fill_whole_slabs(struct prudence_cache *cache)
     EXPECT(capacity && filled % capacity == 0);
 }
 
-/* Of a slab's objects those from `first` to before `end`. */
+/* Releases the objects of a slab from index `first` up to, but without, `end`. */
 static void release_some(struct prudence_cache *cache, const struct page *slab, unsigned int first,
                          unsigned int end,
                          void (*release)(struct prudence_cache *cache, void *object))
@@ -342,7 +343,8 @@ static void release_some(struct prudence_cache *cache, const struct page *slab, 
     }
 }
 
-/* Rule 7. Two slabs with free objects: in one four objects live, in the other three, and three are latent. */
+/* Rule 7. Two slabs have free objects. In one, four objects are live; in the other three, with
+ * three more latent. */
 static void refill_chooses(unsigned int lives, unsigned int drains)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -355,13 +357,13 @@ static void refill_chooses(unsigned int lives, unsigned int drains)
     slabs[1] = virt_to_head_page(objects[filled - 1]);
     reader_enters();
     release_some(cache, slabs[drains], 0, 3, prudence_cache_free_deferred);
-    for (i = 0; i < filled; i++) /* so many that those three overflow into their slab */
+    for (i = 0; i < filled; i++) /* enough to make those three overflow into their slab */
         if (virt_to_head_page(objects[i]) != slabs[0] && virt_to_head_page(objects[i]) != slabs[1])
             prudence_cache_free_deferred(cache, objects[i]);
     EXPECT(STAT(cache, overflowed_objects) + STAT(cache, preflushed_objects) > 0);
     release_some(cache, slabs[drains], 6, UINT_MAX, prudence_cache_free);
     release_some(cache, slabs[lives], 4, UINT_MAX, prudence_cache_free);
-    prudence_cache_shrink(cache); /* what is free goes to its slab */
+    prudence_cache_shrink(cache); /* flushes free objects to their slabs */
     for (i = 0; i < TAKEN; i++) {
         taken[i] = prudence_cache_alloc(cache, GFP_KERNEL);
         elsewhere += virt_to_head_page(taken[i]) != slabs[lives];
@@ -378,7 +380,7 @@ static void refill_chooses(unsigned int lives, unsigned int drains)
 void latent_objects_do_not_count_when_a_slab_is_chosen(void)
 {
     migrate_disable();
-    refill_chooses(0, 1); /* whichever stands first */
+    refill_chooses(0, 1); /* in either order */
     refill_chooses(1, 0);
     migrate_enable();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Latent memory that nobody comes back to (kernel/shrinker.c), and too much of it (kernel/limits.c). */
+/* Tests of latent memory that no thread returns to (kernel/shrinker.c), and of too much latent
+ * memory (kernel/limits.c). */
 #include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -11,7 +12,7 @@
 #include "test.h"
 
 #define BLOCK_BYTES (16 * PAGE_SIZE)
-#define PATIENCE    100 /* times 50 ms; a debug kernel is slow */
+#define PATIENCE    100 /* times 50 ms, because debug kernels are slow */
 
 void latent_objects_of_a_quiet_cache_are_merged(void)
 {
@@ -51,7 +52,7 @@ void deferred_blocks_are_given_back_unasked(void)
     EXPECT(totals().page_bytes <= used);
 }
 
-/* The budget is 1/64 of memory, unless it is set. A reader keeps grace periods from ending. */
+/* The default budget is 1/64 of memory. A reader keeps grace periods from ending. */
 void latent_memory_beyond_its_budget_is_expedited(void)
 {
     u64 budget = (u64)totalram_pages() << PAGE_SHIFT >> 6, expedited;
@@ -75,7 +76,7 @@ void latent_memory_beyond_its_budget_is_expedited(void)
     reader_leaves();
 }
 
-/* More than its CPU and its node keep. */
+/* Allocates and frees more objects than a CPU and a node keep. */
 static long fill_here(void *cache)
 {
     unsigned int i;
@@ -87,7 +88,8 @@ static long fill_here(void *cache)
     return 0;
 }
 
-/* Rounds begin with a deferral, and end when nothing has come back for a while. */
+/* Waits until tidying has drained the cache. A deferral starts the rounds, which end when nothing
+ * has come back for a while. */
 static void tidying_empties(struct prudence_cache *cache)
 {
     unsigned int i;
@@ -101,7 +103,8 @@ static void tidying_empties(struct prudence_cache *cache)
     EXPECT_EQ(STAT(cache, slabs_now), 0);
 }
 
-/* What lies on CPUs that went quiet goes by work on each of them, without an interrupt for each batch of objects. */
+/* Objects on quiet CPUs are drained by a work item on each CPU, without an interrupt for each
+ * batch. */
 void tidying_interrupts_no_other_cpu(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -122,7 +125,8 @@ void tidying_interrupts_no_other_cpu(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* A CPU that has something to give goes before it has, sooner or later in a round; and comes back. */
+/* A CPU with objects to give goes offline at various times within a round, before it has given
+ * them. */
 void tidying_goes_on_when_cpus_go(void)
 {
     unsigned int cpu = cpumask_last(cpu_online_mask), round;
@@ -143,7 +147,8 @@ void tidying_goes_on_when_cpus_go(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Arrays go when there was nothing in them any more, at the second time. */
+/* A shrink frees the arrays that it finds empty, so the arrays survive the shrink that empties
+ * them. */
 void shrinking_gives_arrays_back(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -159,13 +164,13 @@ void shrinking_gives_arrays_back(void)
     prudence_cache_shrink(cache);
     EXPECT_EQ(STAT(cache, objects_cached), 0);
     EXPECT_EQ(STAT(cache, object_cache_size), 0);
-    EXPECT_EQ(fill(cache, MANY), MANY); /* it comes back to them */
+    EXPECT_EQ(fill(cache, MANY), MANY); /* needs arrays again */
     EXPECT(STAT(cache, object_cache_size) > 0);
     defer(cache, MANY);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* What lies on a CPU that was set apart (isolcpus, nohz_full) does not interrupt it. */
+/* Objects on an isolated CPU (isolcpus, nohz_full) do not cause interrupts there. */
 void isolated_cpus_are_left_alone(void)
 {
     struct prudence_cache *cache;
@@ -198,22 +203,23 @@ static unsigned long scan(unsigned long pages)
 }
 
 #define ALL_PAGES   (1ul << 30)
-#define SLAB_PAGES  8 /* of the largest slab: the grain */
+#define SLAB_PAGES  8 /* pages of the largest slab, the granularity */
 #define LARGE_BYTES 1024
 
-/* Until nothing of the cache is left, which may be NULL. */
+/* Scans until the cache (or NULL) has no slabs left. */
 static void scan_everything(struct prudence_cache *cache)
 {
     unsigned int i;
 
     for (i = 0; i < 200 && (i < 3 || (cache && STAT(cache, slabs_now))); i++) {
-        synchronize_rcu(); /* what was latent is safe */
+        synchronize_rcu(); /* makes latent objects safe */
         scan(ALL_PAGES);
     }
 }
 
-/* Asked for a little, and while there are free slabs: it gives that, in whole slabs, and interrupts nobody (somebody else
- * may do so, but not each time). Asked for all it gives all. */
+/* While free slabs last, the shrinker gives the pages asked for, in whole slabs, without
+ * interrupts. Others may cause some, but not each time. When asked for everything, it gives
+ * everything. */
 void shrinker_gives_what_is_asked_for(void)
 {
     struct prudence_cache *cache = cache_of(LARGE_BYTES);
@@ -222,7 +228,7 @@ void shrinker_gives_what_is_asked_for(void)
     unsigned int i, cpu, disturbed = 0, emptied = 0;
     u64 cached, interrupts;
 
-    scan_everything(NULL); /* what others have left */
+    scan_everything(NULL); /* left by other tests */
     for_each_online_cpu(cpu)
         if (housekeeping_cpu(cpu, HK_TYPE_DOMAIN))
             work_on_cpu(cpu, fill_here, cache);
@@ -239,7 +245,7 @@ void shrinker_gives_what_is_asked_for(void)
     }
     EXPECT(disturbed < ARRAY_SIZE(pages));
     EXPECT(emptied < ARRAY_SIZE(pages));
-    defer(cache, fill(cache, MANY)); /* what is latent goes as well */
+    defer(cache, fill(cache, MANY)); /* latent objects are given too */
     scan_everything(cache);
     EXPECT_EQ(STAT(cache, slabs_now), 0);
     EXPECT_EQ(STAT(cache, objects_cached), 0);

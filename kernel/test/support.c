@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* What many tests use: caches, their figures, objects by the thousand, a reader. */
+/* Shared by many tests: caches and their statistics, objects by the thousand, readers. */
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>
@@ -64,7 +64,7 @@ bool is_untouched(const u8 *object)
 }
 
 struct prudence_cache *marked;
-static atomic_t twice; /* objects that were handed out and in use already */
+static atomic_t twice; /* objects handed out while in use */
 
 static void construct_unused(void *object)
 {
@@ -110,7 +110,7 @@ static struct reader {
     unsigned int cpu;
     bool inside, may_leave;
 } readers[2];
-static unsigned int newest; /* of the readers */
+static unsigned int newest; /* index of the reader that entered last */
 
 static int read_on(void *data)
 {
@@ -145,15 +145,15 @@ static void leave(struct reader *reader)
     kthread_stop(reader->task);
 }
 
-/* A thread that is bound to its CPU for good (work_on_cpu) stays there in any case. */
+/* Moves the caller, unless work_on_cpu has bound the thread to a CPU for good. */
 static void may_run_on(const struct cpumask *cpus)
 {
     if (!(current->flags & PF_NO_SETAFFINITY))
         set_cpus_allowed_ptr(current, cpus);
 }
 
-/* On PREEMPT_RT a reader that stays is boosted, and no thread runs on its CPU then, not even that of timers: a thread
- * that slept there would sleep for ever. */
+/* On PREEMPT_RT a reader that stays is boosted, and then no other thread runs on that CPU, not even
+ * the timers' thread. A thread sleeping there would never wake up. */
 static void stay_away_from(unsigned int cpu)
 {
     static struct cpumask others;
@@ -163,7 +163,8 @@ static void stay_away_from(unsigned int cpu)
     may_run_on(&others);
 }
 
-/* The caller may be bound to its CPU, and would never run again beside a reader there. */
+/* Picks another CPU than the caller's, because a bound caller would never run again beside a
+ * reader. */
 void reader_enters(void)
 {
     unsigned int cpu;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * prudence_test.ko. A test is a function that returns; EXPECT notes what is wrong and goes on. Each has a
- * cache of its own. Here is the list of all, in the order in which they run.
+ * prudence_test.ko. A test is a function; EXPECT records a failure and continues. Each test has a
+ * cache of its own. ALL_TESTS lists them in the order in which they run.
  */
 #ifndef PRUDENCE_TEST_H
 #define PRUDENCE_TEST_H
@@ -78,7 +78,7 @@
 #define TEST_DECLARED(name) void name(void);
 ALL_TESTS(TEST_DECLARED)
 
-extern int test_failures; /* of the test that runs */
+extern int test_failures; /* of the running test */
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
@@ -99,46 +99,48 @@ extern int test_failures; /* of the test that runs */
 #define MANY 2000
 #define RING 8192
 
-/* Room for RING + MANY objects of a test. */
+/* RING + MANY entries for the running test. */
 extern void **objects;
 
 struct prudence_cache *cache_of(size_t size);
 struct prudence_cache_stats stats_of(struct prudence_cache *cache);
 struct prudence_stats totals(void);
 
-/* One of a cache's figures, without all of them on the caller's stack. */
+/* Returns one of a cache's statistics without placing all of them on the caller's stack. */
 u64 stat_at(struct prudence_cache *cache, size_t offset);
 #define STAT(cache, member) stat_at(cache, offsetof(struct prudence_cache_stats, member))
 
-/* The first `count` of `objects`, of SIZE bytes: allocated and written, returns how many; deferred. */
+/* fill() allocates the first `count` of `objects`, writes SIZE bytes to each, and returns the
+ * number allocated. defer() defers them. */
 unsigned int fill(struct prudence_cache *cache, unsigned int count);
 void defer(struct prudence_cache *cache, unsigned int count);
 bool is_untouched(const u8 *object);
 
-/* A cache whose objects say whether they are in use. At the end none may have been handed out twice, nor be missing. */
+/* A cache whose objects record whether they are in use. marked_end() checks that no object was
+ * handed out twice and none is missing. */
 extern struct prudence_cache *marked;
 void marked_begin(void);
 u32 *marked_alloc(gfp_t gfp);
 void marked_free(u32 *object, bool deferred);
 void marked_end(void);
 
-/* A reader that stays until it is told to leave; on another CPU than the caller's. Its leaving waits for
- * a grace period. */
+/* A reader enters on another CPU than the caller's and stays until told to leave. reader_leaves()
+ * waits for a grace period. */
 void reader_enters(void);
 void reader_leaves(void);
 
-/* It leaves, but is still to be told to (its end would be another grace period). Nobody waits for one. */
+/* Lets the reader leave without waiting for a grace period. reader_leaves() must still follow. */
 void reader_steps_out(void);
 
-/* Relieves the reader: the next one, on a third CPU (there must be three, and the caller stays on its own),
- * enters before the one before it leaves, without a wait. */
+/* Relieves the reader. The next one enters on a third CPU before the previous one leaves, without
+ * waiting. Needs three CPUs and a caller that stays on one. */
 void next_reader_enters(void);
 void reader_before_leaves(void);
 
-/* The timer of deferrable work does not wake an idle CPU: keeps each of them at work for two ticks. */
+/* Keeps each CPU busy for two ticks, one after the other. */
 void wake_all_cpus(void);
 
-/* 300 objects of a cache, allocated and freed or deferred; as an interrupt, and for work_on_cpu. */
+/* Allocates 300 objects of a cache and frees or defers them, in an interrupt or by work_on_cpu. */
 void use_in_interrupt(void *cache);
 long use_in_task(void *cache);
 

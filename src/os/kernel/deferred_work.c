@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * PREEMPT_RT: the locks of the kernel's own allocators sleep there, so that with interrupts or preemption
- * off nothing may be had of them, and nothing given back. Allocations that need them fail then
- * (os_may_lock); what is to be given back waits, in its own memory, for a worker. That is woken from an
- * interrupt of its own, since the caller that gives back may hold locks of the scheduler.
+ * Gives memory back later on PREEMPT_RT. There the locks of the kernel's own allocators sleep, so
+ * nothing can be allocated from or freed to them with interrupts or preemption off. Allocations
+ * fail then (os_may_lock). Freed memory is put on a list, linked through the memory itself, and a
+ * worker frees it. An irq_work wakes the worker, because the caller may hold locks of the
+ * scheduler.
  */
 #include "os_kernel.h"
 
 struct waiting {
     struct llist_node link;
     size_t bytes;
-    bool pages; /* or metadata */
+    bool pages; /* false for metadata */
 };
 
 static LLIST_HEAD(waiting);
@@ -55,7 +56,7 @@ void os_deferred_work_start(void)
     os_irq_work_init(&soon, call_worker);
 }
 
-/* Nobody gives anything back any more. */
+/* Called when nothing is freed any more. */
 void os_deferred_work_stop(void)
 {
     irq_work_sync(&soon);

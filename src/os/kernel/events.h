@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What src/slab tells of (os_event), and kernel/trace.c makes tracepoints of. */
+/* Lists the events of src/slab (os_event), which kernel/trace.c turns into tracepoints. */
 #ifndef OS_KERNEL_EVENTS_H
 #define OS_KERNEL_EVENTS_H
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Idle work: one thread of the lowest priority, which sleeps until it is kicked, and then asks which
- * CPUs had idle time lately.
+ * A thread of the lowest priority sleeps until it is kicked, and then looks for CPUs that were idle
+ * lately.
  *
- * Why not the idle notifier: no module may hook the idle loop. Why no deferrable work: it is run when
- * its CPU happens to be awake, that is busy, and never while it idles; here it is the other way round.
- * Only the destruction of a cache that this thread is just serving waits for it, and then for a pool of
- * transfer batches at most (src/slab/preflush.c).
+ * The idle notifier is not used because modules cannot hook the idle loop. Deferrable work is not
+ * used because it runs when its CPU is awake, that is busy, and never while the CPU idles, the
+ * reverse of our need. Only the destruction of a cache that this thread is serving waits for the
+ * thread, at most for one pool of transfer batches (src/slab/preflush.c).
  */
 
 #include "os_kernel.h"
 
-#define LATELY_NS  100000000 /* looks that are further apart tell nothing about now */
-#define IDLE_SHARE 8         /* a CPU that was idle for such a part of that time has time for us */
+#define LATELY_NS  100000000 /* ns; looks further apart say nothing about the present */
+#define IDLE_SHARE 8         /* a CPU has time if it idled for more than 1/8 of the interval */
 
 struct look {
     uint64_t at, idle; /* ns */
@@ -25,7 +25,8 @@ static uint32_t kicked, stopping;
 static bool (*idle_work)(void);
 static struct look *looks;
 
-/* Where it was at work somebody may run for long now, and not be preempted. */
+/* Leaves the CPU that was served, where another thread may now run for long without being
+ * preempted. */
 static void sleep_anywhere(void)
 {
     set_cpus_allowed_ptr(current, cpu_possible_mask);
@@ -50,7 +51,7 @@ static int help(void *unused)
     return 0;
 }
 
-/* In an interrupt of its own, since the caller of the kick may hold a lock of the scheduler. */
+/* Runs in an irq_work, because the caller of the kick may hold a lock of the scheduler. */
 static void wake_helper(struct irq_work *unused)
 {
     (void)unused;
@@ -94,7 +95,7 @@ bool os_idle_move_to(unsigned cpu)
     return set_cpus_allowed_ptr(current, cpumask_of(cpu)) == 0 && raw_smp_processor_id() == cpu;
 }
 
-/* Once, when the module is loaded. Without a helper nothing is pre-flushed. */
+/* Called once, when the module is loaded. Without the thread, nothing is pre-flushed. */
 void os_idle_start(bool (*work)(void))
 {
     struct task_struct *task;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Spinlock or mutex, by rank (see os_lock.h). Sparse cannot follow a lock that is either. */
+/* A spinlock or a mutex, depending on the rank (os_lock.h). Sparse cannot check a lock that may be
+ * either. */
 #include "os/os.h"
 
 static struct lock_class_key class_of_mutex, class_of_spinlock;

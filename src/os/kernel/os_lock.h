@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A lock with a rank (the order is that of docs/explanation/design.md; lockdep checks it where it is on). Of the
- * ranks that src/slab has, a node's is a spinlock with interrupts off, since objects come and go in
- * interrupts, and a raw one, since they do on PREEMPT_RT, too; the list of caches is a mutex, which is
- * taken only where sleeping is allowed. No memory is allocated or given back under either, so a shrinker may
- * take them.
+ * Locks with ranks, which are taken in the order in docs/explanation/design.md; lockdep checks it
+ * if enabled. Of the ranks used by src/slab, a node's lock is a spinlock taken with interrupts off,
+ * because objects are freed in interrupts, and a raw one, because they are on PREEMPT_RT too. The
+ * lock of the list of caches is a mutex, taken only where sleeping is allowed. No memory is
+ * allocated under either, so a shrinker may take them. Pages are given back under the mutex, never
+ * under a node's lock.
  */
 #ifndef OS_KERNEL_LOCK_H
 #define OS_KERNEL_LOCK_H
@@ -26,7 +27,7 @@ struct os_lock {
     enum os_lock_rank rank;
 };
 
-/* Not ready yet: os_lock_init completes it before anybody comes. */
+/* os_lock_init() must complete the lock before any use. */
 #define OS_LOCK_INIT(lock_rank)                                                                    \
     {                                                                                              \
         .rank = (lock_rank)                                                                        \
@@ -38,7 +39,7 @@ void os_lock_take(struct os_lock *lock);
 bool os_lock_try(struct os_lock *lock);
 void os_lock_release(struct os_lock *lock);
 
-/* A process forks with its allocator, a kernel does not: nothing more than taking. */
+/* A kernel does not fork with its allocator, so this just takes the lock. */
 static inline void os_lock_take_for_fork(struct os_lock *lock)
 {
     os_lock_take(lock);
@@ -49,8 +50,8 @@ static inline void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* While somebody owns a CPU's caches it is not preempted, so that others find them owned for no longer
- * than its few hundred instructions. */
+/* The owner of a CPU's caches is not preempted, so others find the caches owned for no longer than
+ * a few hundred instructions. */
 static inline void os_busy_enter(void)
 {
     preempt_disable();
@@ -61,13 +62,14 @@ static inline void os_busy_leave(void)
     preempt_enable();
 }
 
-/* Before a constructor is called; the kernel checks itself what may be done where (lockdep, might_sleep). */
+/* Called before a constructor. Empty, because the kernel has its own checks (lockdep,
+ * might_sleep). */
 static inline void os_foreign_call(const char *what)
 {
     (void)what;
 }
 
-/* What fork wants to know: see os/posix/os_lock.h. */
+/* Only a process that forks needs these (os/posix/os_lock.h). */
 static inline void os_hands_full(void)
 {
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Page map: from any address to the owner of its page (the slab), in two loads and without trusting
- * the memory around the pointer or any field of struct page (docs/adr/0018). A root with a pointer for
- * each 2 MiB of the linear mapping, as far as there is memory, and leaves of a page, which can be had in
- * any context. Where there is no leaf the root points to one that is empty, which saves a test.
+ * The page map leads from any address to the owner of the page (the slab) in two loads, and trusts
+ * neither the memory around the pointer nor any field of struct page (docs/adr/0018). The root has
+ * a pointer for each 2 MiB of the linear mapping, as far as there is memory. A leaf is one page,
+ * allocated in the contexts in which slabs are. The root points to an empty leaf for those that do
+ * not exist, which saves a test.
  *
- * When memory is plugged in the root is replaced by a longer one. Old roots stay until the module goes,
- * as leaves do: a reader may still use one, and finds there all objects that were handed out before it
- * was replaced.
+ * When memory is plugged in, a longer root replaces the root. Old roots and all leaves stay until
+ * the module is unloaded. A reader of an old root finds there all objects handed out before the
+ * replacement.
  *
- * Writers and readers as in a process: entries need no order beyond the pages' own hand-over.
+ * As in a process, entries need no ordering beyond the hand-over of the pages.
  */
 #ifndef OS_KERNEL_PAGE_MAP_H
 #define OS_KERNEL_PAGE_MAP_H
@@ -20,28 +21,30 @@
 #define PAGE_MAP_BITS  9 /* of a leaf, which is one page */
 #define PAGE_MAP_SLOTS (1ul << PAGE_MAP_BITS)
 #define PAGE_MAP_SHIFT (PAGE_SHIFT + PAGE_MAP_BITS)
-#define PAGE_MAP_MAX   (1ul << 25) /* leaves: 64 TiB; beyond, no slabs */
+#define PAGE_MAP_MAX   (1ul << 25) /* leaves, 64 TiB; pages beyond cannot become slabs */
 
 struct os_page_map {
-    unsigned long reach; /* leaves; written after `leaves` */
+    unsigned long reach; /* in leaves; written after `leaves` */
     void ***leaves;
 };
 extern struct os_page_map os_page_map;
 
 /*
- * Of a live object's page neither entry changes: they were written before it was handed out. What READ_ONCE() promises without its volatile, with which compilers do not
- * scale an index within the load: an instruction more for each.
+ * Loads an entry of the root or of a leaf. Neither entry for a live object's page changes, because
+ * both were written before the object was handed out. The load happens once, as with READ_ONCE(),
+ * but is not volatile, because compilers do not scale an index within a volatile load, which would
+ * cost an instruction.
  */
 static inline void *os_page_map_entry(void *const *table, unsigned long number)
 {
-    /* Of another pointer than a live object's, either value will do. */
+    /* For a pointer that is no live object, the old and the new value are both fine. */
     void *entry = data_race(table[number]);
 
-    OPTIMIZER_HIDE_VAR(entry); /* loaded once */
+    OPTIMIZER_HIDE_VAR(entry); /* forces a single load */
     return entry;
 }
 
-/* The owner of the page that `address` lies in; NULL for pages that are not ours. */
+/* Returns the owner of the page that holds `address`, or NULL for a page that is not ours. */
 static inline void *os_page_owner(const void *address)
 {
     unsigned long offset = (unsigned long)address - PAGE_OFFSET;
@@ -54,14 +57,14 @@ static inline void *os_page_owner(const void *address)
     return os_page_map_entry(leaf, offset >> PAGE_SHIFT & (PAGE_MAP_SLOTS - 1));
 }
 
-/* Nothing outside of the module looks things up in it. */
+/* Only the module looks up pages. */
 static inline const void *os_page_map_root(void)
 {
     return NULL;
 }
 
-/* Enters `owner` (NULL: none) for every page of the range. False when a leaf cannot be had, with
- * nothing entered. */
+/* Sets the owner (or NULL) of every page of the range. Returns false, with nothing set, if a leaf
+ * cannot be allocated. */
 bool os_page_owner_set(void *pages, size_t bytes, void *owner);
 
 #endif /* OS_KERNEL_PAGE_MAP_H */

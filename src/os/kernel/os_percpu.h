@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Per-CPU caches, protected by switching interrupts off on their own CPU (docs/adr/0018).
+ * Per-CPU caches, protected by switching interrupts off on the owning CPU (docs/adr/0018).
  *
- * The same lines and the same protocol as in a process, where the restartable sequence is replaced by
- * a few instructions with interrupts off: nothing on this CPU comes in between but an NMI, and there
- * nobody may call (prudence_*() refuse).
- *  - Fast paths and the local take test owner == 0, and commit, with interrupts off.
- *  - Remote take: a local take in an interrupt on that CPU, so that the line is not owned while the
- *    interrupt is on its way. Only from a task with interrupts on; else it fails, as if the line was
- *    owned. A CPU that is dead does not run fast paths: its line is taken by compare-and-swap.
- *  - All CPUs' lines (destruction of a cache): claim by compare-and-swap, one round of interrupts, then
- *    recheck, as in a process: when the interrupts have run, no fast path is half done that tested
- *    owner == 0 before; the recheck finds a local take that wrote over the token between the two.
- *  - Release: store of 0 with release order.
- * The taker of a line keeps interrupts off until the release, so that no interrupt finds its own CPU's
- * owned, or keeps another's for long. What is done meanwhile is short: at most a batch is copied, and at
- * times the arrays grow. So a line is found owned only while another CPU empties it; then one goes to
- * the node.
+ * The lines and the protocol are as in a process, with a few instructions with interrupts off
+ * instead of the restartable sequence. Only an NMI can interrupt these, and NMIs may not call
+ * (prudence_*() refuse).
+ *  - Fast paths and the local take test owner == 0 and commit with interrupts off.
+ *  - A remote take is a local take in an interrupt on that CPU, so that the line is not owned while
+ *    the interrupt is on the way. The caller must be a task with interrupts on; otherwise the take
+ *    fails, as if the line were owned. A dead CPU runs no fast paths, so its line is taken by
+ *    compare-and-swap.
+ *  - To take all CPUs' lines (destruction of a cache), a thread claims them by compare-and-swap,
+ *    sends one round of interrupts and rechecks, as in a process. After the interrupts, no fast
+ *    path that tested owner == 0 before is half done. The recheck finds a local take that overwrote
+ *    the token meanwhile.
+ *  - Release stores 0 with release order.
+ * The taker of a line keeps interrupts off until the release. So no interrupt finds the line of the
+ * CPU it runs on owned, or delays the release of another CPU's line. The time is short, because the
+ * owner copies at most a batch and sometimes grows the arrays. A line is found owned only while
+ * another CPU empties it; the caller then goes to the node.
  */
 #ifndef OS_KERNEL_PERCPU_H
 #define OS_KERNEL_PERCPU_H
@@ -29,7 +31,7 @@
 
 #define STACK_COUNT_BITS 20
 #define STACK_COUNT_MASK ((UINT64_C(1) << STACK_COUNT_BITS) - 1)
-#define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* one pop more, one object less */
+#define STACK_POP        ((UINT64_C(1) << STACK_COUNT_BITS) - 1) /* a pop more, an object less */
 
 struct os_percpu_line {
     uintptr_t owner;     /* 0, or the owner's token */
@@ -37,13 +39,13 @@ struct os_percpu_line {
     void **stack;
     uint64_t stack_limit; /* objects that may be on the stack */
     uint64_t ring_tail;   /* objects ever appended */
-    uint64_t ring_stop;   /* the tail at which appending needs the slow path */
-    uintptr_t ring_turn;  /* slot 0, less the tail at which this turn of the ring began */
+    uint64_t ring_stop;   /* the tail at which an append takes the slow path */
+    uintptr_t ring_turn;  /* slot 0, minus the tail at which this turn of the ring began */
     uint64_t ring_mask;   /* slots of the ring - 1 */
     uint64_t ring_head;   /* objects ever removed */
     void **ring;
-    unsigned cpu; /* whose line this is; constant */
-    bool irq_off; /* its owner has interrupts off, and had `irq_flags` */
+    unsigned cpu; /* constant */
+    bool irq_off; /* the owner has interrupts off; before, they were `irq_flags` */
     unsigned long irq_flags;
 };
 
@@ -57,22 +59,23 @@ static inline uint64_t stack_pops(const struct os_percpu_line *line)
     return load_relaxed(&line->stack_word) >> STACK_COUNT_BITS;
 }
 
-/* Fast paths may always be used, except on lines that are owned permanently. */
+/* Fast paths are always allowed, except on lines that are owned permanently. */
 #define os_percpu_rseq true
 extern void *os_percpu_owned_lines;
 
-/* Of a CPU's line, from the first CPU's; constant. */
+/* Offset of a CPU's line from the first CPU's; constant. */
 DECLARE_PER_CPU(unsigned long, os_percpu_offset);
 
-/* With interrupts off, as the next three. */
+/* This and the next three functions run with interrupts off. */
 static __always_inline struct os_percpu_line *os_percpu_here(void *const *lines)
 {
     return (struct os_percpu_line *)((char *)*lines + __this_cpu_read(os_percpu_offset));
 }
 
-/* Fast paths look at the owner first (acquire): what they read before could be older than what it did. */
+/* Fast paths load the owner first, with acquire. Values read earlier could be older than the last
+ * owner's stores. */
 
-/* The top of the stack; NULL: empty, or owned. */
+/* Pops the top of the stack. Returns NULL if the stack is empty or the line owned. */
 static __always_inline void *os_percpu_pop_here(void *const *lines)
 {
     struct os_percpu_line *line = os_percpu_here(lines);
@@ -89,7 +92,7 @@ static __always_inline void *os_percpu_pop_here(void *const *lines)
     return object;
 }
 
-/* False: full, or owned. */
+/* Pushes an object. Returns false if the stack is full or the line owned. */
 static __always_inline bool os_percpu_push_here(void *const *lines, void *object)
 {
     struct os_percpu_line *line = os_percpu_here(lines);
@@ -107,7 +110,8 @@ static __always_inline bool os_percpu_push_here(void *const *lines, void *object
     return true;
 }
 
-/* Appends to the ring. False: at its stop, owned, or the slot before holds the same object (below slot 0 lies the stack). */
+/* Appends to the ring. Returns false if the tail is at the stop, the line is owned, or the slot
+ * before holds the same object (the slot below slot 0 belongs to the stack). */
 static __always_inline bool os_percpu_append_here(void *const *lines, void *object)
 {
     struct os_percpu_line *line = os_percpu_here(lines);
@@ -119,14 +123,14 @@ static __always_inline bool os_percpu_append_here(void *const *lines, void *obje
     if (unlikely(tail == line->ring_stop))
         return false;
     if (unlikely(((void **)line->ring_turn)[tail - 1] ==
-                 object)) /* deferred twice, or not used any more */
+                 object)) /* deferred twice, or the ring is unused */
         return false;
     ((void **)line->ring_turn)[tail] = object;
     store_relaxed(&line->ring_tail, tail + 1);
     return true;
 }
 
-/* The same three with interrupts as they are, for the gate (slab/gate.c). */
+/* Variants of these three for any interrupt state, for the gate (slab/gate.c). */
 static inline void *os_percpu_pop(void *const *lines)
 {
     unsigned long flags;
@@ -160,25 +164,25 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return appended;
 }
 
-/* Takes the object at `expected_head` off the ring of `cpu`, where the caller runs; NULL when it does
- * not, the head has moved, or the line is owned. */
+/* Takes the object at `expected_head` off the ring of `cpu`. Returns NULL if the caller does not
+ * run on `cpu`, the head has moved, or the line is owned. */
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);
 
-/* Takes the line of the CPU that the caller runs on; interrupts are off until it is released.
- * `token` is the address of a variable on the caller's stack. NULL when it is owned by another. */
+/* Takes the line of the caller's CPU; interrupts are off until the release. `token` is the address
+ * of a variable on the caller's stack. Returns NULL if the line is owned. */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 
-/* Takes the line of any CPU. False when it is owned, or may not be taken from here. */
+/* Takes the line of any CPU. Returns false if the line is owned or may not be taken from here. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
 
-/* The same for as long as `visit` runs: on the CPU whose line it is, in an interrupt. So the line is not owned
- * while the thread that asked for the visit waits to run, which with virtual CPUs may be long. */
+/* Takes the line while `visit` runs, on the line's CPU in an interrupt. So the line is not owned
+ * while the requesting thread waits to run, which with virtual CPUs may be long. */
 bool os_percpu_visit_remote(struct os_percpu_line *line, const void *token,
                             void (*visit)(struct os_percpu_line *line, void *data), void *data);
 
-/* The remote take in its three steps, so that many lines share one round of interrupts. */
+/* The three steps of a remote take, so that many lines share one round of interrupts. */
 bool os_percpu_claim(struct os_percpu_line *line, const void *token);
-bool os_percpu_fence_all(void); /* true: a kernel reaches all CPUs */
+bool os_percpu_fence_all(void); /* true, because a kernel reaches all CPUs */
 bool os_percpu_confirm(const struct os_percpu_line *line, const void *token);
 
 static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu)
@@ -186,7 +190,7 @@ static inline void os_percpu_line_init(struct os_percpu_line *line, unsigned cpu
     line->cpu = cpu;
 }
 
-/* By the owner. */
+/* Called by the owner. */
 static inline void os_percpu_limit_stack(struct os_percpu_line *line, unsigned limit)
 {
     line->stack_limit = limit;
@@ -203,20 +207,20 @@ static inline void os_percpu_release(struct os_percpu_line *line)
     unsigned long flags = line->irq_flags;
 
     line->irq_off = false;
-    /* Release: pairs with the acquire of the owner test in fast paths and takes. */
+    /* Pairs with the acquire of the owner test in fast paths and takes. */
     store_release(&line->owner, (uintptr_t)0);
     if (irq_off)
         local_irq_restore(flags);
 }
 
-/* Gives back what was claimed, unless it is another's by now. */
+/* Releases a claimed line, unless another taker has overwritten the claim. */
 static inline void os_percpu_unclaim(struct os_percpu_line *line, const void *token)
 {
     if (os_percpu_confirm(line, token))
         os_percpu_release(line);
 }
 
-/* Whether lines of other CPUs can be taken at all. */
+/* Returns whether lines of other CPUs can be taken at all. */
 static inline bool os_percpu_reaches_others(void)
 {
     return true;

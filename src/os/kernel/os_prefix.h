@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Included before everything else in each file of the module (Kbuild, -include): all of the kernel
- * that the layers need, and then its names out of the way of those of src/base, which are the same
- * words: macros with the same meaning, undefined here. So no file of src/base or src/slab asks where it is.
+ * Included first in each file of the module (Kbuild, -include). Includes the kernel headers that
+ * the layers need and then undefines macros that src/base also defines, with the same meaning. So
+ * no file of src/base or src/slab needs to know that it is in a kernel.
  */
 #ifndef OS_KERNEL_PREFIX_H
 #define OS_KERNEL_PREFIX_H
@@ -45,14 +45,14 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-/* Runs in a hard interrupt on PREEMPT_RT, too. The thread that it has for others is away while its CPU goes,
- * and what is queued there meanwhile is not run before that CPU is back. */
+/* Runs `run` in a hard interrupt on PREEMPT_RT too. Otherwise a thread per CPU would run it, which
+ * is parked while the CPU goes offline; work queued meanwhile would wait until the CPU is back. */
 static inline void os_irq_work_init(struct irq_work *work, void (*run)(struct irq_work *work))
 {
     *work = IRQ_WORK_INIT_HARD(run);
 }
 
-/* The same meaning: base/base.h and base/list.h define them again. */
+/* base/base.h and base/list.h define these again, with the same meaning. */
 #undef likely
 #undef unlikely
 #undef container_of
@@ -61,7 +61,7 @@ static inline void os_irq_work_init(struct irq_work *work, void (*run)(struct ir
 #undef list_for_each
 #undef list_for_each_safe
 
-/* A call of libgcc otherwise, which the kernel does not have. */
+/* Avoids a call to libgcc, which the kernel lacks. */
 #define __builtin_popcountll(word) hweight64(word)
 
 #endif /* OS_KERNEL_PREFIX_H */

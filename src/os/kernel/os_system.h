@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * What differs between a process and a kernel and is known when the module is compiled.
- */
+/* Differences between a process and a kernel that are known at compile time. */
 #ifndef OS_KERNEL_SYSTEM_H
 #define OS_KERNEL_SYSTEM_H
 
@@ -11,78 +9,81 @@
 typedef gfp_t os_alloc_flags;
 #define OS_ALLOC_DEFAULT GFP_KERNEL
 
-/* Whether to wait for grace periods. A caller that may reclaim may sleep, and has interrupts on. But a caller that
- * wants to know soon that there is nothing (__GFP_NORETRY) does not want to wait, and others wait for a caller that is
- * reclaiming at this moment. */
+/* Returns whether to wait for grace periods. A caller that may reclaim may sleep and has interrupts
+ * on. But __GFP_NORETRY prefers failure to waiting, and other threads wait for a caller that is
+ * reclaiming now. */
 static inline bool os_may_block(os_alloc_flags flags)
 {
     return gfpflags_allow_blocking(flags) && !(flags & __GFP_NORETRY) &&
            !(current->flags & PF_MEMALLOC);
 }
 
-/* An allocation does not interrupt other CPUs to see what lies there, for it would wait for each: with
- * virtual CPUs that is milliseconds, for each 64 objects. kernel/shrinker.c empties quiet CPUs. */
+/* False, because an allocation would wait for each CPU that it interrupts, for milliseconds with
+ * virtual CPUs and only 64 objects each time. kernel/shrinker.c drains quiet CPUs. */
 #define OS_REMOTE_IS_QUICK false
 
-/* Of variables that every CPU reads often and hardly any writes. */
+/* Marks variables that every CPU reads often and hardly any writes. */
 #define READ_MOSTLY __read_mostly
 
-/* The size of the system's pages. */
 #define os_page_size ((size_t)PAGE_SIZE)
 
-/* Whether another CPU may be interrupted for nothing but tidiness: not one that was set apart (isolcpus, nohz_full),
- * where each interrupt counts. What lies there is taken by tasks that run there, by destruction, and before something
- * is killed for memory. */
+/* Returns whether another CPU may be interrupted for mere tidiness. Isolated CPUs (isolcpus,
+ * nohz_full) may not. Objects there are taken by tasks that run there, by destruction, and before
+ * the OOM killer runs. */
 static inline bool os_may_disturb(unsigned cpu)
 {
     return cpu == raw_smp_processor_id() ||
            (housekeeping_cpu((int)cpu, HK_TYPE_DOMAIN) && housekeeping_cpu((int)cpu, HK_TYPE_TICK));
 }
 
-/* The first of two tries does not go as far as the OOM killer: latent objects may be all that is
- * missing, and are waited for before the second. */
+/* Returns whether another CPU may be interrupted for mere tidiness, which isolated CPUs (isolcpus,
+ * nohz_full) may not. Objects there are taken by tasks that run there, by destruction, and before
+ * the OOM killer runs. */
 static inline os_alloc_flags os_alloc_first(os_alloc_flags flags)
 {
     return (flags & ~(__GFP_NOFAIL | __GFP_RETRY_MAYFAIL)) | __GFP_NORETRY | __GFP_NOWARN;
 }
 
-/* More pages than are needed, as long as they cost nobody anything: nothing is reclaimed for them, and no reserve is
- * touched. */
+/* Flags for more pages than needed, which must cost others nothing: no reclaim and no reserves. */
 static inline os_alloc_flags os_alloc_larger(os_alloc_flags flags)
 {
     return (os_alloc_first(flags) & ~(__GFP_RECLAIM | __GFP_HIGH | __GFP_MEMALLOC)) |
            __GFP_NOMEMALLOC;
 }
 
-/* The node that pages lie on, where they were asked of `asked`: another one may have helped out. */
+/* Returns the node that the pages lie on. Another node than `asked` may have helped out. */
 static inline unsigned os_pages_node(const void *pages, unsigned asked)
 {
     (void)asked;
     return (unsigned)page_to_nid(virt_to_page(pages));
 }
 
-/* Half a kilobyte of a kernel's stack. */
+/* objects, half a kilobyte of kernel stack */
 #define OS_TRANSFER_MAX 64
 
-/* Extensions of the slab layer, at most (slab/extension.h). */
+/* Maximum number of extensions of the slab layer (slab/extension.h). */
 #define OS_EXTENSIONS      1
 #define OS_EXTENSION_SIDES 1
 
-/* A grace period takes milliseconds: of small objects a CPU defers some ten thousand meanwhile. But most caches of a kernel
- * are hardly used on most CPUs: they begin with one refill, grow by demand alone, and may grow to what their creator said.
- * When they grow they are copied with interrupts off. */
+/* A grace period takes milliseconds, in which a CPU may defer some ten thousand small objects. But
+ * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill, grow
+ * only by demand, and up to the limit set by their creator. Growing copies with interrupts off, so
+ * PREEMPT_RT limits it. */
 #define OS_CACHE_OBJECTS_MIN       64
 #define OS_CACHE_START_BATCHES     0
 #define OS_CACHE_BYTES_ARE_A_LIMIT true
 #define OS_CACHE_OBJECTS_MAX       (IS_ENABLED(CONFIG_PREEMPT_RT) ? 16384 : 65536)
 
-/* What may be cached for a CPU, and for all of them (slab/budget.c). Each cache here has its own limit (kernel/caches.c), and
- * the shrinker empties them, so they do not give to each other. */
+/* A CPU may defer some ten thousand small objects in a grace period, which takes milliseconds. But
+ * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill, and
+ * grow only by demand, up to the limit set by their creator. Growing copies with interrupts off, so
+ * PREEMPT_RT allows less. */
 #define OS_CACHE_PER_CPU (UINT64_C(16) << 20)
 #define OS_CACHE_TOTAL   (UINT64_C(1) << 30)
 #define OS_CACHES_GIVE   false
 
-/* memcpy is a call, and one that moves bytes where processors are said to be quick at that. */
+/* Copies by words, because memcpy is a call, and moves bytes on processors said to be quick at
+ * that. */
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {
 #ifdef CONFIG_X86_64
@@ -92,26 +93,27 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #endif
 }
 
-/* Order 3 is the largest that the page allocator works for (PAGE_ALLOC_COSTLY_ORDER), and may be
- * missing all the same. */
+/* Copies whole words. memcpy() would be a call, and copies bytes on processors said to be quick at
+ * that. */
 #define OS_SLAB_BYTES_MAX   ((size_t)PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER)
 #define OS_SLAB_MAY_BE_LESS true
 
-/* Nothing inlines fast paths here, and the linear mapping has no addresses to spare. */
+/* No fast paths are inlined here, and the linear mapping has no addresses to spare. */
 #define OS_HAS_WINDOWS false
 
-/* Tracepoints (kernel/trace.h), of the same names; without cookies. */
+/* Tracepoints of the same names (kernel/trace.h), without cookies. */
 #define os_event(word, cache, count)               os_event_##word((cache)->name, count)
 #define os_event_until(word, cache, count, cookie) os_event(word, cache, count)
 
-/* Misuse that has been reported, but whose caller is long gone: a lock may be held and interrupts be off, so that a
- * BUG would be the end of the machine. What is misused is left alone, and so may leak. */
+/* Called after misuse was reported, when the guilty caller is long gone. Locks may be held and
+ * interrupts off, so a BUG would take the machine down. Instead the misused object is left alone,
+ * and may leak. */
 static inline void os_misuse(void)
 {
     WARN_ON(1);
 }
 
-/* What cannot go on. */
+/* Ends execution where none can continue. */
 static inline void __noreturn os_abort(void)
 {
     BUG();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The page map's slow side: making leaves and roots, and entering owners (see os_page_map.h).
+ * Allocates the leaves and roots of the page map and sets owners (os_page_map.h).
  *
- * The lock is held while a leaf is entered into the root and while the root is replaced, so that none is
- * lost. Any context.
+ * `page_map_lock` is held while a leaf is entered into the root and while the root is replaced, so
+ * no leaf is lost. Owners are set in any context in which pages can be allocated and freed.
  */
 #include "os_kernel.h"
 
 struct root {
-    struct root *before; /* the shorter one that it replaced */
+    struct root *before; /* the shorter root that this one replaced */
     void **leaves[];
 };
 
@@ -19,7 +19,8 @@ static struct root *root;
 static void *empty[PAGE_MAP_SLOTS];
 static uint64_t bytes_used;
 
-/* The leaf of a page that the map reaches; NULL when there is none and none can be had. */
+/* Returns the leaf of a page within reach, allocating one if necessary. Returns NULL without
+ * memory. */
 static void **leaf_of(unsigned long page)
 {
     unsigned long number = page >> PAGE_MAP_BITS, flags;
@@ -39,7 +40,7 @@ static void **leaf_of(unsigned long page)
         add_relaxed(&bytes_used, PAGE_SIZE);
         return made;
     }
-    free_page((unsigned long)made); /* another was first */
+    free_page((unsigned long)made); /* another thread entered one first */
     return leaf;
 }
 
@@ -60,7 +61,7 @@ bool os_page_owner_set(void *pages, size_t bytes, void *owner)
     return true;
 }
 
-/* Puts a longer root in place of the present one; false when that has become as long. */
+/* Replaces the root by a longer one. Returns false if the root has become as long already. */
 static bool replace(struct root *longer, unsigned long reach)
 {
     unsigned long flags, before;

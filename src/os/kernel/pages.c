@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The page source: the page allocator, which keeps what is free itself; so nothing is retained here,
- * and there is no decay. Metadata is the kernel's own kmalloc's. Both keep counts.
+ * The page source is the kernel's page allocator, which itself keeps free pages. So nothing is
+ * retained or decays here. Metadata comes from kmalloc. Both are counted.
  */
 #include "os_kernel.h"
 
@@ -25,8 +25,8 @@ static void count_used(size_t bytes)
         ;
 }
 
-/* What callers may ask of pages: how hard to try. Zones, mobility and accounting are not theirs to
- * choose, since a slab is shared; the function that was asked for zeroed objects zeroes them (kernel/objects.c). */
+/* Flags that callers may pass on, which say how hard to try. Zones, mobility and accounting are
+ * fixed because slabs are shared; kernel/objects.c zeroes objects. */
 #define FLAGS_HONOURED                                                                             \
     (__GFP_RECLAIM | __GFP_HIGH | __GFP_IO | __GFP_FS | __GFP_NOWARN | __GFP_RETRY_MAYFAIL |       \
      __GFP_NOFAIL | __GFP_NORETRY | __GFP_MEMALLOC | __GFP_NOMEMALLOC | __GFP_THISNODE)
@@ -42,7 +42,7 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
     if (!os_may_lock() || injected_failure())
         return NULL;
     flags &= FLAGS_HONOURED;
-    if (order) /* a smaller slab will do, and who must not fail tries again (kernel/objects.c) */
+    if (order) /* a smaller slab will do, and kernel/objects.c retries for __GFP_NOFAIL */
         flags = (flags & ~(__GFP_NOFAIL)) | __GFP_COMP | __GFP_NOWARN;
     page = alloc_pages_node((int)node, flags, order);
     if (!page)
@@ -56,7 +56,7 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
     return os_pages_alloc_as(bytes, alignment, node, zeroed, OS_ALLOC_DEFAULT);
 }
 
-/* Alignment is at most that of a slab's own size (kernel/caches.c), so `bytes` says the order. */
+/* The alignment never exceeds the slab's size (kernel/caches.c), so `bytes` gives the order. */
 void os_pages_free(void *pages, size_t bytes)
 {
     unsigned order = get_order(bytes);
@@ -69,7 +69,7 @@ void os_pages_free(void *pages, size_t bytes)
     free_pages((unsigned long)pages, order);
 }
 
-/* The linear mapping cannot move pages. */
+/* Pages of the linear mapping cannot be moved. */
 void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
 {
     return NULL;
@@ -98,7 +98,7 @@ bool os_window_has(const struct os_window *window, const void *pages)
     return false;
 }
 
-/* What is free is the kernel's at once. */
+/* Nothing is kept; freed pages go to the kernel at once. */
 uint64_t os_pages_kept(void)
 {
     return 0;
@@ -114,7 +114,7 @@ size_t os_pages_trim(void)
     return 0;
 }
 
-/* The shrinker is told (kernel/shrinker.c), so nobody has to ask. */
+/* The kernel calls the shrinker (kernel/shrinker.c), so no caller needs to ask. */
 bool os_memory_is_short(void)
 {
     return false;
@@ -135,7 +135,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
 
     if (!os_may_lock() || injected_failure())
         return NULL;
-    if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays: not worth anybody's work */
+    if (bytes > PAGE_SIZE << PAGE_ALLOC_COSTLY_ORDER) /* larger arrays are not worth reclaim */
         flags &= ~(__GFP_RECLAIM | __GFP_NOFAIL);
     meta = kmalloc(round_up(bytes, CACHE_LINE),
                    (flags & FLAGS_HONOURED & ~__GFP_THISNODE) | __GFP_ZERO | __GFP_NOWARN);
@@ -144,7 +144,7 @@ void *os_meta_alloc_as(size_t bytes, os_alloc_flags flags)
     return meta;
 }
 
-/* Called in any context. */
+/* Any context. */
 void *os_meta_alloc(size_t bytes)
 {
     return os_meta_alloc_as(bytes, GFP_NOWAIT);
@@ -160,7 +160,7 @@ void os_meta_free(void *meta, size_t bytes)
     kfree(meta);
 }
 
-/* No sequence of a CPU faults: its memory is a kernel's own. */
+/* Plain metadata will do, because accesses to kernel memory do not fault. */
 void *os_arrays_alloc(size_t bytes)
 {
     return os_meta_alloc(bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Taking per-CPU lines (see os_percpu.h). */
+/* Takes per-CPU lines (os_percpu.h). */
 #include "os_kernel.h"
 
 void *os_percpu_owned_lines;
@@ -10,9 +10,11 @@ void (*os_percpu_claims)(unsigned cpu);
 static struct cpumask dead;
 
 /*
- * A thread that finds a CPU dead claims its line with preemption off from that look on (cpu_cache_visit_remote,
- * cpu_cache_take_remote). So before the CPU runs again, a grace period after it stopped being dead, all such threads
- * have claimed: its fast paths find the line owned, for as long as it is, and none is half done when the claim comes.
+ * A thread that finds a CPU dead keeps preemption off until it has claimed the CPU's line
+ * (cpu_cache_visit_remote, cpu_cache_take_remote). os_percpu_note_dead() clears the mark and waits
+ * for a grace period before the CPU runs again, so all such threads have claimed by then. The CPU's
+ * fast paths find those lines owned until the release, and none is half done at the time of the
+ * claim.
  */
 void os_percpu_note_dead(unsigned cpu, bool is_dead)
 {
@@ -34,7 +36,7 @@ static bool is_dead(const struct os_percpu_line *line)
     return true;
 }
 
-/* Until the release, by the owner. */
+/* Lasts until the owner releases the line. */
 static void interrupts_off(struct os_percpu_line *line)
 {
     unsigned long flags;
@@ -105,12 +107,12 @@ bool os_percpu_fence_all(void)
 struct remote_take {
     struct os_percpu_line *line;
     const void *token;
-    void (*visit)(struct os_percpu_line *line, void *data); /* NULL: the line stays taken */
+    void (*visit)(struct os_percpu_line *line, void *data); /* NULL if the line stays taken */
     void *data;
     bool taken;
 };
 
-/* On the CPU whose line it is, in an interrupt. */
+/* Runs in an interrupt on the line's CPU. */
 static void take_there(void *data)
 {
     struct remote_take *take = data;
@@ -130,7 +132,7 @@ static bool may_take_remote(const struct os_percpu_line *line)
     return in_task() && !irqs_disabled() && !load_relaxed(&line->owner);
 }
 
-/* A CPU that is neither online nor dead is just going, and may still run: not taken. */
+/* Fails for a CPU that is going offline, neither online nor dead yet, because it may still run. */
 static bool take_by_interrupt(struct remote_take *take)
 {
     add_relaxed(&os_percpu_interrupts, 1);

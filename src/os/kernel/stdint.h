@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What base/ asks of a libc's <stdint.h>. */
+/* The parts of a libc's <stdint.h> that base/ needs. */
 #ifndef OS_KERNEL_STDINT_H
 #define OS_KERNEL_STDINT_H
 

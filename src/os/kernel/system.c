@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* CPUs, nodes, clock, messages; beginning and end of src/os/kernel. */
+/* CPUs, nodes, clock and messages; start and stop of src/os/kernel. */
 
 #include "os_kernel.h"
 
@@ -18,7 +18,7 @@ unsigned os_node_count(void)
     return (unsigned)nr_node_ids;
 }
 
-/* Of a CPU on a node without memory: the nearest that has some. */
+/* Returns the CPU's node or, if that has no memory, the nearest node with some. */
 unsigned os_node_of_cpu(unsigned cpu)
 {
     int node = cpu_to_mem((int)cpu);
@@ -45,7 +45,7 @@ void os_sleep_ns(uint64_t nanoseconds)
     usleep_range(us, 2 * us);
 }
 
-/* A waker does not know which threads sleep, so they sleep for a while only. */
+/* Wakers do not know which threads sleep, so sleeps are short. */
 void os_word_wait(uint32_t *word, uint32_t value, uint64_t nanoseconds)
 {
     if (load_relaxed(word) == value)
@@ -74,7 +74,7 @@ void os_report(const char *format, ...)
     va_end(arguments);
 }
 
-/* Lines that are owned for good, for caches whose fast paths are closed. */
+/* Makes the permanently owned lines of caches whose fast paths are closed. */
 static bool owned_lines_make(void)
 {
     char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * src/base/atomic.h in a kernel, where this file is found instead (kernel/Kbuild): the same names, made of the
- * primitives that the kernel's memory model defines (tools/memory-model), and that KCSAN knows as marked accesses.
+ * Replaces src/base/atomic.h in a kernel (kernel/Kbuild). Defines the same names with primitives of
+ * the kernel's memory model (tools/memory-model), which KCSAN knows as marked accesses.
  *
- * A number that several CPUs add to is a plain integer for src/slab, and an atomic_t or atomic64_t for the kernel: the
- * same size and alignment, and both accessed by these macros only.
+ * A number to which several CPUs add is a plain integer for src/slab and an atomic_t or atomic64_t
+ * for the kernel. The size and alignment are the same, and only these macros access it.
  */
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H
@@ -20,7 +20,7 @@
 #define exchange_acquire(p, v) xchg_acquire((p), (v))
 #define exchange_relaxed(p, v) xchg_relaxed((p), (v))
 
-/* Both give the value before, as the compiler's builtins do. */
+/* Both return the previous value, like the compiler's builtins. */
 #define add_relaxed(p, v) ATOMIC_FETCH(add, (p), (v))
 #define sub_relaxed(p, v) ATOMIC_FETCH(sub, (p), (v))
 #define ATOMIC_FETCH(what, p, v)                                                                   \
@@ -29,7 +29,7 @@
                         ? atomic_fetch_##what##_relaxed((int)(v), (atomic_t *)(p))                 \
                         : atomic64_fetch_##what##_relaxed((s64)(v), (atomic64_t *)(p))))
 
-/* Fully ordered when it succeeds. When it fails *(expected) is updated, and read with acquire order. */
+/* Fully ordered on success. On failure, updates *(expected) with acquire order. */
 #define compare_exchange(p, expected, v)                                                           \
     ({                                                                                             \
         bool exchanged_ = try_cmpxchg((p), (expected), (v));                                       \
@@ -39,7 +39,7 @@
         exchanged_;                                                                                \
     })
 
-/* A counter with one writer at a time: no read-modify-write needed, readers see whole values. */
+/* For counters with one writer at a time. Needs no read-modify-write; readers see whole values. */
 #define count_add(p, v) store_relaxed((p), load_relaxed(p) + (v))
 
 #define compiler_barrier() barrier()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tells KASAN which objects may be accessed: live ones, and deferred ones until their grace period
- * is over. Marks only whole granules of 8 bytes. Objects of type-safe caches, which readers may
- * access while free, and constructed objects always stay accessible.
+ * Tells KASAN that live objects may be accessed, and deferred ones until their grace period is
+ * over. Marks only whole granules of 8 bytes. Objects of type-safe caches, which readers may access
+ * while free, and constructed objects always stay accessible.
  *
  * Modules may not use KASAN's slab functions. The functions that compilers call for stack variables
  * are exported, so KASAN reports such an access as "use-after-scope".

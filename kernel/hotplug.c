@@ -15,7 +15,7 @@ static int cpu_comes(unsigned int cpu)
     return 0;
 }
 
-/* Runs on another CPU, after `cpu` has stopped for good. */
+/* Runs on another CPU, after `cpu` has stopped. */
 static int cpu_is_dead(unsigned int cpu)
 {
     os_percpu_note_dead(cpu, true);

@@ -14,8 +14,8 @@ int prudence_node_of(const void *object);
 struct shrinker *prudence_shrinker(void);
 
 /* Sets a function that a thread calls when it has found a CPU dead and is about to claim that CPU's
- * caches; preemption is off. NULL removes the function. All calls have returned once preemption was
- * on on every CPU. */
+ * caches; preemption is off. NULL removes the function. No call to the old function is running
+ * after synchronize_rcu(). */
 void prudence_watch_claims(void (*claims)(unsigned int cpu));
 
 #endif /* PRUDENCE_SEAMS_H */

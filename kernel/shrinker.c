@@ -97,7 +97,7 @@ static void tidy(struct work_struct *work)
     store_release(&tidying, 0u);
     while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
         cond_resched(); /* the next round does the rest */
-    tidy_cpus();        /* their objects reach the nodes in time for a later round */
+    tidy_cpus();        /* a later round takes the objects that these drain */
     after = next_round();
     if (after && !exchange_relaxed(&tidying, 1u)) {
         if (latent_bytes()) /* the next round needs a grace period */

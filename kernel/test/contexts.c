@@ -102,7 +102,7 @@ void pages_that_an_interrupt_frees_are_given_back(void)
     EXPECT(totals().page_bytes <= used - BLOCKS * BLOCK_BYTES);
 }
 
-/* --- interrupts every few instructions, in code that uses the same cache --- */
+/* --- an interrupt every 20 to 30 us, in code that uses the same cache --- */
 #define INTERRUPTS 20000
 #define AT_ONCE    200
 

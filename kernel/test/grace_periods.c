@@ -19,8 +19,8 @@ static int expedite(void *begun)
     return 0;
 }
 
-/* Returns whether another grace period than the one in `before` begins next, normal or expedited.
- * False means that one requested by others is in progress and waits for the reader. */
+/* Returns whether a grace period, normal or expedited, has begun since `before` was taken. Waits
+ * for up to a second; one requested by others may be in progress and wait for the reader. */
 static bool has_begun(const struct rcu_gp_oldstate *before, bool expedited)
 {
     struct rcu_gp_oldstate now;

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* Rule 9. Bytes of pages in use when the test made memory end, and no more can be had. */
+/* Rule 9. The test refuses pages once this many bytes are in use. */
 static u64 pages_there;
 
 static bool no_memory(void)

@@ -206,7 +206,7 @@ static unsigned long scan(unsigned long pages)
 #define SLAB_PAGES  8 /* pages of the largest slab, the granularity */
 #define LARGE_BYTES 1024
 
-/* Scans until the cache (or NULL) has no slabs left. */
+/* Scans at least three times, and until the cache (unless NULL) has no slabs left. */
 static void scan_everything(struct prudence_cache *cache)
 {
     unsigned int i;

@@ -60,7 +60,7 @@ void prudence_tree_free_bulk(struct prudence_tree *tree, struct kmem_cache *slub
 /*
  * The address dependency orders the stores that filled the cache before any use. A thread that
  * frees one of Prudence's objects sees that the cache has moved, because the allocating thread saw
- * it before it handed the object over.
+ * that before handing the object over.
  */
 static inline struct prudence_cache *prudence_tree_cache(const struct prudence_tree *tree)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Private to kernel/. Declares the functions that the parts of prudence.ko call in each other. */
+/* Functions that the parts of prudence.ko call in each other. */
 #ifndef PRUDENCE_MODULE_H
 #define PRUDENCE_MODULE_H
 
@@ -15,8 +15,8 @@
 int caches_start(void);
 void caches_stop(void);
 
-/* limits.c. Adapts the limits of latent memory, and expedites a grace period if more than the
- * budget is latent. Any context. */
+/* limits.c. Adapts the limits of latent memory; expedites a grace period past the budget. Any
+ * context. */
 void limits_look(void);
 
 /* shrinker.c, for the shrinker, the OOM notifier, memory hotplug and quiet caches */

@@ -9,11 +9,11 @@
 #include "slab/slab.h"
 
 /*
- * Fast paths require interrupts to be on. Then this is no NMI, and the exit path turns interrupts
- * on again without saving flags. Callers with interrupts off use the _irqs_off variants.
+ * Fast paths require interrupts to be on, so this is no NMI and the exit path need not restore
+ * flags. Callers with interrupts off use the _irqs_off variants.
  */
 
-/* Interrupts are off in an NMI too, so the variants for interrupts off check. */
+/* Interrupts are off in an NMI too. */
 static bool refused_in_nmi(void)
 {
     if (likely(!in_nmi()))
@@ -22,8 +22,7 @@ static bool refused_in_nmi(void)
     return true;
 }
 
-/* Slabs are shared and may lie anywhere, so memory of a zone that a device can reach is not
- * available. */
+/* Slabs are shared and may lie anywhere, so no zone can be requested. */
 #define ZONES_REFUSED (__GFP_DMA | __GFP_DMA32)
 
 static bool is_refused(gfp_t gfp)
@@ -36,8 +35,8 @@ static bool is_refused(gfp_t gfp)
 }
 
 /* Handles objects that must not simply be zeroed. Returns NULL if the flags are refused. Contents
- * set by a constructor stay. So do the contents of type-safe memory, which readers may still look
- * at, unless the owner asks for zeroes with __GFP_ZERO. */
+ * set by a constructor stay. So do those of type-safe memory, which readers may look at, unless the
+ * owner passes __GFP_ZERO. */
 static noinline void *ready_otherwise(void *object, gfp_t gfp, struct prudence_cache *cache)
 {
     if (is_refused(gfp)) {
@@ -63,8 +62,8 @@ static __always_inline void *ready(struct prudence_cache *cache, void *object, g
                                                                     : object;
 }
 
-/* Returns whether a call that must not fail should try again, after a short sleep. Callers that may
- * not sleep get no second try. */
+/* Returns whether a call that must not fail should try again, after a tick. Needs a caller that may
+ * sleep. */
 static bool tries_again(gfp_t gfp)
 {
     if (likely(!(gfp & __GFP_NOFAIL)))
@@ -111,9 +110,8 @@ static __always_inline void *alloc_here(struct prudence_cache *cache, gfp_t gfp)
     return ready(cache, object, gfp);
 }
 
-/* Returns whether might_alloc() would do anything, because the kernel checks callers (and the check
- * may sleep) or another thread wants the CPU. Otherwise fast paths skip the call, which would find
- * nothing to do. */
+/* Returns whether might_alloc() would do anything, because the kernel checks callers (and may sleep
+ * then) or another thread wants the CPU. Otherwise fast paths skip the call. */
 static __always_inline bool alloc_is_looked_at(void)
 {
     return IS_ENABLED(CONFIG_LOCKDEP) || IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP) ||

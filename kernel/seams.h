@@ -6,16 +6,15 @@
 #include <linux/shrinker.h>
 #include <linux/types.h>
 
-/* Returns the node whose lists hold the object's slab, or NUMA_NO_NODE if the pointer is no
- * object. */
+/* Returns the node of the object's slab, or NUMA_NO_NODE if the pointer is no object. */
 int prudence_node_of(const void *object);
 
-/* Returns the shrinker as registered with the kernel, or NULL before the module has started. */
+/* Returns the registered shrinker, or NULL before the module has started. */
 struct shrinker *prudence_shrinker(void);
 
-/* Sets a function that a thread calls when it has found a CPU dead and is about to claim that CPU's
- * caches; preemption is off. NULL removes the function. No call to the old function is running
- * after synchronize_rcu(). */
+/* Sets (or with NULL removes) a function that a thread calls, with preemption off, when it has
+ * found a CPU dead and is about to claim that CPU's caches. No old call is running after
+ * synchronize_rcu(). */
 void prudence_watch_claims(void (*claims)(unsigned int cpu));
 
 #endif /* PRUDENCE_SEAMS_H */

@@ -53,8 +53,8 @@ void hard_interrupts_may_do_everything(void)
 }
 
 #ifdef CONFIG_DEBUG_ATOMIC_SLEEP
-/* Allocates without a need to sleep, because an object is free, but the flags allow sleeping.
- * tools/kernel-test looks for the kernel's report. */
+/* An object is free, so the allocation need not sleep, but the flags allow it. tools/kernel-test
+ * looks for the kernel's report. */
 void allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -84,8 +84,7 @@ static void free_blocks(void *unused)
         prudence_kfree(objects[i]);
 }
 
-/* The pages go back a little later on PREEMPT_RT, where an interrupt may not take the page
- * allocator's locks. */
+/* On PREEMPT_RT, a little later, because an interrupt may not take the page allocator's locks. */
 void pages_that_an_interrupt_frees_are_given_back(void)
 {
     unsigned int i;

@@ -50,7 +50,7 @@ static void start_deferring(void *unused)
     hrtimer_start(&last_timer, ns_to_ktime(250000), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Delays stop_machine on this CPU, and so keeps the dying CPU alive for longer. */
+/* Delays stop_machine, and so keeps the dying CPU alive for longer. */
 static int stay_awake(void *unused)
 {
     while (!kthread_should_stop()) {
@@ -124,8 +124,7 @@ static struct {
     unsigned int lingered, came_meanwhile, used_at_once;
 } coming;
 
-/* Holds up the taker after it has found the CPU dead, long enough for the CPU to come unless it
- * waits. */
+/* Holds up a taker that has found the CPU dead, so that the CPU could come if that did not wait. */
 static void linger(unsigned int cpu)
 {
     unsigned int ms;
@@ -150,8 +149,7 @@ static int it_is_about_to_come(unsigned int cpu)
     return 0;
 }
 
-/* Runs on another CPU. At this point, prudence.ko's notifier was registered first and runs
- * first. */
+/* Runs on another CPU, after prudence.ko's notifier, which was registered first. */
 static int it_comes(unsigned int cpu)
 {
     coming.came_meanwhile += READ_ONCE(coming.lingers);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* KASAN must accept a use before the end of the grace period and report one after it. */
+/* KASAN must accept uses before the end of the grace period and report those after. */
 #include <linux/kasan.h>
 #include <linux/rcupdate.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-/* Tests how pages are requested, by the page allocator's own tracepoint. */
+/* Tests how pages are requested, by the page allocator's tracepoint. */
 #include <linux/mm.h>
 #include <linux/tracepoint.h>
 #include <trace/events/kmem.h>

@@ -76,7 +76,7 @@ void deferred_objects_come_back_after_one_grace_period(void)
     migrate_disable(); /* merges happen in this CPU's latent cache */
     EXPECT_EQ(fill(cache, 64), 64);
     defer(cache, 64);
-    for (i = 0; i < 128; i++) /* empties the object cache; the last miss closes the batch */
+    for (i = 0; i < 128; i++) /* empties the object cache and closes the batch */
         objects[64 + i] = prudence_cache_alloc(cache, GFP_KERNEL);
     synchronize_rcu();
     before = stats_of(cache);
@@ -91,7 +91,7 @@ void deferred_objects_come_back_after_one_grace_period(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* The allocator requests a grace period without help, so a deferred batch is soon safe. */
+/* Deferred objects are soon safe, because the allocator itself requests a grace period. */
 void grace_period_is_asked_for(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
@@ -126,7 +126,7 @@ void refill_leaves_room_for_latent_objects(void)
     EXPECT_EQ(fill(cache, 256), 256);
     reader_enters();
     defer(cache, LATENT);
-    for (i = 0; i < 1000; i++) { /* until a refill happens with latent objects present */
+    for (i = 0; i < 1000; i++) { /* until a refill meets latent objects */
         before = stats_of(cache);
         more[i] = prudence_cache_alloc(cache, GFP_KERNEL);
         after = stats_of(cache);
@@ -258,8 +258,8 @@ void full_latent_cache_overflows_into_latent_slabs(void)
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 
-/* Waits for the grace period that ends at `state` to begin. Returns false if another one is in
- * progress and waits for a reader. */
+/* Waits until the grace period that ends at `state` begins. Returns false if another waits for a
+ * reader. */
 static bool grace_period_begins(unsigned long state)
 {
     unsigned int tries;
@@ -280,9 +280,9 @@ static void grace_period_ends(unsigned long state)
 }
 
 /*
- * Defers a few objects that wait for a grace period in progress, then many that wait for the next.
- * When the latent cache is full, the first objects leave together with some of the others. After
- * the first grace period, a reader that entered meanwhile still prevents the end of the next.
+ * Defers a few objects that wait for a grace period in progress, then many for the next. When the
+ * latent cache is full, the first objects leave with some of the others. After the first grace
+ * period, a reader that entered meanwhile still prevents the end of the next.
  */
 void overflowing_objects_wait_for_their_own_grace_period(void)
 {

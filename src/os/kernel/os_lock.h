@@ -50,8 +50,8 @@ static inline void os_lock_release_from_fork(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* The owner of a CPU's caches is not preempted, so others find the caches owned for no longer than
- * a few hundred instructions. */
+/* The owner of a CPU's caches is not preempted, so others find them owned for no longer than a few
+ * hundred instructions. */
 static inline void os_busy_enter(void)
 {
     preempt_disable();
@@ -62,7 +62,7 @@ static inline void os_busy_leave(void)
     preempt_enable();
 }
 
-/* Called before a constructor. Empty, because the kernel has its own checks (lockdep,
+/* Called before a constructor. Empty, because the kernel checks the context (lockdep,
  * might_sleep). */
 static inline void os_foreign_call(const char *what)
 {

@@ -2,12 +2,12 @@
 /*
  * The page map leads from any address to the owner of the page (the slab) in two loads, and trusts
  * neither the memory around the pointer nor any field of struct page (docs/adr/0018). The root has
- * a pointer for each 2 MiB of the linear mapping, as far as there is memory. A leaf is one page,
- * allocated in the contexts in which slabs are. The root points to an empty leaf for those that do
- * not exist, which saves a test.
+ * a pointer for each 2 MiB of the linear mapping, as far as there is memory. Leaves are pages,
+ * allocated in the contexts in which slabs are. An empty leaf stands for the missing ones, which
+ * saves a test.
  *
- * When memory is plugged in, a longer root replaces the root. Old roots and all leaves stay until
- * the module is unloaded. A reader of an old root finds there all objects handed out before the
+ * When memory is plugged in, a longer root replaces the root. Old roots and leaves stay until the
+ * module is unloaded. A reader of an old root finds there all objects handed out before the
  * replacement.
  *
  * As in a process, entries need no ordering beyond the hand-over of the pages.
@@ -30,21 +30,21 @@ struct os_page_map {
 extern struct os_page_map os_page_map;
 
 /*
- * Loads an entry of the root or of a leaf. Neither entry for a live object's page changes, because
- * both were written before the object was handed out. The load happens once, as with READ_ONCE(),
- * but is not volatile, because compilers do not scale an index within a volatile load, which would
- * cost an instruction.
+ * Loads an entry of the root or of a leaf. Neither changes for a live object's page, because both
+ * were written before the object was handed out. Loads once, like READ_ONCE(), but without
+ * volatile, which keeps compilers from scaling an index within the load and so costs an
+ * instruction.
  */
 static inline void *os_page_map_entry(void *const *table, unsigned long number)
 {
-    /* For a pointer that is no live object, the old and the new value are both fine. */
+    /* For a pointer that is no live object, either value will do. */
     void *entry = data_race(table[number]);
 
     OPTIMIZER_HIDE_VAR(entry); /* forces a single load */
     return entry;
 }
 
-/* Returns the owner of the page that holds `address`, or NULL for a page that is not ours. */
+/* Returns the owner of the page that holds `address`, or NULL for other pages. */
 static inline void *os_page_owner(const void *address)
 {
     unsigned long offset = (unsigned long)address - PAGE_OFFSET;

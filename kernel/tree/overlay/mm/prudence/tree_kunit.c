@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Tests of caches that move to Prudence (prudence_tree.h). A kernel with CONFIG_KUNIT runs them at
- * boot, after late_initcall. The tests use a cache of their own, which moves if prudence_tree=
- * lists `all` or `kunit`. Otherwise the cache stays with SLUB and most tests are skipped.
+ * Tests of caches that move to Prudence (prudence_tree.h), run when a kernel with CONFIG_KUNIT
+ * boots, after late_initcall. Their cache moves if prudence_tree= lists `all` or `kunit`; otherwise
+ * most are skipped.
  */
 #include <kunit/test.h>
 #include <linux/prudence.h>
@@ -14,7 +14,7 @@
 
 static struct prudence_tree kunit_tree = {.name = "kunit", .head = PRUDENCE_TREE_NO_HEAD};
 static struct kmem_cache *slub;
-static u32 *before; /* an object allocated before the cache moved */
+static u32 *before; /* allocated before the cache moved */
 static u32 *objects[OBJECTS];
 
 unsigned long rcu_get_gp_seq(void); /* kernel/rcu/rcu.h */
@@ -83,7 +83,7 @@ static u64 hastened(void)
     return stats.hastened;
 }
 
-/* Defers `count` objects of the cache, inside the caller's read section if there is one. */
+/* Defers `count` objects, inside the caller's read section if any. */
 static void defer_all(struct kunit *test, unsigned int count)
 {
     for (; count; count--) {
@@ -99,8 +99,8 @@ static bool is_under_way(void)
     return rcu_get_gp_seq() & 3; /* the state bits; 0 between two grace periods */
 }
 
-/* Defers 100 objects. If that hastened a grace period, defers 200 more on the same CPU and adds the
- * number of times that these did to *then. Returns whether the first 100 hastened. */
+/* Defers 100 objects. If that hastened a grace period, defers 200 more on the same CPU, adds the
+ * times that these did to *then, and returns true. */
 static bool defer_some(struct kunit *test, u64 *then)
 {
     u64 before = hastened(), now;
@@ -118,7 +118,7 @@ static bool defer_some(struct kunit *test, u64 *then)
 }
 
 /* 64 KB (more than 300 of these objects) hasten a grace period; the next 300 objects do not. Takes
- * ten samples, because a sample may be the last time that is allowed in a grace period. */
+ * ten samples, because one may meet the last time allowed in a grace period. */
 static void much_that_waits_hastens_a_grace_period(struct kunit *test)
 {
     unsigned int rounds = 0, times = 0;
@@ -131,8 +131,8 @@ static void much_that_waits_hastens_a_grace_period(struct kunit *test)
     KUNIT_EXPECT_EQ(test, then, (u64)0);
 }
 
-/* No grace period that begins inside the read section can end there, even though the test defers
- * about twelve times the bytes that hasten one. */
+/* No grace period that begins in the read section can end there, although the test defers about
+ * twelve times the bytes that hasten one. */
 static void hastens_twice_in_a_grace_period_at_most(struct kunit *test)
 {
     unsigned long begun;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch (gp_try; ADR 37, ADR
- * 52): at once if no reader is inside; soon if readers fence, or fence when they are asked.
+ * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch
+ * (gp_try; ADR 37, ADR 52). They are over at once if no reader is inside, and soon if readers
+ * fence, or fence when they are asked.
  *
- * Both make the driver's steps: start, load the goal, then the mode, then the barrier, then look at the readers'
- * words, then complete. So the argument at the head of memb.c holds for them. What differs is the barrier when
- * readers do not fence: the readers make it. Each that is awake is marked, and its next entry finds the mark, fences,
- * and takes it away (parking.c). Once all marks are gone, each reader has fenced at one point of its program after
- * the load of the goal, which is what a membarrier is for; so it counts as the goal's barrier, for other drivers,
- * too. A reader that does not enter again does not answer. Then a driver's membarrier comes, when one is due as
- * without asking, and parks that reader.
+ * Both make the driver's steps: start, load the goal, then the mode, then make the barrier, then
+ * look at the readers' words, then complete. So the argument at the head of memb.c holds. The
+ * difference is the barrier when readers do not fence: then the readers make it. This thread marks
+ * each awake slot; the reader's next entry finds the mark, fences, and removes the mark
+ * (parking.c). Once all marks are gone, each reader has fenced at one point of its program after
+ * the load of the goal, as a membarrier would have made it do; so this counts as the goal's
+ * barrier, also for other drivers. A reader that does not enter again does not answer. Then a
+ * driver makes a membarrier, as soon as one would have been due without asking, and parks that
+ * reader.
  *
  * Locks: none. The thread that holds `parking` asks; the others go on.
  */
@@ -17,14 +20,15 @@
 
 #define LOOK_AT_MOST 32 /* readers */
 
-/* A reader pays some 300 ns for each question: misses on its own line, and a fence. */
+/* A reader pays some 300 ns for each question, for cache misses on its own line and a fence. */
 #define ASK_AGAIN_NS      UINT64_C(6000)
 #define ASK_AGAIN_NS_EACH UINT64_C(4000) /* more for each reader */
 
 /*
- * Whether no section is open: true only if words tell it, which are this thread's own, and those of other threads if
- * they fence. A reader that is parked or not registered has no section. *entries: how often others have entered; they
- * count while they fence. It gives up beyond a few slots, because the caller owns a CPU's caches.
+ * Returns whether no section is open. A word proves this only if the slot is this thread's own, or
+ * if readers fence. A reader that is parked or not registered has no section. Stores the number of
+ * other threads' entries, which are counted while they fence, in *entries. Returns false beyond a
+ * few slots, because the caller owns a CPU's caches.
  */
 static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *entries)
 {
@@ -46,16 +50,18 @@ static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *ent
 }
 
 /*
- * A grace period that begins and ends at once. The barrier is a full fence even if readers do not fence, if no other
- * thread is awake:
- *   - this thread's own sections are in its program's order with all that it does here;
- *   - a thread that registers or wakes later fences after it has claimed its slot or set its bit, and before it
- *     reads. If the look at the slots misses that, this fence came before that one, and with it the start and every
- *     unlink whose cookie the goal covers: so that reader cannot find what was unlinked.
- * Nothing is noted in `barrier_goal`, because it would be of no use.
+ * Begins and ends a grace period at once. A full fence serves as the barrier even if readers do not
+ * fence, provided that no other thread is awake:
+ *   - this thread's own sections are in program order with everything done here;
+ *   - a thread that registers or wakes later fences after claiming the slot or setting the bit, and
+ *     before reading. If this thread's look at the slots misses that, this fence came before the
+ *     other one, and with it the start and every unlink whose cookie the goal covers, so that
+ *     reader cannot find an unlinked object.
  *
- * It looks before it starts as well, so that nothing is written in vain. And it does not disturb readers that have
- * entered since it looked last: each of their entries would miss the line of the sequence.
+ * `barrier_goal` is not raised, because that would be of no use.
+ *
+ * Looks before starting as well, so that nothing is written in vain. Leaves readers alone that have
+ * entered since the last look, because each of their entries would miss the line of the sequence.
  */
 bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie)
 {
@@ -91,7 +97,7 @@ static bool is_too_soon(const struct prudence_domain *domain, unsigned awake)
                                               ASK_AGAIN_NS_EACH * awake);
 }
 
-/* The goal is loaded after the request, and before anything that its barrier is made of. */
+/* Loads the goal after the request, and before any part of the goal's barrier. */
 static void begin(struct prudence_domain *domain, gp_cookie cookie)
 {
     store_relaxed(&domain->asked_at, os_clock_ns());
@@ -100,7 +106,8 @@ static void begin(struct prudence_domain *domain, gp_cookie cookie)
     domain->asked = false;
 }
 
-/* The barrier between loading the goal and looking at words. The mode is loaded after the goal. */
+/* Makes the barrier between loading the goal and looking at words; returns whether it is complete.
+ * The mode is loaded after the goal. */
 static bool barrier_is_made(struct prudence_domain *domain)
 {
     uint64_t goal = load_relaxed(&domain->asked_goal);
@@ -147,7 +154,7 @@ static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
     return sequence_before(load_relaxed(&domain->asked_goal), cookie.value) ? GP_LATER : GP_ASKED;
 }
 
-/* Nothing is written while there is nothing to do, because all CPUs' writers call this. */
+/* Writes nothing while there is nothing to do, because writers on all CPUs call this. */
 enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
 {
     unsigned awake;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of domains: the default domain, the list of the others, and what all kinds have in common when one is
- * made and when it ends (domain_life.c).
+ * The records of domains: the default domain, the list of the others, and the parts that all kinds
+ * share when a domain is made and when it ends (domain_life.c).
  *
- * The caches and sets that name a domain, and the readers inside it, guard it against destruction. Destruction waits
- * for a thread that only looks at the domain for a while (a visitor).
+ * The caches and sets that name a domain, and the readers inside, guard it against destruction.
+ * Destruction waits for a thread that only looks at the domain for a while (a visitor).
  */
 #include <errno.h>
 
 #include "base/name.h"
 #include "gp/user/domain.h"
 
-/* So that the first threads to read need no memory. */
+/* Lets the first threads read without memory. */
 static struct reader_chunk first_chunk __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_domain prudence_default = {
@@ -19,7 +19,7 @@ struct prudence_domain prudence_default = {
     .progress.completed = GP_FIRST,
     .barrier_goal = GP_FIRST,
     .asked_goal = GP_FIRST,
-    .shared = {.sequence = GP_FIRST, .fenced = 1}, /* fenced until gp_start knows better */
+    .shared = {.sequence = GP_FIRST, .fenced = 1}, /* until gp_start chooses */
     .readers_fence_themselves = 1,
     .kind = PRUDENCE_DOMAIN_MEMB,
     .is_default = true,
@@ -46,21 +46,21 @@ void gp_domain_get(struct prudence_domain *domain)
     add_relaxed(&domain->users, 1);
 }
 
-/* Release: what was done with the domain is done before it may be destroyed. */
+/* Release: everything done with the domain is before a destruction. */
 void gp_domain_put(struct prudence_domain *domain)
 {
     __atomic_fetch_sub(&domain->users, 1, __ATOMIC_RELEASE);
 }
 
-/* Domains that this thread visits. Foreign functions are called during a visit, which may fork, and a child has no
- * other visits. Beyond so many, in nested calls, a visit is not noted. */
+/* The domains that this thread visits. A visit calls foreign functions, which may fork, and the
+ * child has no other visits. Nested visits beyond VISITS are not recorded. */
 #define VISITS 24
 static __thread struct prudence_domain *visits[VISITS];
 static __thread unsigned visit_count;
 
 void domain_visit(struct prudence_domain *domain)
 {
-    os_busy_enter(); /* a handler that forks in between takes nothing */
+    os_busy_enter(); /* a handler that forks in between takes no lock */
     if (visit_count < VISITS)
         visits[visit_count] = domain;
     visit_count++;
@@ -68,7 +68,8 @@ void domain_visit(struct prudence_domain *domain)
     os_busy_leave();
 }
 
-/* Never below 0: a child does not have those that were not noted. */
+/* Keeps the count from falling below 0, because a forked child does not count visits that were not
+ * recorded. */
 static void visitors_decrease(struct prudence_domain *domain)
 {
     uint32_t visitors = load_relaxed(&domain->visitors);
@@ -77,13 +78,13 @@ static void visitors_decrease(struct prudence_domain *domain)
         ;
 }
 
-/* They are left in any order. */
+/* Ends a visit; visits may end in any order. */
 static void visit_end(struct prudence_domain *domain)
 {
     unsigned last = visit_count - 1, at = last;
 
     os_busy_enter();
-    visitors_decrease(domain); /* release, as the compare-and-swap is */
+    visitors_decrease(domain); /* release, by the compare-and-swap */
     while (at < VISITS && at > 0 && visits[at] != domain)
         at--;
     if (at < VISITS && last < VISITS)
@@ -107,7 +108,8 @@ static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
     return true;
 }
 
-/* As gp_domains_visit; not `named`: also those that no cache or set names. */
+/* Does the work of gp_domains_visit; unless `named`, also visits domains that no cache or set
+ * names. */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named)
 {
@@ -140,7 +142,7 @@ void gp_domain_leave(struct prudence_domain *domain)
     visit_end(domain);
 }
 
-/* ------------------------------------------------------------------------------ use after the end */
+/* ---------------------------------------------------------------------------- use after the end */
 
 #ifdef PRUDENCE_DEBUG
 bool gp_check = true;
@@ -148,7 +150,7 @@ bool gp_check = true;
 bool gp_check READ_MOSTLY = false;
 #endif
 
-/* The last ones that were destroyed while gp_check was on; guarded by readers_lock. */
+/* Domains destroyed most recently while gp_check was on; guarded by readers_lock. */
 #define GRAVES 64
 static struct prudence_domain *graves[GRAVES];
 static unsigned next_grave;
@@ -171,7 +173,7 @@ void gp_domain_check(const struct prudence_domain *domain, const char *what, con
         domain_check_slow(domain, what, caller);
 }
 
-/* Under readers_lock. */
+/* Called under readers_lock. */
 void domain_bury(struct prudence_domain *domain)
 {
     store_relaxed(&domain->life, DOMAIN_DEAD);
@@ -186,9 +188,10 @@ void domain_bury(struct prudence_domain *domain)
         os_meta_free(domain, sizeof *domain);
 }
 
-/* ------------------------------------------------------------------------------ beginning and end */
+/* ---------------------------------------------------------------------------- beginning and end */
 
-/* The least number that no domain has. Under readers_lock. The list is searched once for each so many numbers. */
+/* Returns the least number that no domain has. Called under readers_lock. Walks the list once for
+ * each INDEXES_AT_ONCE numbers. */
 #define INDEXES_AT_ONCE 4096
 
 static unsigned free_index(void)
@@ -210,7 +213,7 @@ static unsigned free_index(void)
     }
 }
 
-/* Not known to any other thread yet; NULL: no memory. */
+/* Makes a domain that no other thread knows yet; returns NULL without memory. */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme)
 {
@@ -250,12 +253,13 @@ void domain_publish(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------ reports */
 
-/* Calling places whose misuse was reported. Beyond so many, a place may be reported again. */
+/* Calling places whose misuse was reported. Once the table is full, other places are reported each
+ * time. */
 #define PLACES 64
 
 static const void *places[PLACES];
 
-/* True for the first caller from a place. Lock-free. */
+/* Returns true for the first caller from a place. Lock-free. */
 bool gp_is_first_from(const void *place)
 {
     for (unsigned i = 0; i < PLACES; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to gp/: what a domain is made of.
+ * Private to gp/: the structure of a domain.
  *
  * Sequence values count grace periods in steps of GP_STEP, above the nesting bits of a reader's
- * word; they are compared modulo 2^64, and start near their wrap in debug builds.
+ * word. They are compared modulo 2^64, and start near the wrap in debug builds.
  *
- * Invariants: completed <= sequence <= completed + a few; a goal at or below `barrier_goal` has had
- * its barrier; `completed` = g means that every section entered before grace period g was started
- * has ended.
+ * Invariants: completed <= sequence <= completed + a few. A goal at or below `barrier_goal` has had
+ * a barrier. `completed` = g means that every section entered before grace period g was started has
+ * ended.
  */
 #ifndef GP_USER_DOMAIN_H
 #define GP_USER_DOMAIN_H
@@ -36,30 +36,33 @@ struct domain_set;
 struct external;
 
 /*
- * The functions of a kind of domain. A function is NULL if it has nothing to do. Unless said otherwise, a function
- * may take any lock except readers_lock.
+ * The functions of a kind of domain. A function is NULL if there is nothing to do. Unless said
+ * otherwise, a function may take any lock except readers_lock.
  */
 struct gp_scheme {
     const char *name;
-    /* Pushes what was started on, up to `goal`, by gp_complete(). Never waits; any number of threads
-     * at once. NULL: grace periods end by themselves. */
+    /* Pushes started grace periods on, up to `goal`, by gp_complete(). Never waits; any number of
+     * threads may call at once. NULL if grace periods end by themselves. */
     void (*drive)(struct prudence_domain *domain, uint64_t goal);
-    /* For a thread that waits without a deadline, and may as well block there. NULL: there is no such place. */
+    /* Blocks on behalf of a thread that waits without a deadline. NULL if the kind has nothing to
+     * block on. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
-    void (*tell_over)(const struct prudence_domain *domain); /* as gp_tell_over, of more domains */
-    /* The slot of the reader that holds up what is under way. NULL: the kind cannot tell */
+    void (*tell_over)(const struct prudence_domain *domain); /* gp_tell_over for further domains */
+    /* Returns the slot of the reader that holds up the grace period under way. NULL if the kind
+     * cannot tell. */
     struct reader_slot *(*held_up_by)(const struct prudence_domain *domain);
-    /* Both for gp_try. at_once: by the CPU that tries again and again; NULL: it takes more than a look. ask: by any */
+    /* Both serve gp_try: at_once the CPU that tries again and again, ask any CPU. at_once is NULL
+     * if the kind needs more than a look. */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
     enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
-    /* The thread of `slot` is gone, and was inside a section. Any thread. */
+    /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
-    void (*note_expired)(struct prudence_domain *domain); /* NULL: by the readers' slots */
+    void (*note_expired)(struct prudence_domain *domain); /* NULL: use the readers' slots */
     bool (*worth_waiting)(struct prudence_domain *domain);
-    bool (*open)(struct prudence_domain *domain);  /* its own memory; false: there is none */
-    void (*close)(struct prudence_domain *domain); /* it is off the list: its own memory goes */
+    bool (*open)(struct prudence_domain *domain);  /* allocates the kind's own memory */
+    void (*close)(struct prudence_domain *domain); /* frees that memory, after unlisting */
     void (*fork_prepare)(struct prudence_domain *domain);
     void (*fork_parent)(struct prudence_domain *domain);
     void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
@@ -71,26 +74,26 @@ enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
-    struct prudence_reader reader; /* first: what the inline read side points at */
-    struct reader_chunk *chunk;    /* that it stands in; constant */
-    int32_t thread;                /* kernel thread id of its owner; 0: free; claimed by
-                                      compare-and-swap */
-    uint32_t watched;              /* the thread's end will be told; atomic, as the next */
-    uint64_t claimed_at;           /* boot time, ns: which thread of that id */
-    uint64_t entries_seen;         /* of reader.entries, by the mode's choice */
-    uint64_t stall_word;           /* the word that was in the way at stall_since; drivers */
-    uint64_t stall_since;          /* ns */
-    uint64_t stall_reported;       /* the word that was reported last */
-    int32_t index;                 /* srcu: the counter that the section stands in; its thread */
+    struct prudence_reader reader; /* first: the inline read side points here */
+    struct reader_chunk *chunk;    /* the chunk that contains this slot; constant */
+    int32_t thread;        /* the owner's kernel thread id; 0: free; claimed by compare-and-swap */
+    uint32_t watched;      /* whether the thread's end will be told; atomic, as the next */
+    uint64_t claimed_at;   /* boot time, ns; tells apart threads of one id */
+    uint64_t entries_seen; /* value of reader.entries at the last choice of mode */
+    uint64_t stall_word;   /* the word in the way at stall_since; drivers */
+    uint64_t stall_since;  /* ns */
+    uint64_t stall_reported; /* the word that was reported last */
+    int32_t index;           /* srcu: the counter of the open section; own thread only */
     char pad[128 - 40 - 8 - 8 - 8 - 32 - 4];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
 
-/* A chunk is larger than what metadata locks for, so that a signal handler may make one. */
+/* A chunk is larger than the blocks for which metadata takes a lock, so a signal handler may make
+ * one. */
 #define SLOTS_IN_CHUNK 127
 
-/* Which slots scans look at: two bits a slot (parking.c); atomic read-modify-writes. */
+/* Two bits a slot say which slots scans look at (parking.c); atomic read-modify-writes. */
 #define SLOT_AWAKE    1u
 #define SLOT_TOUCHED  2u
 #define SLOTS_IN_WORD 32
@@ -99,25 +102,28 @@ _Static_assert(sizeof(struct reader_slot) == 128,
 
 struct reader_chunk {
     struct reader_chunk *next; /* older chunk of the same domain, or next free one */
-    uint64_t used;             /* slots from the first that were ever claimed; atomic, only grows */
+    uint64_t used;             /* leading slots that were ever claimed; atomic, only grows */
     uint64_t awake[AWAKE_WORDS];
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* How the thread of a reader that is in the way fares, as one of the threads that ask last saw it; hints, atomic. */
+/* How the thread of the reader in the way fared when a waiting thread last looked; hints,
+ * atomic. */
 struct reader_fares {
-    uint64_t looked_at; /* ns; by compare-and-swap: one looks, and the others believe it */
+    /* ns; by compare-and-swap: one thread looks and the others use the answer */
+    uint64_t looked_at;
     const struct reader_slot *reader;
     uint64_t section;
-    uint64_t had;       /* the CPU time that it had had, ns */
-    uint32_t lacks_cpu; /* it wants one, and has had next to none since */
+    uint64_t had;       /* the thread's CPU time at that look, ns */
+    uint32_t lacks_cpu; /* the thread wants a CPU and has had hardly any since */
 };
 
-/* Each domain has a queue of callbacks, which a layer above keeps: the embedding program says which (runtime/domains.c). */
+/* Each domain has a queue of callbacks, kept by a layer above that the embedding program names
+ * (runtime/domains.c). */
 struct domain_queue {
     struct callback_queue *(*make)(struct prudence_domain *domain); /* NULL: no memory */
-    bool (*waits)(const struct callback_queue *queue);         /* a callback is in it, or runs */
-    void (*release)(struct callback_queue *queue);             /* none is */
+    bool (*waits)(const struct callback_queue *queue);         /* a callback is queued or runs */
+    void (*release)(struct callback_queue *queue);             /* the queue is empty */
     void (*keep)(struct callback_queue *queue, void *context); /* where tools see the pointer */
 };
 extern const struct domain_queue domain_queue;
@@ -126,9 +132,10 @@ extern const struct domain_queue domain_queue;
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
     uint64_t barrier_goal; /* grows by compare-and-swap, release, after the goal's barrier */
-    uint32_t tried_on; /* the CPU that may end them at once (gp_try), plus one; atomic, a hint */
+    /* The CPU that may end grace periods at once (gp_try), plus one; atomic, a hint. */
+    uint32_t tried_on;
 
-    /* What inline readers look at; they find it here (prudence_domain_shared_of). */
+    /* Read by inline readers, which find this part here (prudence_domain_shared_of). */
     struct prudence_domain_shared shared __attribute__((aligned(CACHE_LINE)));
     const struct gp_scheme *scheme;
     union {
@@ -136,65 +143,71 @@ struct prudence_domain {
         struct domain_set *set;
         struct external *external;
     };
-    uint32_t readers_fence_themselves; /* drivers skip the membarrier; set after the one that makes
-                                          every reader see shared.fenced */
+    /* Drivers skip the membarrier. Set after the membarrier that makes every reader see
+     * shared.fenced. */
+    uint32_t readers_fence_themselves;
     enum prudence_domain_kind kind;
-    bool phases;                      /* see phases.c: no thread waits for its grace periods */
-    bool is_default;                  /* its readers' slots are found by reader_self */
+    bool phases;                      /* see phases.c: no thread waits for the grace periods */
+    bool is_default;                  /* readers find their slots by reader_self */
     struct reader_chunk *chunks;      /* pushed by compare-and-swap; read by drivers */
     struct callback_queue *callbacks; /* constant (domain_queue) */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
     uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
-    uint64_t at_once;      /* of grace_periods, by gp_try; a hint */
+    uint64_t at_once;      /* those of grace_periods that gp_try ended; a hint */
     uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
 
-    uint64_t looked_in_vain; /* at slots that were outside, since readers were parked; a hint */
-    uint64_t park_after;     /* so many; a hint */
+    /* Looks at slots that were outside, since readers were last parked; a hint. */
+    uint64_t looked_in_vain;
+    uint64_t park_after; /* the number of such looks that is worth parking; a hint */
 
-    struct reader_slot *furthest_behind /* of the readers in the last scan's way; atomic, a hint */
-        __attribute__((aligned(CACHE_LINES_APART)));
+    /* the reader furthest behind in the last scan; atomic, a hint */
+    struct reader_slot *furthest_behind __attribute__((aligned(CACHE_LINES_APART)));
 
     /* Parking of readers (parking.c). */
-    uint32_t parking; /* by compare-and-swap; the next are its holder's */
+    uint32_t parking; /* taken by compare-and-swap; the holder owns the next line */
     unsigned left_awake, parked, park_rarely;
 
-    /* Asking readers to fence (at_once.c), by the holder of `parking`; others read the first two. */
-    uint64_t asked_goal;          /* atomic; no more than completed: nothing is asked for */
+    /* Asking readers to fence (at_once.c), by the holder of `parking`; others read the first
+     * two. */
+    uint64_t asked_goal;          /* atomic; nothing is asked for unless above `completed` */
     uint64_t asked_at;            /* ns; atomic */
-    struct reader_slot *asked_by; /* of the thread that asked, or NULL */
-    bool asked;                   /* for asked_goal readers were marked */
-    unsigned unanswered;  /* 1: readers have not answered; more by each membarrier since; atomic */
+    struct reader_slot *asked_by; /* the asking thread's slot, or NULL */
+    bool asked;                   /* readers were marked for asked_goal */
+    /* 1: readers have not answered; plus one for each membarrier since; atomic */
+    unsigned unanswered;
     uint64_t parked_ever; /* statistics; one driver writes at a time, tests read any time */
 
     /* The choice of mode (mode.c), by the holder of `choosing`. */
     uint32_t choosing;           /* by compare-and-swap */
     uint64_t chosen_at;          /* ns */
-    uint64_t not_fenced_before;  /* ns; after readers were found to be too many */
-    uint64_t grace_periods_then; /* at chosen_at */
+    uint64_t not_fenced_before;  /* ns; set when the readers' fences were found too expensive */
+    uint64_t grace_periods_then; /* number of grace periods at chosen_at */
     uint64_t membarrier_cost;    /* ns, running mean */
 
-    /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
+    /* The reader that outlasted an implicit wait, and that reader's word then
+     * (gp_worth_waiting). */
     struct reader_slot *expired_reader;
     uint64_t expired_word;
-    uint32_t expired_manually; /* no slot stands for it: as long as expired_word is the last that
-                                  ended */
+    /* No slot stands for the reader: valid while expired_word is the last grace period that
+     * ended. */
+    uint32_t expired_manually;
 
     struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
 
-    /* Readers in the way: when a driver last asked whether the thread of one still exists, and when it last looked,
-     * in a file, whether it is the same thread (readers_reap_slot). ns; by compare-and-swap, so that one of all
-     * drivers does it. */
+    /* When a driver last asked whether the thread of a reader in the way still exists, and when one
+     * last opened a file to see whether that is the same thread (readers_reap_slot). ns; by
+     * compare-and-swap, so that only one driver does so. */
     uint64_t gone_asked_at, gone_looked_at;
 
-    unsigned reap_from;   /* readers_reap: the slot that is looked at next; a hint */
-    unsigned reap_all_at; /* and at how many slots it looks at all; a hint */
+    unsigned reap_from;   /* the slot where readers_reap() continues; a hint */
+    unsigned reap_all_at; /* the number of slots from which all are looked at; a hint */
     uint32_t users;       /* caches and sets that name this domain; atomic */
-    uint32_t visitors;    /* threads that look at it for a while; destruction waits; atomic */
-    unsigned index;       /* in every thread's table of slots; guarded by the readers' lock */
-    uint64_t generation;  /* unique among all domains ever made; grows along the list */
-    uint32_t life;        /* DOMAIN_LIVE, or what it was */
-    struct list link;     /* in the list of domains; guarded by the readers' lock */
+    uint32_t visitors; /* threads that look at the domain for a while; destruction waits; atomic */
+    unsigned index;    /* in every thread's table of slots; guarded by the readers' lock */
+    uint64_t generation; /* unique among all domains ever made; grows along the list */
+    uint32_t life;       /* DOMAIN_LIVE or DOMAIN_DEAD */
+    struct list link;    /* in the list of domains; guarded by the readers' lock */
     char name[GP_NAME_SIZE];
 };
 
@@ -206,7 +219,8 @@ extern struct prudence_domain prudence_default;
 /* Options, set through runtime/options.c. */
 extern enum reader_mode gp_reader_mode;
 extern uint64_t gp_stall_timeout; /* ns; 0: never report */
-extern bool gp_stall_trace; /* with the reader's trace, once gp_stall_trace_prime() was called */
+/* report with the reader's trace, once gp_stall_trace_prime() was called */
+extern bool gp_stall_trace;
 
 static inline bool sequence_before(uint64_t a, uint64_t b)
 {
@@ -214,25 +228,26 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
 }
 
 /*
- * The files of this folder, from the bottom to the top; each uses only those before it, and includes this header.
+ * The files of this folder, from the bottom to the top. Each uses only those before, and includes
+ * this header.
  *
- *   reader_exit.c     how the end of a thread is noticed
- *   parking.c         readers that stay outside are looked at no more
+ *   reader_exit.c     notices the end of a thread
+ *   parking.c         takes readers that stay outside out of the scans
  *   slots.c           slots of readers
  *   thread_memory.c   memory of threads that may end unnoticed
- *   readers.c         which slot is this thread's
+ *   readers.c         finds this thread's slot
  *   mode.c            fence-free or fenced readers
  *   stall.c           readers that stay too long
- *   drive.c           grace periods of whatever scheme; knows schemes by struct gp_scheme alone
+ *   drive.c           grace periods of any scheme; knows schemes by struct gp_scheme alone
  *   outstay.c         how the thread of the reader in the way fares
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
- *   domain.c          the default domain, which is of that scheme, and the list of all others
- *   overrun.c         garbage past its limit
+ *   domain.c          the default domain, which has that scheme, and the list of all others
+ *   overrun.c         garbage past the limit
  *   manual.c, phases.c, srcu.c, set.c, external.c   the other schemes
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
  *   poll.c            grace periods, for programs
- *   domain_life.c     domains are made and destroyed; the table of all schemes
+ *   domain_life.c     makes and destroys domains; the table of all schemes
  *   process_life.c    start, options, fork, end
  */
 
@@ -244,15 +259,15 @@ bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
 extern unsigned reader_keys_without_memory;
 extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
 
-/* From calls that no signal handler makes: they may allocate. */
+/* Called where no signal handler comes, so this may allocate. */
 static inline void reader_exit_watch_late(void)
 {
     if (unlikely(reader_unwatched))
         reader_exit_watch_slow();
 }
 
-/* parking.c: readers that stay outside. A scan looks at the slots that are awake; all other readers are outside, or
- * their threads wake them, and fence, before they read anything. */
+/* parking.c: a scan looks only at awake slots. All other readers are outside, or their threads wake
+ * the slots, and fence, before they read anything. */
 void readers_park(struct prudence_domain *domain, unsigned outside);
 void readers_membarrier(struct prudence_domain *domain);
 unsigned readers_awake(const struct prudence_domain *domain);
@@ -263,7 +278,7 @@ void reader_park_first(struct reader_slot *slot);
 void reader_fork_child(struct reader_slot *slot);
 void reader_wake(struct prudence_domain *domain, struct reader_slot *slot);
 
-/* After the word was published, nested or not. */
+/* Called after the word was published, nested or not. */
 static inline void reader_mind_parking(struct prudence_domain *domain, struct reader_slot *slot)
 {
     compiler_barrier();
@@ -273,11 +288,12 @@ static inline void reader_mind_parking(struct prudence_domain *domain, struct re
 
 struct awake_walk {
     struct reader_chunk *chunk;
-    unsigned next_word; /* of the chunk */
-    uint64_t bits;      /* left of the word before */
+    unsigned next_word; /* index in the chunk */
+    uint64_t bits;      /* not yet visited bits of the word before */
 };
 
-/* Acquire: a thread that cleared a bit saw the slot's sections end; a thread that set a bit has published its word. */
+/* Acquire: a thread that cleared a bit saw the slot's sections end; a thread that set a bit has
+ * published the word. */
 static inline struct reader_slot *awake_next(struct awake_walk *walk)
 {
     unsigned bit;
@@ -314,8 +330,9 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot,
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
 void readers_release_chunks(struct prudence_domain *domain); /* under readers_lock */
 
-/* Visits each slot in use, oldest last; `slot` is evaluated only while in use. Slots behind `used` were never
- * claimed, or just now: it is raised before the fence of a registering thread (readers.c). */
+/* Visits each slot in use, newest chunk first; `slot` is evaluated only while in use. Slots at or
+ * past `used` were never claimed, or just now: a registering thread raises `used` before the fence
+ * (readers.c). */
 #define for_each_slot(chunk, slot, domain)                                                         \
     for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
         for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
@@ -324,46 +341,49 @@ void readers_release_chunks(struct prudence_domain *domain); /* under readers_lo
 
 /* thread_memory.c */
 
-/* Heads a block of metadata of one thread, which may end without telling. note: called when it is made; release:
- * called by the thread; the rest happens when its end is noticed, at the latest when there are twice as many blocks. */
+/* Heads a block of metadata of one thread, which may end without telling. The thread calls
+ * thread_memory_note() when the block is made, and thread_memory_release(). The block of a thread
+ * that ended unnoticed is freed later, at the latest when there are twice as many blocks. */
 struct thread_memory {
     struct thread_memory *next;
     size_t bytes;
     uint64_t claimed_at; /* boot time, ns */
-    int32_t thread;      /* 0: it is not needed any more; atomic */
-    int32_t process;     /* after a fork without handlers: another */
+    int32_t thread;      /* 0: released; atomic */
+    int32_t process;     /* differs in a process forked without handlers */
     bool listed;
 };
 void thread_memory_note(struct thread_memory *memory, size_t bytes);
 void thread_memory_release(struct thread_memory *memory);
-void thread_memory_list(struct thread_memory *memory); /* its thread's end may go unnoticed */
+void thread_memory_list(struct thread_memory *memory); /* the thread's end may go unnoticed */
 void thread_memory_reap(void);
 void thread_memory_fork_child(struct thread_memory *memory);
 
 /* readers.c */
 
-/* This copy's own thread-local pointers: the exported names for them, which inline readers
- * use, may stand for those of another copy of the library (readers_are_superseded, ADR 26). */
+/* This copy's own thread-local pointers. The exported names, which inline readers use, may belong
+ * to another copy of the library (readers_are_superseded, ADR 26). */
 extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
 extern __thread struct prudence_reader *reader_lasting_self
     __attribute__((tls_model("initial-exec")));
 bool readers_are_superseded(void);
-/* A domain that lives as long as the process, as the default one does: at most one, made before any thread knows it.
- * Its readers find their words by a pointer of their own, reader_lasting_self. */
+/* Makes `domain` live as long as the process, as the default one does. At most one domain, before
+ * any thread knows the domain. Its readers find their words by a pointer of their own,
+ * reader_lasting_self. */
 void gp_make_lasting(const struct prudence_domain *domain);
-bool gp_is_lasting(const struct prudence_domain *domain); /* the default one, too */
+bool gp_is_lasting(const struct prudence_domain *domain); /* also true for the default domain */
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
-bool readers_has_table(void); /* this thread; else it has a slot in the default domain at most */
+/* of this thread; without one, only the default domain can have a slot of the thread */
+bool readers_has_table(void);
 void readers_thread_ends(void);
-bool readers_left_inside(void); /* since the last call a thread may have ended so */
+bool readers_left_inside(void); /* a thread may have ended inside since the last call */
 void readers_fork_child(void);
-/* In the child of a fork: the slots of threads that it does not have. */
+/* Frees, in the child of a fork, the slots of threads that only the parent has. */
 void readers_forget_others(struct prudence_domain *domain);
-extern struct list readers_domains; /* without the default one; guarded by readers_lock */
+extern struct list readers_domains; /* all except the default one; guarded by readers_lock */
 
 /* mode.c */
 void mode_start(struct prudence_domain *domain);
@@ -373,22 +393,25 @@ void mode_follow_options(struct prudence_domain *domain);
 /* stall.c */
 #define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: the asking thread may allocate */
 void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
-uint64_t stall_since(const struct reader_slot *slot); /* ns: since when its section is in the way */
+/* ns; when the section was first found in the way */
+uint64_t stall_since(const struct reader_slot *slot);
 void stall_fork_prepare(void);
 void stall_fork_done(void);
 
 /* drive.c */
-void gp_tell_section_ends(const struct prudence_domain *domain); /* as prudence_tell_section_ends */
+/* like prudence_tell_section_ends */
+void gp_tell_section_ends(const struct prudence_domain *domain);
 struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
-uint64_t gp_raise(uint64_t *value, uint64_t to); /* unless it is there already; by how much */
+uint64_t gp_raise(uint64_t *value, uint64_t to); /* returns the difference; 0 if already there */
 void gp_complete(struct prudence_domain *domain, uint64_t upto);
 
-/* outstay.c: whether a reader that is in the way wants a CPU, and has had none for a while. At times some system
- * calls. */
+/* outstay.c: returns whether a reader in the way wants a CPU and has had none for a while. Makes
+ * some system calls at times. */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain);
 
-/* scan.c: the least of the goal and all readers' sequences; called behind the goal's barrier. memb_look: completes
- * it, and notes no stalls. *outside: how many readers it found outside. */
+/* scan.c: memb_scan() returns the least of the goal and all readers' sequences, and stores the
+ * number of readers found outside. The caller has made the goal's barrier. memb_look() also
+ * completes the result, and notes no stalls. */
 uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
 void memb_look(struct prudence_domain *domain, uint64_t goal);
 
@@ -399,9 +422,9 @@ enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
 /* domain.c */
 
 /*
- * Use of a domain after its end, or of what never was one. Under check=1 (and in debug builds) each function looks,
- * reports the place, and stops the process. Destroyed domains are then kept for a while, so that they can be
- * recognized.
+ * Catches use of a domain after destruction, or of a pointer that never was a domain. Under check=1
+ * (and in debug builds) the functions that check report the place and stop the process. Destroyed
+ * domains are then kept for a while, so that they can be recognized.
  */
 extern HIDDEN bool gp_check;
 void domain_check_slow(const struct prudence_domain *domain, const char *what, const void *caller);
@@ -411,34 +434,35 @@ void domain_check_slow(const struct prudence_domain *domain, const char *what, c
          : (void)0)
 
 bool gp_is_first_from(
-    const void *place); /* a calling place: whether nothing was reported of it yet */
-void domain_unmake(struct prudence_domain *domain); /* before it is published */
+    const void *place); /* whether no misuse was reported for this calling place yet */
+void domain_unmake(struct prudence_domain *domain); /* before publication */
 struct prudence_domain *domain_make(const char *name, enum prudence_domain_kind kind,
                                     const struct gp_scheme *scheme);
 void domain_publish(struct prudence_domain *domain);
-void domain_bury(struct prudence_domain *domain); /* it is off the list; under readers_lock */
+void domain_bury(struct prudence_domain *domain); /* already off the list; under readers_lock */
 unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after,
                        bool named);
-/* Of a domain that cannot end at this moment. Until gp_domain_leave(). */
+/* Begins a visit, which gp_domain_leave() ends. The domain must not be able to end during this
+ * call. */
 void domain_visit(struct prudence_domain *domain);
-void domain_visits_fork_child(void); /* visits of the forking thread go on */
+void domain_visits_fork_child(void); /* keeps the forking thread's visits */
 
-/* srcu.c: for tests, the second half of an entry */
+/* srcu.c: the second half of an entry, for tests */
 void srcu_enter_at(struct prudence_domain *domain, int index);
 
 /* set.c */
 bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
 bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
 unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
-void set_hold_members(struct prudence_domain *domain); /* if it is a set */
+void set_hold_members(struct prudence_domain *domain); /* no effect unless a set */
 
 /* external.c */
-bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is one */
-bool external_is_inside(const struct prudence_domain *only); /* ... of `only`; NULL: of any */
-void external_start_in_child(void);                          /* when no lock is held any more */
+bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is a reader */
+bool external_is_inside(const struct prudence_domain *only); /* inside `only`; NULL: inside any */
+void external_start_in_child(void);                          /* without any lock held */
 
-/* may_wait.c: for waits that a caller asks for. Takes a thread offline that is online in the qsbr domain itself or a
- * member, and says in which it was. */
+/* may_wait.c, for waits that a caller asks for: takes the thread offline in the qsbr domain itself
+ * or in members, and returns where the thread was online. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain);
 void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
 
@@ -448,7 +472,7 @@ void gp_follow_options(void);
 void gp_process_ends(void);
 void gp_stall_trace_prime(void); /* may allocate */
 void gp_fork_prepare(void);
-void gp_fork_child(bool whole); /* forgets what threads were at that the child does not have */
+void gp_fork_child(bool whole); /* forgets the state of threads that the child does not have */
 void gp_fork_done(void);
 
 #endif /* GP_USER_DOMAIN_H */

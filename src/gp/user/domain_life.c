@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Domains: made and destroyed. This file knows all schemes; each is in a file of its own.
+ * Makes and destroys domains. This file knows all schemes; each has a separate file.
  *
- * A domain is off the list before anything of it goes; then its visitors are waited for.
+ * Destruction takes a domain off the list first, then waits for visitors, then frees.
  *
- * Locks: readers_lock, for the list and to decide that a domain may go.
+ * Locks: readers_lock, for the list and to decide that a domain may be destroyed.
  */
 #include <errno.h>
 
@@ -17,7 +17,7 @@ static const struct gp_scheme *const schemes[] = {
     [PRUDENCE_DOMAIN_SET] = &gp_set,       [PRUDENCE_DOMAIN_EXTERNAL] = &gp_external,
 };
 
-/* NULL, and a message, where prudence_domain_create() makes no such domain. */
+/* Returns NULL, and reports, if prudence_domain_create() makes no such domain. */
 static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind)
 {
     if ((size_t)kind >= sizeof schemes / sizeof schemes[0])
@@ -32,7 +32,7 @@ static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_
     return NULL;
 }
 
-/* Says which attribute cannot be. */
+/* Reports the attribute that is not valid. */
 static bool attributes_are_valid(const char *name, const struct prudence_domain_attr *attr)
 {
     static const char what[] = "prudence_domain_create";
@@ -76,13 +76,14 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
     return domain;
 }
 
-/* What is left needs no lock except for the readers' chunks. Visitors came before it was off the list; they stay for
- * wait_max at most. */
+/* Frees an unlisted domain. Needs no lock except for the readers' chunks. Remaining visitors came
+ * before the domain left the list, and stay for wait_max at most. */
 static void dissolve(struct prudence_domain *domain)
 {
     while (__atomic_load_n(&domain->visitors, __ATOMIC_ACQUIRE))
         os_sleep_ns(50000);
-    domain_queue.release(domain->callbacks); /* its worker may just be looking at the readers */
+    /* the queue's worker may still be looking at the readers */
+    domain_queue.release(domain->callbacks);
     if (domain->scheme->close)
         domain->scheme->close(domain);
     os_lock_take(&readers_lock);
@@ -91,7 +92,8 @@ static void dissolve(struct prudence_domain *domain)
     os_lock_release(&readers_lock);
 }
 
-/* Why the domain may not be destroyed. Under readers_lock, which threads that come to it later take. */
+/* The reason why the domain may not be destroyed. Found under readers_lock, which threads that come
+ * later take. */
 enum in_the_way { NOTHING, USERS, READERS, CALLBACKS };
 
 static enum in_the_way in_the_way(struct prudence_domain *domain)
@@ -129,8 +131,9 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
-    readers_reap(domain, true, READERS_ALL); /* a dead thread's section is not waited for */
-    os_busy_enter();                         /* off the list it still holds its members (a set) */
+    /* otherwise a dead thread's section would be in the way */
+    readers_reap(domain, true, READERS_ALL);
+    os_busy_enter(); /* an unlisted set still holds its members */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);
     if (what == NOTHING)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods: snapshot, request, drive, wait; whatever scheme stands behind them.
+ * Grace periods of any scheme: snapshot, request, drive, wait.
  *
- * Every domain counts its grace periods in a sequence of its own, and says in `completed` how many
- * are over. A cookie is taken behind a full fence F, made after the objects were detached: it is
- * the sequence s found there, plus one. Grace period s + 1 starts with the increment of the
- * sequence to s + 1, which comes after that load. So a scheme has to keep one promise: a thread that finds
- * the goal g in the sequence may raise `completed` to g as soon as every section that was entered
- * before it looked, and that could have found what was unlinked before that F, has ended. How each
- * keeps it stands at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
+ * Every domain counts grace periods in a sequence, and `completed` says how many are over. A cookie
+ * is taken after a full fence F, which comes after the objects were detached: the cookie is the
+ * sequence s found then, plus one. Grace period s + 1 starts with the increment of the sequence to
+ * s + 1, which comes after that load. So a scheme keeps one promise: a thread that finds the goal g
+ * in the sequence may raise `completed` to g as soon as every section has ended that was entered
+ * before the thread looked, and that could have found an object unlinked before that F. Each scheme
+ * explains how at the head of its file: memb.c (and qsbr), srcu.c, set.c, external.c.
  *
- * Starting is a compare-and-swap, completing takes the maximum: any number of threads may do
- * either, and one that loses its CPU delays nobody.
+ * Starting is a compare-and-swap and completing takes the maximum, so any number of threads may do
+ * either, and a thread that loses its CPU delays no other.
  */
 #include "gp/user/domain.h"
 
@@ -33,7 +33,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
         os_probe3(gp_start, domain, domain->name, sequence + GP_STEP);
 }
 
-/* Release: with all that came before. */
+/* Release, so that everything before the raise is visible with the new value. */
 uint64_t gp_raise(uint64_t *value, uint64_t to)
 {
     uint64_t current = load_relaxed(value);
@@ -63,7 +63,8 @@ void gp_tell_over(const struct prudence_domain *domain)
         domain->scheme->tell_over(domain);
 }
 
-/* For an external domain, the thread that completes its grace periods has synchronized with its readers. */
+/* For an external domain, the thread that completes the grace period has synchronized with the
+ * readers. */
 void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
     uint64_t ended;
@@ -89,7 +90,7 @@ void gp_drive(struct prudence_domain *domain)
         domain->scheme->drive(domain, goal);
 }
 
-/* How long another driver is trusted to be scanning. */
+/* Time for which another driver is trusted to be scanning. */
 #define SCAN_TRUST_NS 20000
 
 static void drive_shared(struct prudence_domain *domain)
@@ -114,15 +115,15 @@ bool gp_is_held_up(const struct prudence_domain *domain)
     return gp_held_up_by(domain) != NULL;
 }
 
-/* What readers were only asked for (gp_try) need not be pushed by others. */
+/* False for grace periods that gp_try only asked readers for; other threads need not push those. */
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie)
 {
     return !sequence_before(load_relaxed(&domain->shared.sequence), cookie.value) &&
            sequence_before(load_relaxed(&domain->asked_goal), cookie.value);
 }
 
-/* If it is held up it drives nevertheless: that only looks how long the reader has stayed. So no driver scans, and
- * none need be told of another. */
+/* Drives even if held up, which only checks how long the reader has stayed. That makes no scan, so
+ * other drivers need not be told. */
 bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 {
     if (gp_is_held_up(domain)) {
@@ -135,10 +136,10 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie)
 }
 
 /*
- * Each success at once writes the lines of `sequence` and of `completed`. That costs nothing if only one CPU's
- * writers use them, and two cache misses a batch if another CPU's writers read them for their batches: it is better
- * if those share a grace period now and then. So only the CPU that was the last to end a grace period that it had
- * asked for may do this, because it is asked more rarely.
+ * Each success at once writes the lines of `sequence` and of `completed`. This costs nothing while
+ * only one CPU's writers use them. If writers of another CPU read them as well, each batch costs
+ * two cache misses, and sharing a grace period now and then is better. So only the CPU that last
+ * ended a grace period here may do this; the others ask readers, which happens more rarely.
  */
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {
@@ -160,7 +161,8 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 
 #define SPIN_ROUNDS 48 /* some 10 us */
 
-/* Readers wake no thread, so a waiter looks again: at once at first, then less and less often. */
+/* Pauses before the next look, because readers wake no thread: not at all at first, then longer and
+ * longer. */
 static void wait_a_little(unsigned round)
 {
     if (round < SPIN_ROUNDS) {
@@ -171,8 +173,8 @@ static void wait_a_little(unsigned round)
     os_sleep_ns(round < 2 * SPIN_ROUNDS ? 10000 : 100000);
 }
 
-/* Waiters share: while two grace periods are under way already, a third is not started. A thread that comes in that
- * time gets the same cookie, and the readers that it would wait for are those of these two. */
+/* Returns whether two grace periods are under way, so that waiters share and do not start a third.
+ * A thread that comes then gets the same cookie, and waits for the readers of these two anyway. */
 static bool is_crowded(const struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
@@ -210,7 +212,7 @@ bool gp_is_cheap(const struct prudence_domain *domain)
     return !domain->scheme->is_cheap || domain->scheme->is_cheap(domain);
 }
 
-/* Notes the first reader that is in the way; false when there is none. */
+/* Notes the first reader that is in the way; returns false if there is none. */
 static bool note_expired_reader(struct prudence_domain *domain)
 {
     uint64_t completed = load_relaxed(&domain->progress.completed);
@@ -230,7 +232,7 @@ static bool note_expired_reader(struct prudence_domain *domain)
     return false;
 }
 
-/* No slot says who is in the way: the grace period itself stands for it. */
+/* Notes the grace period itself, because no slot says which reader is in the way. */
 static void note_expired_grace_period(struct prudence_domain *domain)
 {
     store_relaxed(&domain->expired_word, load_relaxed(&domain->progress.completed));

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * External domains: grace periods of another scheme (for example liburcu's), through a few functions.
+ * External domains: grace periods of another scheme (for example liburcu), through a few functions.
  *
- * Grace period g of the domain is one foreign grace period that was begun after g was found in the domain's sequence
- * and a full fence was made; so it waits for every foreign section that could have found what was unlinked before
- * (drive.c). Foreign cookies are opaque, so one is under way at a time. When it is over the next one begins, which
- * covers all that was asked for in that time.
+ * Grace period g of the domain is one foreign grace period that began after g was found in the
+ * domain's sequence and a full fence was made. So g waits for every foreign section that could have
+ * found an object unlinked before (drive.c). Foreign cookies are opaque, so one grace period is
+ * under way at a time. When it is over the next begins, and covers everything requested in between.
  *
- * With polling, the driving thread begins and polls, one thread at a time (`driving`): others go on without. Without
- * polling there is only a synchronize, which blocks for as long as the foreign readers like, and takes no deadline.
- * So no thread that allocates, defers or polls ever calls it: a thread of the library does, which sleeps while no
- * grace period is asked for. It is made with the domain, and in a forked child by the fork handler, never inside an
- * allocation or a deferral (ADR 8 says why). In a child without that thread, what is deferred becomes safe when a
- * thread waits without a deadline (gp_wait): such a thread may block forever anyway.
+ * With polling, the driving thread begins and polls, one thread at a time (`driving`); others go
+ * on. Without polling there is only a synchronize, which blocks for as long as the foreign readers
+ * stay, and takes no deadline. So no thread that allocates, defers or polls ever calls synchronize.
+ * A thread of the library does, which sleeps while no grace period is requested. That thread is
+ * started with the domain, and in a forked child by the fork handler, never inside an allocation or
+ * a deferral (ADR 8 says why). In a child without that thread, deferred objects become safe when a
+ * thread waits without a deadline (gp_wait), because such a thread may block forever anyway.
  *
- * Sleeping: a thread that asks stores the goal (a compare-and-swap of the sequence), then exchanges `asked`; the
- * library's thread clears `asked`, makes a full fence, and looks at the goal once more.
+ * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then
+ * exchanges `asked`. The library's thread clears `asked`, makes a full fence, and looks at the goal
+ * once more.
  *
- * Fork waits a little for a synchronize to return, because it may hold foreign locks, and keeps the next from
- * beginning; the child starts a thread of its own. If the synchronize takes longer, the child's foreign scheme may
- * hang; that then hangs the thread and nothing else.
+ * Fork waits a little for a running synchronize to return, because synchronize may hold foreign
+ * locks, and keeps the next one from beginning. The child starts a thread of its own. If
+ * synchronize takes longer, the child's foreign scheme may hang; then only that thread hangs.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,23 +35,24 @@ struct external {
     struct prudence_domain_ops ops;
     void *context;
 
-    uint32_t driving; /* polling: by compare-and-swap; guards the next three */
+    uint32_t driving; /* polling: taken by compare-and-swap; guards the next three */
     bool under_way;
-    uint64_t goal;   /* of the foreign grace period that is under way */
-    uint64_t cookie; /* foreign */
+    uint64_t goal;   /* the domain's goal for the foreign grace period under way */
+    uint64_t cookie; /* the foreign cookie */
 
-    uint32_t started;  /* there is a thread */
-    uint32_t stopping; /* it shall end; it answers by started = 0 */
-    uint32_t asked;    /* 0: it sleeps, or is about to look once more */
-    uint32_t inside;   /* a synchronize is running, the thread's or a waiter's; atomic */
-    uint32_t paused;   /* by fork: none may begin */
+    uint32_t started;  /* the thread exists */
+    uint32_t stopping; /* the thread shall end, and answers by started = 0 */
+    uint32_t asked;    /* 0: the thread sleeps, or is about to look once more */
+    uint32_t inside;   /* number of running synchronizes, the thread's and waiters'; atomic */
+    uint32_t paused;   /* by fork: no synchronize may begin */
 
     struct reader_slot stall; /* stands for all foreign readers */
 };
 
-static uint32_t externals; /* how many there are that can tell whether a thread is inside; atomic */
+/* Number of external domains that can tell whether a thread is inside; atomic. */
+static uint32_t externals;
 
-/* False if that is not known. */
+/* Returns whether this thread is inside a foreign section; false if the scheme cannot tell. */
 bool external_reader_is_here(const struct prudence_domain *domain)
 {
     const struct external *external = domain->external;
@@ -74,7 +77,7 @@ static bool is_inside_any(void)
     return inside;
 }
 
-/* No lock of ours is held while a foreign function is called: it may allocate. */
+/* Called without any lock held, because the foreign function may allocate. */
 bool external_is_inside(const struct prudence_domain *only)
 {
     if (likely(!load_relaxed(&externals)))
@@ -135,14 +138,15 @@ static bool something_is_asked_for(struct prudence_domain *domain)
                            load_acquire(&domain->shared.sequence));
 }
 
-/* One foreign grace period, by a thread that may block. False: a fork is under way, so none may begin. */
+/* Runs one foreign grace period in a thread that may block. Returns false during a fork, when none
+ * may begin. */
 static bool synchronize(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
     uint64_t goal;
 
     add_relaxed(&external->inside, 1);
-    os_full_fence(); /* against fork_prepare */
+    os_full_fence(); /* pairs with fork_prepare */
     if (load_acquire(&external->paused)) {
         sub_relaxed(&external->inside, 1);
         return false;
@@ -177,7 +181,7 @@ static void serve(void *argument)
     }
     if (external->ops.thread_ends)
         external->ops.thread_ends(external->context);
-    store_release(&external->started, 0u); /* the last access: the domain goes */
+    store_release(&external->started, 0u); /* the last access, because the domain is freed next */
 }
 
 static bool start_thread(struct prudence_domain *domain)
@@ -193,7 +197,7 @@ static bool start_thread(struct prudence_domain *domain)
     return false;
 }
 
-/* No lock is held: making a thread allocates. */
+/* Called without any lock held, because starting a thread allocates. */
 void external_start_in_child(void)
 {
     struct prudence_domain *domain;
@@ -230,7 +234,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     errno = saved_errno;
 }
 
-/* There is no thread: then here. */
+/* Synchronizes here if the library's thread is missing. */
 static void block(struct prudence_domain *domain)
 {
     if (!domain->external->ops.start_poll && !load_acquire(&domain->external->started))
@@ -245,13 +249,13 @@ static bool is_cheap(const struct prudence_domain *domain)
 
 static bool is_busy(const struct prudence_domain *domain)
 {
-    (void)domain; /* asked before, without a lock */
+    (void)domain; /* the caller asked before, without a lock */
     return false;
 }
 
 /* ---------------------------------------------------------------------------------------- life */
 
-/* Says what cannot be. */
+/* Reports the first thing wrong with `ops`. */
 static bool ops_are_valid(const char *name, const struct prudence_domain_ops *ops)
 {
     static const char what[] = "prudence_domain_create_external";
@@ -329,7 +333,7 @@ static void fork_prepare(struct prudence_domain *domain)
     uint64_t deadline = os_clock_ns() + FORK_PATIENCE_NS;
 
     store_release(&external->paused, 1u);
-    os_full_fence(); /* against synchronize */
+    os_full_fence(); /* pairs with synchronize */
     while (load_acquire(&external->inside) && os_clock_ns() < deadline)
         os_sleep_ns(50000);
 }

@@ -3,21 +3,22 @@
 #ifndef GP_USER_POLL_H
 #define GP_USER_POLL_H
 
-/* The part of a domain that polling reads, on a line of its own; first member of the domain. */
+/* The part of a domain that polling reads, on a cache line alone; first member of the domain. */
 struct gp_progress {
     uint64_t completed; /* only grows, by compare-and-swap */
 };
 
-/* A miss that needs memory drives the grace period that its own batches wait for (gp_advance). */
+/* A miss that needs memory drives the grace period of the CPU's own batches (gp_advance). */
 #define GP_CALLERS_DRIVE true
 
-/* The size limit of a batch. It may end in a grace period each time, which should cost little for each of its
- * objects. */
+/* The size limit of a batch. Each batch may end in a grace period, whose cost is spread over the
+ * batch's objects. */
 #define GP_BATCH_OBJECTS 256
 #define GP_BATCH_BYTES   ((size_t)256 << 10) /* 64 objects of 4 KiB */
 
-/* One load and a compare. Acquire: pairs with the release with which it was completed, so that what readers did is
- * before what the caller does now. */
+/* Returns whether the grace period is over, by one load and a compare. Acquire pairs with the
+ * release that completed the grace period, so the readers' accesses are before the caller's next
+ * ones. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {
     const struct gp_progress *progress = (const void *)domain;
@@ -25,7 +26,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return (int64_t)(load_acquire(&progress->completed) - cookie.value) >= 0;
 }
 
-/* Much that waits makes no grace period come sooner: misses do. */
+/* Does nothing: misses drive grace periods, the amount that waits does not. */
 static inline void gp_note_closed(unsigned count, size_t stride)
 {
     (void)count;
@@ -33,15 +34,15 @@ static inline void gp_note_closed(unsigned count, size_t stride)
 }
 
 /*
- * For a thread that has closed a batch, on CPU `cpu`: pushes grace periods on as far as that takes no system call, up
- * to that of `cookie`. Some 50 ns, and some 100 for each of a few readers; it never waits and takes no lock, so the
- * owner of a CPU's caches may call it.
+ * Called by a thread that has closed a batch, on CPU `cpu`: pushes grace periods on, up to that of
+ * `cookie`, as far as no system call is needed. Takes some 50 ns, plus some 100 for each of a few
+ * readers. Never waits and takes no lock, so the owner of a CPU's caches may call this.
  */
 enum gp_tried {
-    GP_REFUSED, /* not tried: it should not be again for a while */
-    GP_LATER, /* an earlier one is under way, or was a moment ago: look again after some objects */
-    GP_ASKED, /* the grace period of `cookie` is under way: as GP_LATER */
-    GP_OVER,  /* it is over */
+    GP_REFUSED, /* not tried; do not try again for a while */
+    GP_LATER,   /* Another grace period is or just was under way; look again after some objects. */
+    GP_ASKED,   /* the grace period of `cookie` is under way; look again likewise */
+    GP_OVER,
 };
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
 
@@ -49,8 +50,9 @@ bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
-/* Garbage has passed a limit (an option of that name), because the deferring thread could not be held back. This is
- * reported at once the first time, then at most every 10 s, with the readers that are in the way. Nothing is held. */
+/* Reports that garbage has passed the limit of the given option because the deferring thread could
+ * not be held back. Names the readers in the way. Reports at once the first time, then at most
+ * every 10 s. The caller holds no lock. */
 void gp_overrun(const char *option, uint64_t bytes, uint64_t limit);
 
 #endif /* GP_USER_POLL_H */

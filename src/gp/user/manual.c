@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual domains, for tests: a grace period ends when the program says so, whatever readers there are. */
+/* Manual domains, for tests. The program ends each grace period by a call, whatever the readers
+ * do. */
 #include "gp/user/domain.h"
 
 void prudence_manual_advance(struct prudence_domain *domain)

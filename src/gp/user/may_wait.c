@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether this thread may wait for a grace period, or would wait for itself; and how it leaves a qsbr domain for a wait.
+ * Tells whether this thread may wait for a grace period or would wait for itself, and takes the
+ * thread offline in a qsbr domain for a wait.
  *
- * Locks: readers_lock, while the thread's slots in other domains than the default one are looked at. None is held while
- * a foreign function is called.
+ * Locks: readers_lock, while looking at the thread's slots in domains other than the default one.
+ * None is held while a foreign function is called.
  */
 #include "gp/user/domain.h"
 
-/* Readers of srcu may block; so they are in the way of their own grace periods only. */
+/* Returns whether this thread's section in `domain` is in the way of the wait. Readers of srcu may
+ * block, so their sections only hold up grace periods of their own domain. */
 static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_domain *waits_for)
 {
     struct reader_slot *slot = domain->phases ? NULL : readers_slot_if_any(domain);
@@ -47,7 +49,7 @@ bool gp_may_wait_for(const struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------ qsbr */
 
-/* Takes this thread offline in a qsbr domain; false if it was. */
+/* Takes this thread offline in a qsbr domain; returns false if the thread was not online. */
 static bool go_offline(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
@@ -58,7 +60,8 @@ static bool go_offline(struct prudence_domain *domain)
     return true;
 }
 
-/* ... in the domain, or in the members of a set. Returns which of them, bit by bit. */
+/* Takes the thread offline in the domain, or in the members of a set. Returns a bit for each where
+ * the thread was online. */
 uint64_t gp_leave_to_wait(struct prudence_domain *domain)
 {
     struct prudence_domain *const *members;

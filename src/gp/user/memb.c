@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memb and qsbr: readers publish the sequence that they entered at; drivers make a barrier and scan.
+ * memb and qsbr: readers publish the sequence that they entered at; drivers make a barrier and
+ * scan.
  *
- * The argument. Let an object be unlinked, then pushed to a batch; the batch detached, a full
- * fence F made, and the sequence read as s: its cookie is s + 1. Grace period s + 1 starts with the
- * increment of the sequence to s + 1, which comes after that read. A driver loads the goal g >=
- * s + 1, makes its barrier, scans all readers, and completes the least sequence among the goal and
- * the active readers' words.
- *  - A section that entered with a sequence >= s + 1 read it after the increment, so after F: it
- *    cannot find the object. Such sections do not hold the grace period up.
- *  - A section that entered with a smaller sequence either had published its word before the
- *    barrier (then the scan sees it, or sees that it has ended), or publishes it after the barrier:
- *    then what it reads after publishing it reads after the barrier, hence after the unlink.
+ * The argument. Let an object be unlinked, then pushed to a batch; the batch detached, a full fence
+ * F made, and the sequence read as s: the cookie is s + 1. Grace period s + 1 starts with the
+ * increment of the sequence to s + 1, which comes after that read. A driver loads the goal g >= s +
+ * 1, makes a barrier, scans all readers, and completes the least sequence among the goal and the
+ * active readers' words.
+ *   - A section that entered with a sequence >= s + 1 read it after the increment, so after F, and
+ *     cannot find the object. Such sections do not hold the grace period up.
+ *   - A section that entered with a smaller sequence either published its word before the barrier,
+ *     so the scan sees the word or sees that the section has ended; or publishes after the barrier,
+ *     so its later reads come after the barrier, hence after the unlink.
+ *
  * "Published before or after the barrier" is a dichotomy because the barrier is a membarrier, which
- * fences the reader's CPU; or because the reader fences itself between publishing and reading.
- *  - The goal is loaded before the barrier: loaded after it, a grace period could start, and
- *    readers with smaller sequences could publish, in between. The mode is read after the goal.
- *  - A second scan for the same goal needs no second barrier: `barrier_goal`.
- * Every step may be done by any number of threads at once: start is a compare-and-swap, completion
- * takes the maximum. A driver that loses its CPU delays nobody. Modelled exhaustively for x86-TSO in
- * tests/model/test_grace_period.py, and on the C11 memory model for what Arm allows in
- * tests/model/c11/. It counts on a store reaching all other CPUs at once (docs/explanation/models.md,
- * "Where C11 is not enough").
+ * fences the reader's CPU, or because the reader itself fences between publishing and reading.
+ *   - The goal is loaded before the barrier. Otherwise a grace period could start, and readers with
+ *     smaller sequences could publish, between the barrier and the load. The mode is read after the
+ *     goal.
+ *   - A second scan for the same goal needs no second barrier: `barrier_goal`.
+ *
+ * Any number of threads may do each step at once, because start is a compare-and-swap and
+ * completion takes the maximum. A driver that loses its CPU delays no other. Modelled exhaustively
+ * for x86-TSO in tests/model/test_grace_period.py, and on the C11 memory model for the reorderings
+ * of Arm in tests/model/c11/. The argument relies on a store reaching all other CPUs at once
+ * (docs/explanation/models.md, "Where C11 is not enough").
  */
 #include "gp/user/domain.h"
 
-/* A sliding mean. If the driver lost its CPU, the sample is long and says nothing of the cost; so one sample counts
- * for at most some four times the mean. */
+/* Updates a sliding mean. If the driver lost its CPU, the sample is long and unrelated to the cost,
+ * so a sample counts for at most some four times the mean. */
 static void note_cost(struct prudence_domain *domain, uint64_t cost)
 {
     uint64_t mean = load_relaxed(&domain->membarrier_cost);
@@ -34,7 +38,7 @@ static void note_cost(struct prudence_domain *domain, uint64_t cost)
     store_relaxed(&domain->membarrier_cost, (mean * 7 + min_size(cost, 4 * mean + 1000)) / 8);
 }
 
-/* The barrier between loading the goal and scanning, once for each goal. */
+/* Makes the barrier between loading the goal and scanning, once for each goal. */
 static void make_barrier(struct prudence_domain *domain, uint64_t goal)
 {
     uint64_t began;
@@ -43,7 +47,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
         return;
     if (load_acquire(&domain->readers_fence_themselves)) {
         os_full_fence();
-        return; /* not noted: it would not do for readers that stop fencing later */
+        return; /* barrier_goal stays: this fence does not cover readers that stop fencing later */
     }
     began = os_clock_ns();
     readers_membarrier(domain);
@@ -53,13 +57,14 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
 }
 
 /*
- * The reader that the last scan found furthest behind, if it holds up what is under way: its section was entered
- * before the newest grace period began, and `completed` has come as far as that section lets it. So until it leaves,
- * no scan completes anything. Its word says so by itself, however old the hint is: a reader that has left and entered
- * again has the newest sequence. NULL: no such reader is known.
+ * Returns the reader that the last scan found furthest behind, if that reader holds up the grace
+ * period under way: the section was entered before the newest grace period began, and `completed`
+ * is as far as the section permits. Until the reader leaves, no scan completes anything. The word
+ * alone proves this, however old the hint is, because a reader that has left and entered again has
+ * the newest sequence. Returns NULL if no such reader is known.
  *
- * It matters when there are more threads than CPUs: a reader that loses its CPU in a section stays for milliseconds,
- * and threads that defer in that time would make a barrier and a scan for each batch.
+ * This matters with more threads than CPUs. A reader that loses its CPU in a section stays for
+ * milliseconds, and threads that defer in that time would make a barrier and a scan for each batch.
  */
 static struct reader_slot *held_up_by(const struct prudence_domain *domain)
 {

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fence-free or fenced readers.
+ * Chooses between fence-free and fenced readers.
  *
- * With fence-free readers a section costs nothing more, but each grace period a membarrier (about 10 us with busy
- * CPUs). With fenced readers a section costs 0.8 ns more and a grace period no system call. The mode that costs less
- * at the measured rates is chosen, at most every 10 ms and only where grace periods are driven.
+ * With fence-free readers a section costs nothing more, but each grace period costs a membarrier
+ * (about 10 us with busy CPUs). With fenced readers a section costs 0.8 ns more and a grace period
+ * no system call. The domain takes the mode that costs less at the measured rates, chosen at most
+ * every 10 ms and only where grace periods are driven.
  *
- * Fence-free sections are not counted: that would cost them half as much as the fence. So when membarriers take more
- * than a fiftieth of the time, fenced mode is tried; its sections are counted behind their fence. If the fences turn
- * out to cost more than twice what the membarriers would, the domain goes back to fence-free, and does not try again
- * for half a second.
+ * Fence-free sections are not counted, because counting would cost half as much as the fence. So
+ * when membarriers take more than a fiftieth of the time, the domain tries fenced mode, whose
+ * sections are counted after their fence. If the fences cost more than twice what the membarriers
+ * would, the domain returns to fence-free and does not try again for half a second.
  *
- * Switching. To fenced: tell the readers, membarrier, only then let drivers skip it. To fence-free: first make
- * drivers use it again, then let readers stop. Drivers read the mode after their goal, readers after publishing
- * (models 6 to 9 of the seed, tests/model/test_grace_period.py; for Arm ADR 2). One thread switches at a time: the
- * holder of `choosing`. So modes may change at any time, also by an option that is set while readers are inside.
+ * Switching. To fenced: tell the readers, membarrier, only then let drivers skip the membarrier. To
+ * fence-free: first make drivers use the membarrier again, then let readers stop. Drivers read the
+ * mode after their goal, readers after publishing (models 6 to 9 of the seed,
+ * tests/model/test_grace_period.py; for Arm ADR 2). One thread switches at a time, the holder of
+ * `choosing`. So modes may change at any time, also by an option set while readers are inside.
  */
 #include "gp/user/domain.h"
 
 #define CHOICE_PERIOD_NS   10000000
 #define FENCE_COST_PS      800   /* a locked instruction in a section */
-#define MEMBARRIER_COST_NS 10000 /* until the first one was measured */
+#define MEMBARRIER_COST_NS 10000 /* assumed until the first one was measured */
 #define WORTH_A_TRY        50
 #define NO_TRY_NS          500000000
 
@@ -43,14 +45,16 @@ static void switch_to_free(struct prudence_domain *domain)
     add_relaxed(&domain->mode_switches, 1);
 }
 
-/* A thread in qsbr fences once a grace period at most, and reads without: there is nothing to choose. */
+/* True for qsbr, where a thread fences at most once a grace period and reads without fences, so
+ * there is nothing to choose. */
 static bool is_fenced_for_good(const struct prudence_domain *domain)
 {
     return domain->kind == PRUDENCE_DOMAIN_QSBR;
 }
 
-/* A new domain, or at start the default one. In the latter readers may be already, but fenced, so this switches at
- * most to fence-free, in that order. */
+/* Sets the mode of a new domain, or of the default one at start. The default domain may have
+ * readers already, but they are fenced, so this only switches to fence-free, in the order
+ * required. */
 void mode_start(struct prudence_domain *domain)
 {
     bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||
@@ -62,8 +66,8 @@ void mode_start(struct prudence_domain *domain)
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 
-/* Fenced sections that all threads entered since the last choice. Sections of a parked thread are counted when it
- * enters again. */
+/* Returns the number of fenced sections that all threads entered since the last choice. A parked
+ * thread's sections are counted once the thread enters again. */
 static uint64_t entries_since(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
@@ -79,10 +83,10 @@ static uint64_t entries_since(struct prudence_domain *domain)
     return sum;
 }
 
-/* By rates since the last choice, `elapsed` ns ago. */
+/* Decides by the rates since the last choice, `elapsed` ns ago. */
 static bool fenced_is_better(struct prudence_domain *domain, bool fenced_now, uint64_t elapsed)
 {
-    /* Those that were over at once cost no membarrier. */
+    /* Grace periods that were over at once cost no membarrier. */
     uint64_t ended = load_relaxed(&domain->grace_periods) - load_relaxed(&domain->at_once);
     uint64_t cost_free =
         (ended - domain->grace_periods_then) * load_relaxed(&domain->membarrier_cost);
@@ -137,9 +141,9 @@ void mode_choose(struct prudence_domain *domain)
     store_release(&domain->choosing, 0u);
 }
 
-/* The option reader_mode, or whether there is a membarrier, has changed: the domain follows before this returns.
- * Readers may be inside and drivers at work; this waits for a thread that chooses at the same time, for the length of
- * a membarrier. */
+/* Adopts a change of the option reader_mode, or of the availability of membarrier, before
+ * returning. Readers may be inside and drivers at work. Waits for a thread that chooses at the same
+ * time, for the length of a membarrier. */
 void mode_follow_options(struct prudence_domain *domain)
 {
     enum reader_mode mode = load_relaxed(&gp_reader_mode);

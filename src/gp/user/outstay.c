@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the thread of a reader fares that stays in the way, judged by what the system tells of its CPU time.
+ * How the thread of a reader in the way fares, judged by the CPU time that the system reports.
  *
- * The question is whether a section has stayed longer than the waiting thread can bear. An implicit wait ends after
- * wait_max, because its caller may hold a lock that the reader wants inside its section: then that section stays for
- * as long as the wait does. But such a reader is blocked, or tries again and again. A reader that merely wants a CPU,
- * and has had none, leaves when it gets one. With many times more threads than CPUs that takes longer than wait_max,
- * and it is waited for; but not forever, because it may never get one.
+ * The question is whether a section has stayed longer than the waiting thread can bear. An implicit
+ * wait ends after wait_max, because the caller may hold a lock that the reader wants inside the
+ * section; such a section stays for as long as the wait lasts. But then the reader is blocked, or
+ * tries again and again. A reader that only lacks a CPU leaves when it gets one. With many times
+ * more threads than CPUs that takes longer than wait_max, so the waiter goes on waiting, but not
+ * forever, because the reader may never get a CPU.
  *
- * One of the waiting threads looks, every 10 ms, and the others use its answer. What they read may be torn between
- * two looks, or be of another reader that was in the way just before: one of them then gives up 10 ms too early or
- * too late.
+ * One of the waiting threads looks, every 10 ms, and the others use the answer. They may read an
+ * answer torn between two looks, or about a reader that was in the way just before; then one of
+ * them gives up 10 ms too early or too late.
  */
 #include "base/pace.h"
 #include "gp/user/domain.h"
 
-#define AT_MOST 20 /* times what others may stay, without a CPU */
+#define AT_MOST 20 /* factor by which a reader without a CPU may stay longer */
 
 static uint64_t section_of(const struct reader_slot *slot)
 {
@@ -35,12 +36,13 @@ static void note(struct reader_fares *fares, const struct reader_slot *slot, uin
     store_relaxed(&fares->had, had);
 }
 
-/* ------------------------------------------------------------------------- a section that has stayed long */
+/* --------------------------------------------------------------- a section that has stayed long */
 
 #define LOOK_NS 10000000
-#define HAD_NS  20000000 /* enough to leave a section; /proc tells it to 10 ms */
+#define HAD_NS  20000000 /* enough to leave a section; /proc reports CPU time in units of 10 ms */
 
-/* Since the first look at the section. */
+/* Returns whether the thread wants a CPU and has had less than HAD_NS since the first look at the
+ * section. */
 static bool fares_badly(struct reader_fares *fares, const struct reader_slot *slot)
 {
     uint64_t had;
@@ -79,14 +81,15 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
     return !domain->scheme->held_up_by && is_under_way(domain);
 }
 
-/* --------------------------------------------------------------------------- a reader that is just in the way */
+/* ------------------------------------------------------------- a reader that is just in the way */
 
 #define SOON_NS 500000 /* a look takes some 20 us */
 
 /*
- * Whether a reader that stays in the way has lost its CPU: it wants one, and has had none between two looks. (A
- * reader that waits for a lock wants none; one that spins for it has had one.) For a thread that can give up its own
- * CPU for a while. It is a hint: a torn one costs a nap too many or too few.
+ * Returns whether a reader in the way has lost the CPU: the thread wants one, and had none between
+ * two looks. (A reader that waits for a lock wants none; one that spins for a lock has had one.)
+ * For a thread that can give up its own CPU for a while. The answer is a hint; a torn one costs a
+ * nap too many or too few.
  */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 {
@@ -95,7 +98,7 @@ bool gp_reader_lacks_cpu(struct prudence_domain *domain)
     bool wants = false, lacks;
     uint64_t had = 0;
 
-    if (!slot || slot == readers_slot_if_any(domain)) /* this thread has its CPU */
+    if (!slot || slot == readers_slot_if_any(domain)) /* this thread has a CPU */
         return false;
     if (!is_time_again(&fares->looked_at, os_clock_ns(), SOON_NS))
         return is_about(fares, slot) && load_relaxed(&fares->lacks_cpu);

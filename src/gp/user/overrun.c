@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Garbage past its limit: reported on standard error, with what keeps it. stall.c reports a reader that stays after
- * stall_timeout; but garbage that passes a limit means that memory grows now, so it is reported at once, and the
- * report names the readers that are in the way however short they have been there.
+ * Reports garbage past the limit, and the readers that keep it, on standard error. stall.c reports
+ * a reader that stays after stall_timeout. Garbage past a limit means that memory grows now, so
+ * this report is made at once, and names the readers in the way however short they have been there.
  */
 #include <errno.h>
 
 #include "gp/user/domain.h"
 
-#define AGAIN_NS  UINT64_C(10000000000) /* between two such messages */
+#define AGAIN_NS  UINT64_C(10000000000) /* between two reports */
 #define NAMED_MAX 4                     /* readers of a domain */
 
 static uint64_t said_at; /* ns; 0: never */
@@ -20,7 +20,7 @@ static bool is_time_to_say(void)
     return (!then || now - then >= AGAIN_NS) && compare_exchange(&said_at, &then, now);
 }
 
-/* A section's age is known from the first driver on that found it in the way. */
+/* Returns the time since a driver first found the section in the way, or 0 if none has. */
 static uint64_t age_of(const struct reader_slot *slot, uint64_t section)
 {
     int64_t age = (int64_t)(os_clock_ns() - load_relaxed(&slot->stall_since));
@@ -54,7 +54,7 @@ static void name_reader(const struct prudence_domain *domain, const struct reade
     print_trace(thread);
 }
 
-/* Those whose sections are older than what is over; returns how many there are. */
+/* Names the readers that hold up the next grace period; returns how many there are. */
 static unsigned name_readers(struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
@@ -76,7 +76,7 @@ static unsigned name_readers(struct prudence_domain *domain)
     return found;
 }
 
-/* Sets are their members, which are visited as well. */
+/* Ignores sets, because their members are visited as well. */
 static void explain(struct prudence_domain *domain)
 {
     bool is_under_way = sequence_before(load_acquire(&domain->progress.completed),

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that stay outside are parked: scans look at the slots that are *awake*, by two bits a slot in the first
- * cache line of its chunk. A thread whose slot is parked wakes it at its next entry. ADR 41 has the argument,
- * tests/model/test_parking.py the model.
+ * Parks readers that stay outside. Scans look only at slots that are *awake*, by two bits a slot in
+ * the first cache line of the slot's chunk. A thread whose slot is parked wakes the slot at the
+ * next entry. ADR 41 has the argument, tests/model/test_parking.py the model.
  *
  * Invariants:
- *   - A slot that is not awake belongs to no thread, or its attention says PARKED and its thread is outside, or
- *     inside reader_wake() and has read nothing yet.
- *   - A thread that stores a word that is not 0 looks at its attention afterwards. Nested sections do so as well,
- *     because a signal handler may stand between the outer section's store and its look.
- *   - A mark (PARKED) is set by a parker before its membarrier, or by the slot's own thread; it is taken away by its
- *     own thread alone, with its word published, after the bits are set.
+ *   - A slot that is not awake belongs to no thread, or the slot's attention says PARKED and the
+ *     thread is outside, or inside reader_wake() and has read nothing yet.
+ *   - A thread that stores a word other than 0 looks at the attention afterwards. Nested sections
+ *     do so as well, because a signal handler may run between the outer section's store and look.
+ *   - A parker sets a mark (PARKED) before the membarrier, or the slot's own thread sets it. Only
+ *     the slot's own thread removes the mark, with the word published, after setting the bits.
  *
- * The parker's compare-and-swap clears a bit only if, since the membarrier, the word was 0, the mark was there, and
- * no thread touched the bits. A thread that entered before the membarrier has its word seen; one that enters after it
- * finds the mark, and sets `touched`. One that was waking since before `touched` was cleared has its word published
- * until its mark is gone.
+ * The parker's compare-and-swap clears a bit only if, since the membarrier, the word was 0, the
+ * mark was set, and no thread touched the bits. The parker sees the word of a thread that entered
+ * before the membarrier. A thread that enters after the membarrier finds the mark, and sets
+ * `touched`. A thread that was waking since before `touched` was cleared keeps the word published
+ * until the mark is gone.
  *
- * Locks: none. One thread parks at a time, the holder of `parking`; no thread waits for it. Waking is
- * async-signal-safe, and may be repeated by a handler at any point of itself.
+ * Locks: none. One thread parks at a time, the holder of `parking`; no thread waits for the holder.
+ * Waking is async-signal-safe, and a handler may repeat the whole of it at any point.
  */
 #include "gp/user/domain.h"
 
-/* A look at a slot costs some 3 ns, parking one some 30, a round a membarrier. */
+/* A look at a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
 #define LOOKS_A_ROUND 8192
 #define LOOKS_A_SLOT  16
 #define WORTH_A_ROUND 16 /* slots outside */
@@ -36,7 +37,8 @@ static uint64_t *word_of(const struct reader_slot *slot, unsigned *shift)
     return &slot->chunk->awake[index / SLOTS_IN_WORD];
 }
 
-/* Seq-cst: behind the word that was published; the fence after it is the caller's. */
+/* Seq-cst, so the bits are set after the word was published. The caller makes the fence after
+ * this. */
 static void set_awake(struct reader_slot *slot)
 {
     unsigned shift;
@@ -46,9 +48,10 @@ static void set_awake(struct reader_slot *slot)
 }
 
 /*
- * Takes the mark away, and takes over the domain's mode. A switch either finds the slot awake and writes
- * its attention, or is found here: it stores the mode, fences and looks at the bits; this sets the bit,
- * fences and looks at the mode. What it wrote may just have been overwritten, hence the second look.
+ * Removes the mark, and adopts the domain's mode. A switch of modes either finds the slot awake and
+ * writes the attention, or is found here: the switch stores the mode, fences and looks at the bits;
+ * this thread sets the bit, fences and looks at the mode. The exchange may just have overwritten
+ * the switch's attention, hence the second look.
  */
 static void follow_mode(struct prudence_domain *domain, struct reader_slot *slot)
 {
@@ -65,32 +68,32 @@ static void follow_mode(struct prudence_domain *domain, struct reader_slot *slot
 void reader_wake(struct prudence_domain *domain, struct reader_slot *slot)
 {
     set_awake(slot);
-    os_full_fence(); /* a driver that missed the bit made its barrier before what this section reads */
+    os_full_fence(); /* a driver that missed the bit made its barrier before this section's reads */
     follow_mode(domain, slot);
 }
 
-/* Its own, so the domain lives. */
+/* The slot is this thread's own, so the domain lives. */
 void prudence_reader_wake(struct prudence_reader *self)
 {
     reader_wake((struct prudence_domain *)(uintptr_t)load_relaxed(&self->domain),
                 (struct reader_slot *)self);
 }
 
-/* A slot that was just claimed; its bits may be anything. */
+/* Marks a slot that was just claimed, whose bits may be anything. */
 void reader_park_first(struct reader_slot *slot)
 {
     __atomic_fetch_or(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED, __ATOMIC_SEQ_CST);
 }
 
-/* Repairs the slot of the only thread that is left: fork may have copied one of bits and attention before a change,
- * and the other after it. The thread may be inside. */
+/* Repairs the slot of the only thread in a forked child. Fork may have copied the bits before a
+ * change and the attention after it, or the reverse. The thread may be inside. */
 void reader_fork_child(struct reader_slot *slot)
 {
     set_awake(slot);
     reader_park_first(slot);
 }
 
-/* Before: the domain's mode was stored. Afterwards every reader that is awake, or wakes, follows it. */
+/* Has every reader that is awake, or wakes, follow the mode that the caller has stored. */
 void readers_follow_mode(struct prudence_domain *domain, bool fenced)
 {
     struct reader_slot *slot;
@@ -106,9 +109,9 @@ void readers_follow_mode(struct prudence_domain *domain, bool fenced)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ the parker */
+/* ----------------------------------------------------------------------------------- the parker */
 
-/* Marks those of a word's slots that are outside and were not woken since the last round. */
+/* Marks those slots of a word that are outside and were not woken since the last round. */
 static unsigned mark(struct reader_chunk *chunk, unsigned index)
 {
     uint64_t word = load_acquire(&chunk->awake[index]);
@@ -129,14 +132,15 @@ static unsigned mark(struct reader_chunk *chunk, unsigned index)
     return marked;
 }
 
-/* Acquire: the sections of the slot are over; and the mark is looked for after that. */
+/* Acquire: the slot's sections are over, and the mark is loaded afterwards. */
 static bool is_outside(struct reader_slot *slot)
 {
     return load_acquire(&slot->reader.word) == 0 && load_acquire(&slot->reader.attention) < 0;
 }
 
-/* Called behind the membarrier. Returns how many are parked now; *left: how many are not. Each repetition means that
- * another thread has touched its bits, which are then left alone. */
+/* Parks marked slots after the membarrier. Returns the number of slots parked now, and adds the
+ * others to *left. Each repetition means that another thread has touched its bits, which are then
+ * left alone. */
 static unsigned park(struct reader_chunk *chunk, unsigned index, unsigned *left)
 {
     uint64_t word = load_acquire(&chunk->awake[index]), parked;
@@ -154,7 +158,7 @@ static unsigned park(struct reader_chunk *chunk, unsigned index, unsigned *left)
     return (unsigned)__builtin_popcountll(parked);
 }
 
-/* Whether those that were parked stay so. */
+/* Makes rounds rarer if many of the readers parked last time woke, otherwise more frequent. */
 static void learn(struct prudence_domain *domain, unsigned awake)
 {
     unsigned came = awake > domain->left_awake ? awake - domain->left_awake : 0;
@@ -166,7 +170,7 @@ static void learn(struct prudence_domain *domain, unsigned awake)
         domain->park_rarely /= 2;
 }
 
-/* barrier: for the caller's sake there is to be a membarrier in any case. */
+/* `barrier`: make a membarrier even if no slot is marked, because the caller needs one. */
 static void round_of_parking(struct prudence_domain *domain, unsigned outside, bool barrier)
 {
     struct reader_chunk *chunk, *chunks = load_acquire(&domain->chunks);
@@ -190,7 +194,8 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside, b
                   (LOOKS_A_ROUND + (uint64_t)LOOKS_A_SLOT * outside) * (domain->park_rarely + 1));
 }
 
-/* After a scan that found so many outside. Any number of drivers; one of them parks, the others go on. */
+/* Counts the `outside` readers that a scan found, and starts a round when that is worthwhile. Any
+ * number of drivers may call; one parks, the others go on. */
 void readers_park(struct prudence_domain *domain, unsigned outside)
 {
     uint64_t looked = load_relaxed(&domain->looked_in_vain) + outside;
@@ -206,11 +211,12 @@ void readers_park(struct prudence_domain *domain, unsigned outside)
     store_release(&domain->parking, 0u);
 }
 
-/* ------------------------------------------------------------------------------------------ asking */
+/* --------------------------------------------------------------------------------------- asking */
 
 #define LOOK_AT_CHUNKS_MAX 16 /* of 127 slots each */
 
-/* How many slots are awake; UINT32_MAX: to count them takes too long for an owner of a CPU's caches. */
+/* Returns the number of awake slots, or UINT32_MAX if counting would take too long for the owner of
+ * a CPU's caches. */
 unsigned readers_awake(const struct prudence_domain *domain)
 {
     unsigned chunks = 0, awake = 0;
@@ -233,13 +239,15 @@ static bool is_anybodys(const struct reader_slot *slot)
 }
 
 /*
- * Asks every reader that is awake, `but` for the caller's own, to fence: it is marked as if it were to be parked, so
- * its next entry fences (reader_wake). An older mark will do, because its thread takes it away by an exchange behind
- * this one's, and fences once more. Called by the holder of `parking`, after it has loaded its goal.
+ * Asks every reader that is awake, except the caller's own slot `but`, to fence. Each slot is
+ * marked as if for parking, so the thread's next entry fences (reader_wake). A mark that is already
+ * set is enough, because the thread removes it by an exchange that comes after this one, and fences
+ * once more. Called by the holder of `parking`, after loading the goal.
  *
- * The fence is for readers that are not asked. One that is parked, or registers later, sets its bit or claims its
- * slot, and fences, before it reads. If that is missed here, it came behind this fence, so that reader finds nothing
- * that was unlinked before the goal. It is also the fence of the caller's own sections.
+ * The fence is for readers that are not asked. A reader that is parked, or registers later, sets
+ * the bit or claims a slot, and fences, before reading. If that is missed here, the reader's fence
+ * came after this one, so the reader finds nothing that was unlinked before the goal. This is also
+ * the fence of the caller's own sections.
  */
 void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
 {
@@ -254,8 +262,9 @@ void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
 }
 
 /*
- * Whether each reader has fenced since it was asked: its mark is gone when its thread has. Acquire: a word that was
- * published before that is seen behind this. Called by the holder of `parking`.
+ * Returns whether each reader has fenced since being asked, which removes the reader's mark.
+ * Acquire: the caller then sees the words that were published before the marks were removed. Called
+ * by the holder of `parking`.
  */
 bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but)
 {
@@ -269,8 +278,8 @@ bool readers_have_answered(const struct prudence_domain *domain, const struct re
     return true;
 }
 
-/* A membarrier. It also parks readers that did not answer when they were asked, if they are outside, so that they
- * need not be asked again. */
+/* Makes a membarrier. Also parks readers that did not answer when asked, if they are outside, so
+ * that they need not be asked again. */
 void readers_membarrier(struct prudence_domain *domain)
 {
     uint32_t nobody = 0;

@@ -2,19 +2,21 @@
 /*
  * Phases: a clock that many threads advance together, as a domain of the qsbr kind.
  *
- * One grace period is always under way; it is the present phase, named by the domain's sequence. A thread that has
- * joined is online, and a tick is its quiescent state: it publishes the phase in its word. The phase is over when no
- * word of an online thread is older, and `completed` then takes its name; so the number of phases that have ended is
- * the time. The thread that ends a phase starts the next.
+ * One grace period is always under way: the present phase, named by the domain's sequence. A thread
+ * that has joined is online, and a tick is a quiescent state, which publishes the phase in the
+ * thread's word. The phase is over when no word of an online thread is older; then `completed` is
+ * set to the phase, so the number of ended phases is the time. The thread that ends a phase starts
+ * the next.
  *
- * When two threads make the last ticks at the same time, each publishes its word, fences, and scans. The one whose
- * fence comes second sees both words. So the words need no lock, and a phase in which all have ticked never stays
- * open. Ending and starting are compare-and-swaps from the phase that was scanned, so of many threads that see the
- * end one advances the time, and by one.
+ * When two threads make the last ticks at the same time, each publishes its word, fences, and
+ * scans. The thread whose fence comes second sees both words. So the words need no lock, and a
+ * phase in which all have ticked never stays open. Ending and starting are compare-and-swaps from
+ * the phase that was scanned, so when many threads see the end, one of them advances the time, by
+ * one.
  *
- * The scan stops at the first thread that has not ticked, and behind the last slot that was ever used; a slot that is
- * claimed in that time is of a thread that is just joining, and has ticked. So only the thread that ticks last looks
- * at all threads.
+ * The scan stops at the first thread that has not ticked, and after the last slot that was ever
+ * used. A slot claimed during the scan belongs to a thread that is just joining and counts as
+ * having ticked. So only the thread that ticks last looks at all threads.
  */
 #include "gp/user/domain.h"
 
@@ -29,13 +31,14 @@ struct prudence_domain *gp_phases_make(const char *name)
     return domain;
 }
 
-/* Begins the phase after the one that has just ended, if no other thread has. Returns the present one. */
+/* Begins the phase after the one that has just ended, if no other thread has. Returns the present
+ * phase. */
 static uint64_t present_phase(struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
     uint64_t phase = load_acquire(&domain->shared.sequence);
 
-    /* When it fails, it was begun by another. */
+    /* On failure, another thread has begun the phase. */
     if (phase == completed &&
         compare_exchange(&domain->shared.sequence, &phase, completed + GP_STEP)) {
         phase = completed + GP_STEP;
@@ -44,7 +47,7 @@ static uint64_t present_phase(struct prudence_domain *domain)
     return phase;
 }
 
-/* Seq-cst: see the head of this file. */
+/* Fully fenced; see the head of this file. */
 static void publish(struct reader_slot *slot, uint64_t word)
 {
     store_release(&slot->reader.word, word);
@@ -62,16 +65,16 @@ bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase
     return true;
 }
 
-/* While the thread has not ticked in the present phase, that phase cannot end, so what is read is what is published.
- * If it has ticked, an older phase than the present one may be published again: no tick is lost, because this tick
- * was one too many. */
+/* If the thread has not ticked in the present phase, that phase cannot end meanwhile, so the
+ * published phase is the present one. If the thread has ticked, this may publish an older phase
+ * again; no tick is lost, because this one was surplus. */
 uint64_t gp_phases_tick(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
     uint64_t phase = present_phase(domain);
 
     gp_tell_section_ends(domain);
-    if (likely(slot != NULL)) /* it is gone in a destructor of the last round of a thread's end */
+    if (likely(slot != NULL)) /* NULL in a destructor of the last round of a thread's end */
         publish(slot, phase | 1);
     return phase;
 }
@@ -90,11 +93,13 @@ void gp_phases_reap(struct prudence_domain *domain)
     readers_reap(domain, false, READERS_ALL);
 }
 
-/* The thread that holds the phase up is looked at no more often than this, because a look can cost a system call. */
+/* Minimum time between looks at the thread that holds the phase up, because a look can cost a
+ * system call. */
 #define LOOK_PERIOD_NS 1000000
 
-/* A report calls the program's hook, so it is not made if the caller holds a lock: a thread that stops taking part
- * ends the phase under one. The next tick of any thread looks again. */
+/* Notes the late thread for a stall report. A report calls the program's hook, so none is made
+ * while the caller holds a lock, as a thread that leaves does. The next tick of any thread looks
+ * again. */
 static void note_late(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word)
 {
     uint64_t now = os_clock_ns();
@@ -105,7 +110,8 @@ static void note_late(struct prudence_domain *domain, struct reader_slot *slot, 
     stall_note(domain, slot, word);
 }
 
-/* Whether all have ticked in the phase. A thread that has not is a candidate for a stall report. */
+/* Returns whether all have ticked in the phase. A thread that has not is noted for a stall
+ * report. */
 static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
 {
     struct reader_chunk *chunk;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods, for programs: waits, which may be expedited, and the polled interface (<prudence/rcu.h>,
- * <prudence/poll.h>). No lock of ours is held by the callers.
+ * Grace periods for programs: waits, which may be expedited, and the polled interface
+ * (<prudence/rcu.h>, <prudence/poll.h>). Callers hold no lock of the library.
  */
 #include <errno.h>
 
@@ -29,7 +29,7 @@ static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
     return true;
 }
 
-/* What can be done at once, and then for a little while. The caller may wait. */
+/* Requests and drives for a short time without sleeping. The caller may wait. */
 static void hurry(struct prudence_domain *domain, gp_cookie cookie)
 {
     uint64_t end = os_clock_ns() + PATIENCE_NS;
@@ -41,7 +41,7 @@ static void hurry(struct prudence_domain *domain, gp_cookie cookie)
     }
 }
 
-/* Reports a wait that would never end, with the place that asked for it. */
+/* Reports a wait that would never end, with the place of the call. */
 static void report_self_wait(const char *what, const struct prudence_domain *domain, void *caller)
 {
     os_report(
@@ -69,7 +69,7 @@ static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool ex
     return may ? 0 : EDEADLK;
 }
 
-/* Of the default domain. */
+/* Waits in the default domain; aborts if the wait would never end. */
 static void wait_or_abort(const char *what, gp_cookie cookie, void *caller)
 {
     if (!gp_may_wait_for(&prudence_default)) {
@@ -127,7 +127,7 @@ bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t co
     DOMAIN_CHECK(domain);
     if (is_over(domain, cookie))
         return true;
-    gp_drive(domain); /* what is started ends; what is not, is not started here */
+    gp_drive(domain); /* ends a grace period that was started; starts none */
     return is_over(domain, cookie);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of domains and readers when the process starts, when its options are set, when it forks, and when it ends.
+ * Domains and readers at the start of the process, when options are set, at a fork, and at the end.
  *
- * Fork holds readers_lock and the lock of the hook for stalls (stall.c), and has the schemes pause, from prepare to done.
+ * From prepare to done, fork holds readers_lock and the lock of the stall hook (stall.c), and has
+ * the schemes pause.
  */
 #include "gp/user/domain.h"
 
@@ -12,7 +13,8 @@ void gp_start(void)
     mode_start(&prudence_default);
 }
 
-/* All domains: a mode is an option of the process. Under the lock no domain is made. */
+/* Applies the mode to all domains, because the mode is an option of the process. The lock keeps new
+ * domains out. */
 void gp_follow_options(void)
 {
     struct list *item;
@@ -29,7 +31,7 @@ void gp_follow_options(void)
     os_lock_release(&readers_lock);
 }
 
-/* Sections of threads that are gone are reported, also if no grace period has met them. */
+/* Reports sections of threads that are gone, also those that no grace period has met. */
 void gp_process_ends(void)
 {
     struct list *item;
@@ -77,9 +79,10 @@ void gp_fork_done(void)
     os_lock_release_from_fork(&readers_lock);
 }
 
-/* What other threads were doing while page after page was copied: of two of their stores the child may have only the
- * later one. So it restores these: no grace period is over, or has its barrier, that has not started; drivers skip
- * membarriers exactly where readers fence; of phases one is under way. */
+/* Restores the invariants that the copy may have broken. Other threads went on while fork copied
+ * page after page, so of two of their stores the child may have only the later one. Afterwards no
+ * grace period is over, or has a barrier, that has not started; drivers skip membarriers exactly if
+ * readers fence; of phases, one is under way. */
 static void mend(struct prudence_domain *domain)
 {
     uint64_t *sequence = &domain->shared.sequence;
@@ -98,8 +101,8 @@ static void mend(struct prudence_domain *domain)
     domain->asked_goal = domain->progress.completed;
 }
 
-/* Whole: this thread holds nothing of this domain, and nothing is half done. The owner of the list of caches counts
- * those that name it again (slab/fork.c). */
+/* `whole`: this thread holds nothing of this domain, and no operation is half done. The owner of
+ * the list of caches then counts again the caches that name the domain (slab/fork.c). */
 static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
     readers_forget_others(domain);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The read side out of line: domains other than the default one, qsbr, and misuse. The same
- * protocol as the inline functions of <prudence/rcu.h>; an online thread of a qsbr domain is inside
+ * The read side out of line: domains other than the default one, qsbr, and misuse. Follows the
+ * protocol of the inline functions in <prudence/rcu.h>. An online thread of a qsbr domain is inside
  * one long section, which a quiescent state ends and enters anew.
  */
 #include "gp/user/domain.h"
@@ -32,7 +32,8 @@ static void enter(struct prudence_domain *domain, struct reader_slot *slot)
     int32_t attention;
 
     gp_tell_section_ends(domain);
-    /* Release: a qsbr reader's word goes from one section to the next without a 0 between. */
+    /* Release, because a qsbr reader's word goes from one section to the next without a 0
+     * between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
     attention = load_acquire(&slot->reader.attention);
@@ -47,7 +48,8 @@ void prudence_read_lock_first(void)
     prudence_domain_read_lock(&prudence_default);
 }
 
-/* A set is read by reading in one of its members; an external domain by its own scheme. */
+/* Panics for a set, whose readers read in a member, and for an external domain, whose readers use
+ * the foreign scheme. */
 static void refuse_reading(const struct prudence_domain *domain, const char *what)
 {
     if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
@@ -106,7 +108,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return;
     gp_tell_section_ends(domain);
-    /* Release: what the section read is read before its end is seen. */
+    /* Release: the section's reads are before the store that ends the section. */
     store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
 }
 
@@ -134,7 +136,8 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
     return false;
 }
 
-/* Then a quiescent state finds its word at once. Under check=1 every call has to arrive here. */
+/* Lets the inline quiescent state find the word at once. Under check=1 every call must come here
+ * instead. */
 static void remember(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))

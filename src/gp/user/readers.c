@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which slot is this thread's in which domain: registered at the thread's first entry, given back when it exits.
+ * Finds this thread's slot in a domain. Slots are registered at the thread's first entry, and given
+ * back when the thread exits.
  *
- * Slots are never unmapped (slots.c). So a pointer to one can outlive what it was made for, and each kind of pointer is
- * checked:
- *   reader_self            names a slot of the default domain, which is never destroyed; the thread's
- *                          exit clears it before it gives the slot back
- *   a thread's table       is indexed by the domain's number and checked against its generation, which
- *                          no other domain ever has
- *   reader_qsbr_self       is checked against the slot's domain and owner; a slot that is nobody's has
- *                          no owner, and each thread writes its own (slot_forget, slot_register)
- *   reader_lasting_self    names a slot of the one other domain that is never destroyed (gp_make_lasting), and is as
- *                          good as reader_self; the thread's registration there sets it
- *   expired_reader         is the domain's own, and goes with it
+ * Slots are never unmapped (slots.c), so a pointer to a slot can outlive the slot's registration.
+ * Each kind of pointer is protected:
+ *   reader_self            names a slot of the default domain, which is never destroyed; the
+ *                          thread's exit clears the pointer before giving the slot back
+ *   a thread's table       is indexed by the domain's number and checked against the domain's
+ *                          generation, which no other domain ever has
+ *   reader_qsbr_self       is checked against the slot's domain and owner; a free slot has no
+ *                          owner, and each thread writes the address of a variable of its own
+ *                          (slot_forget, slot_register)
+ *   reader_lasting_self    names a slot of the one other domain that is never destroyed
+ *                          (gp_make_lasting); set by the thread's registration there
+ *   expired_reader         belongs to the domain and ends with the domain
  *
- * Registration may happen in a signal handler, so it takes no lock and blocks signals while a slot
- * is claimed but not yet entered in the thread's table. No driver
- * looks at the slot until its thread's first entry wakes it, by a read-modify-write and a full fence
- * (parking.c): a driver that misses it made its barrier before, so this reader sees the driver's sequence and
- * all that was unlinked.
+ * Registration may happen in a signal handler, so registering takes no lock, and blocks signals
+ * while a slot is claimed but not yet entered in the thread's table. Scans may miss the slot until
+ * the thread's first entry wakes it, by a read-modify-write and a full fence (parking.c). A driver
+ * that misses the slot made its barrier before, so this reader sees the driver's sequence and every
+ * unlink.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,14 +30,14 @@
 
 #include "gp/user/domain.h"
 
-/* This thread's slot in the domain of a number, if generations agree. */
+/* This thread's slot in the domain of that index, valid if generations agree. */
 struct table_entry {
     struct reader_slot *slot;
     uint64_t generation;
 };
 
-/* Larger than the blocks for which metadata takes a lock, so that a signal handler may make one; only the pages that
- * are written cost memory. */
+/* A table is larger than the blocks for which metadata takes a lock, so that a signal handler may
+ * make one. Only the pages that are written cost memory. */
 #define TABLE_STEP 1024
 
 struct table {
@@ -46,8 +48,9 @@ struct table {
 
 __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
 __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
-/* Stands for the word of a thread that has none in the lasting domain, so that inline readers need not ask. Never
- * written: it is outside, and its domain is only the sequence that they read. */
+/* The word of a thread that has none in the lasting domain, so that inline readers need not
+ * check for NULL. Never written: the word is outside, and inline readers only load the domain's
+ * sequence. */
 static const struct {
     char before[PRUDENCE_DOMAIN_SHARED_OFFSET];
     struct prudence_domain_shared shared;
@@ -59,12 +62,12 @@ __thread struct prudence_reader *reader_lasting_self __attribute__((tls_model("i
 extern __thread struct prudence_reader *prudence_reader_self __attribute__((alias("reader_self")));
 extern __thread struct prudence_reader *prudence_qsbr_self
     __attribute__((alias("reader_qsbr_self")));
-/* Of <prudence/urcu-compat.h>, whose domain it is. */
+/* Used by <prudence/urcu-compat.h>, which has the lasting domain. */
 PRUDENCE_API extern __thread struct prudence_reader *prudence_urcu_qsbr_self
     __attribute__((alias("reader_lasting_self")));
 static __thread struct table *thread_table __attribute__((tls_model("initial-exec")));
 
-/* Volatile: the compiler takes two names of one variable for the same address. */
+/* Volatile, because the compiler assumes that two names of one variable have the same address. */
 bool readers_are_superseded(void)
 {
     struct prudence_reader **volatile own = &reader_self;
@@ -98,7 +101,8 @@ static size_t table_bytes(unsigned size)
     return sizeof(struct table) + size * sizeof(struct table_entry);
 }
 
-/* In a domain that is live and is not the default one; NULL: the thread has none there. */
+/* Returns the slot in a live domain other than the default one, or NULL if the thread has none
+ * there. */
 static struct reader_slot *slot_in_table(const struct table *table,
                                          const struct prudence_domain *domain)
 {
@@ -127,15 +131,15 @@ static void table_release(struct table *table)
     thread_memory_release(&table->memory);
 }
 
-static uint32_t
-    left_inside; /* a thread may have ended inside a section, or online, and nobody has looked since */
+/* A thread may have ended inside a section, or online, and no caller has asked since. */
+static uint32_t left_inside;
 
 static bool is_inside(const struct reader_slot *slot)
 {
     return slot && load_relaxed(&slot->reader.word);
 }
 
-/* In any domain. */
+/* Returns whether this thread is inside a section of any domain, or online. */
 static bool thread_is_inside(void)
 {
     bool inside = reader_self && is_inside(slot_of(reader_self));
@@ -159,7 +163,8 @@ static void slot_is_unwatched(struct reader_slot *slot)
         store_relaxed(&slot->watched, 0u);
 }
 
-/* Its destructors are to find everything as it is. If none comes any more, somebody finds that the thread is gone. */
+/* Keeps the slots as they are for the program's later destructors. If none ends the section, a
+ * reaper finds that the thread is gone. */
 static void leave_for_others_to_find(void)
 {
     struct list *item;
@@ -192,8 +197,8 @@ static void give_slots_back(void)
     table_release(table);
 }
 
-/* In each round of the thread's destructors. Those of the program that come later may end sections, which goes on as ever; and
- * read, which registers anew. */
+/* Called in each round of the thread's destructors. The program's later destructors may still end
+ * sections, or read, which registers the thread again. */
 void readers_thread_ends(void)
 {
     sigset_t saved, all;
@@ -229,7 +234,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
     reader_park_first(slot);
-    os_full_fence(); /* claimed before it loads the sequence: memb.c, at_once */
+    os_full_fence(); /* claimed before loading the sequence: at_once.c */
     return slot;
 }
 
@@ -345,7 +350,7 @@ void readers_forget_others(struct prudence_domain *domain)
     for_each_slot(chunk, slot, domain)
     {
         if (slot == mine) {
-            slot->thread = os_thread_id(); /* the child's */
+            slot->thread = os_thread_id(); /* the child's id */
             slot->claimed_at = os_clock_boot_ns();
             reader_fork_child(slot);
             continue;

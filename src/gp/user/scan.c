@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The look at all readers of a memb or qsbr domain that are awake: the oldest section, behind a barrier that the caller
- * has made (memb.c, at_once.c).
+ * Scans all awake readers of a memb or qsbr domain for the oldest section, after the caller's
+ * barrier (memb.c, at_once.c).
  *
  * Locks: none. Any number of drivers scan at the same time.
  */
 #include "gp/user/domain.h"
 
-/* Release: another thread may have mapped the slot's chunk, and a thread that finds the slot here has not
- * synchronized with it yet. */
+/* Release, because another thread may have mapped the slot's chunk, and a thread that finds the
+ * slot here has not synchronized with that thread yet. */
 static void note_behind(struct prudence_domain *domain, struct reader_slot *slot)
 {
     if (load_relaxed(&domain->furthest_behind) != slot)
         store_release(&domain->furthest_behind, slot);
 }
 
-/* The least of the goal and all active readers' sequences; and how many readers it found outside. note: is told of
- * the readers that are in the way. */
+/* Returns the least of the goal and all active readers' sequences, and stores the number of readers
+ * found outside. Calls `note` for each reader in the way. */
 static inline uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside,
                             void (*note)(struct prudence_domain *, struct reader_slot *, uint64_t))
 {
@@ -26,7 +26,7 @@ static inline uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsig
     *outside = 0;
     for_each_awake(walk, slot, domain)
     {
-        /* Acquire: pairs with the release at exit; what the section read was read before. */
+        /* Acquire pairs with the release at exit, so the section's reads come before. */
         uint64_t word = load_acquire(&slot->reader.word);
 
         *outside += word == 0;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets of domains: what is deferred under a set is safe when it is safe in every member.
+ * Sets of domains: an object deferred under a set is safe when it is safe in every member.
  *
- * A set has no readers, but a sequence of its own like any domain, so that its cookies are single
- * words and polling them is one load. Its grace period g is a cookie of each member, all of them
- * taken after g was started; when all of them are over, g is.
+ * A set has no readers, but has a sequence like any domain, so that a set's cookies are single
+ * words and polling them is one load. Grace period g of a set is one cookie of each member, all
+ * taken after g was started; when all of them are over, g is over.
  *
- * The argument. A closer made its fence F and found the set's sequence at s; a driver that found s + 1
- * there takes the members' cookies (a snapshot contains a full fence, and comes after F): each is as if
- * the closer had taken it itself, or later. So the members' own promise is the set's.
+ * The argument. A closer made the fence F and found the set's sequence at s. A driver that found s
+ * + 1 takes the members' cookies (a snapshot contains a full fence, and comes after F), so each
+ * cookie is as if the closer had taken it, or later. So the members' own promise is the set's.
  *
- * Any number of drivers. cookies[i] only grow, and `begun` is raised to a goal by a thread that has before raised
- * all of them to snapshots taken since it found that goal. So a thread that loads `begun` and then the cookies
- * has cookies that are good enough for it, or later ones. They are taken anew only when no grace
- * period of the set is under way (completed = begun): else steady requests would keep moving them
- * away. A driver that was delayed in between may still do so, once.
+ * Any number of threads drive. cookies[i] only grow, and `begun` is raised to a goal by a thread
+ * that has before raised all of them to snapshots taken since finding that goal. So a thread that
+ * loads `begun` and then the cookies gets cookies of that goal, or later ones. Cookies are taken
+ * anew only when no grace period of the set is under way (completed = begun); otherwise steady
+ * requests would keep moving them away. A driver that was delayed in between may still do so, once.
  *
- * Members are held by the set as by a cache. Members that are sets are taken apart when the set is
- * made; a domain that is named twice counts once.
+ * A set holds its members as a cache does. Members that are sets are replaced by their own members
+ * when the set is made; a domain named twice counts once.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,7 +29,7 @@ struct domain_set {
     unsigned count;
     uint64_t begun;
     struct prudence_domain *members[PRUDENCE_DOMAIN_SET_MAX];
-    gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* of the members */
+    gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* one of each member */
 };
 
 unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
@@ -141,14 +141,14 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
     domain->set = set;
     for (unsigned i = 0; i < set->count; i++)
         set->cookies[i].value = load_relaxed(&set->members[i]->progress.completed);
-    os_busy_enter(); /* fork counts the sets that were published */
+    os_busy_enter(); /* The fork handler counts published sets only. */
     set_hold_members(domain);
     domain_publish(domain);
     os_busy_leave();
     return domain;
 }
 
-/* Off the list: so fork does not count it any more, and finds this thread at it. */
+/* The set is off the list, so a fork counts it no more, and finds this thread busy. */
 static void set_close(struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++)
@@ -170,8 +170,8 @@ static gp_cookie cookie_of(const struct domain_set *set, unsigned i)
     return (gp_cookie){load_acquire(&set->cookies[i].value)};
 }
 
-/* Whether the member's grace period is over; drives it. Pairs with the raise of `begun`: the cookie is loaded after
- * it. */
+/* Drives the member's grace period and returns whether that is over. The cookie is loaded after
+ * `begun`, which pairs with the raise of `begun`. */
 static bool member_is_over(struct domain_set *set, unsigned i)
 {
     gp_cookie cookie = cookie_of(set, i);
@@ -258,7 +258,8 @@ static bool is_busy(const struct prudence_domain *domain)
     return false;
 }
 
-/* The child may have `begun` and the cookies as they were at different moments: they are taken anew. */
+/* Has the cookies taken anew, because the child may have copied `begun` and the cookies at
+ * different moments. */
 static void fork_child(struct prudence_domain *domain)
 {
     domain->set->begun = domain->progress.completed;

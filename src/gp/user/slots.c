@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots of readers, and the chunks that they stand in: claimed for a thread, given back, and found to belong to
- * threads that are gone.
+ * Slots of readers and the chunks that contain them: claims slots for threads, takes them back, and
+ * reaps slots of threads that are gone.
  *
- * Each domain owns its chunks. They are never unmapped (drivers look at them without a lock), only passed on to
- * another domain when theirs is destroyed. What drivers noted in a slot about its last thread is cleared with it,
- * because sequences of domains are alike. `thread` is claimed by a compare-and-swap, without a lock: in signal
- * handlers, too.
+ * Each domain owns its chunks. Chunks are never unmapped, because drivers look at them without a
+ * lock; they are only passed on to another domain after theirs is destroyed. Drivers' notes about a
+ * slot's last thread are cleared with the slot, because the sequences of domains are alike.
+ * `thread` is claimed by a compare-and-swap, without a lock, so that a signal handler may claim a
+ * slot.
  *
- * Locks: readers_lock guards the free chunks; if it is taken, a new chunk is made instead.
+ * Locks: readers_lock guards the free chunks. If another thread holds it, a new chunk is made
+ * instead.
  */
 
 #include "base/pace.h"
@@ -20,7 +22,7 @@ struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 
 static struct reader_chunk *free_chunks; /* guarded by readers_lock */
 
-/* The slot belongs to no thread from now on. Release: what its thread did is done before it is claimed again. */
+/* Gives the slot up. Release: the thread's accesses are before the next claim. */
 void slot_forget(struct reader_slot *slot)
 {
     store_relaxed(&slot->reader.owner, (const void *)NULL);
@@ -49,7 +51,7 @@ static struct reader_chunk *chunk_make(void)
 {
     struct reader_chunk *chunk = NULL;
 
-    /* A signal handler may have interrupted the holder: then make a new one. */
+    /* A signal handler may have interrupted the lock's holder, and then makes a new chunk. */
     if (os_lock_try(&readers_lock)) {
         chunk = free_chunks;
         if (chunk)
@@ -83,15 +85,16 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
 }
 
 /*
- * Frees the slot if its thread is gone: it ended without a sign, or inside a section, or read again in a signal handler or a
- * destructor after the last that could tell (reader_exit.c). The compare-and-swap makes one reaper.
+ * Frees the slot if the slot's thread is gone, which ended without a sign, or inside a section, or
+ * read again in a signal handler or a destructor after the last hook (reader_exit.c). The
+ * compare-and-swap lets one thread reap.
  */
 static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, bool thoroughly)
 {
     int32_t owner, reaped = BEING_REAPED;
     uint64_t claimed_at;
 
-    os_copy_check(); /* or this thread is taken for one that is gone */
+    os_copy_check(); /* otherwise a forked child would take its own thread for one that is gone */
     owner = load_acquire(&slot->thread);
     claimed_at = load_relaxed(&slot->claimed_at);
     if (!reader_is_gone(owner, claimed_at, thoroughly) ||
@@ -107,9 +110,10 @@ static bool slot_reap(struct prudence_domain *domain, struct reader_slot *slot, 
 
 #define ASK_NS 1000000 /* between questions, which are system calls */
 #define LOOK_NS                                                                                    \
-    100000000 /* between looks, which open a file; and a section that ended by then needs none */
+    100000000 /* between looks, which open a file; a section that ended by then needs none */
 
-/* One thread has ended inside, or online. Often others have, too: all threads of a program that never go offline. */
+/* Reaps unwatched slots after one thread has ended inside, or online, because others often have,
+ * too: in a program whose threads never go offline, all do. */
 static void reap_unwatched(struct prudence_domain *domain)
 {
     struct reader_chunk *chunk;
@@ -123,10 +127,11 @@ static void reap_unwatched(struct prudence_domain *domain)
 }
 
 /*
- * For a slot that has been in the way for `stayed` ns: whether it is free now. The times are the domain's, because
- * with many times more threads than CPUs hundreds of live readers are in the way for long, each in its turn. To open
- * a file for each of them took a quarter of the writers' time (ADR 60). The one that is furthest behind gets its
- * look: while it is known to hold up what is under way, drivers ask for no other.
+ * For a slot that has been in the way for `stayed` ns, returns whether the slot is free now. The
+ * domain keeps the times, because with many times more threads than CPUs hundreds of live readers
+ * are in the way for long, one after another. Opening a file for each took a quarter of the
+ * writers' time (ADR 60). The reader furthest behind still gets a look, because drivers ask for no
+ * other while that reader is known to hold up the grace period under way.
  */
 bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
                        uint64_t stayed)
@@ -140,8 +145,8 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot,
 }
 
 /*
- * Looks at up to `at_most` such slots, beginning where the call before left off, because each look is a system call;
- * returns how many of all are in use.
+ * Looks at up to `at_most` slots, from where the last call stopped, and reaps those whose threads
+ * are gone. Each look is a system call. Returns the number of slots in use in the whole domain.
  */
 unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
 {
@@ -164,8 +169,9 @@ unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned 
 }
 
 /*
- * Called before a further chunk is made. To look at all slots for each chunk would be a system call for each pair of
- * readers; so all are looked at when half as many have been added as were there the last time, and otherwise a few.
+ * Called before another chunk is made. Looking at all slots for each chunk would cost system calls
+ * quadratic in the number of readers. So this looks at all when the domain has grown by half since
+ * the last such look, and otherwise at a few.
  */
 static void reap_for_room(struct prudence_domain *domain)
 {

@@ -3,62 +3,65 @@
  * srcu: readers that may block, counted per CPU in one of two roles (K42 and Tornado; the kernel's
  * interface).
  *
- * Each CPU has two counters. A reader increments the one of its CPU that has the *current* role,
- * remembers exactly which it was, and decrements that one when it leaves, wherever it runs by then.
- * When a grace period needs it the roles are changed: what was current then only falls.
+ * Each CPU has two counters. A reader increments the current CPU's counter that has the *current*
+ * role, remembers exactly which, and decrements the same one when leaving, on whatever CPU. If a
+ * grace period needs it, a driver changes the roles; the counters that were current then only fall.
  *
  * The argument. F is the closer's fence, g the goal that a driver found (drive.c), D the fence that
- * the driver makes after it loaded g, R the fence of a reader between its increment of a counter c
- * and the first thing that it reads inside the section. F comes before D: the increment of the
- * sequence to g comes after the closer's load behind F, and before the driver's load before D.
- *  - A driver that loads c behind D and does not find a reader's increment has D before R (store
- *    buffering, fences between); so F before R, and the reader cannot find what was unlinked.
- *  - A reader that could find it has therefore its increment in what the driver loads, and if that
- *    is 0, its decrement as well: a counter is decremented only by threads that incremented it, so at
- *    each point of its modification order it is the number of sections that stand in it, never a
- *    difference of two sums taken at different moments. It is one load of one word: so one look at each
- *    counter is enough, in any order, by one driver or by several. (Sums of entries and of exits over
- *    all CPUs have to be taken exits first, in one go, with a fence between them, and again and again
- *    until they agree: a reader may enter on a CPU that was summed already and leave on one that was
- *    not.) The decrement is a release, which later read-modify-writes carry on; the load an acquire.
- *  - So g is over when each of the counters, of both roles, was found at 0 by a thread that had found
- *    g or more before. empty[role] is the greatest goal for which that is so of all counters of the
- *    role; it only grows. completed = the lesser of both.
- * Changing roles is needed for progress only: the counters of the current role may never be 0, since
- * readers come and go; those of the other are, as soon as the readers have left that were there. A
- * reader may load the role, be delayed, and increment the counter of the other role after the
- * change: each thread at most once a change (it loads the role anew for its next section), so that
- * cannot go on; and if a later grace period starts while it is inside, that one waits for it as for
- * any other, since it looks at both roles. Roles are changed when the counters of the other role were
- * empty since g started and those of the current role were not: so at most once for each goal.
+ * the driver makes after loading g, R the fence of a reader between incrementing a counter c and
+ * the first read inside the section. F comes before D, because the increment of the sequence to g
+ * comes after the closer's load, which follows F, and before the driver's load, which precedes D.
+ *   - A driver that loads c after D and does not find a reader's increment has D before R (store
+ *     buffering, fences between). So F is before R, and the reader cannot find an unlinked object.
+ *   - So for a reader that could find one, the driver loads a value that includes the increment. If
+ *     that value is 0, the decrement is included as well: only threads that incremented a counter
+ *     decrement it, so at each point of its modification order the counter is the number of open
+ *     sections counted there, never a difference of two sums taken at different moments. A counter
+ *     is one word, so one load of each is enough, in any order, by one driver or by several. (Sums
+ *     of entries and of exits over all CPUs would have to be taken exits first, in one go, with a
+ *     fence between them, and repeated until they agree, because a reader may enter on a CPU that
+ *     was summed already and leave on one that was not.) The decrement is a release, which later
+ *     read-modify-writes carry on; the load is an acquire.
+ *   - So g is over when each counter, of both roles, was found at 0 by a thread that had found g or
+ *     more before. empty[role] is the greatest goal for which all counters of the role were found
+ *     so, and only grows. completed is the lesser of both.
  *
- * Wrap. A counter holds sections that are open, not events: it would wrap with 2^64 of them open at
- * once. Goals are compared modulo 2^64, in steps of 1,024: 2^53 grace periods ahead.
+ * Changing roles is needed for progress only. The counters of the current role may never be 0,
+ * since readers come and go; those of the other role are, as soon as the readers counted there have
+ * left. A reader may load the role, be delayed, and increment the counter of the other role after
+ * the change. Each thread does so at most once a change, because the next section loads the role
+ * anew, so this cannot go on. If a later grace period starts while that reader is inside, the grace
+ * period waits for the reader as for any other, because drivers look at both roles. Roles are
+ * changed when the counters of the other role were empty since g started and those of the current
+ * role were not, so at most once for each goal.
  *
- * A thread's sections in one domain count as one, from the first entry to the last exit: its slot
- * has the depth, and which counter. So the sections of a thread that exits, or that a forked child
- * does not have, can be taken back; and it is known who is inside. What is handed from one thread to
- * another (down, up) is in two counters of the whole domain, and stays as it is.
+ * Wrap. A counter holds open sections, not events, so only 2^64 sections open at once would wrap
+ * it. Goals are compared modulo 2^64, in steps of 1,024, which allows for 2^53 grace periods ahead.
  *
- * Signals: a handler that reads between the increment and the store of the word finds depth 0 and
- * enters by itself; so the word is stored last at entry, and first at exit.
+ * A thread's sections in one domain count as one, from the first entry to the last exit: the slot
+ * has the depth, and the index of the counter. So the sections of a thread that exits, or that a
+ * forked child does not have, can be taken back, and the threads inside are known. Sections handed
+ * from one thread to another (down, up) are counted in two counters of the whole domain, and stay.
+ *
+ * Signals. A handler that reads between the increment and the store of the word finds depth 0 and
+ * enters by itself, so the word is stored last at entry, and first at exit.
  */
 #include "gp/user/domain.h"
 
-/* A thread that is descheduled keeps its counter, not its CPU. */
+/* A thread that is descheduled keeps its counter, but may lose the CPU. */
 struct srcu_cpu {
-    uint64_t inside[2]; /* sections, by role */
+    uint64_t inside[2]; /* open sections, by role */
     char pad[CACHE_LINES_APART - 16];
 };
 
 struct srcu {
-    uint64_t changes; /* of roles; its lowest bit is the current role */
+    uint64_t changes; /* number of role changes; the lowest bit is the current role */
     unsigned cpus;
 
-    uint64_t empty[2] __attribute__((aligned(CACHE_LINE))); /* see above */
-    struct reader_slot handed_stall; /* whom stall.c looks at when handed sections are in the way */
+    uint64_t empty[2] __attribute__((aligned(CACHE_LINE))); /* see the head of this file */
+    struct reader_slot handed_stall; /* stands for handed sections in the way (stall.c) */
 
-    struct srcu_cpu handed __attribute__((aligned(CACHE_LINE))); /* by down */
+    struct srcu_cpu handed __attribute__((aligned(CACHE_LINE))); /* by prudence_srcu_down_read */
     struct srcu_cpu cpu[];
 };
 
@@ -87,7 +90,7 @@ static void srcu_close(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* Index 2i + role: counter of CPU i; behind the last CPU: handed. */
+/* Index 2i + role is the counter of CPU i. The index after the last CPU stands for `handed`. */
 static uint64_t *counter_of(struct srcu *srcu, int index)
 {
     unsigned cpu = (unsigned)index / 2, role = (unsigned)index % 2;
@@ -99,7 +102,7 @@ static void stand_in(struct srcu *srcu, int index)
 {
     __atomic_fetch_add(counter_of(srcu, index), 1, __ATOMIC_SEQ_CST);
 #if !defined(__x86_64__) || defined(__SANITIZE_THREAD__)
-    os_full_fence(); /* R; on x86 a locked addition is one */
+    os_full_fence(); /* R; on x86 the locked addition is the fence */
 #endif
 }
 
@@ -111,7 +114,7 @@ static int enter(struct srcu *srcu, unsigned cpu)
     return index;
 }
 
-/* For tests: the second half of an entry that found its role long ago. */
+/* The second half of an entry that loaded its role long ago, for tests. */
 void srcu_enter_at(struct prudence_domain *domain, int index)
 {
     stand_in(domain->srcu, index);
@@ -144,7 +147,7 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
         store_relaxed(&slot->reader.word, word + 1);
         return load_relaxed(&slot->index);
     }
-    os_busy_enter(); /* a handler that forks leaves the counters as they are */
+    os_busy_enter(); /* a handler that forks leaves the counters unchanged */
     index = enter(srcu, os_cpu_current() % srcu->cpus);
     store_relaxed(&slot->index, index);
     compiler_barrier();
@@ -220,7 +223,7 @@ static void look(struct srcu *srcu, unsigned role, uint64_t goal)
         gp_raise(&srcu->empty[role], goal);
 }
 
-/* What was current shall only fall. */
+/* Changes roles so that the counters that were current only fall. */
 static void change_roles(struct srcu *srcu, uint64_t goal)
 {
     uint64_t changes = load_relaxed(&srcu->changes);
@@ -280,8 +283,8 @@ static void abandon(struct prudence_domain *domain, const struct reader_slot *sl
     leave(domain->srcu, slot->index);
 }
 
-/* The child has this thread's section, and those that were handed over. Goals for which counters were empty have
- * started. */
+/* Keeps this thread's section and the sections that were handed over. Goals for which counters were
+ * found empty have started, so the sequence must not be smaller. */
 static void fork_child(struct prudence_domain *domain)
 {
     struct reader_slot *mine = readers_slot_if_any(domain);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that stay too long: each section is reported once, with the thread's name and id, how long it has been in
- * the way of a grace period, and if wanted (stall_trace) where it is: to standard error and to the program's hook.
- * Any driver may note or report; races lose only a little of the duration. Readers without a slot are reported once
- * for each grace period that they keep.
+ * Reports readers that stay too long, each section once, to standard error and to the program's
+ * hook. A report has the thread's name and id, the time that the section has been in the way of a
+ * grace period, and optionally (stall_trace) the thread's trace. Any driver may note or report;
+ * races lose only a little of the duration. Readers without a slot are reported once for each grace
+ * period that they hold up.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,9 +13,9 @@
 
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 
-/* After so long in the way, it is worth a system call to see whether the thread still exists: it may have ended
- * inside a section that it entered in its last destructor. At once, if the thread was ending when it was last looked at, or
- * nobody watches it. */
+/* Time in the way after which a system call is worthwhile to see whether the thread still exists,
+ * because the thread may have ended inside a section entered in its last destructor. If no hook
+ * watches the thread, or the thread was ending when last looked at, drivers ask at once. */
 #define GONE_AFTER_NS 5000000
 
 bool gp_stall_trace;
@@ -25,7 +26,8 @@ void gp_stall_trace_prime(void)
         os_thread_trace_start();
 }
 
-/* The program's, if any; both words under a lock of their own, since they belong together. */
+/* The program's hook, if any, and the argument; guarded by a lock of their own, because they belong
+ * together. */
 static struct os_lock hook_lock = OS_LOCK_INIT(OS_RANK_STALL);
 static prudence_stall_hook hook;
 static void *hook_argument;
@@ -62,7 +64,8 @@ static void call_hook(const struct prudence_stall *stall)
         function(stall, argument);
 }
 
-/* Readers that no slot stands for: of an external domain, or handed from thread to thread. */
+/* Reports readers without a slot: readers of an external domain, or sections handed between
+ * threads. */
 static void report_nameless(const struct prudence_stall *stall,
                             const struct prudence_domain *domain)
 {
@@ -114,7 +117,7 @@ static void report(struct prudence_domain *domain, struct reader_slot *slot, uin
     errno = saved_errno;
 }
 
-/* A section that was not noted yet is in the way since now. */
+/* Returns when the section was first noted, or the present time if that has not happened yet. */
 uint64_t stall_since(const struct reader_slot *slot)
 {
     uint64_t section = load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
@@ -123,7 +126,7 @@ uint64_t stall_since(const struct reader_slot *slot)
                                                       : os_clock_ns();
 }
 
-/* Slots of no thread stand for readers that are not ours to name. */
+/* Returns false for slots without a thread, which stand for readers that we cannot name. */
 static bool may_have_ended(const struct reader_slot *slot)
 {
     return load_relaxed(&slot->thread) && !load_relaxed(&slot->watched);
@@ -144,7 +147,8 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
         return;
     }
     reported = load_relaxed(&slot->stall_reported);
-    stayed = (int64_t)(now - load_relaxed(&slot->stall_since)); /* negative: noted just after now */
+    /* negative if noted just after `now` */
+    stayed = (int64_t)(now - load_relaxed(&slot->stall_since));
     if ((stayed > GONE_AFTER_NS || may_have_ended(slot)) &&
         readers_reap_slot(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
         return;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of single threads, which may end unnoticed (reader_exit.c). That of threads whose end may be so is in a list: the
- * thread pushes it, perhaps in a handler, and a holder of the readers' lock takes it out. The thread itself only
- * marks what it does not need any more.
+ * Memory of single threads, which may end unnoticed (reader_exit.c). A list has the blocks of
+ * threads whose end may go unnoticed. The thread pushes a block, perhaps in a handler, and a holder
+ * of the readers' lock removes it. The thread itself only marks blocks that are no longer needed.
  */
 
 #include "gp/user/domain.h"
 
 static struct thread_memory *listed;
-static unsigned listed_count, reap_at = 16; /* relaxed: how often we look */
+static unsigned listed_count, reap_at = 16; /* relaxed, because they only say when to look */
 
 static void push(struct thread_memory *memory)
 {
@@ -27,7 +27,8 @@ static void claim(struct thread_memory *memory)
     store_release(&memory->thread, os_thread_id());
 }
 
-/* What a process inherited that was forked behind our back may be this very thread's. */
+/* Returns whether the block can be freed. Blocks inherited by a process that was forked without our
+ * handlers are kept, because one may belong to this very thread. */
 static bool is_left_behind(const struct thread_memory *memory)
 {
     int32_t thread = load_acquire(&memory->thread);

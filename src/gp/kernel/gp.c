@@ -2,19 +2,21 @@
 /*
  * Grace periods: the kernel's RCU through its polled interface. There is one domain.
  *
- * A cookie (gp_poll.h) is requested as soon as it is handed out, because that is when a batch is closed and objects
- * wait for it: a deferral never waits, and no other thread would ask. Requested is the normal grace period that makes
- * the cookie safe, once for all cookies that name it. The request goes by irq_work, because a batch may be closed in
- * a hard interrupt, or with locks held that waking RCU's thread needs; and from there by a tasklet, because
- * start_poll_synchronize_rcu wants interrupts on. A work queue's thread would do if it ran; but on a busy CPU it
- * begins milliseconds later, and for as long no grace period is under way.
+ * gp_snapshot() requests a cookie (gp_poll.h) when handing it out, because that is when a batch is
+ * closed and objects wait: a deferral never waits, and no other thread would ask. The request is
+ * for the normal grace period that makes the cookie safe, once for all cookies of that number. The
+ * request goes through irq_work, because a batch may be closed in a hard interrupt, or with locks
+ * held that waking RCU's thread needs; and from there through a tasklet, because
+ * start_poll_synchronize_rcu needs interrupts on. A work queue would do if it ran promptly, but on
+ * a busy CPU its thread starts milliseconds later, and no grace period is under way until then.
  *
- * No request is lost: `wanted` is set before the irq_work is queued, and taken by the thread that asks. A normal
- * grace period that is asked for after the cookie was taken has that number or a higher one.
+ * No request is lost, because `wanted` is set before the irq_work is queued, and taken by the
+ * thread that asks. A normal grace period requested after the cookie was taken has that number or a
+ * higher one.
  *
- * A CPU on which much is deferred hastens its own part of what is under way, if the kernel can (hasten.c). Expedited
- * grace periods disturb every CPU: they are used only when memory is short, or latent memory past its budget
- * (kernel/limits.c).
+ * A CPU on which much is deferred hastens its own part of the grace period under way, if the kernel
+ * can (hasten.c). Expedited grace periods disturb every CPU, so they are used only when memory is
+ * short, or latent memory exceeds latent_budget_kb (kernel/limits.c).
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -22,7 +24,7 @@
 
 #include "gp_kernel.h"
 
-/* A wait looks again so often, and less often the longer it lasts. */
+/* Pauses between the looks of a wait, growing with the time waited. */
 #define PAUSE_MIN_US 50
 #define PAUSE_MAX_US 1000
 #define LOOKS_AN_ASK 1000
@@ -31,12 +33,13 @@ struct prudence_domain {
     struct irq_work irq_work;
     struct tasklet_struct tasklet;
     struct work_struct work;
-    unsigned long requested; /* the newest normal grace period that was asked for; atomic */
-    unsigned long expedited; /* what came next when an expedited one was asked for last; atomic */
-    gp_cookie expired;       /* what outlasted a wait; value 0: none; atomic */
-    uint32_t wanted;         /* a normal grace period is to be asked for; atomic */
-    uint32_t pushed;         /* ... and to be looked at soon; atomic */
-    uint32_t hurry;          /* an expedited one is to be asked for; atomic */
+    unsigned long requested; /* the newest normal grace period requested; atomic */
+    /* the next grace period when an expedited one was last requested; atomic */
+    unsigned long expedited;
+    gp_cookie expired; /* the cookie that outlasted a wait; value 0: none; atomic */
+    uint32_t wanted;   /* request a normal grace period; atomic */
+    uint32_t pushed;   /* have RCU look soon whether it is over; atomic */
+    uint32_t hurry;    /* request an expedited grace period; atomic */
     struct gp_kernel_stats stats;
 };
 
@@ -54,7 +57,8 @@ static void ask(struct tasklet_struct *tasklet)
         rcu_force_quiescent_state();
 }
 
-/* To expedite, or where tasklets are run by a thread as well, and by no urgent one. */
+/* Expedites. Does the tasklet's work as well on PREEMPT_RT, where tasklets run in a thread that is
+ * not urgent. */
 static void ask_in_thread(struct work_struct *work)
 {
     (void)work;
@@ -75,20 +79,23 @@ static void ask_in_interrupt(struct irq_work *irq_work)
         tasklet_hi_schedule(&rcu.tasklet);
 }
 
-/* ----------------------------------------------------------------------------------------- cookies */
+/* -------------------------------------------------------------------------------------- cookies */
 
-/* The kernel's rcu_seq_snap: the number of the first grace period that begins after now, from that of the newest. Its
- * two lowest bits are a state, not 0 while that one is under way. */
+/* Computes the kernel's rcu_seq_snap: the number of the first grace period that begins after now,
+ * given the newest number. The two lowest bits are a state, not 0 while that grace period is under
+ * way. */
 static unsigned long next_number(unsigned long newest)
 {
     return (newest + 7) & ~3ul;
 }
 
 /*
- * The grace periods, of either kind, that begin after this; with a full fence before. Up to 6.14 the kernel's own
- * function looks at a number of normal ones (rnp->gp_seq) that is written when one has begun already. In between it
- * names that one, which does not wait for a CPU that was away and has come online since. Here it is the number that
- * is written first, as in the kernel from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full() GP-start detection").
+ * Takes the numbers of the grace periods, of either kind, that begin after this call, with a full
+ * fence before. Up to 6.14 the kernel's own function looks at a number of normal ones (rnp->gp_seq)
+ * that is written after a grace period has begun. In between, the function names that one, which
+ * does not wait for a CPU that was away and has come online since. This reads the number that is
+ * written first, as the kernel does from 6.15 on ("rcu: Fix get_state_synchronize_rcu_full()
+ * GP-start detection").
  */
 static void take_state(struct rcu_gp_oldstate *state)
 {
@@ -96,12 +103,13 @@ static void take_state(struct rcu_gp_oldstate *state)
         get_state_synchronize_rcu_full(state);
         return;
     }
-    smp_mb(); /* what was unlinked before is before these grace periods */
+    smp_mb(); /* orders earlier unlinks before these grace periods */
     state->rgos_norm = next_number(rcu_get_gp_seq());
     state->rgos_exp = next_number(rcu_exp_batches_completed());
 }
 
-/* Reached, or further ahead than a number can be that is not over: what take_state hands out is 8 ahead at most. */
+/* Returns whether the number was reached, or is further ahead than a pending number can be:
+ * take_state returns numbers at most 8 ahead. */
 #define AHEAD_MAX 64
 
 static bool is_over(unsigned long newest, unsigned long number)
@@ -110,9 +118,10 @@ static bool is_over(unsigned long newest, unsigned long number)
 }
 
 /*
- * Up to 6.14 both numbers are compared with those that take_state reads. The kernel's own function looks at
- * rnp->gp_seq there, from which ours is 8 ahead while a grace period begins, and takes a number 8 ahead for one that
- * has been over for long: objects were handed out at once. (6.15 changed both functions.)
+ * Up to 6.14, compares with the numbers that take_state reads. The kernel's own function looks at
+ * rnp->gp_seq, which our number exceeds by 8 while a grace period begins. The function takes a
+ * number 8 ahead for one that has been over for long, so objects were handed out at once. (6.15
+ * changed both functions.)
  */
 bool gp_kernel_is_over(const struct rcu_gp_oldstate *state)
 {
@@ -121,11 +130,13 @@ bool gp_kernel_is_over(const struct rcu_gp_oldstate *state)
     if (!is_over(rcu_get_gp_seq(), state->rgos_norm) &&
         !is_over(rcu_exp_batches_completed(), state->rgos_exp))
         return false;
-    smp_mb(); /* the end of the grace period, which writes the number behind a fence, is before what follows */
+    /* orders the grace period, whose number is written after a fence, before the caller's
+     * accesses */
+    smp_mb();
     return true;
 }
 
-/* Others may store an older number at the same time: as near. */
+/* Another CPU may store an older number at the same time, which is as near. */
 static void stay_near(unsigned long *near, unsigned long number)
 {
     if (unlikely(number - load_relaxed(near) > 1ul << 30))
@@ -137,7 +148,7 @@ static bool is_requested(unsigned long normal, unsigned long newest)
     return (long)(normal - newest) <= 0;
 }
 
-/* Asks for the normal grace period, once. Between two that are asked for here, few expedited ones end. */
+/* Requests the normal grace period, once. Few expedited ones end between two requests made here. */
 static noinline void request(const struct rcu_gp_oldstate *state)
 {
     unsigned long newest = load_relaxed(&rcu.requested);
@@ -150,7 +161,7 @@ static noinline void request(const struct rcu_gp_oldstate *state)
     while (!compare_exchange(&rcu.requested, &newest, state->rgos_norm));
     add_relaxed(&rcu.stats.cookies, 1);
     store_relaxed(&rcu.wanted, 1u);
-    irq_work_queue(&rcu.irq_work); /* a full fence, or one that was queued has not run yet */
+    irq_work_queue(&rcu.irq_work); /* full fence, or an earlier irq_work is still to run */
 }
 
 gp_cookie gp_snapshot(struct prudence_domain *domain)
@@ -164,14 +175,14 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
     return (gp_cookie){(uint64_t)(uint32_t)state.rgos_exp << 32 | (uint32_t)state.rgos_norm};
 }
 
-/* It was, when it was handed out. */
+/* Does nothing, because gp_snapshot() requested the grace period. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 {
     (void)domain;
     (void)cookie;
 }
 
-/* The kernel drives its grace periods itself. */
+/* Does nothing, because the kernel drives its grace periods. */
 void gp_drive(struct prudence_domain *domain)
 {
     (void)domain;
@@ -190,8 +201,9 @@ void gp_push(void)
     irq_work_queue(&rcu.irq_work);
 }
 
-/* What comes next, of either kind: the kernel may turn expedited ones into normal ones (rcu_normal; always on
- * PREEMPT_RT once it has booted), and then the number of expedited ones stands still. */
+/* Returns the sum of both next numbers, because the kernel may turn expedited grace periods into
+ * normal ones (rcu_normal; always on PREEMPT_RT after boot), and then the expedited number stands
+ * still. */
 static unsigned long next_of_all(void)
 {
     struct rcu_gp_oldstate state;
@@ -200,7 +212,7 @@ static unsigned long next_of_all(void)
     return state.rgos_norm + state.rgos_exp;
 }
 
-/* Not twice for the same: the next one has not begun yet. */
+/* Asks at most once until the next grace period has begun. */
 void gp_expedite(void)
 {
     unsigned long next = next_of_all();
@@ -211,7 +223,8 @@ void gp_expedite(void)
     irq_work_queue(&rcu.irq_work);
 }
 
-/* Perhaps no other thread asks for what is waited for here, so it is asked for again now and then. */
+/* Requests an expedited grace period for a waiter, repeatedly, because perhaps no other thread
+ * requests the one that the cookie needs. */
 static void ask_to_wait(struct prudence_domain *domain)
 {
     start_poll_synchronize_rcu_expedited();
@@ -235,8 +248,8 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
     return true;
 }
 
-/* Flags say whether an implicit wait is allowed (os_may_block); this is for a caller that has asked and should not
- * wait. */
+/* Returns whether a wait is possible at all. The allocation's flags say whether an implicit wait is
+ * allowed (os_may_block); this guards callers that pass such flags where they should not wait. */
 bool gp_may_wait(void)
 {
     return in_task() && !irqs_disabled() && !rcu_preempt_depth();
@@ -255,7 +268,8 @@ void gp_note_expired(struct prudence_domain *domain)
     store_relaxed(&domain->expired.value, gp_snapshot(domain).value);
 }
 
-/* It takes milliseconds, so latent caches are to grow until they hold what is deferred in that time. */
+/* False: a grace period takes milliseconds, so latent caches grow until they hold the objects
+ * deferred in that time. */
 bool gp_is_cheap(const struct prudence_domain *domain)
 {
     (void)domain;
@@ -267,7 +281,7 @@ struct prudence_domain *gp_default_domain(void)
     return &rcu;
 }
 
-/* The kernel's RCU outlives every cache. */
+/* Does nothing, because the kernel's RCU outlives every cache. */
 void gp_domain_get(struct prudence_domain *domain)
 {
     (void)domain;
@@ -315,7 +329,7 @@ void gp_kernel_start(void)
     rcu.expedited = next_of_all() - 1;
 }
 
-/* Nobody takes cookies any more. */
+/* The caller ensures that no thread takes cookies any more. */
 void gp_kernel_stop(void)
 {
     irq_work_sync(&rcu.irq_work);

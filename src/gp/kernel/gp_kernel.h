@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The module's own look at src/gp/kernel. */
+/* The module's own interface to src/gp/kernel. */
 #ifndef GP_KERNEL_H
 #define GP_KERNEL_H
 
@@ -9,21 +9,22 @@
 void gp_kernel_start(void);
 void gp_kernel_stop(void);
 
-/* RCU looks now, rather than at the next ticks, whether the normal grace period that is under way is over. CPUs that
- * idle are not disturbed; others are asked to hurry. Any context; never waits. */
+/* Has RCU look now, rather than at the next ticks, whether the normal grace period under way is
+ * over. Idle CPUs are not disturbed; others are asked to hurry. Any context; never waits. */
 void gp_push(void);
 
-/* A grace period that disturbs every CPU and is over soon, for all cookies that were taken before. Any
- * context; never waits. */
+/* Requests a grace period that disturbs every CPU and is over soon, for all cookies taken before.
+ * Any context; never waits. */
 void gp_expedite(void);
 
-/* The kernel's own (kernel/rcu/rcu.h), for modules that look closely: the numbers of the newest grace period that has
- * begun, normal or expedited; and a look at once at what the normal one waits for. */
+/* The kernel's own functions (kernel/rcu/rcu.h), for modules that look closely: the numbers of the
+ * newest grace period that has begun, normal or expedited, and an immediate look at the CPUs that
+ * the normal one waits for. */
 unsigned long rcu_get_gp_seq(void);
 unsigned long rcu_exp_batches_completed(void);
 void rcu_force_quiescent_state(void);
 
-/* hasten.c; prudence.ko waits for ticks. */
+/* hasten.c; prudence.ko waits for ticks instead */
 #ifdef CONFIG_PRUDENCE
 void gp_hasten_start(void);
 uint64_t gp_hastened(void);
@@ -39,12 +40,12 @@ static inline uint64_t gp_hastened(void)
 #endif
 
 struct gp_kernel_stats {
-    uint64_t cookies;   /* normal grace periods that some were handed out for */
-    uint64_t requests;  /* grace periods asked for */
-    uint64_t expedited; /* of these, expedited */
-    uint64_t waits;     /* for a grace period to end */
-    uint64_t expiries;  /* of these, those that met their deadline */
-    uint64_t hastened;  /* times that a CPU did its part before its next tick */
+    uint64_t cookies;   /* normal grace periods that cookies were handed out for */
+    uint64_t requests;  /* grace periods requested */
+    uint64_t expedited; /* requests for expedited grace periods */
+    uint64_t waits;     /* waits for a grace period to end */
+    uint64_t expiries;  /* waits that met their deadline */
+    uint64_t hastened;  /* times that a CPU did its part before the next tick */
 };
 void gp_kernel_stats(struct gp_kernel_stats *stats);
 

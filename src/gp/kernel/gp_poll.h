@@ -2,29 +2,31 @@
 /*
  * Polling the kernel's RCU; part of gp/gp.h.
  *
- * The kernel numbers two sequences of grace periods, normal ones and expedited ones, and an object is safe when
- * either has come far enough. A cookie is both numbers, the low 32 bits of each, so it stays one word, which the
- * layers above compare and copy.
+ * The kernel numbers two sequences of grace periods, normal and expedited, and an object is safe
+ * when either has come far enough. A cookie has the low 32 bits of both numbers, so cookies stay
+ * one word, which the layers above compare and copy.
  *
- * The upper bits are taken from `gp_near`, which gp_snapshot keeps within 2^30 of what it hands out. A cookie that is
- * not over yet is a few grace periods ahead of now, so it is always completed rightly. One that has been over for
- * 2^31 may be completed wrongly, to a number far ahead of now: that is taken for over, too.
+ * The upper bits come from `gp_near`, which gp_snapshot keeps within 2^30 of the numbers handed
+ * out. A cookie that is not over yet is a few grace periods ahead of now, so it is always completed
+ * correctly. A cookie that has been over for 2^31 grace periods may be completed to a number far
+ * ahead of now, which counts as over, too.
  */
 #ifndef GP_KERNEL_POLL_H
 #define GP_KERNEL_POLL_H
 
 #include "os/os.h"
 
-/* Nobody's miss ends a grace period sooner. */
+/* No miss of a caller ends a grace period sooner. */
 #define GP_CALLERS_DRIVE false
 
-/* The size limit of a batch: little compared with what is deferred while a grace period lasts, milliseconds. */
+/* The size limit of a batch, small compared with the objects deferred during a grace period of
+ * milliseconds. */
 #define GP_BATCH_OBJECTS 128
 #define GP_BATCH_BYTES   ((size_t)256 << 10)
 
 extern struct rcu_gp_oldstate gp_near; /* each number by itself; atomic */
 
-/* gp.c: whether one of the two numbers has been reached. */
+/* gp.c: returns whether one of the two numbers has been reached. */
 bool gp_kernel_is_over(const struct rcu_gp_oldstate *state);
 
 static inline unsigned long gp_complete_number(const unsigned long *near, uint64_t low)
@@ -34,7 +36,7 @@ static inline unsigned long gp_complete_number(const unsigned long *near, uint64
     return reference + (unsigned long)(long)(int32_t)((uint32_t)low - (uint32_t)reference);
 }
 
-/* A full fence when it is true: more than is asked for. */
+/* Contains a full fence when true, which is more than gp.h asks for. */
 static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cookie)
 {
     struct rcu_gp_oldstate state;
@@ -55,7 +57,7 @@ static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie coo
     return GP_REFUSED;
 }
 
-/* hasten.c, where the kernel has rcu_hasten(). On this CPU; any context. */
+/* hasten.c, in kernels that have rcu_hasten(). Acts on this CPU; any context. */
 #ifdef CONFIG_PRUDENCE
 void gp_note_closed(unsigned count, size_t stride);
 #else
@@ -66,7 +68,7 @@ static inline void gp_note_closed(unsigned count, size_t stride)
 }
 #endif
 
-/* Nobody of ours pushes. */
+/* No caller pushes grace periods in the kernel. */
 static inline bool gp_is_held_up(const struct prudence_domain *domain)
 {
     (void)domain;
@@ -86,7 +88,8 @@ static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, u
     return os_clock_ns() - began >= nanoseconds;
 }
 
-/* A kernel's deferrals never wait; its own stall detector names what keeps its grace periods. */
+/* Does nothing: deferrals in the kernel never wait, and the kernel's stall detector names the
+ * readers. */
 static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
 {
     (void)option;

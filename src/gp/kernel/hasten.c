@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A CPU on which much is deferred does its part of the normal grace period that is under way, rather than at its next
- * ticks (ADR 110). Only in a kernel that has Prudence built in, and with that rcu_hasten() (kernel/tree/patches).
+ * Lets a CPU on which much is deferred do its part of the normal grace period under way now, rather
+ * than at the next ticks (ADR 110). Only in a kernel that has Prudence built in, and with that
+ * rcu_hasten() (kernel/tree/patches).
  *
- * No locks. What is noted of a CPU is written there; its owner's interrupts are off, but at the end of a cache it may be
- * what another CPU has closed: hints.
+ * No locks. A CPU writes its own counters, and the owner of a CPU's caches has interrupts off. The
+ * counters are hints, because at the end of a cache a CPU may count batches of another.
  */
 #include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
@@ -12,13 +13,15 @@
 #include "gp_kernel.h"
 
 /*
- * What is closed on a CPU between two times that it hastens. A grace period costs some thousand instructions, so that
- * should be memory worth having, and hundreds of objects: of a larger one so many bytes count.
+ * Bytes closed on a CPU between two times that it hastens. A grace period costs some thousand
+ * instructions, so this should be memory worth having, and hundreds of objects; a larger object
+ * counts as HASTEN_OBJECT_BYTES.
  */
 #define HASTEN_BYTES        ((size_t)64 << 10)
 #define HASTEN_OBJECT_BYTES ((size_t)256)
 
-/* Times in a grace period: to notice that it has begun and pass a quiescent state, and to report that. */
+/* Times in a grace period: once to notice the beginning and pass a quiescent state, once to report
+ * that. */
 #define HASTEN_TIMES 2
 
 static bool enabled = true;
@@ -28,16 +31,16 @@ MODULE_PARM_DESC(
     "a CPU on which much is deferred does not wait for ticks with its part of a grace period");
 
 struct hurry {
-    size_t bytes;         /* closed since it hastened last */
-    unsigned long number; /* the grace period in which it did */
-    unsigned times;       /* ... so many times */
+    size_t bytes;         /* closed since this CPU last hastened */
+    unsigned long number; /* the grace period in which this CPU last hastened */
+    unsigned times;       /* number of times in that grace period */
     struct irq_work irq_work;
 };
 
 static DEFINE_PER_CPU(struct hurry, hurries);
 static uint64_t hastened; /* atomic */
 
-/* In an interrupt: a deferral may hold locks that the scheduler wants. */
+/* Runs in an interrupt, because a deferral may hold locks that the scheduler needs. */
 static void hasten(struct irq_work *irq_work)
 {
     (void)irq_work;
@@ -50,7 +53,7 @@ static bool is_under_way(unsigned long newest)
     return newest & 3; /* a state, 0 between two grace periods */
 }
 
-/* Not so often that all of a CPU's time goes into grace periods. */
+/* Limits the times in a grace period, so that grace periods do not take all of a CPU's time. */
 static bool may_hasten(struct hurry *hurry, unsigned long newest)
 {
     if (hurry->number != newest)

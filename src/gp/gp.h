@@ -13,8 +13,7 @@
 
 struct prudence_domain;
 
-/* A distinct type, which cannot be mistaken for a time or a goal; one word, passed in a
- * register. */
+/* A distinct type, not to be mistaken for a time or a goal; one word, passed in a register. */
 typedef struct {
     uint64_t value;
 } gp_cookie;
@@ -50,8 +49,7 @@ gp_cookie gp_snapshot(struct prudence_domain *domain);
  * accesses in their sections are before the caller's next ones. Has no other effect. */
 void gp_tell_over(const struct prudence_domain *domain);
 
-/* Starts the grace period of `cookie`, unless one that covers the cookie was started. Never
- * waits. */
+/* Starts the grace period of `cookie`, unless one that covers it was started. Never waits. */
 void gp_request(struct prudence_domain *domain, gp_cookie cookie);
 
 /* Pushes started grace periods on with one barrier (if this goal has had none) and one scan of the
@@ -108,8 +106,7 @@ void gp_note_expired(struct prudence_domain *domain);
  * is needed. */
 uint64_t gp_cost(const struct prudence_domain *domain);
 
-/* Returns whether the domain's readers are fenced now, so that grace periods cost no system
- * call. */
+/* Returns whether the domain's readers are fenced now, so grace periods cost no system call. */
 bool gp_is_cheap(const struct prudence_domain *domain);
 
 /*

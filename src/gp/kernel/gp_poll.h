@@ -19,8 +19,7 @@
 /* No miss of a caller ends a grace period sooner. */
 #define GP_CALLERS_DRIVE false
 
-/* The size limit of a batch, small compared with the objects deferred during a grace period of
- * milliseconds. */
+/* The size limit of a batch, small against the deferrals of a grace period (milliseconds). */
 #define GP_BATCH_OBJECTS 128
 #define GP_BATCH_BYTES   ((size_t)256 << 10)
 
@@ -88,8 +87,7 @@ static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, u
     return os_clock_ns() - began >= nanoseconds;
 }
 
-/* Does nothing: deferrals in the kernel never wait, and the kernel's stall detector names the
- * readers. */
+/* Does nothing: kernel deferrals never wait, and the kernel's stall detector names the readers. */
 static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
 {
     (void)option;

@@ -253,8 +253,7 @@ void domain_publish(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------ reports */
 
-/* Calling places whose misuse was reported. Once the table is full, other places are reported each
- * time. */
+/* Calling places whose misuse was reported. When full, other places are reported each time. */
 #define PLACES 64
 
 static const void *places[PLACES];

@@ -44,8 +44,7 @@ struct gp_scheme {
     /* Pushes started grace periods on, up to `goal`, by gp_complete(). Never waits; any number of
      * threads may call at once. NULL if grace periods end by themselves. */
     void (*drive)(struct prudence_domain *domain, uint64_t goal);
-    /* Blocks on behalf of a thread that waits without a deadline. NULL if the kind has nothing to
-     * block on. */
+    /* Blocks for a thread that waits without a deadline. NULL if there is nothing to block on. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
     void (*tell_over)(const struct prudence_domain *domain); /* gp_tell_over for further domains */
@@ -89,8 +88,7 @@ struct reader_slot {
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
 
-/* A chunk is larger than the blocks for which metadata takes a lock, so a signal handler may make
- * one. */
+/* Larger than blocks for which metadata takes a lock, so a signal handler may make a chunk. */
 #define SLOTS_IN_CHUNK 127
 
 /* Two bits a slot say which slots scans look at (parking.c); atomic read-modify-writes. */
@@ -107,8 +105,7 @@ struct reader_chunk {
     struct reader_slot slots[SLOTS_IN_CHUNK] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* How the thread of the reader in the way fared when a waiting thread last looked; hints,
- * atomic. */
+/* How the thread of the reader in the way fared at a waiter's last look; hints, atomic. */
 struct reader_fares {
     /* ns; by compare-and-swap: one thread looks and the others use the answer */
     uint64_t looked_at;
@@ -168,8 +165,7 @@ struct prudence_domain {
     uint32_t parking; /* taken by compare-and-swap; the holder owns the next line */
     unsigned left_awake, parked, park_rarely;
 
-    /* Asking readers to fence (at_once.c), by the holder of `parking`; others read the first
-     * two. */
+    /* Asking readers to fence (at_once.c), by `parking`'s holder; others read the first two. */
     uint64_t asked_goal;          /* atomic; nothing is asked for unless above `completed` */
     uint64_t asked_at;            /* ns; atomic */
     struct reader_slot *asked_by; /* the asking thread's slot, or NULL */
@@ -185,12 +181,10 @@ struct prudence_domain {
     uint64_t grace_periods_then; /* number of grace periods at chosen_at */
     uint64_t membarrier_cost;    /* ns, running mean */
 
-    /* The reader that outlasted an implicit wait, and that reader's word then
-     * (gp_worth_waiting). */
+    /* The reader that outlasted an implicit wait, and its word then (gp_worth_waiting). */
     struct reader_slot *expired_reader;
     uint64_t expired_word;
-    /* No slot stands for the reader: valid while expired_word is the last grace period that
-     * ended. */
+    /* No slot stands for the reader; expired while expired_word is the last completed value. */
     uint32_t expired_manually;
 
     struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */

@@ -63,8 +63,8 @@ void gp_tell_over(const struct prudence_domain *domain)
         domain->scheme->tell_over(domain);
 }
 
-/* For an external domain, the thread that completes the grace period has synchronized with the
- * readers. */
+/* Raises `completed`. Tells the race detector that sections have ended, because for an external
+ * domain the completing thread is the one that synchronized with the readers. */
 void gp_complete(struct prudence_domain *domain, uint64_t upto)
 {
     uint64_t ended;
@@ -161,8 +161,7 @@ enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned 
 
 #define SPIN_ROUNDS 48 /* some 10 us */
 
-/* Pauses before the next look, because readers wake no thread: not at all at first, then longer and
- * longer. */
+/* Pauses before the next look, longer each round, because readers wake no thread. */
 static void wait_a_little(unsigned round)
 {
     if (round < SPIN_ROUNDS) {

@@ -53,8 +53,7 @@ static bool is_fenced_for_good(const struct prudence_domain *domain)
 }
 
 /* Sets the mode of a new domain, or of the default one at start. The default domain may have
- * readers already, but they are fenced, so this only switches to fence-free, in the order
- * required. */
+ * readers already, but fenced ones, so this only switches to fence-free, in the right order. */
 void mode_start(struct prudence_domain *domain)
 {
     bool fenced = is_fenced_for_good(domain) || !os_membarrier_available() ||

@@ -41,8 +41,7 @@ static void note(struct reader_fares *fares, const struct reader_slot *slot, uin
 #define LOOK_NS 10000000
 #define HAD_NS  20000000 /* enough to leave a section; /proc reports CPU time in units of 10 ms */
 
-/* Returns whether the thread wants a CPU and has had less than HAD_NS since the first look at the
- * section. */
+/* Returns whether the thread wants a CPU and has had less than HAD_NS since the first look. */
 static bool fares_badly(struct reader_fares *fares, const struct reader_slot *slot)
 {
     uint64_t had;

@@ -31,8 +31,7 @@ struct prudence_domain *gp_phases_make(const char *name)
     return domain;
 }
 
-/* Begins the phase after the one that has just ended, if no other thread has. Returns the present
- * phase. */
+/* Begins the phase after the one that just ended, if no thread has. Returns the present phase. */
 static uint64_t present_phase(struct prudence_domain *domain)
 {
     uint64_t completed = load_acquire(&domain->progress.completed);
@@ -110,8 +109,7 @@ static void note_late(struct prudence_domain *domain, struct reader_slot *slot, 
     stall_note(domain, slot, word);
 }
 
-/* Returns whether all have ticked in the phase. A thread that has not is noted for a stall
- * report. */
+/* Returns whether all have ticked in the phase; notes a late thread for a stall report. */
 static bool all_have_ticked(struct prudence_domain *domain, uint64_t phase)
 {
     struct reader_chunk *chunk;

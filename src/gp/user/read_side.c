@@ -136,8 +136,7 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
     return false;
 }
 
-/* Lets the inline quiescent state find the word at once. Under check=1 every call must come here
- * instead. */
+/* Lets the inline quiescent state find the word. Under check=1 every call must come here. */
 static void remember(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))

@@ -101,8 +101,7 @@ static size_t table_bytes(unsigned size)
     return sizeof(struct table) + size * sizeof(struct table_entry);
 }
 
-/* Returns the slot in a live domain other than the default one, or NULL if the thread has none
- * there. */
+/* Returns the thread's slot in a live domain other than the default one, or NULL. */
 static struct reader_slot *slot_in_table(const struct table *table,
                                          const struct prudence_domain *domain)
 {

@@ -64,8 +64,7 @@ static void call_hook(const struct prudence_stall *stall)
         function(stall, argument);
 }
 
-/* Reports readers without a slot: readers of an external domain, or sections handed between
- * threads. */
+/* Reports readers without a slot: of an external domain, or sections handed between threads. */
 static void report_nameless(const struct prudence_stall *stall,
                             const struct prudence_domain *domain)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks, where they meet the allocator: the functions of <prudence/call.h>.
+ * Connects callbacks and the allocator: the functions of <prudence/call.h>.
  *
- * A queued head that lies in memory of ours tells which object is about to be freed, though only its
- * callback knows how. So its slab counts it as leaving until the callback runs; refills leave slabs
- * alone whose live objects mostly leave, as they do where they are latent (ADR 15).
+ * A queued head in memory of the allocator tells which object is about to be freed, although only
+ * the callback knows how. So the object's slab counts the object as leaving until the callback
+ * runs. Refills leave alone slabs whose live objects are mostly leaving, as they do with latent
+ * objects (ADR 15).
  *
- * Bounded in bytes: an object counts as what it takes of its slab, a head elsewhere as FOREIGN_BYTES.
- * A thread that finds more than the option call_limit waiting is held back, after its own callback was
- * queued: an implicit wait, to which the rules of implicit waits apply (ADR 6).
+ * Bounded in bytes: an object counts as its size in the slab, a head elsewhere as FOREIGN_BYTES. A
+ * thread that finds more than the option call_limit waiting is held back after queueing its
+ * callback. This is an implicit wait, so the rules of implicit waits apply (ADR 6).
  */
 #include <errno.h>
 
@@ -28,8 +29,8 @@ struct call_counts call_counts;
 /* ------------------------------------------------------------------------ heads that are queued */
 
 /*
- * With check=1: the set of all queued heads, by open addressing. A head is only known while it is
- * queued, so nothing has to be written into its object.
+ * With check=1, the set of all queued heads, by open addressing. A head is known only while queued,
+ * so nothing needs to be written into the object.
  */
 static struct os_lock set_lock = OS_LOCK_INIT(OS_RANK_CALL_SET);
 static uintptr_t *set; /* of heads; 0: none */
@@ -67,7 +68,7 @@ static bool set_grow(void)
     return true;
 }
 
-/* False when it is there already. Without memory nothing is known. */
+/* Returns false if the head is in the set. Without memory, returns true. */
 static bool set_add(const struct prudence_head *head)
 {
     bool is_new = true;
@@ -85,7 +86,7 @@ out:
     return is_new;
 }
 
-/* Those behind the gap move up, unless it lies before the place that they belong to. */
+/* Moves later entries up into the gap, unless the gap comes before an entry's own place. */
 static void set_close_gap(size_t gap)
 {
     for (size_t slot = (gap + 1) & (set_size - 1); set[slot]; slot = (slot + 1) & (set_size - 1)) {
@@ -123,7 +124,7 @@ void call_fork_done(void)
     os_lock_release_from_fork(&set_lock);
 }
 
-/* --------------------------------------------------------------------------- what heads stand for */
+/* ------------------------------------------------------------------------- what heads stand for */
 
 static size_t weigh(const struct prudence_head *head)
 {
@@ -150,7 +151,7 @@ void call_start(void)
 
 /* ----------------------------------------------------------------------------------- queueing */
 
-/* Too much waits: holds the caller back, if it may be. */
+/* Holds the caller back if allowed, because too much waits. */
 static void throttle(struct callback_queue *queue, uint64_t limit)
 {
     if (callback_here() || !callback_worth_waiting(queue) || !gp_may_wait()) {
@@ -163,7 +164,7 @@ static void throttle(struct callback_queue *queue, uint64_t limit)
         add_relaxed(&call_counts.expiries, 1);
 }
 
-/* Often enough after the last time: is too much waiting? */
+/* Called periodically: checks whether too many bytes wait. */
 static void hold_back(struct callback_queue *queue)
 {
     uint64_t limit = load_relaxed(&call_limit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Callbacks, where they meet the allocator (see call.c). */
+/* Connects callbacks and the allocator (see call.c). */
 #ifndef RCU_CALL_H
 #define RCU_CALL_H
 
@@ -13,7 +13,7 @@ extern struct call_counts {
 
 void call_start(void);
 
-/* Queues a callback; `what` names the public function. */
+/* Queues a callback. The last argument is the name of the public function. */
 void call_push(struct callback_queue *queue, struct prudence_head *head,
                void (*func)(struct prudence_head *head), const char *what);
 

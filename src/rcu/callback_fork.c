@@ -2,10 +2,10 @@
 /*
  * Callbacks and fork.
  *
- * Fork closes the lanes (threads that push wait, except the forking one) and keeps runners from touching lists: a
- * runner marks itself busy, fences, and looks whether a fork is under way. Fork does not wait for a callback to
- * return, which might wait for the forking thread. In the child that one callback counts as done, and there are no
- * workers until one is needed.
+ * Fork closes the lanes, so threads that push wait, except the forking one, and keeps runners from
+ * changing lists: a runner marks itself busy, fences, and checks whether a fork is under way. Fork
+ * does not wait for a callback to return, because the callback might wait for the forking thread.
+ * In the child, that callback counts as done, and no worker runs until one is needed.
  */
 #include "rcu/callback_queue.h"
 
@@ -24,7 +24,7 @@ static void for_all_queues(void (*visit)(struct callback_queue *queue))
     }
 }
 
-/* What was pushed is whole, and nothing is pushed any more. */
+/* Afterwards every pushed head is whole, and no thread pushes. */
 static void close_lanes(struct callback_queue *queue)
 {
     for (unsigned i = 0; i < queue->lanes; i++)
@@ -52,7 +52,7 @@ void callbacks_fork_prepare(void)
     for_all_queues(close_lanes);
 }
 
-/* Its runner is not in the child, unless it is who forks: in a callback. */
+/* Clears the runner, which only exists in the child if it is the forking thread, in a callback. */
 static void forget_runner(struct callback_queue *queue)
 {
     queue->watchers = 0;

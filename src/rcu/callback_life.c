@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues of callbacks: made and released. The default domain's queue is made when it is first asked for.
+ * Makes and releases queues of callbacks. The default domain's queue is made at first use.
  *
  * Locks: callbacks_lock, for the lists.
  */
@@ -38,8 +38,8 @@ struct callback_queue *callback_queue_of(struct prudence_domain *domain)
 
 void callbacks_kick(void)
 {
-    callback_queue_of(&prudence_default); /* makes it ready */
-    os_full_fence();                      /* a thread that falls asleep sees what there is to do */
+    callback_queue_of(&prudence_default); /* makes the queue ready */
+    os_full_fence();                      /* a worker that falls asleep sees the work */
     callback_hurry(&callback_main_worker);
 }
 
@@ -48,8 +48,8 @@ static size_t lanes_bytes(unsigned lanes)
     return lanes * sizeof(struct callback_lane);
 }
 
-/* What waits in a queue may be the C library's blocks. (That of the default domain is among the library's variables, where a tool
- * that looks for leaks looks anyway.) */
+/* Tells LeakSanitizer about the queue and the lanes, which may point to blocks of the C library.
+ * (The default domain's queue is a variable of the library, where leak detectors look anyway.) */
 static void tell_roots(struct callback_queue *queue)
 {
     queue->is_told = annotate_root_begins(queue->lane, lanes_bytes(queue->lanes)) &&
@@ -87,7 +87,7 @@ struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsig
     return queue;
 }
 
-/* A turn in which nothing is run is soon over. */
+/* Waits for the worker, which soon leaves a queue in which nothing runs. */
 void callback_queue_release(struct callback_queue *queue)
 {
     bool served;

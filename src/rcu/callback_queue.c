@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Queues of callbacks: how a callback is pushed, detached, found safe, and handed to the thread that runs it.
+ * Queues of callbacks: pushes callbacks, detaches them, finds them safe, and hands them to the
+ * thread that runs them.
  *
- * A callback's way:
+ * The steps of a callback:
  *   - pushed to the lane of a CPU, by one compare-and-swap;
- *   - detached, with all that the lanes hold, by the queue's runner, which then fences and takes a cookie
- *     (gp_snapshot), in that order: the rule of batches (drive.c);
+ *   - detached, with all others in the lanes, by the queue's runner, which then fences and takes a
+ *     cookie (gp_snapshot), in the order that batches require (drive.c);
  *   - put into a segment with that cookie;
  *   - once the grace period is over, put into `ready`;
  *   - run (callback_worker.c).
  *
- * There are few segments, with distinct cookies. When all are in use the newest takes what comes, and its cookie is
- * renewed. The others end in that time, so a renewed cookie cannot keep callbacks waiting forever.
+ * There are few segments, with distinct cookies. When all are in use, the newest takes further
+ * callbacks and gets a new cookie. The other segments become safe in that time, so renewed cookies
+ * cannot keep callbacks waiting forever.
  *
- * What is not a lane is the runner's, between callback_become_busy() and idle.
+ * Everything except the lanes is the runner's, between callback_become_busy() and idle.
  */
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
@@ -30,7 +32,7 @@ static void segment_init(struct callback_segment *segment)
     segment->last = &segment->first;
 }
 
-/* `from` behind `to`; `from` is empty then. */
+/* Appends `from` to `to`, and leaves `from` empty. */
 static void segment_join(struct callback_segment *to, struct callback_segment *from)
 {
     if (!from->first)
@@ -67,8 +69,8 @@ static bool lanes_are_empty(const struct callback_queue *queue)
     return true;
 }
 
-/* In this order: a runner detaches lanes while it is `running`, and says so in `taken` before it
- * stops. */
+/* Looks in this order because a runner detaches lanes while `running` is set, and updates `taken`
+ * before clearing it. */
 bool callback_is_pending(const struct callback_queue *queue)
 {
     uint64_t invoked;
@@ -79,7 +81,7 @@ bool callback_is_pending(const struct callback_queue *queue)
     return load_relaxed(&queue->taken) != invoked;
 }
 
-/* A runner that has detached lanes, and not said so yet, is busy. */
+/* A runner that has detached lanes, but not updated `taken`, is busy. */
 bool callback_waits(const struct callback_queue *queue)
 {
     uint64_t invoked;
@@ -103,7 +105,7 @@ uint64_t callback_bytes(const struct callback_queue *queue)
 
 /* ------------------------------------------------------------------------------------- pushing */
 
-/* A closed lane opens when the fork is over; the forking thread itself goes on. */
+/* Waits while a fork has closed the lane, except in the forking thread. */
 static uintptr_t lane_newest(const struct callback_lane *lane)
 {
     uintptr_t newest = load_relaxed(&lane->incoming);
@@ -121,7 +123,7 @@ static void lane_push(struct callback_lane *lane, struct prudence_head *head)
 
     do {
         newest = lane_newest(lane);
-        /* Atomic: so that a head that is queued twice, without check=1, makes no second fault. */
+        /* Atomic, so that a head queued twice, without check=1, makes no second fault. */
         store_relaxed(&head->next, (struct prudence_head *)(newest & ~CALLBACK_CLOSED));
     } while (
         !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));
@@ -149,15 +151,15 @@ bool callback_become_runner(struct callback_queue *queue)
     return true;
 }
 
-/* `runner` first: if a child is copied between the stores of the next runner's two words, it must not find there this
- * thread, which may be the one that forks. */
+/* Clears `runner` first. A forked child copied between the next runner's two stores must not find
+ * this thread in `runner`, because this thread may be the one that forks. */
 void callback_end_running(struct callback_queue *queue)
 {
     store_relaxed(&queue->runner, (uintptr_t)0);
     store_release(&queue->running, 0u);
 }
 
-/* Between busy and idle the lists change, and no fork happens. */
+/* Marks the lists as changing, so that no fork happens until idle. */
 void callback_become_busy(struct callback_queue *queue)
 {
     os_busy_enter(); /* a signal handler that forks must not wait for this thread */
@@ -185,7 +187,7 @@ static struct callback_segment *newest_segment(struct callback_queue *queue)
     return &queue->segments[last % CALLBACK_SEGMENTS];
 }
 
-/* A lane's callbacks, oldest first, behind `to`. Returns how many. */
+/* Appends a lane's callbacks to `to`, oldest first. Returns their number. */
 static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment *to)
 {
     struct prudence_head *newest, *older = NULL;
@@ -204,7 +206,7 @@ static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment 
     return count;
 }
 
-/* Detaches all lanes, fences, takes the cookie: see the head of this file. */
+/* Detaches all lanes, fences, and takes the cookie; see the head of this file. */
 void callback_collect(struct callback_queue *queue)
 {
     struct callback_segment fresh;
@@ -228,7 +230,7 @@ void callback_collect(struct callback_queue *queue)
     store_release(&queue->collected, queue->collecting);
 }
 
-/* Segments whose cookie is over become ready. */
+/* Moves segments whose cookie is over to `ready`. */
 void callback_promote(struct callback_queue *queue)
 {
     while (queue->segments_used) {
@@ -242,7 +244,7 @@ void callback_promote(struct callback_queue *queue)
     }
 }
 
-/* The next callback that may run, which is then `current`. */
+/* Takes the next callback that may run, and makes it `current`. */
 struct prudence_head *callback_next_ready(struct callback_queue *queue)
 {
     struct prudence_head *head = queue->ready.first;
@@ -265,7 +267,7 @@ void callback_tell_watchers(struct callback_queue *queue)
     os_word_wake(&queue->progress);
 }
 
-/* All segments, safe or not. */
+/* Moves all segments to `ready`, safe or not. */
 void callback_gather(struct callback_queue *queue)
 {
     callback_collect(queue);

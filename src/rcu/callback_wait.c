@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for callbacks: until all that were queued have returned; until there is room; or a little, so that threads
- * that queue keep pace with the thread that runs callbacks.
+ * Waits for callbacks: until all that were queued have returned; until there is room; or a little,
+ * so that threads that queue keep pace with the thread that runs callbacks.
  *
- * Barrier: a look at all lanes that begins after the barrier did has detached all that was queued before. When as
- * many callbacks have returned as had been detached at the end of that look, these are among them. A queue that had
- * nothing pending at any moment since the barrier began will do as well: it may have been moved, and then no thread
- * looks at its lanes any more. A barrier needs no memory, and nothing of it is in the queue, so a fork may happen.
+ * Barriers. A look at all lanes that begins after the barrier began has detached everything queued
+ * before. When as many callbacks have returned as had been detached at the end of that look, those
+ * are among them. The barrier is also over if the queue had no pending callbacks at any moment
+ * since; this matters because the queue may have been moved, and then no thread looks at the lanes
+ * any more. A barrier needs no memory and keeps no state in the queue, so a fork may happen.
  */
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
 
 #define NAP_NS      20000   /* between looks */
-#define LONG_NAP_NS 200000  /* while a reader lacks a CPU: it takes its time */
-#define PACE_BYTES  262144  /* that wait, before threads that queue keep pace with the runner */
-#define PACE_MAX_NS 4000000 /* longer than the worker loses its processor to another thread */
-#define NO_PACE_NS  1000000 /* after it was in vain; twice as long each time that it is again */
+#define LONG_NAP_NS 200000  /* the same while a reader lacks a CPU, which takes longer */
+#define PACE_BYTES  262144  /* bytes that wait, above which threads keep pace with the runner */
+#define PACE_MAX_NS 4000000 /* longer than another thread keeps the worker off a CPU */
+#define NO_PACE_NS  1000000 /* pause after keeping pace in vain; doubles each further time */
 #define NO_PACE_MAX 20000000
 
-/* Waits until the queue has made some progress, or nothing is pending there. If no thread can be made the caller does
- * the work. Not so if a worker is ending: its queue is about to be moved. */
+/* Does the worker's job if no thread can be started; returns false if a worker exists. Also returns
+ * false while a worker is ending, because the queue is about to be moved. */
 static bool serve_here(struct callback_queue *queue, unsigned round)
 {
     const struct callback_worker *worker = queue->worker;
@@ -95,14 +96,14 @@ bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64
     return true;
 }
 
-/* Why threads that queue are to be held back, when too much waits. */
+/* Why threads that queue should be held back, when too much waits. */
 enum behind {
-    BEHIND_NOTHING, /* not too much; or readers are inside, who have a CPU or wait for something else */
-    BEHIND_RUNNER, /* callbacks may run, and have not */
-    BEHIND_READER, /* a reader is in the way that wants nothing but a CPU: the caller's will do */
+    BEHIND_NOTHING, /* Below the limit, or readers inside have a CPU or wait for something else. */
+    BEHIND_RUNNER,  /* callbacks may run, and have not */
+    BEHIND_READER,  /* a reader in the way only lacks a CPU, so the caller can lend one */
 };
 
-/* (Where the runner has no processor it is the caller that drives the grace period.) */
+/* Drives the grace period as well, in case the runner has no CPU. */
 static enum behind is_behind(struct callback_queue *queue)
 {
     gp_cookie cookie = {load_relaxed(&queue->waits_for.value)};
@@ -117,8 +118,9 @@ static enum behind is_behind(struct callback_queue *queue)
     return gp_reader_lacks_cpu(queue->domain) ? BEHIND_READER : BEHIND_NOTHING;
 }
 
-/* None returned: the one that runs may want a lock of this thread's, or wait for its section. Or the runner has just
- * lost its processor for long, so waiting is tried again soon, and later and later. */
+/* Doubles the pause before threads keep pace again, because no callback returned: the running one
+ * may need a lock of this thread, or wait for this thread's section, or the runner has just lost
+ * its CPU for long. */
 static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
 {
     uint64_t pause = load_relaxed(&queue->no_pace_ns);

@@ -2,14 +2,16 @@
 /*
  * The threads that run callbacks.
  *
- * One thread at a time runs a queue's callbacks, so those of one lane keep their order, and a count of those that
- * have returned says which have. The thread is a worker: it is started at the first push, drives the grace periods
- * that its queues wait for, takes turns of RUN_MAX callbacks among them, and sleeps without waking when all are
- * empty. After callbacks have run, it rests for a moment, so that those which come meanwhile share a grace period and a
- * turn. No other thread runs a callback, because its author does not know which locks a thread holds that allocates,
- * polls or queues. Only if no thread can be made does a barrier run them (callback_wait.c).
+ * One thread at a time runs a queue's callbacks, so callbacks of one lane keep their order, and the
+ * number that have returned tells which have. That thread is a worker. The first push starts the
+ * worker, which drives the grace periods that its queues wait for, takes turns of RUN_MAX callbacks
+ * among them, and sleeps without timeouts when all are empty. After callbacks have run, the worker
+ * rests for a moment, so that callbacks queued in that time share a grace period and a turn. No
+ * other thread runs a callback, because the callback's author does not know which locks a thread
+ * holds that allocates, polls or queues. Only if no thread can be started does a barrier run them
+ * (callback_wait.c).
  *
- * The process has a worker for the queues of all domains; others may be made for single queues.
+ * The process has a worker for the queues of all domains; single queues may have a separate one.
  */
 #include <pthread.h>
 
@@ -17,7 +19,7 @@
 #include "rcu/callback_queue.h"
 
 #define RUN_MAX     256    /* callbacks of one queue, before others have their turn */
-#define REST_NS     250000 /* a rest, unless a thread ends it */
+#define REST_NS     250000 /* a rest, unless another thread ends it */
 #define SPIN_ROUNDS 8
 #define POLL_NS     20000    /* between looks at a grace period */
 #define RETRY_NS    10000000 /* after the system refused a thread */
@@ -34,8 +36,9 @@ __thread struct callback_worker *callback_worker_here;
 
 static void work(void *argument);
 
-/* Starts the thread, or ends its sleep. No thread is made while the caller holds something of ours, as a thread that
- * moves callbacks from queue to queue does, because making one allocates. The caller then looks again afterwards. */
+/* Starts the thread, or ends its sleep. Starts no thread while the caller owns something of the
+ * library, as callback_move() does, because starting one allocates. Such a caller looks again
+ * afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -50,7 +53,7 @@ void callback_worker_wake(struct callback_worker *worker)
     if (os_busy || load_acquire(&worker->stopping) ||
         os_clock_ns() < load_relaxed(&worker->retry_at))
         return;
-    os_copy_check(); /* a copy is mended before it has a second thread */
+    os_copy_check(); /* repairs a forked copy before a second thread exists */
     if (!compare_exchange(&worker->started, &no, 1u))
         return;
     store_relaxed(&worker->awake, 1u);
@@ -102,7 +105,9 @@ static void run_one(struct callback_queue *queue, struct prudence_head *head)
     tell_acquire(head);
     gp_tell_over(queue->domain);
     store_relaxed(&queue->bytes_left,
-                  queue->bytes_left + bytes); /* before: a child may not come back */
+                  /* Before the call, because a child forked in the callback may not return from
+                   * it. */
+                  queue->bytes_left + bytes);
     callback_depth++;
     os_foreign_call("a callback");
     head->func(head);
@@ -133,7 +138,7 @@ static unsigned run_ready(struct callback_queue *queue)
     return count;
 }
 
-/* A thread that keeps pace asks whether the oldest callbacks wait for readers. */
+/* Tells threads that keep pace which cookie the oldest callbacks wait for, or 0. */
 static void say_what_it_waits_for(struct callback_queue *queue)
 {
     bool readers = !queue->ready.first && queue->segments_used;
@@ -172,7 +177,7 @@ enum callback_turn callback_serve(struct callback_queue *queue)
     return count ? CALLBACK_TURN_RAN : waits ? CALLBACK_TURN_WAITS : CALLBACK_TURN_EMPTY;
 }
 
-/* The queue that follows the one served last, held against release; NULL at the end of a round. */
+/* Returns the queue after the one served last, held against release; NULL at the end of a round. */
 static struct callback_queue *next_queue(struct callback_worker *worker)
 {
     struct callback_queue *queue;
@@ -202,7 +207,7 @@ enum callback_turn callback_serve_all(struct callback_worker *worker)
     return most;
 }
 
-/* Readers wake no thread, so it looks again: at once at first, then less and less often. */
+/* Pauses before the next look, longer each round, because readers wake no thread. */
 void callback_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)
@@ -213,8 +218,9 @@ void callback_wait_for_readers(unsigned round)
         os_sleep_ns(min_size((size_t)POLL_NS * (round / 32), CALLBACK_POLL_MAX_NS));
 }
 
-/* The fence stands between the word and the look; a push has one between its head and the look at the
- * word. So either this look finds the head, or the push finds that it has to wake. */
+/* The fence is between the store to `awake` and the look; a push has a fence between storing the
+ * head and loading `awake`. So either this look finds the head, or the push finds that the worker
+ * must be woken. */
 bool callback_worker_may_sleep(struct callback_worker *worker)
 {
     store_relaxed(&worker->awake, 0u);
@@ -236,7 +242,7 @@ static void fall_asleep(struct callback_worker *worker)
             os_word_wait(&worker->awake, 0, 0);
 }
 
-/* A thread that ends the rest before it has begun is not heard: it waits for the whole of it. */
+/* A thread that ends the rest before it has begun has no effect, and waits for the whole rest. */
 static void rest(struct callback_worker *worker)
 {
     store_relaxed(&worker->awake, (uint32_t)CALLBACK_RESTS);
@@ -286,9 +292,9 @@ static void work(void *argument)
     os_word_wake(&worker->started);
 }
 
-/* -------------------------------------------------------------------------- workers of their own */
+/* ------------------------------------------------------------------------- workers of their own */
 
-/* From now on the queue is served by a thread of its own. Nothing was pushed yet. */
+/* Gives the queue a separate worker, before anything was pushed. */
 struct callback_worker *callback_worker_make(struct callback_queue *queue, int cpu, bool polls)
 {
     struct callback_worker *worker = os_meta_alloc(sizeof *worker), *before = queue->worker;
@@ -309,7 +315,7 @@ struct callback_worker *callback_worker_make(struct callback_queue *queue, int c
     return worker;
 }
 
-/* Ends its thread; its queues have no worker then. */
+/* Ends the worker's thread, and leaves its queues without one. */
 static void worker_stop(struct callback_worker *worker)
 {
     store_release(&worker->stopping, 1u);
@@ -321,9 +327,9 @@ static void worker_stop(struct callback_worker *worker)
 }
 
 /*
- * A barrier looks at `from` and then at `to`, and must miss nothing, so a callback is in `to` before it counts as
- * invoked in `from`. The mover is the runner during the move; otherwise a barrier that finds no worker would run the
- * queue itself.
+ * A barrier looks at `from` and then at `to`, and must miss no callback, so a callback is in `to`
+ * before counting as invoked in `from`. The mover is the runner during the move; otherwise a
+ * barrier that finds no worker would run the queue.
  */
 void callback_move(struct callback_queue *from, struct callback_queue *to)
 {
@@ -337,7 +343,8 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
     while ((head = callback_next_ready(from))) {
         size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
 
-        callback_push_quietly(to, head, bytes); /* a new cookie, which is as good as an older one */
+        /* takes a new cookie, which is as good as an older one */
+        callback_push_quietly(to, head, bytes);
         from->current = NULL;
         store_relaxed(&from->bytes_left, from->bytes_left + bytes);
         store_release(&from->invoked, from->invoked + 1);
@@ -346,7 +353,7 @@ void callback_move(struct callback_queue *from, struct callback_queue *to)
     callback_end_running(from);
     callback_tell_watchers(from);
     if (callback_is_pending(to))
-        callback_start(to); /* not while this thread is busy: it may make a thread */
+        callback_start(to); /* not while this thread is busy, because this may start a thread */
 }
 
 void callback_worker_release(struct callback_worker *worker)

@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors of deferred objects. A deferred object goes its way as before; in addition, a bit of its slab says that
- * its destructor has not run (`pending`). The thread that clears the bit runs the destructor: exactly one.
+ * Destructors of deferred objects. A deferred object goes the usual way; in addition, a bit in the
+ * object's slab says that the destructor has not run (`pending`). The thread that clears the bit
+ * runs the destructor, so exactly one thread does.
  *
- *   - allocate, when the object's memory is about to be reused: there, unless the caller may run none.
- *   - a slab that could go back, but has objects with pending destructors: it stays, and the callback worker runs
- *     them (callback_worker.c); never the thread that happens to shrink, which may hold locks of its caller's.
- *   - DESTRUCT_SOON: the worker settles the cache as long as a destructor is pending, and runs them at once.
- *   - shrink, barrier, destroy of the cache: there, because the caller asked for it.
+ *   - allocate, when the object's memory is about to be reused: the allocating thread runs the
+ *     destructor, unless the thread may run none.
+ *   - a slab that could be freed, but has objects with pending destructors: the slab stays, and the
+ *     callback worker runs them (callback_worker.c), never the thread that happens to shrink, which
+ *     may hold locks of the program.
+ *   - DESTRUCT_SOON: the worker settles the cache while a destructor is pending, and runs each at
+ *     once.
+ *   - shrink, barrier, destroy of the cache: the calling thread, because the program asked.
  *
- * While a destructor runs, its object is neither free nor latent for its slab, so no other thread gets it.
+ * While a destructor runs, the slab considers the object neither free nor latent, so no other
+ * thread gets the object.
  *
- * Which threads run them. A destructor may do what a callback may, so it may wait for a grace period. So none runs
- * inside a read-side section, although allocations and shrinks are allowed there: an allocation takes an object that
- * needs none, and the worker is told. Nor does one run inside another; otherwise a destructor that allocates would
- * run the next one, and so on until the stack is full.
+ * Which threads run them. A destructor may do anything that a callback may, so it may wait for a
+ * grace period. So none runs inside a read-side section, although allocations and shrinks are
+ * allowed there; an allocation takes an object without a pending destructor, and kicks the worker.
+ * Nor does a destructor run inside another; otherwise a destructor that allocates would run the
+ * next one, and so on until the stack is full.
  *
- * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, held by a thread that moves
- * it or runs its destructor. So a barrier does not look for them all; it waits for a count, from which an object goes
- * when its destructor has returned. There are two counts, of two epochs, and each deferral adds to that of the
- * present one. A barrier begins a new epoch, waits until the old count is 0, and does the same once more. So it has
- * seen each of the counts at 0 after it began, whichever an object counts in: this is all that its promise needs.
- * That there are two is for progress: however many others defer, the count that is waited for grows only by threads
- * that read the epoch just before. One barrier at a time changes epochs; those that wait for it share the next.
+ * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, held by a
+ * thread that moves the object or runs the destructor. So a barrier does not look for all objects
+ * but waits for a count, from which an object is subtracted when the destructor has returned. There
+ * are two counts, for two epochs, and each deferral adds to the present epoch's count. A barrier
+ * begins a new epoch, waits until the old count is 0, and does the same once more. So the barrier
+ * has seen each count at 0 after it began, in whichever an object counts, which is all that the
+ * promise needs. Two counts ensure progress: however many others defer, the count that a barrier
+ * waits for grows only by threads that read the epoch just before. One barrier at a time changes
+ * epochs; barriers that wait for that one share the next.
  */
 #include "rcu/destruct.h"
 
@@ -39,13 +47,13 @@
 
 #define AT_ONCE      32
 #define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */
-#define BARRIER_NS   20000 /* between looks at what other threads run */
-#define BOTH_EPOCHS  3u    /* a set of them, bit by bit */
+#define BARRIER_NS   20000 /* between looks at destructors that other threads run */
+#define BOTH_EPOCHS  3u    /* set of epochs, one bit each */
 #define EPOCH_SET(e) (1u << (e))
 
 static struct prudence_cache *serving; /* by the worker; under slab_caches_lock */
 static uint32_t wanted;                /* some cache wants the worker */
-static uint64_t turns;                 /* the worker's */
+static uint64_t turns;                 /* number of the worker's turns */
 static __thread bool serving_here;
 __thread struct destruct_run *destruct_runs;
 struct list destruct_hands = {&destruct_hands, &destruct_hands};
@@ -57,7 +65,7 @@ static uint64_t pending_of(const struct prudence_cache *cache)
     return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
-/* -------------------------------------------------------------------------------------- one object */
+/* ----------------------------------------------------------------------------------- one object */
 
 static uint64_t *pending_word(struct slab *slab, const void *object, unsigned epoch, uint64_t *bit)
 {
@@ -78,7 +86,7 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
     return epoch;
 }
 
-/* It is counted before another thread can find it. */
+/* Counts the object before another thread can find it. */
 static void deferred(struct slab *slab, void *object, const char *what)
 {
     const struct prudence_cache *cache = slab->cache;
@@ -93,7 +101,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
     add_relaxed(&destruct_of(slab)->pending, 1);
     if (add_relaxed(&own->pending[epoch], 1))
         return;
-    /* The first: there shall be a worker before a thread with locks held needs it. */
+    /* Starts the worker at the first deferral, before a thread with locks held needs one. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
         store_release(&wanted, 1u);
     callbacks_kick();
@@ -109,7 +117,7 @@ static void run(const struct destruct_run *run, void *object)
     tell_release(cache);
 }
 
-/* It was freed, not deferred: its destructor runs now. */
+/* Runs the destructor now, because the object was freed, not deferred. */
 static void freed(struct slab *slab, void *object, const char *what)
 {
     struct destruct_run now = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
@@ -121,7 +129,7 @@ static void freed(struct slab *slab, void *object, const char *what)
     destruct_runs = now.outer;
 }
 
-/* False when another thread has cleared the bit. */
+/* Returns false if another thread has cleared the bit. */
 static bool clear_bit(struct destruct_run *run, const void *object)
 {
     uint64_t bit, *word;
@@ -133,7 +141,7 @@ static bool clear_bit(struct destruct_run *run, const void *object)
     return __atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED) & bit;
 }
 
-/* Not while the process is copied: so no destructor whose bit is set in a child has begun. */
+/* Not while the process is copied, so no destructor whose bit is set in a child has begun. */
 static bool claim(struct destruct_run *run, const void *object)
 {
     bool mine;
@@ -149,9 +157,10 @@ static bool claim(struct destruct_run *run, const void *object)
 }
 
 /*
- * Runs the destructor of an object that no other thread has, if it is due. A slab without pending objects may go, so
- * its objects stay pending until their destructors have returned. Release: a barrier that finds the count at 0 sees
- * what the destructor did. `hand`: further objects that this thread will run.
+ * Runs the destructor, if pending, of an object that no other thread has. A slab without pending
+ * objects may be freed, so the slab's objects stay pending until their destructors have returned.
+ * Release, so that a barrier that finds the count at 0 sees the destructor's effects. `hand` has
+ * further objects that this thread will destroy.
  */
 static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
 {
@@ -161,7 +170,8 @@ static void destruct(struct slab *slab, void *object, void **hand, unsigned in_h
         return;
     run(&due, object);
     extensions_released(slab, object);
-    os_busy_enter(); /* a handler that forks finds it both counted and running, or neither */
+    /* A handler that forks finds the object both counted and running, or neither. */
+    os_busy_enter();
     destruct_runs = due.outer;
     __atomic_fetch_sub(&destruct_of(slab)->pending, 1, __ATOMIC_RELEASE);
     __atomic_fetch_sub(&destruct_of_cache(slab->cache)->pending[due.epoch], 1, __ATOMIC_RELEASE);
@@ -173,7 +183,7 @@ const struct prudence_cache *destruct_here(void)
     return destruct_runs ? destruct_runs->slab->cache : NULL;
 }
 
-/* Unasked: see the head of this file. */
+/* Returns whether this thread may run destructors unasked; see the head of this file. */
 static bool may_run_any(void)
 {
     return !destruct_runs && gp_may_wait();
@@ -210,8 +220,8 @@ static void *take_done(struct prudence_cache *cache, os_alloc_flags flags)
     return object;
 }
 
-/* For a caller that may run no destructor: an object whose destructor is not due, from a node, or of a new slab. Not
- * from the object cache, which does not tell. */
+/* Allocates for a caller that may run no destructor: takes an object without a pending destructor
+ * from a node, or from a new slab. Not from the object cache, which does not know. */
 static void *alloc_done(struct prudence_cache *cache)
 {
     struct reclaim reclaim = {.began = 0};
@@ -223,7 +233,7 @@ static void *alloc_done(struct prudence_cache *cache)
     return object ? object : take_done(cache, OS_ALLOC_DEFAULT);
 }
 
-/* Runs the object's destructor if that has not run; if the caller may run none, takes another object. */
+/* Runs the object's destructor if pending. If the caller may run none, takes another object. */
 static void *taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
@@ -240,14 +250,14 @@ static void *taken(struct prudence_cache *cache, void *object)
     return alloc_done(cache);
 }
 
-/* -------------------------------------------------------------------------------------- one cache */
+/* ------------------------------------------------------------------------------------ one cache */
 
 static bool has_pending(const struct slab *slab)
 {
     return load_acquire(&destruct_of(slab)->pending) > 0;
 }
 
-/* Of a set of epochs (bit by bit). */
+/* `epochs` is a set of bits. */
 static uint64_t select_pending(const struct slab *slab, unsigned word, unsigned epochs)
 {
     uint64_t bits = 0;
@@ -281,7 +291,7 @@ static void hand_empty(struct destruct_hand *hand)
     os_lock_release(&slab_caches_lock);
 }
 
-/* Of these epochs; returns how many. */
+/* Runs some destructors of these epochs; returns their number. */
 static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
 {
     void *objects[AT_ONCE];
@@ -295,20 +305,20 @@ static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsig
     return hand.count;
 }
 
-/* No more than there are now: others may go on deferring. */
+/* Runs no more than are pending now, because other threads may go on deferring. */
 void destruct_shrink(struct prudence_cache *cache)
 {
     uint64_t most = pending_of(cache), done = 0;
     unsigned some = 1;
 
     if (!may_run_any())
-        return; /* the worker is told where a slab cannot go (node.c) */
+        return; /* The worker is told when a slab cannot be freed (node.c). */
     cache_settle(cache, true);
     for (; some && done < most; done += some)
         some = destruct_some(cache, false, BOTH_EPOCHS);
 }
 
-/* ---------------------------------------------------------------------------------------- barriers */
+/* ------------------------------------------------------------------------------------- barriers */
 
 static bool any_is_latent(struct prudence_cache *cache)
 {
@@ -322,7 +332,8 @@ static bool any_is_latent(struct prudence_cache *cache)
     return latent > 0;
 }
 
-/* Waits until no destructor of the epoch is pending. What cannot be run here is latent, or another thread has it. */
+/* Waits until no destructor of the epoch is pending. Objects that this thread cannot destroy are
+ * latent, or another thread has them. */
 static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
 {
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
@@ -344,8 +355,8 @@ static void wait_for_both_epochs(struct prudence_cache *cache)
         wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
 }
 
-/* Any barrier that begins after this call did will do. The fences: a caller that sees that none has begun has counted
- * its objects before that barrier looks at the counts. */
+/* Any barrier that begins after this call is enough. The fences order a caller that sees that none
+ * has begun: its objects were counted before that barrier looks at the counts. */
 void destruct_barrier(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -379,7 +390,7 @@ static bool is_served(const struct prudence_cache *cache)
     return served;
 }
 
-/* The worker takes up no cache without pending objects. */
+/* Waits for the worker last, because the worker picks up no cache without pending objects. */
 void destruct_all(struct prudence_cache *cache)
 {
     while (pending_of(cache))
@@ -388,7 +399,7 @@ void destruct_all(struct prudence_cache *cache)
         os_sleep_ns(BARRIER_NS);
 }
 
-/* ------------------------------------------------------------------------------------- the worker */
+/* ----------------------------------------------------------------------------------- the worker */
 
 static bool wants_worker(const struct prudence_cache *cache)
 {
@@ -399,7 +410,7 @@ static bool wants_worker(const struct prudence_cache *cache)
             load_relaxed(&own->any));
 }
 
-/* The cache that has waited longest, held against destruction; NULL: none wants anything. */
+/* Returns the cache that has waited longest, held against destruction; NULL if none has. */
 static struct prudence_cache *next_cache(void)
 {
     struct prudence_cache *next = NULL;
@@ -426,7 +437,7 @@ static void let_go(void)
     os_lock_release(&slab_caches_lock);
 }
 
-/* As many as are a turn; asks for another one when that was not all. */
+/* Runs one turn; asks for another one if objects may be left. */
 static bool run_turn(struct prudence_cache *cache, bool any_slab)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -439,7 +450,8 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
     return done > 0;
 }
 
-/* Runs what has become safe; then starts the grace period that makes the rest safe. Returns whether any was run. */
+/* Runs destructors of safe objects, then starts the grace period that makes the others safe.
+ * Returns whether any ran. */
 static bool serve(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -452,7 +464,7 @@ static bool serve(struct prudence_cache *cache)
     cache_settle(cache, any_slab && !soon);
     some = run_turn(cache, any_slab);
     if (soon && !some && pending_of(cache)) {
-        cache_settle(cache, true); /* what allocations took along to the object caches */
+        cache_settle(cache, true); /* objects that allocations moved to the object caches */
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
     } else if (!soon) {
@@ -462,7 +474,7 @@ static bool serve(struct prudence_cache *cache)
     return some;
 }
 
-/* Between callbacks. */
+/* Called by the worker between callbacks. */
 static enum callback_turn work(void)
 {
     struct prudence_cache *cache;
@@ -482,7 +494,7 @@ static enum callback_turn work(void)
     return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
 }
 
-/* ------------------------------------------------------------------------------------ the extension */
+/* -------------------------------------------------------------------------------- the extension */
 
 static bool wants(const struct cache_layout *layout)
 {
@@ -517,7 +529,7 @@ static void going(struct slab *slab)
     os_meta_free(slab->side[DESTRUCT_EXTENSION], slab_bytes(slab));
 }
 
-/* Destructors are not run here: the caller has locks of its own. */
+/* Runs no destructors, because the caller holds locks. */
 static bool may_go(struct slab *slab)
 {
     if (likely(!has_pending(slab)))
@@ -526,7 +538,7 @@ static bool may_go(struct slab *slab)
     return false;
 }
 
-/* Released when its destructor has run (destruct). */
+/* Keeps the object; destruct() releases it after the destructor has run. */
 static bool safe(struct slab *slab, void *object)
 {
     (void)slab, (void)object;
@@ -550,7 +562,7 @@ void destruct_start(void)
     callbacks_other_work = work;
 }
 
-/* In a forked child, which has the worker only if that forked. */
+/* In a forked child, which has the worker only if the worker forked. */
 void destruct_forget_worker(void)
 {
     if (!serving_here)

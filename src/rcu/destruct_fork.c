@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors and fork. Objects whose destructors another thread was about to run go back to their slabs, and are
- * destroyed in the child, too; one whose destructor had begun counts as done. The child loses what another thread was
- * just allocating: for its slab that is allocated permanently. So it must not be counted as pending in the child, or
- * barriers would wait for it forever. The child counts anew what it can find: in slabs, rings, stacks and transfer
- * batches, and in the lists of the forking thread. Fork holds all of them, so nothing moves, and no thread carries
- * objects elsewhere.
+ * Destructors and fork. Objects whose destructors another thread was about to run return to their
+ * slabs, and are destroyed in the child, too. An object whose destructor had begun counts as done.
+ * The child loses objects that other threads were just allocating, which stay allocated in their
+ * slabs permanently. Such objects must not count as pending in the child, or barriers would wait
+ * forever. So the child counts again all objects that it can find: in slabs, rings, stacks and
+ * transfer batches, and in the forking thread's lists. Fork holds all of these, so nothing moves,
+ * and no thread carries objects elsewhere.
  */
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
@@ -73,7 +74,7 @@ static void count_in_cpu(const struct cpu_cache *cpu)
         count_known(cpu->line.ring[i & cpu->line.ring_mask]);
 }
 
-/* Slabs first: they begin at 0. */
+/* Counts slabs first, because they begin at 0. */
 static void count_anew(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -89,7 +90,7 @@ static void count_anew(struct prudence_cache *cache)
         own->barrier_runner = 0;
 }
 
-/* A destructor forks: it and what its thread will run after it. */
+/* A destructor forked: counts its object and the objects that the thread will destroy next. */
 static void count_in_hand(const struct destruct_run *run)
 {
     if (run->epoch != DESTRUCT_NO_EPOCH) {
@@ -100,8 +101,9 @@ static void count_in_hand(const struct destruct_run *run)
         count_known(run->hand[i]);
 }
 
-/* They lie on the stacks of these threads, which are still as they were. A destructor that had begun, and what came
- * after it, may have gone on while page after page was copied: so that is done again. */
+/* Takes objects back from the stacks of missing threads, whose contents are unchanged. A destructor
+ * that had begun, and the steps after it, may have gone on while fork copied page after page, so
+ * those steps are repeated. */
 static void take_back_hands(void)
 {
     struct list *item, *next;

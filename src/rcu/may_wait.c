@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To wait for callbacks or destructors is to wait for the program's own code. That code may itself wait for grace
- * periods, and what it stands in waits for its return. So such a wait is refused
+ * Waiting for callbacks or destructors means waiting for the program's own code. That code may wait
+ * for grace periods, and the section, callback or destructor of the caller lasts until the wait
+ * returns. So such a wait is refused
  *
- *   in a destructor   whatever it would wait for: another destructor may wait for this one;
- *   in a callback     if it would wait for callbacks: this one's worker runs them;
- *   in a section      because its grace period cannot end: of any domain, because the code may wait for any;
- *                     or of one domain alone, for liburcu's barriers, whose flavours know nothing of each
- *                     other (urcu.c).
+ *   in a destructor   whatever the wait is for, because another destructor may wait for this one;
+ *   in a callback     if the wait is for callbacks, because this one's worker runs them;
+ *   in a section      because the section's grace period cannot end. Refused in sections of any
+ *                     domain, because the code may wait for any; or of one domain alone, for
+ *                     liburcu's barriers, because liburcu's flavours are independent of each other
+ *                     (urcu.c).
  *
- * The table in docs/reference/rcu.md says it for every public function.
+ * The table in docs/reference/rcu.md lists every public function.
  */
 
 #include "gp/user/domain.h"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu's callbacks on ours (<prudence/urcu-compat.h>). A call_rcu_data is a queue with a worker of its own. The
- * default one is that of the domain, and each flavour has a worker that the other's callbacks cannot hold up. A list
- * holds those that were made, for barriers; a barrier that uses one outside the lock pins it, and it stays in the
- * list until no barrier pins it.
+ * Implements liburcu's callbacks (<prudence/urcu-compat.h>). A call_rcu_data is a queue with a
+ * separate worker. The default one has the domain's queue, and each flavour has a worker that the
+ * other's callbacks cannot hold up. A list has all that were made, for barriers. A barrier that
+ * uses one outside the lock pins that one, which stays in the list until no barrier pins it.
  *
- * Barriers while call_rcu_data_free runs. A callback only ever moves from a worker of its own to the default one, and
- * it is there before it is gone here (callback_move). The worker stays in the list until the move is over. A barrier
- * looks at the list first, and at the default worker last: so whatever was queued before the barrier is in one of the
- * queues when the barrier looks there, or has returned.
+ * Barriers while call_rcu_data_free runs. Callbacks only move from a made queue to the default one,
+ * and a callback enters the default queue before leaving the other (callback_move). The
+ * call_rcu_data stays in the list until the move is over. A barrier looks at the list first, and at
+ * the default queue last. So a callback queued before the barrier is in one of the queues when the
+ * barrier looks there, or has returned.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <errno.h>
@@ -31,9 +32,9 @@ struct call_rcu_data {
     struct prudence_domain *domain;
     struct callback_queue *queue;
     struct callback_worker *worker; /* NULL: the domain's own */
-    struct list link;               /* in `made`; crdp_lock, as the next two */
-    uint32_t pins;                  /* barriers that are at it */
-    bool moved;                     /* empty from now on: nothing for a barrier to wait for */
+    struct list link;               /* in `made`; guarded by crdp_lock, as the next two */
+    uint32_t pins;                  /* barriers that use it */
+    bool moved;                     /* empty from now on, so barriers skip it */
 };
 
 enum { DEFAULT, QSBR, FLAVOURS };
@@ -46,8 +47,7 @@ static struct call_rcu_data defaults[FLAVOURS];
 static struct call_rcu_data *of_cpu[FLAVOURS][CPUS_MAX]; /* written under crdp_lock */
 static uint32_t any_of_cpu[FLAVOURS];                    /* some CPU has one */
 static __thread struct call_rcu_data *of_thread[FLAVOURS];
-static __thread struct call_rcu_data
-    *pinned_here; /* by this thread, while it waits for a barrier */
+static __thread struct call_rcu_data *pinned_here; /* by this thread, during a barrier */
 static struct prudence_domain *qsbr;
 
 /* ------------------------------------------------------------------------------------- flavours */
@@ -62,8 +62,8 @@ static void start(void)
     defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
                                                .queue = callback_queue_of(&prudence_default)};
     defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};
-    /* A thread that is online in qsbr may wait for callbacks of the other flavours; so those are not
-     * queued behind a callback that waits for quiescent states. Without memory for it they are. */
+    /* A thread online in qsbr may wait for callbacks of the other flavours, so those are not queued
+     * after a callback that waits for quiescent states. Without memory for a worker, they are. */
     callback_worker_make(defaults[QSBR].queue, -1, false);
 }
 
@@ -86,7 +86,7 @@ static unsigned flavour_of(const struct prudence_domain *domain)
     return domain && domain != &prudence_default ? QSBR : DEFAULT;
 }
 
-/* ------------------------------------------------------------------------------------- which one */
+/* ------------------------------------------------------------------------------------ which one */
 
 struct call_rcu_data *prudence_urcu_default(struct prudence_domain *domain)
 {
@@ -141,7 +141,7 @@ int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_r
     return taken ? refuse(EEXIST) : 0;
 }
 
-/* --------------------------------------------------------------------------------- made and freed */
+/* ------------------------------------------------------------------------------- made and freed */
 
 struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain, unsigned long flags,
                                            int cpu_affinity)
@@ -171,7 +171,7 @@ no_memory:
     return NULL;
 }
 
-/* No barrier looks at it from now on; when none is at it any more, it is off the list. */
+/* Hides `data` from new barriers, waits until no barrier pins it, and removes it from the list. */
 static void unlist(struct call_rcu_data *data)
 {
     os_lock_take(&crdp_lock);
@@ -195,9 +195,10 @@ static void release(struct call_rcu_data *data)
 }
 
 /*
- * Waits for callbacks of the program: see may_wait.c. Flavours know nothing of each other in liburcu: a thread that
- * is online in qsbr waits for what the others queued, and stays online, because it may hold pointers. Inside a
- * section of memb, callbacks of qsbr are not waited for: two such waits would wait for each other.
+ * Returns whether the caller may wait for the program's callbacks (may_wait.c). liburcu's flavours
+ * are independent of each other. A thread that is online in qsbr waits for callbacks of the others,
+ * and stays online, because it may hold pointers. Inside a section of memb, waiting for callbacks
+ * of qsbr is refused, because two such waits would wait for each other.
  */
 static bool may_wait(struct prudence_domain *domain, const char *what, void *caller)
 {
@@ -211,7 +212,7 @@ static bool may_wait(struct prudence_domain *domain, const char *what, void *cal
     return may_wait_for_code(&request);
 }
 
-/* What waits moves to the default worker. A callback that runs is waited for. */
+/* Moves pending callbacks to the default worker, after waiting for a running one. */
 void prudence_urcu_free(struct call_rcu_data *data)
 {
     struct prudence_domain *domain;
@@ -238,15 +239,15 @@ int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags
             return -ENOMEM;
         if (prudence_urcu_set_cpu(domain, cpu, data)) {
             prudence_urcu_free(data);
-            if (errno != EEXIST) /* another thread set one first: use that */
+            if (errno != EEXIST) /* another thread set one first; use that */
                 return -1;
         }
     }
     return 0;
 }
 
-/* A thread that found one of them for its CPU may be about to queue: inside a section, as liburcu wants. So they are
- * taken away, a grace period is waited for, and then they are freed. */
+/* A thread that found a worker for its CPU may be about to queue, inside a section, as liburcu
+ * requires. So this removes the workers, waits for a grace period, and then frees them. */
 static void free_all(unsigned flavour)
 {
     struct call_rcu_data *data[CPUS_MAX] = {NULL};
@@ -286,9 +287,10 @@ unsigned long prudence_urcu_thread(struct call_rcu_data *data)
     return worker->thread;
 }
 
-/* ------------------------------------------------------------------------------ calls and barriers */
+/* --------------------------------------------------------------------------- calls and barriers */
 
-/* Inside a section: liburcu's promise that a worker found for this CPU is there until it ends. */
+/* Queues inside a section, because liburcu promises that a worker found for this CPU exists until
+ * the section ends. */
 void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
                         void (*func)(struct rcu_head *head))
 {
@@ -305,7 +307,7 @@ void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
         prudence_domain_read_unlock(&prudence_default);
 }
 
-/* The next one that was made for the domain, pinned; `after` is unpinned: until then it was in the list. */
+/* Returns and pins the next one made for the domain. Unpins `after`, which a pin kept listed. */
 static struct call_rcu_data *next_made(const struct prudence_domain *domain,
                                        struct call_rcu_data *after)
 {
@@ -327,7 +329,7 @@ static struct call_rcu_data *next_made(const struct prudence_domain *domain,
     return next;
 }
 
-/* The default one last: what others had when they were freed is there. */
+/* Waits for the default queue last, because callbacks of freed workers are there. */
 void prudence_urcu_barrier(struct prudence_domain *domain)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
@@ -355,7 +357,7 @@ void prudence_urcu_after_fork_child(struct prudence_domain *domain)
         callback_start(standard->queue);
 }
 
-/* Either waits or does not return. */
+/* Waits, or does not return. */
 static void synchronize(struct prudence_domain *domain, const char *what, void *caller)
 {
     uint64_t was_online = gp_leave_to_wait(domain);
@@ -381,7 +383,7 @@ void urcu_fork_prepare(void)
     os_lock_take_for_fork(&crdp_lock);
 }
 
-/* Of the threads that freed a worker or stood in a barrier, only the forking one is in the child. */
+/* Only the forking thread is in the child, so only that thread's pin is left. */
 void urcu_fork_child(bool whole)
 {
     struct list *item;
@@ -401,7 +403,7 @@ void urcu_fork_done(void)
     os_lock_release_from_fork(&crdp_lock);
 }
 
-/* --------------------------------------------------------------------------------- deferred calls */
+/* ------------------------------------------------------------------------------- deferred calls */
 
 struct deferred {
     struct prudence_head head;
@@ -418,7 +420,7 @@ static void run_deferred(struct prudence_head *head)
     deferred.function(deferred.p);
 }
 
-/* A free is a deferral, which the allocator plans with. */
+/* Turns a deferred call of prudence_free into a deferral, which the allocator plans with. */
 void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *p), void *p)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain);
@@ -441,7 +443,7 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
     call_push(standard->queue, &deferred->head, run_deferred, "defer_rcu");
 }
 
-/* All deferred calls are in the default queue. */
+/* Waits for the default queue, which has all deferred calls. */
 void prudence_urcu_defer_barrier(struct prudence_domain *domain)
 {
     struct call_rcu_data *standard = prudence_urcu_default(domain);
@@ -452,9 +454,9 @@ void prudence_urcu_defer_barrier(struct prudence_domain *domain)
     gp_return_from_wait(standard->domain, was_online);
 }
 
-/* -------------------------------------------------------------------------------------- pointers */
+/* ------------------------------------------------------------------------------------- pointers */
 
-/* Weak: a program may link liburcu as well, which has the same, even statically. */
+/* Weak, because liburcu defines the same symbols, and a program may link it, even statically. */
 #define WEAK __attribute__((weak))
 
 WEAK void *rcu_dereference_sym(void *p)
@@ -462,7 +464,7 @@ WEAK void *rcu_dereference_sym(void *p)
     return p;
 }
 
-/* Of versions after 0.15: given the address, so that the load is theirs. */
+/* For liburcu after 0.15, which passes the address, so that the load is in the function. */
 WEAK void *rcu_dereference_sym2(void **p)
 {
     return __atomic_load_n(p, __ATOMIC_CONSUME);

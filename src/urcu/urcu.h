@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* liburcu's workers across fork (fork.c). */
+/* liburcu's workers across fork, called by runtime/fork.c. */
 #ifndef URCU_URCU_H
 #define URCU_URCU_H
 
@@ -9,7 +9,7 @@ void urcu_fork_prepare(void);
 void urcu_fork_child(bool whole);
 void urcu_fork_done(void);
 
-/* The workers of liburcu-cds' tables (urcu_fork.c). resume, revive: with nothing held. */
+/* The workers of liburcu-cds' tables (urcu_fork.c). resume and revive run without locks held. */
 void urcu_tables_fork_prepare(void);
 void urcu_tables_fork_child(bool whole);
 void urcu_tables_fork_done(void);

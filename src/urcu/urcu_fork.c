@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu-cds across fork: a hash table that resizes itself has a worker thread, which a child does not have. So the
- * library of tables registers handlers with its flavour: before a fork the worker is stopped between two pieces of
- * work, and afterwards goes on, in the child as a new thread.
+ * liburcu-cds across fork. A hash table that resizes itself has a worker thread, which a child does
+ * not have. So the table library registers handlers with its flavour. Before a fork they stop the
+ * worker between two pieces of work; afterwards the worker goes on, in the child as a new thread.
  *
- * liburcu calls them in call_rcu_before_fork and its like, which a program has to call. Here every fork calls them; a
- * program that calls call_rcu_before_fork only does so earlier. Stopping waits for the worker, which may wait for a
- * grace period, and so for a reader, which may wait for a lock of the forking thread. This is an implicit wait, which
- * needs a deadline, and the handler has none. So a thread of the library calls it, and if that takes longer than
- * wait_max the fork goes on without it. Such a child must leave its tables' sizes alone, and says so.
+ * liburcu calls the handlers in call_rcu_before_fork and related functions, which a program must
+ * call. Here every fork calls them, and a program that calls call_rcu_before_fork only does so
+ * earlier. Stopping waits for the worker, which may wait for a grace period, and so for a reader,
+ * which may wait for a lock of the forking thread. This is an implicit wait, which needs a
+ * deadline, and the handler has none. So a thread of the library calls the handler, and if that
+ * takes longer than wait_max the fork goes on. The child then reports that tables which resize
+ * themselves must not be destroyed.
  *
- * Several callers (forks, the program) may want the worker stopped at the same time: the first stops it, the last
- * lets it go on. `lock` guards the state, and is held for no call; fork holds it.
+ * Several callers (forks, the program) may want the worker stopped at the same time. The first
+ * stops the worker, the last lets it go on. `lock` guards the state, and is not held while handlers
+ * are called; fork holds it.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,26 +31,26 @@
 #define FOREVER  UINT64_MAX
 
 static struct handler {
-    struct urcu_atfork *atfork; /* NULL: free; by compare-and-swap */
-    uint32_t registered;        /* times */
+    struct urcu_atfork *atfork; /* NULL: free; set by compare-and-swap */
+    uint32_t registered;        /* number of registrations */
 } handlers[HANDLERS];
 
 enum state {
     GOES_ON,
-    STOPPING, /* a thread of ours, or who calls call_rcu_before_fork, is at it */
+    STOPPING, /* a thread of the library, or the caller of call_rcu_before_fork, stops it */
     STOPPED,
     STARTING,
-    LOST, /* a child whose worker was not stopped */
+    LOST, /* in a child whose worker was not stopped */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum state state;
-static unsigned wanted; /* by so many */
+static unsigned wanted; /* number of callers that want the worker stopped */
 static struct urcu_atfork *stopped[HANDLERS];
 static __thread bool by_this_fork;
 static __thread bool by_program; /* between call_rcu_before_fork and its counterpart */
 
-/* A signal handler that forks finds this thread at it. */
+/* Takes the lock. A signal handler that forks finds this thread busy. */
 static void take(void)
 {
     os_busy_enter();
@@ -115,9 +118,9 @@ static void call_after(bool child)
     }
 }
 
-/* ----------------------------------------------------------------------------- stopping, going on */
+/* --------------------------------------------------------------------------- stopping, going on */
 
-/* Called with the lock, which it gives back. */
+/* Called with the lock held; releases it. */
 static void go_on(void)
 {
     state = STARTING;
@@ -137,10 +140,10 @@ static void stop(void *unused)
     if (wanted)
         release();
     else
-        go_on(); /* all have lost their patience */
+        go_on(); /* all callers have given up */
 }
 
-/* One step towards a stopped worker. With the lock, and gives it back. */
+/* Takes one step towards a stopped worker. Called with the lock held; releases it. */
 static void begin_to_stop(bool here)
 {
     state = STOPPING;
@@ -154,7 +157,7 @@ static void begin_to_stop(bool here)
     }
 }
 
-/* Until the worker is stopped. FOREVER: by this thread, however long it takes. */
+/* Waits until the worker is stopped. With FOREVER this thread does the stopping, without limit. */
 static bool want_stopped(uint64_t patience)
 {
     uint64_t began = os_clock_ns();
@@ -200,7 +203,7 @@ void prudence_urcu_after_fork_parent(void)
     by_program = false;
 }
 
-/* --------------------------------------------------------------------------------- at every fork */
+/* -------------------------------------------------------------------------------- at every fork */
 
 void urcu_tables_fork_prepare(void)
 {
@@ -211,7 +214,7 @@ void urcu_tables_fork_prepare(void)
     errno = saved_errno;
 }
 
-/* Nobody but this thread wants anything here. */
+/* In the child only this thread wants the worker stopped. */
 void urcu_tables_fork_child(bool whole)
 {
     if (!whole)
@@ -240,7 +243,7 @@ void urcu_tables_fork_resume(void)
     by_this_fork = false;
 }
 
-/* As the program's call_rcu_after_fork_child would. */
+/* Does the work of call_rcu_after_fork_child. */
 void urcu_tables_fork_revive(void)
 {
     int saved_errno = errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual domains, for tests: the program ends each grace period, whatever the readers do. */
+/* Manual domains, for tests. The program ends each grace period, whatever the readers do. */
 #include "gp/user/domain.h"
 
 void prudence_manual_advance(struct prudence_domain *domain)

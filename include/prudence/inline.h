@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opt-in: the fast paths of caches, inlined into the program (docs/how-to/inline.md). After this header
+ * Opt-in: inlines the fast paths of caches into the program (docs/how-to/inline.md). After this
+ * header
  *
  *     prudence_cache_alloc       prudence_cache_free
  *     prudence_cache_replace     prudence_cache_free_deferred
  *
- * are macros for the inline functions below, which do what the functions of the same names do, with the same
- * checks, errors and reports, and call the library only where a fast path cannot. A name in parentheses, or with none
- * behind it, is still the library's function: (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11,
- * gcc and clang.
+ * are macros for the inline functions below. These do the same as the functions of the same names,
+ * with the same checks, errors and reports, and call the library only where a fast path cannot. A
+ * name in parentheses, or not followed by one, is still the library's function:
+ * (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11, gcc and clang.
  *
- *  - Inlined is on x86-64 Linux with glibc 2.35 or newer, and not under AddressSanitizer, ThreadSanitizer and
- *    the like. Everywhere else the macros are not defined, so that calls are calls (PRUDENCE_INLINED says which).
- *    Per cache and at run time the library closes the inlined paths where it closes its own: check=1 and all
- *    other options that look for bugs, destructors, a system without restartable sequences, a destroyed cache.
- *  - The program is bound to the layout of the library's structures. Its number is part of the names
- *    that it needs (prudence_inline3_...), and all are bound when the program is loaded: a library
- *    with another layout, older or newer, is refused by the dynamic loader ("undefined symbol"). A program
- *    without this header runs with both.
- *  - A shared object with this header in it stays in the process, as if linked with -z nodelete: a
- *    constructor in it sees to that. The kernel may look at its restartable sequences after dlclose.
- *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see inlined ones.
+ *  - Inlining works on x86-64 Linux with glibc 2.35 or newer, not under AddressSanitizer,
+ *    ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls are calls
+ *    (PRUDENCE_INLINED says which). Per cache and at run time the library closes the inlined paths
+ *    where it closes its own: check=1 and all other options that look for bugs, destructors, a
+ *    system without restartable sequences, a destroyed cache.
+ *  - The program is bound to the layout of the library's structures. The layout's number is part of
+ *    the names that the program needs (prudence_inline3_...), and all are bound when the program is
+ *    loaded. So the dynamic loader refuses a library with another layout, older or newer
+ *    ("undefined symbol"). A program without this header runs with both.
+ *  - A shared object that includes this header stays in the process, as if linked with -z nodelete.
+ *    A constructor in the object ensures this, because the kernel may look at its restartable
+ *    sequences after dlclose.
+ *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see
+ *    inlined ones.
  *
- * Threads, signals, fork, waiting, misuse: as <prudence/prudence.h> says. Cost: docs/how-to/inline.md.
+ * Threads, signals, fork, waiting and misuse are as in <prudence/prudence.h>. docs/how-to/inline.md
+ * has the costs.
  */
 #ifndef PRUDENCE_INLINE_H
 #define PRUDENCE_INLINE_H
@@ -48,7 +53,7 @@
 #endif
 
 #ifndef PRUDENCE_INLINED
-/* 1: the fast paths are inlined; 0: all calls are calls. */
+/* 1 if the fast paths are inlined, 0 if all calls are calls. */
 #define PRUDENCE_INLINED 0
 #endif
 
@@ -64,8 +69,10 @@ extern "C" {
 #define PRUDENCE_INLINE_TEXT_(x) #x
 #define PRUDENCE_INLINE_TEXT(x)  PRUDENCE_INLINE_TEXT_(x)
 
-/* "prudence_inline3_name", from the global offset table: so it is bound when the program is loaded, never later,
- * and there is no copy of it. */
+/*
+ * Loads the address of "prudence_inline3_name" from the global offset table, so it is bound when
+ * the program is loaded, never later, and is not copied.
+ */
 #define PRUDENCE_INLINE_ADDRESS(name)                                                              \
     "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \
                                                                         "@GOTPCREL(%%rip), %0"
@@ -73,9 +80,9 @@ extern "C" {
 #define PRUDENCE_INLINE_FUNCTION static inline __attribute__((always_inline, unused))
 
 /*
- * Where each thread's struct rseq lies, from the thread pointer: glibc's constant, which compilers load once in a
- * function (by a name of ours, since <sys/rseq.h> may declare it as well). Where the
- * struct is not registered its cpu_id is -1 or -2, for which no cache has a line.
+ * Offset of each thread's struct rseq from the thread pointer: glibc's constant, which compilers
+ * load once in a function. It has a name of our own, because <sys/rseq.h> may declare it as well.
+ * If the struct is not registered, its cpu_id is -1 or -2, and no cache has a line for that.
  */
 extern const ptrdiff_t prudence_inline_rseq __asm__("__rseq_offset");
 
@@ -91,9 +98,9 @@ PRUDENCE_INLINE_FUNCTION void *const *prudence_inline_lines(const struct prudenc
 }
 
 /*
- * The cache, by an address that waits for `object`: x & 0 is 0, but not to a processor before it has x. Loads from
- * the cache that wait for nothing run ahead of the stores before them, which costs some processors more than the
- * whole check (docs/adr/0050).
+ * Returns the cache, by an address that depends on `object`: x & 0 is 0, but the processor knows
+ * that only once it has x. Loads from the cache that depend on nothing run ahead of the stores
+ * before them, which costs some processors more than the whole check (docs/adr/0050).
  */
 PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
 prudence_inline_cache_after(const struct prudence_cache *cache, uintptr_t object)
@@ -103,7 +110,10 @@ prudence_inline_cache_after(const struct prudence_cache *cache, uintptr_t object
                          PRUDENCE_CAST(uintptr_t, cache) + object);
 }
 
-/* Whether an object of `cache` starts there, by the page map: for slabs that are not in the cache's window. */
+/*
+ * Returns whether an object of `cache` starts there, by the page map, for slabs outside the cache's
+ * window.
+ */
 PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_cache *cache,
                                                         uintptr_t number)
 {
@@ -112,7 +122,10 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_ca
 
     if (number >> PRUDENCE_INLINE_LEAF_SHIFT >= PRUDENCE_INLINE_LEAVES)
         return false;
-    /* Relaxed: the owner of the pages wrote them before the address could reach another thread. */
+    /*
+     * Relaxed, because the owner of the pages wrote them before the address could reach another
+     * thread.
+     */
     leaf = __atomic_load_n(
         &prudence_inline_cache_of(cache)->leaves[number >> PRUDENCE_INLINE_LEAF_SHIFT],
         __ATOMIC_RELAXED);
@@ -127,9 +140,10 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_ca
 }
 
 /*
- * Whether `object` is the start of an object of `cache`; the pointer is trusted in nothing. In the window's extent all
- * slabs are the cache's, and live. Relaxed: whoever finds words from before the object's slab was shown asks the
- * page map, where the slab was entered before its address could reach another thread.
+ * Returns whether `object` is the start of an object of `cache`; nothing about the pointer is
+ * trusted. In the window's extent all slabs are the cache's, and live. Relaxed, because a thread
+ * that finds words from before the object's slab was shown asks the page map, where the slab was
+ * entered before its address could reach another thread.
  */
 PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
                                                     const void *object)
@@ -147,7 +161,7 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache 
     return prudence_inline_is_mapped(cache, number);
 }
 
-/* --------------------------------------------------------------------------------- the functions */
+/* -------------------------------------------------------------------------------- the functions */
 
 PRUDENCE_INLINE_FUNCTION void *prudence_inline_cache_alloc(struct prudence_cache *cache)
 {
@@ -212,7 +226,10 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
         }
         if (__builtin_expect(object != old, 1))
             return object;
-        /* It came back. Deferred once more, its copies meet if it had been free or deferred before. */
+        /*
+         * The old object came back. If it had been free or deferred before, a second deferral makes
+         * its copies meet.
+         */
     }
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_replace") : "=r"(slow));
     return slow(cache, old);
@@ -224,10 +241,12 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
     prudence_inline_cache_free_deferred(cache, object)
 #define prudence_cache_replace(cache, old) prudence_inline_cache_replace(cache, old)
 
-/* ---------------------------------------------------------------- a shared object stays (private) */
+/* -------------------------------------------------------------- a shared object stays (private) */
 
-/* Code for shared objects, which may also become part of a program: then nothing is done. One of these is left in
- * each module, and the constructors of its other parts find that it has run. */
+/*
+ * Code for shared objects. It may also become part of a program, and then does nothing. Each module
+ * keeps one of these, and the constructors of its other parts find that it has run.
+ */
 #if defined(__PIC__) && !defined(__PIE__)
 __attribute__((weak, visibility("hidden"))) char prudence_inline_stays = 0;
 __attribute__((weak, visibility("hidden"), constructor)) void prudence_inline_stay_loaded(void);

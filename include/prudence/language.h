@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs between C and C++ in inline functions and macros, which strict programs of both compile. */
+/*
+ * Differences between C and C++ in inline functions and macros, which strict programs of both
+ * compile.
+ */
 #ifndef PRUDENCE_LANGUAGE_H
 #define PRUDENCE_LANGUAGE_H
 
@@ -18,12 +21,14 @@
 #define PRUDENCE_NULL                 NULL
 #endif
 
-/* The `type` whose `member` is at `place`. A name of a type cannot stand in parentheses here. */
+/*
+ * Returns the `type` whose `member` is at `place`. The name of a type cannot be parenthesized here.
+ */
 #define PRUDENCE_CONTAINER_OF(place, type, member)                                                 \
     PRUDENCE_CAST(type *, /* NOLINT(bugprone-macro-parentheses) */                                 \
                   PRUDENCE_CAST(uintptr_t, place) - offsetof(type, member))
 
-/* The program is built with ThreadSanitizer, which sees nothing of a library that is not. */
+/* Set if the program is built with ThreadSanitizer, which sees nothing of a library that is not. */
 #if defined(__SANITIZE_THREAD__)
 #define PRUDENCE_THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -32,8 +37,11 @@
 #endif
 #endif
 
-/* An inlined reader has found an object by a link that the library stored, which has told ThreadSanitizer of the object before: what its
- * writer did until then is before what this thread does now. */
+/*
+ * Tells ThreadSanitizer that an inlined reader has found an object by a link that the library
+ * stored. The library has told ThreadSanitizer of the object before, so everything that the writer
+ * did until then happened before whatever this thread does now.
+ */
 #ifdef PRUDENCE_THREAD_SANITIZER
 #ifdef __cplusplus
 extern "C"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to the other headers: where the library cannot work, a program that includes one of them is refused. */
+/* Private to the other headers. Refuses programs for platforms on which the library cannot work. */
 #ifndef PRUDENCE_PLATFORM_H
 #define PRUDENCE_PLATFORM_H
 

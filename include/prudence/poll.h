@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rest of the polled interface, with the kernel's meanings: expedited forms, full states, and all
- * of it for domains. The first half is in <prudence/rcu.h>.
+ * The rest of the polled interface, with the kernel's meanings: expedited forms, full states, and
+ * all of these for domains. The first half is in <prudence/rcu.h>.
  *
- * In the kernel normal and expedited grace periods are counted apart, and a cookie of one word may
- * miss that the other sort has served it; a full state misses nothing. Here a domain has one sequence,
- * whoever drives it: no cookie misses a grace period, and a full state is a cookie. Both are offered so
- * that programs written for either keep their words.
+ * The kernel counts normal and expedited grace periods apart, so a cookie of one word may miss that
+ * the other sort has served it; a full state misses nothing. Here a domain has one sequence,
+ * whoever drives it. No cookie misses a grace period, and a full state is a cookie. Both are
+ * offered so that programs written for either keep their words.
  *
  * Expedited means that the caller spends CPU time, and a barrier on the others' CPUs, to have the
  * end sooner.
@@ -20,33 +20,44 @@
 extern "C" {
 #endif
 
-/* A full state. */
+/* A full state, which is a cookie here. */
 typedef struct {
     prudence_gp_t private_cookie;
 } prudence_gp_full_t;
 
-/* A cookie that is over already: for initial values. */
+/* Returns a cookie that is over already, for initial values. */
 PRUDENCE_API prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain);
 
-/* As prudence_domain_start_poll; and does what can be done at once to end the grace period. */
+/*
+ * Works like prudence_domain_start_poll, and does everything that it can at once to end the grace
+ * period.
+ */
 PRUDENCE_API prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domain);
 
-/* Waits only if `cookie` is not over. Errors and what it does in sections: as
- * prudence_domain_synchronize. Expedited: spins for up to 100 microseconds before it sleeps. */
+/*
+ * Wait only if `cookie` is not over. Errors, and behaviour in sections, are as for
+ * prudence_domain_synchronize. Expedited forms spin for up to 100 microseconds before they sleep.
+ */
 PRUDENCE_API int prudence_domain_cond_synchronize(struct prudence_domain *domain,
                                                   prudence_gp_t cookie);
 PRUDENCE_API int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain,
                                                             prudence_gp_t cookie);
 PRUDENCE_API int prudence_domain_synchronize_expedited(struct prudence_domain *domain);
 
-/* The default domain. In a section, cond_synchronize_expedited aborts as prudence_synchronize does. */
+/*
+ * Do the same for the default domain. In a section, cond_synchronize_expedited aborts as
+ * prudence_synchronize does.
+ */
 PRUDENCE_API prudence_gp_t prudence_gp_get_completed(void);
 PRUDENCE_API prudence_gp_t prudence_gp_start_poll_expedited(void);
 PRUDENCE_API void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie);
 
-/* ------------------------------------------------------------------------------------ full states */
+/* ---------------------------------------------------------------------------------- full states */
 
-/* What the functions without _full do, for a full state; same_state: whether two are the same. */
+/*
+ * Do for a full state what the functions without _full do. same_state says whether two are the
+ * same.
+ */
 static inline void prudence_gp_get_completed_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_get_completed();

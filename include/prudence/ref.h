@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference counts of objects that readers find: a reader that wants to keep an object beyond its section takes a reference,
- * unless the count is 0 already, because the object is on its way out. (P. McKenney, "Exploiting Deferred Destruction",
- * 2004, section 6.2: the name cache takes references of entries that are still hashed.)
+ * Reference counts of objects that readers find. A reader that wants to keep an object beyond its
+ * section takes a reference, unless the count is 0 already because the object is on its way out.
+ * (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.2: the name cache takes
+ * references of entries that are still hashed.)
  *
  *     prudence_read_lock();
  *     session = prudence_id_lookup(sessions, id);
@@ -13,13 +14,16 @@
  *     if (prudence_ref_put(&session->references))
  *         prudence_free_deferred(session);               another reader may just look at the count
  *
- *  - The table, list or pointer by which readers find the object has a reference of its own. The thread that removes it there puts that.
- *  - The object of a count that has become 0 is deferred, not freed: readers in sections may still look at the count.
- *  - Overflow is no use after free: a count that reaches 2^31 stays where it is (it is *saturated*), so its object is never
- *    freed. So does a count of 0 that is put, or that prudence_ref_get finds. Each is reported on standard error, once
- *    for a count that goes wrong.
- *  - Threads, signals: all functions may be called anywhere, in signal handlers as well. Fork: a child has the count as it
- *    was, with the references of threads that it does not have.
+ *  - The table, list or pointer by which readers find the object has a reference of its own. The
+ *    thread that removes the object there puts this reference.
+ *  - When a count becomes 0 the object is deferred, not freed, because readers in sections may
+ *    still look at the count.
+ *  - Overflow does not lead to use after free. A count that reaches 2^31 stays there (it is
+ *    *saturated*), so the object is never freed. The same happens to a count of 0 that is put, or
+ *    that prudence_ref_get finds. Each is reported on standard error, once for a count that goes
+ *    wrong.
+ *  - Threads, signals: all functions may be called anywhere, also in signal handlers. Fork: a child
+ *    has the count as it was, with the references of threads that it does not have.
  *  - Cost: an atomic operation on the object's cache line.
  */
 #ifndef PRUDENCE_REF_H
@@ -35,30 +39,33 @@
 extern "C" {
 #endif
 
-/* Stands in the counted object. */
+/* Member of the counted object. */
 struct prudence_ref {
     uint32_t count; /* private; atomic */
 };
 
-#define PRUDENCE_REF_MAX UINT32_C(0x7fffffff) /* above it a count is saturated */
+#define PRUDENCE_REF_MAX UINT32_C(0x7fffffff) /* above this a count is saturated */
 
-/* Private: makes the count saturated, and reports `what`. */
+/* Makes the count saturated, and reports `what`. Private. */
 PRUDENCE_API void prudence_ref_saturate_(struct prudence_ref *ref, const char *what);
 
-/* Before others can find the object. */
+/* Call it before others can find the object. */
 static inline void prudence_ref_init(struct prudence_ref *ref, uint32_t references)
 {
     __atomic_store_n(&ref->count, references, __ATOMIC_RELAXED);
 }
 
-/* How many references there are; a number that may be old. Above PRUDENCE_REF_MAX: saturated. */
+/* Returns the number of references, which may be out of date. Above PRUDENCE_REF_MAX: saturated. */
 static inline uint32_t prudence_ref_count(const struct prudence_ref *ref)
 {
     return __atomic_load_n(&ref->count, __ATOMIC_RELAXED);
 }
 
-/* A reference more, for a caller that found the object in this section, or has a reference. False: there is none any more, and the
- * object counts as not found. Relaxed: what the object holds was seen when it was found. */
+/*
+ * Takes a reference for a caller that found the object in this section, or has a reference. Returns
+ * false if there is no reference any more; then treat the object as not found. Relaxed, because the
+ * object's contents were seen when it was found.
+ */
 static inline bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
 {
     uint32_t count = prudence_ref_count(ref);
@@ -75,7 +82,7 @@ static inline bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
     return true;
 }
 
-/* A reference more, for a caller that has one. */
+/* Takes a reference for a caller that has one. */
 static inline void prudence_ref_get(struct prudence_ref *ref)
 {
     uint32_t before = __atomic_fetch_add(&ref->count, 1, __ATOMIC_RELAXED);
@@ -85,8 +92,10 @@ static inline void prudence_ref_get(struct prudence_ref *ref)
                                            : "prudence_ref_get: the count was 0");
 }
 
-/* A reference less. True: it was the last. Release and acquire: the thread that gets true sees what all others did with
- * the object before they put their references. */
+/*
+ * Puts a reference. Returns true if it was the last. Release and acquire: the thread that gets true
+ * sees everything that others did with the object before they put their references.
+ */
 static inline bool prudence_ref_put(struct prudence_ref *ref)
 {
     uint32_t before = __atomic_fetch_sub(&ref->count, 1, __ATOMIC_ACQ_REL);

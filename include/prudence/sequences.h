@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to <prudence/inline.h> and to the library: the restartable sequences of the fast paths for x86-64, and the
- * layout that they know. They stand here once, for both (docs/adr/0040). A change of what a sequence reads or
- * writes changes PRUDENCE_INLINE_LAYOUT: a program that was compiled with another layout is then refused
- * by the dynamic loader, unless the library still has the names of that layout (heap/inline.c of the library).
+ * Private to <prudence/inline.h> and the library: the restartable sequences of the fast paths for
+ * x86-64, and the layout that they know. Both use this one copy (docs/adr/0040). A change of the
+ * words that a sequence reads or writes changes PRUDENCE_INLINE_LAYOUT. Then the dynamic loader
+ * refuses a program that was compiled with another layout, unless the library still has the names
+ * of that layout (heap/inline.c of the library).
  *
- * Shape of each: store the descriptor's address into struct rseq (rseq_cs, offset 8), which arms
- * the section [1, 2); read cpu_id (offset 4) inside the section, and leave if there is no line for that number;
- * work; the last instruction before label 2 is the commit. A jump to label 2, 4 or `out` leaves
- * without committing. Sections with a result are plain asm: asm goto
- * with outputs is miscompiled by the gcc of Debian 12 (its outputs are taken for set on the jump).
- * The kernel sends an interrupted section to label 4, behind the signature that rseq was
- * registered with (glibc's: 0x53053053). There the section gives up, as if the line were closed: a debugger that
- * steps interrupts each instruction, so a section that began again would never end (docs/adr/0124). Stores before the
- * commit go to slots that nobody reads until the commit.
+ * Each stores the descriptor's address into struct rseq (rseq_cs, offset 8), which arms the section
+ * [1, 2). Inside the section it reads cpu_id (offset 4), leaves if there is no line for that
+ * number, and works. The last instruction before label 2 is the commit. A jump to label 2, 4 or
+ * `out` leaves without committing. Sections with a result are plain asm, because the gcc of Debian
+ * 12 miscompiles asm goto with outputs (it takes outputs for set on the jump). The kernel sends an
+ * interrupted section to label 4, after the signature that rseq was registered with (glibc's:
+ * 0x53053053). There the section gives up, as if the line were closed. A debugger that steps
+ * interrupts each instruction, so a section that began again would never end (docs/adr/0124).
+ * Stores before the commit go to slots that nobody reads until the commit.
  *
- * There is a line for each number below `cpus`. A thread that is not registered has the number -1 or -2, and the
- * system may have more CPUs than the library was told of when it started: the comparison sends both to the slow path.
+ * There is a line for each number below `cpus`. A thread that is not registered has the number -1
+ * or -2, and the system may have more CPUs than the library was told of at start. The comparison
+ * sends both to the slow path.
  *
- * The owner of a line (os/posix/os_percpu.h of the library) has closed it: there are no objects where pop takes them
- * from, no room to push, and the ring's stop is reached. So a fast path does not ask who owns the line. It loads the one
- * of these words that it depends on *before* the count or tail: a release writes that word last.
+ * The owner of a line (os/posix/os_percpu.h of the library) has closed it: pop finds no objects,
+ * push has no room, and the ring's stop is reached. So a fast path does not ask who owns the line.
+ * It loads the one of these words that it depends on *before* the count or tail, because a release
+ * writes that word last.
  *
- * Descriptor and way back are put into the group of the section that the code is in ("?"), so that the linker
- * discards them with it: an inline function or template of C++ may be compiled several times, and kept once.
+ * Descriptor and return path are in the group of the section that the code is in ("?"), so the
+ * linker discards them together. An inline function or template of C++ may be compiled several
+ * times and kept once.
  *
- * rseq_cs is left pointing at the descriptor; the kernel clears it when it is out of range. That
- * is why code with these sequences must never be unloaded.
+ * rseq_cs keeps pointing at the descriptor; the kernel clears it when it is out of range. So code
+ * with these sequences must never be unloaded.
  */
 #ifndef PRUDENCE_SEQUENCES_H
 #define PRUDENCE_SEQUENCES_H
@@ -37,7 +41,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of the lines of CPUs, and of what <prudence/inline.h> says of caches, slabs and the page map. */
+/*
+ * Number of the layout of the lines of CPUs, and of the words in caches, slabs and the page map
+ * that <prudence/inline.h> knows.
+ */
 #define PRUDENCE_INLINE_LAYOUT 3
 
 #if defined(__x86_64__) && defined(__LP64__) && defined(__linux__) && defined(__GNUC__)
@@ -50,50 +57,59 @@ extern "C" {
 
 struct prudence_cache;
 
-/* What the sequences know of a CPU's line: by offset in the assembly, here by name. */
+/* The words of a CPU's line that the sequences know, by offset in the assembly and by name here. */
 struct prudence_inline_line {
     uintptr_t owner;      /*  0: 0, or the owner's token */
     uint64_t stack_word;  /*  8: pops << 16 | objects on the stack */
-    void **pop_from;      /* 16: the stack, and NULL below it; closed: only NULL */
-    uint64_t stack_limit; /* 24: objects that may be on the stack; closed: 0 */
+    void **pop_from;      /* 16: the stack, with NULL below it; closed: only NULL */
+    uint64_t stack_limit; /* 24: most objects on the stack; closed: 0 */
     uint64_t ring_tail;   /* 32: objects ever appended */
-    uint64_t ring_stop;   /* 40: the tail from which on appending needs the slow path; closed: 0 */
-    uintptr_t ring_turn;  /* 48: slot 0, less the tail at which this turn of the ring began */
-    void **stack;         /* 56: and NULL below it */
+    uint64_t ring_stop;   /* 40: first tail that needs the slow path; closed: 0 */
+    uintptr_t ring_turn;  /* 48: slot 0, minus the tail at which this turn began */
+    void **stack;         /* 56: the stack, with NULL below it */
 };
 
-/* The first words of a cache. Reading them as what they are here, and the library as another structure, is no error. */
+/*
+ * The first words of a cache. May be read here as this type, and in the library as another
+ * structure.
+ */
 struct __attribute__((may_alias)) prudence_inline_cache {
-    void *lines;          /* the first CPU's; owned ones where fast paths are closed */
-    void **const *leaves; /* of the page map */
-    uintptr_t window;     /* where its window begins */
-    uint64_t extent;      /* bytes of it, all of which are live slabs of one size */
-    uint64_t mask;        /* of an address: where it is in such a slab */
-    uint64_t reciprocal;  /* of the distance of two objects, scaled */
-    uint64_t end;         /* of what that place x reciprocal may be for the start of an object */
-    uint32_t cpus;        /* how many lines there are */
+    void *lines;          /* first CPU's line; owned lines if fast paths are closed */
+    void **const *leaves; /* leaves of the page map */
+    uintptr_t window;     /* start of the window */
+    uint64_t extent;      /* bytes of live slabs of one size in the window */
+    uint64_t mask;        /* selects an address's place in such a slab */
+    uint64_t reciprocal;  /* reciprocal of the distance of two objects, scaled */
+    uint64_t end;         /* bound of place x reciprocal at the start of an object */
+    uint32_t cpus;        /* number of lines */
 };
 
 /* The first words of a slab. */
 struct __attribute__((may_alias)) prudence_inline_slab {
     const struct prudence_cache *cache;
     const char *base;    /* the first object */
-    uint64_t reciprocal; /* of the distance of two objects, scaled */
-    uint64_t end;        /* of what offset x reciprocal may be for the start of an object */
+    uint64_t reciprocal; /* reciprocal of the distance of two objects, scaled */
+    uint64_t end;        /* bound of offset x reciprocal at the start of an object */
 };
 
-/* The page map: an address has a leaf, and in that the word of its page, which is its slab or NULL. */
+/*
+ * The page map. An address has a leaf, and in that leaf the word of the page: the page's slab or
+ * NULL.
+ */
 #define PRUDENCE_INLINE_LEAVES     (UINT64_C(1) << 17)
 #define PRUDENCE_INLINE_LEAF_SHIFT 30
 #define PRUDENCE_INLINE_PAGE_SHIFT 12
 
-/* From one CPU's line to the next: 1 << 8 bytes, which PRUDENCE_RSEQ_LINE knows. */
+/* Distance between two CPUs' lines, 1 << 8 bytes; PRUDENCE_RSEQ_LINE knows it. */
 #define PRUDENCE_LINE_STRIDE 256
 
-/* Of the stack's word: one pop more, one object less. */
+/* Adds one pop and removes one object in the stack's word. */
 #define PRUDENCE_STACK_POP 0xffff
 
-/* The descriptor, the way out after an abort, and the start of the section: rcx = the CPU's number. */
+/*
+ * Makes the descriptor, the way out after an abort, and the start of the section. Leaves the CPU's
+ * number in rcx.
+ */
 #define PRUDENCE_RSEQ_BEGIN(aborted)                                                               \
     ".pushsection __rseq_cs, \"aw?\"\n\t"                                                          \
     ".balign 32\n"                                                                                 \
@@ -111,7 +127,7 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     "1:\n\t"                                                                                       \
     "movl %%fs:4(%[rseq]), %%ecx\n\t"
 
-/* rcx = lines + cpu x stride; `out` when there is no such line. */
+/* Sets rcx = lines + cpu x stride. Jumps to `out` if there is no such line. */
 #define PRUDENCE_RSEQ_LINE(out)                                                                    \
     "cmpl %[cpus], %%ecx\n\t"                                                                      \
     "jae " out                                                                                     \
@@ -119,17 +135,22 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     "shlq $8, %%rcx\n\t"                                                                           \
     "addq %[lines], %%rcx\n\t"
 
-/* `words`: of a cache, of which `cpus` is looked at; a pointer to that alone would cost inlined loops a register.
- * `rseq`: where this thread's struct rseq lies, from the thread pointer. */
+/*
+ * `words` are a cache's, of which only `cpus` is read; a pointer to that alone would cost inlined
+ * loops a register. `rseq` is the offset of this thread's struct rseq from the thread pointer.
+ */
 #define PRUDENCE_RSEQ_INPUTS [lines] "m"(*lines), [cpus] "m"(words->cpus), [rseq] "r"(rseq)
 
-/* A section with a result gives up: it has none. */
+/* Gives up in a section with a result, which is then NULL. */
 #define PRUDENCE_RSEQ_NO_RESULT(result)                                                            \
     "xorl %k[" result "], %k[" result                                                              \
     "]\n\t"                                                                                        \
     "jmp 2f\n\t"
 
-/* Takes an object from this CPU's stack; NULL when it is empty or closed: then that is what lies there. */
+/*
+ * Takes an object from this CPU's stack. Returns NULL if the stack is empty or closed, because that
+ * is the word there.
+ */
 static inline __attribute__((always_inline)) void *
 prudence_sequence_pop(void *const *lines, const struct prudence_inline_cache *words, ptrdiff_t rseq)
 {
@@ -152,8 +173,10 @@ prudence_sequence_pop(void *const *lines, const struct prudence_inline_cache *wo
     return object;
 }
 
-/* Puts an object on this CPU's stack; false when it is full or closed, or the object is on top of it: then it is freed
- * twice. Below the first there is NULL. */
+/*
+ * Puts an object on this CPU's stack. Returns false if the stack is full or closed, or if the
+ * object is on top already, so it would be freed twice. Below the first object is NULL.
+ */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_push(void *const *lines, const struct prudence_inline_cache *words, void *object,
                        ptrdiff_t rseq)
@@ -181,10 +204,11 @@ out:
 }
 
 /*
- * Appends an object to this CPU's ring; false when its batch is full, the line is closed, or the slot before holds the same
- * object: then it is deferred twice, or that slot is not used any more, and the slow path tells which. The slot is
- * ring[tail & mask]; but a batch ends where a turn of the ring does, so within one the slow path has
- * done that arithmetic: ring_turn + 8 x tail. Below slot 0 lies the stack.
+ * Appends an object to this CPU's ring. Returns false if the batch is full, the line is closed, or
+ * the previous slot holds the same object. In the last case it is deferred twice, or that slot is
+ * unused by now; the slow path tells which. The slot is ring[tail & mask], but a batch ends where a
+ * turn of the ring does. So within one the slow path has done that arithmetic: ring_turn + 8 x
+ * tail. The stack is below slot 0.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_append(void *const *lines, const struct prudence_inline_cache *words,

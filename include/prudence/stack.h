@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stack without a lock, on which any number of threads push and pop. (P. McKenney, "Exploiting Deferred Destruction", 2004,
- * section 2.2.14: push, and a pop that is wrong.)
+ * A stack without a lock, on which any number of threads push and pop. (P. McKenney, "Exploiting
+ * Deferred Destruction", 2004, section 2.2.14: push, and a pop that is wrong.)
  *
- * The fault of the simple pop is known as ABA. A thread loads the top, A, and what is below it, B. Others pop A and B, and push A
- * again. The thread's compare-and-swap finds A on top, succeeds, and makes B the top, which is not on the stack any more. Deferral
- * removes the fault: a node that was popped is not pushed again, nor freed, before a grace period has passed, so
- * a thread that has loaded A inside a section finds A on top only if it was there all the time. Neither a counter in the word nor
- * memory that keeps its type is needed.
+ * The fault of the simple pop is known as ABA. A thread loads the top, A, and the node below, B.
+ * Others pop A and B, and push A again. The thread's compare-and-swap finds A on top, succeeds, and
+ * makes B the top, which is not on the stack any more. Deferral removes the fault. A node that was
+ * popped is not pushed again, nor freed, before a grace period has passed, so a thread that has
+ * loaded A inside a section finds A on top only if A was there all the time. Neither a counter in
+ * the word nor memory that keeps its type is needed.
  *
  *     prudence_read_lock();
  *     node = prudence_stack_pop(&stack);
@@ -15,14 +16,16 @@
  *     if (node)
  *         prudence_free_deferred(prudence_stack_entry(node, struct message, node));
  *
- *  - Sections: pop is called inside a read-side section of one domain, the same for all threads that pop. push and take_all need none.
- *  - Ownership: a node is the stack's from its push to its pop. Afterwards it may be read and its object used, but it is pushed (on
- *    any stack) or freed a grace period of that domain later only: prudence_free_deferred, prudence_call. Nodes of take_all as well, if
- *    there are threads that pop.
+ *  - Sections: pop is called inside a read-side section of one domain, the same for all threads
+ *    that pop. push and take_all need none.
+ *  - Ownership: a node belongs to the stack from push to pop. After that it may be read and its
+ *    object used, but it may be pushed (on any stack) or freed only after a grace period of that
+ *    domain (prudence_free_deferred, prudence_call). If there are threads that pop, this also holds
+ *    for nodes of take_all.
  *  - Progress: lock-free. A thread may try again as often as others succeed.
- *  - Signals: push and take_all are async-signal-safe; so is pop, inside a section. Fork: a child has a whole stack, with the nodes
- *    that were on it.
- *  - Order: the thread that pops a node sees what was done before it was pushed.
+ *  - Signals: push and take_all are async-signal-safe; pop is inside a section. Fork: a child has a
+ *    whole stack, with the nodes that were on it.
+ *  - Order: the thread that pops a node sees everything that was done before the push.
  */
 #ifndef PRUDENCE_STACK_H
 #define PRUDENCE_STACK_H
@@ -37,13 +40,13 @@
 extern "C" {
 #endif
 
-/* Stands in the caller's object. */
+/* Member of the caller's object. `below` is atomic, and constant while the node is on a stack and for a
+ * grace period after that. */
 struct prudence_stack_node {
-    struct prudence_stack_node
-        *below; /* atomic; constant while the node is on a stack, and a grace period longer */
+    struct prudence_stack_node *below;
 };
 
-/* All zero: empty. */
+/* All zero means empty. */
 struct prudence_stack {
     struct prudence_stack_node *top; /* atomic */
 };
@@ -55,7 +58,10 @@ static inline bool prudence_stack_is_empty(const struct prudence_stack *stack)
     return !__atomic_load_n(&stack->top, __ATOMIC_RELAXED);
 }
 
-/* True: the stack was empty. Release: the thread that pops the node sees what was done before. */
+/*
+ * Returns true if the stack was empty. Release: the thread that pops the node sees everything done
+ * before.
+ */
 static inline bool prudence_stack_push(struct prudence_stack *stack,
                                        struct prudence_stack_node *node)
 {
@@ -68,7 +74,10 @@ static inline bool prudence_stack_push(struct prudence_stack *stack,
     return !top;
 }
 
-/* The node that was pushed last; NULL: there is none. Acquire, also where it fails: the next try looks into another node. */
+/*
+ * Returns the node pushed last, or NULL if there is none. Acquire, also on failure, because the
+ * next try looks into another node.
+ */
 static inline struct prudence_stack_node *prudence_stack_pop(struct prudence_stack *stack)
 {
     struct prudence_stack_node *top = __atomic_load_n(&stack->top, __ATOMIC_ACQUIRE);
@@ -80,7 +89,10 @@ static inline struct prudence_stack_node *prudence_stack_pop(struct prudence_sta
     return top;
 }
 
-/* All nodes at once, the one that was pushed last first, linked by prudence_stack_below; NULL: there are none. */
+/*
+ * Takes all nodes at once, the last pushed first, linked by prudence_stack_below. Returns NULL if
+ * there are none.
+ */
 static inline struct prudence_stack_node *prudence_stack_take_all(struct prudence_stack *stack)
 {
     return __atomic_exchange_n(&stack->top, PRUDENCE_NULL, __ATOMIC_ACQUIRE);

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hot swap: an object is replaced by another one, perhaps of another kind, while it is in use. Its users keep a pointer to a handle, which
- * stays; the handle leads to the object. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.8.3: K42 swaps
- * implementations of objects so, and finds the quiescent state between the old and the new one by grace periods.)
+ * Hot swap: an object is replaced by another one, perhaps of another kind, while it is in use. Its
+ * users keep a pointer to a handle, which stays; the handle leads to the object. (P. McKenney,
+ * "Exploiting Deferred Destruction", 2004, section 6.8.3. K42 swaps implementations of objects in
+ * this way, and finds the quiescent state between the old and the new one by grace periods.)
  *
  *     prudence_read_lock();
- *     file = prudence_swap_get(&handle);        NULL: it is just being swapped: leave the section, and come again
+ *     file = prudence_swap_get(&handle);        NULL: being swapped; leave, and come again
  *     if (file)
  *         file->operations->read(file, ...);
  *     prudence_read_unlock();
  *
- * Two ways:
- *  - prudence_swap_exchange: from one moment on readers get the new object; those that have the old one go on with it. For objects
- *    that are read, or whose new version needs nothing of the old one. The old one is deferred.
- *  - prudence_swap_transfer: first nobody gets an object, then all that had the old one have left, then its state is transferred
- *    by the caller's function, which nobody disturbs, then readers get the new one. For objects that change while they are in use.
+ * There are two ways:
+ *  - prudence_swap_exchange: from one moment on readers get the new object; those that have the old
+ *    one go on with it. For objects that are read, or whose new version needs nothing of the old
+ *    one. The old one is deferred.
+ *  - prudence_swap_transfer: first nobody gets an object. When all that had the old one have left,
+ *    the caller's function transfers its state without disturbance. Then readers get the new one.
+ *    For objects that change while they are in use.
  *
- *  - Sections: what prudence_swap_get returns is valid until the section ends.
- *  - Threads: several may swap one handle; of several transfers one is made, and the others are refused.
- *  - Signals: prudence_swap_get is async-signal-safe inside a section. Fork: a child has the handle as it was. If another thread was in a
- *    transfer, the handle stays empty there: prudence_swap_exchange fills it.
- *  - Cost: prudence_swap_get is one load. A transfer is a grace period, in which users of the object cannot get it.
+ * Rules:
+ *  - Sections: the object that prudence_swap_get returns is valid until the section ends.
+ *  - Threads: several may swap one handle. Of several transfers one is made, and the others are
+ *    refused.
+ *  - Signals: prudence_swap_get is async-signal-safe inside a section. Fork: a child has the handle
+ *    as it was. If another thread was in a transfer, the handle stays empty there until
+ *    prudence_swap_exchange fills it.
+ *  - Cost: prudence_swap_get is one load. A transfer is a grace period, in which users of the
+ *    object cannot get it.
  */
 #ifndef PRUDENCE_SWAP_H
 #define PRUDENCE_SWAP_H
@@ -32,18 +39,18 @@
 extern "C" {
 #endif
 
-/* Anywhere in the caller's memory. */
+/* May be anywhere in the caller's memory. */
 struct prudence_swap {
     void *object; /* private; atomic */
 };
 
-/* Before others can find the handle. */
+/* Call it before others can find the handle. */
 static inline void prudence_swap_init(struct prudence_swap *handle, void *object)
 {
     __atomic_store_n(&handle->object, object, __ATOMIC_RELEASE);
 }
 
-/* The object; NULL: it is being swapped. */
+/* Returns the object, or NULL while it is being swapped. */
 static inline void *prudence_swap_get(const struct prudence_swap *handle)
 {
     void *object = __atomic_load_n(&handle->object, __ATOMIC_CONSUME);
@@ -53,8 +60,10 @@ static inline void *prudence_swap_get(const struct prudence_swap *handle)
     return object;
 }
 
-/* Returns the old object, which is the caller's: to be deferred. NULL: there was none. Acquire and release: what was done with each is
- * seen by the thread that gets it. */
+/*
+ * Returns the old object, which the caller must defer, or NULL if there was none. Acquire and
+ * release: the thread that gets an object sees everything that was done with it before.
+ */
 static inline void *prudence_swap_exchange(struct prudence_swap *handle, void *fresh)
 {
     void *old = __atomic_exchange_n(&handle->object, fresh, __ATOMIC_ACQ_REL);
@@ -65,14 +74,17 @@ static inline void *prudence_swap_exchange(struct prudence_swap *handle, void *f
 }
 
 /*
- * Swaps with a transfer of state: takes the old object out, waits for readers of `domain` (NULL: the default domain), calls
- * transfer(old, fresh, context), and puts `fresh` in. If `transfer` returns another number than 0, the old object is put
- * back, and that is returned. Returns 0, and in *old the old object, which nobody uses: it may be freed at once.
+ * Swaps with a transfer of state: takes the old object out, waits for readers of `domain` (NULL:
+ * the default domain), calls transfer(old, fresh, context), and puts `fresh` in. If `transfer`
+ * returns a number other than 0, puts the old object back, and returns that number. Otherwise
+ * returns 0, and the old object in *old, which nobody uses, so it may be freed at once.
  *
- * Or an error number, with *old NULL and the handle as it was: EAGAIN, it is empty, because another thread is in a transfer; EDEADLK, with
- * a report, where prudence_domain_synchronize of the domain gives it (inside a section); EBUSY in a handler of pthread_atfork; EINVAL
- * for NULL. If another thread has put an object in meanwhile, by prudence_swap_exchange, that one stays: then EAGAIN is returned, or
- * what `transfer` returned, and *old is the old object.
+ * Returns an error number, with *old NULL and the handle as it was: EAGAIN if the handle is empty,
+ * because another thread is in a transfer; EDEADLK, with a report, where
+ * prudence_domain_synchronize of the domain returns it (inside a section); EBUSY in a handler of
+ * pthread_atfork. EINVAL for NULL arguments (then *old is not written). If another thread has put
+ * an object in during the transfer, by prudence_swap_exchange, that one stays. Then this returns
+ * EAGAIN or the number that `transfer` returned, and *old is the old object.
  */
 PRUDENCE_API int prudence_swap_transfer(struct prudence_swap *handle, void *fresh, void **old,
                                         int (*transfer)(void *old, void *fresh, void *context),

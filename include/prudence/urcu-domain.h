@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For programs that keep liburcu for reading: a domain whose grace periods are liburcu's, so that
- * objects of caches which name it are handed out again when liburcu's readers are through.
+ * A domain whose grace periods are liburcu's, for programs that keep liburcu for reading. Objects
+ * of caches that name the domain are handed out again when liburcu's readers are through.
  *
  *     #include <urcu.h>                      or <urcu/urcu-qsbr.h>, <urcu/urcu-mb.h>, ...
  *     #include <prudence/urcu-domain.h>
@@ -9,11 +9,11 @@
  *
  * Header only: libprudence does not know liburcu. docs/how-to/liburcu.md says more.
  *
- * liburcu before 0.14 cannot be polled: a thread of the library calls its synchronize_rcu when grace
- * periods are asked for (prudence_domain_create_external). From 0.14 on it is polled, which asks of
- * threads that allocate and defer under the domain, and of the one that makes it, what call_rcu asks of its
- * callers: that they are registered with liburcu, and in qsbr online. Where they are not, define
- * PRUDENCE_URCU_SYNCHRONIZE before the include to have the thread all the same.
+ * liburcu before 0.14 cannot be polled. A thread of the library calls its synchronize_rcu when
+ * grace periods are asked for (prudence_domain_create_external). liburcu 0.14 and later is polled.
+ * Then the threads that allocate and defer under the domain, and the one that makes it, must be
+ * registered with liburcu and, in qsbr, online, as callers of call_rcu must. If they are not,
+ * define PRUDENCE_URCU_SYNCHRONIZE before the include to have the thread all the same.
  *
  * Threads inside an rcu_read_lock section (online, in qsbr) are recognized: nothing waits there.
  */
@@ -66,7 +66,10 @@ static inline bool prudence_urcu_poll_state(void *flavor, uint64_t cookie)
 }
 #endif
 
-/* Errors, and how it is destroyed: as prudence_domain_create_external. */
+/*
+ * Makes a domain of this flavour. Errors and destruction are as for
+ * prudence_domain_create_external.
+ */
 static inline struct prudence_domain *
 prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *flavor)
 {
@@ -84,7 +87,7 @@ prudence_urcu_domain_create(const char *name, const struct rcu_flavor_struct *fl
     domain = prudence_domain_create_external(
         name, &ops, PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, flavor)));
 #ifdef PRUDENCE_URCU_POLLS
-    if (domain) /* liburcu makes its thread now, and not inside an allocation */
+    if (domain) /* liburcu makes its thread here, not inside an allocation */
         prudence_urcu_start_poll(PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, flavor)));
 #endif
     return domain;

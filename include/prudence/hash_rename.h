@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names that are changed while readers search: an object goes from one key to another, in one hash table (<prudence/hash.h>) or
- * from one to another, in one step. Readers find it under the old name until that step, and under the new one from then
- * on: never under both, never under neither, and no reader looks again because of it. ADR 71. (P. McKenney, "Exploiting
- * Deferred Destruction", 2004, section 6.2, has the problem, the names of files, and a solution whose readers look again.)
+ * Names that are changed while readers search. An object goes from one key to another, in one hash
+ * table (<prudence/hash.h>) or from one to another, in one step. Readers find it under the old name
+ * until that step, and under the new one after it, never under both and never under neither. No
+ * reader looks again because of it. ADR 71. (P. McKenney, "Exploiting Deferred Destruction", 2004,
+ * section 6.2, has the problem, the names of files, and a solution whose readers look again.)
  *
- * A name is a node of a hash table, a key that does not change while the name is in a table, and what it leads to: a pointer to the
- * object, or the object itself, if it is as well copied. To rename is to put a fresh name in the place of the old one:
+ * A name is a node of a hash table, a key that does not change while the name is in a table, and
+ * its target: a pointer to the object, or the object itself, if it can be copied as well. To rename
+ * means to put a fresh name in the place of the old one:
  *
- *     struct entry { struct prudence_hash_name name; struct directory *in; struct file *file; char text[32]; };
+ *     struct entry { struct prudence_hash_name name; struct directory *in; struct file *file;
+ *                    char text[32]; };
  *
  *     fresh = prudence_cache_alloc(entries);
  *     *fresh = (struct entry){.in = to, .file = old->file, ...};
  *     prudence_read_lock();
- *     error = prudence_hash_rename(table, &old->name, table, hash_of(to, text), is_entry, &key, &fresh->name);
+ *     error = prudence_hash_rename(table, &old->name, table, hash_of(to, text), is_entry, &key,
+ *                                  &fresh->name);
  *     prudence_read_unlock();
  *     prudence_cache_free_deferred(entries, error ? fresh : old);
  *
- * Conventions of <prudence/hash.h>, and these:
- *  - prudence_hash_add, add_unique, add_replace, replace and remove take the `node` of a name. Before it is added, or given
- *    as `fresh`, it has been prepared by prudence_hash_name_init (or is zeroed).
- *  - Names are looked up by prudence_hash_lookup_name. A table that has names which are renamed has no others, and no two with one key.
- *  - Walks (prudence_hash_for_each) visit names one after the other: of one that is renamed during the walk, the walk may
- *    visit the old, the fresh, both or neither. prudence_hash_name_is_there tells whether a name counts at this moment.
+ * Conventions are those of <prudence/hash.h>, and these:
+ *  - prudence_hash_add, add_unique, add_replace, replace and remove take the `node` of a name.
+ *    Before a name is added, or given as `fresh`, prudence_hash_name_init must have prepared it (or
+ *    it is zeroed).
+ *  - Look names up with prudence_hash_lookup_name. A table that has names which are renamed has no
+ *    others, and no two with one key.
+ *  - Walks (prudence_hash_for_each) visit names one after the other. If one is renamed during the
+ *    walk, the walk may visit the old, the fresh, both or neither. prudence_hash_name_is_there
+ *    tells whether a name counts at this moment.
  */
 #ifndef PRUDENCE_HASH_RENAME_H
 #define PRUDENCE_HASH_RENAME_H
@@ -33,16 +40,16 @@
 extern "C" {
 #endif
 
-/* Stands in the caller's object; its key is that of the node. */
+/* Member of the caller's object. Its key is the node's key. */
 struct prudence_hash_name {
     struct prudence_hash_node node;
-    uintptr_t change; /* private, atomic: see below */
+    uintptr_t change; /* private; atomic; see below */
 };
 
 /*
- * What `change` says: 0: the name is there as long as it is in the table. PENDING: not yet. Otherwise it is the address of
- * another name, which decides: this one is there as long as the other is pending. So one store, of 0 to the name that decides,
- * makes it appear, and others disappear.
+ * Values of `change`. 0: the name exists as long as it is in the table. PENDING: not yet. Otherwise
+ * the address of another name, which decides: this one exists as long as the other is pending. So
+ * one store, of 0 to the name that decides, makes that name appear, and others disappear.
  */
 #define PRUDENCE_HASH_NAME_PENDING UINT64_C(1)
 
@@ -52,9 +59,9 @@ static inline void prudence_hash_name_init(struct prudence_hash_name *name)
 }
 
 /*
- * Whether a name that was found in this section counts. Acquire: a reader that has seen a rename sees it in all its
- * later lookups. A name that decides is there as long as a reader can find its address: it left the table, if at all, after
- * the names that have its address did.
+ * Returns whether a name that was found in this section counts. Acquire: a reader that has seen a
+ * rename sees it in all later lookups. A name that decides exists as long as a reader can find its
+ * address, because it left the table, if at all, after the names that have its address did.
  */
 static inline bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
 {
@@ -83,8 +90,11 @@ static inline bool prudence_hash_name_matches_(const struct prudence_hash_node *
                                                  node, const struct prudence_hash_name, node));
 }
 
-/* The name with this key, in a section of the table's domain. NULL: there is none. Progress and cost as prudence_hash_lookup,
- * and a load in the line of the node; while that name is being renamed, another. */
+/*
+ * Returns the name with this key, in a section of the table's domain, or NULL if there is none.
+ * Progress and cost are as for prudence_hash_lookup, plus a load in the line of the node, and
+ * another one while that name is being renamed.
+ */
 static inline struct prudence_hash_name *
 prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
                           prudence_hash_match match, const void *key)
@@ -94,7 +104,7 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
     uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
     struct prudence_hash_node *node;
 
-    /* As prudence_hash_search_, so that the compiler inlines `match`. */
+    /* Like prudence_hash_search_, written out so that the compiler inlines `match`. */
     for (; link & PRUDENCE_HASH_NODE; link = __atomic_load_n(&node->next, __ATOMIC_CONSUME)) {
         struct prudence_hash_name *name;
 
@@ -110,21 +120,25 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
 }
 
 /*
- * In one step `old`, which is in table `from`, goes, and `fresh`, with this hash and key, is in table `to`, which may be the same.
- * Inside a section of their domain. Two buckets are locked for as long as it takes to search them, in an order that is the
- * same for all threads: so no two renames wait for each other. Never waits for readers; needs no memory.
+ * In one step removes `old` from table `from`, and adds `fresh`, with this hash and key, to table
+ * `to`, which may be the same. Call it inside a section of their domain. Two buckets are locked
+ * while they are searched, in an order that is the same for all threads, so no two renames wait for
+ * each other. Never waits for readers; needs no memory.
  *
- * rename:         EEXIST: another name has the key.
- * rename_replace: that one goes, in the same step, and is the caller's: *replaced; NULL: there was none.
+ *  - rename returns EEXIST if another name has the key.
+ *  - rename_replace removes that one in the same step, and returns it to the caller in *replaced
+ *    (NULL if there was none).
  *
- * If `old` has the key itself, `fresh` takes its place. Returns 0: `old` is the caller's, to be deferred. Or an error number, with
- * nothing done, and `fresh` the caller's to use at once:
- *   EEXIST  see above
- *   ENOENT  `old` is not in `from` (any more): another thread has renamed or removed it
- *   EXDEV   the two tables have different domains, which is reported: a reader in a section of one could not be
- *           sure of names in the other
- *   EINVAL  `fresh` is `old`, which is reported: readers of the old name would be led along the chain of the new one
- * Cost: that of an addition and a removal.
+ * If `old` itself has the key, `fresh` replaces it. Returns 0, and `old` belongs to the caller, to
+ * be deferred. Otherwise returns an error number with nothing done, and the caller may use `fresh`
+ * at once:
+ *     EEXIST  see above
+ *     ENOENT  `old` is not in `from` (any more); another thread has renamed or removed it
+ *     EXDEV   the two tables have different domains, which is reported; a reader in a section of
+ *             one could not be sure of names in the other
+ *     EINVAL  `fresh` is `old`, which is reported; readers of the old name would be led along the
+ *             chain of the new one
+ * Costs as much as an addition and a removal.
  */
 PRUDENCE_API int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *old,
                                       struct prudence_hash *to, uint64_t hash,
@@ -138,9 +152,9 @@ PRUDENCE_API int prudence_hash_rename_replace(struct prudence_hash *from,
                                               struct prudence_hash_name **replaced);
 
 /*
- * In one step `fresh_a` takes the place of `a`, which is in table `of_a` and has the same key, and `fresh_b` that of `b` in `of_b`. So
- * two names exchange what they lead to. Otherwise as prudence_hash_rename; ENOENT: one of both is not there; EINVAL: two of the
- * four are one.
+ * In one step `fresh_a` replaces `a`, which is in table `of_a` and has the same key, and `fresh_b`
+ * replaces `b` in `of_b`. So two names exchange their targets. Otherwise like prudence_hash_rename.
+ * ENOENT: one of both is not there; EINVAL: two of the four are the same.
  */
 PRUDENCE_API int prudence_hash_exchange(struct prudence_hash *of_a, struct prudence_hash_name *a,
                                         struct prudence_hash_name *fresh_a,

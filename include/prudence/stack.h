@@ -40,8 +40,10 @@
 extern "C" {
 #endif
 
-/* Member of the caller's object. `below` is atomic, and constant while the node is on a stack and for a
- * grace period after that. */
+/*
+ * Member of the caller's object. `below` is atomic, and constant while the node is on a stack and
+ * for a grace period after that.
+ */
 struct prudence_stack_node {
     struct prudence_stack_node *below;
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of the caller's objects that readers and writers use without a lock: no thread ever waits for another. For
- * writers that must not wait: signal handlers, threads of real-time priority, threads that may be stopped or killed in the
- * middle, children of a fork. It does not grow; a program whose writers may wait takes <prudence/hash.h>, which does. How it
- * works, and the proof: docs/adr/0072. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.7, has the table of
- * the K42 system, which takes a lock to remove from a chain of more than one; this one does not.)
+ * A hash table of the caller's objects that readers and writers use without a lock. No thread ever
+ * waits for another. It is for writers that must not wait: signal handlers, threads of real-time
+ * priority, threads that may be stopped or killed in the middle, children of a fork. The table does
+ * not grow; a program whose writers may wait uses <prudence/hash.h>, which does. docs/adr/0072 has
+ * the design and the proof. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.7, has
+ * the table of the K42 system, which takes a lock to remove from a chain of more than one; this one
+ * does not.)
  *
  *     static struct prudence_lockfree_hash *timers;
  *
@@ -17,20 +19,23 @@
  *         prudence_read_unlock();
  *     }
  *
- * Conventions of <prudence/hash.h> about nodes, hashes and `match`, and these:
- *  - Sections: all but creating and destroying is done inside a section of one domain, which the caller chooses. What a
- *    function returns stays valid until that section ends.
- *  - Ownership: objects are the caller's. One that was removed or replaced may be freed, changed or added again after a grace period
- *    of that domain. The proof needs that for writers as well as for readers: so writers are in sections, too.
- *  - Progress: updates are lock-free: one has to try again only when another update has changed the same bucket, and so
- *    succeeded. Lookups and walks are wait-free: they pass what was in the bucket when they came, and what replaced it on the way.
- *    A thread that stops in the middle of an update stops nobody.
- *  - Signals: all functions but creating and destroying are async-signal-safe if `match` is, also in a handler that interrupts an
- *    update of the same bucket. Deferring is not (<prudence/prudence.h>): a handler hands what it has removed to a thread, which defers it.
- *  - Fork: a child may read and update, whatever other threads were doing. What such a thread had just removed, and
- *    had not deferred yet, nobody in the child defers.
- *  - Order: a node that a reader finds is seen as it was when it was added. Every function takes effect at one moment between
- *    its call and its return.
+ * Conventions are those of <prudence/hash.h> about nodes, hashes and `match`, and these:
+ *  - Sections: everything but creating and destroying is done inside a section of one domain, which
+ *    the caller chooses. The objects that a function returns stay valid until that section ends.
+ *  - Ownership: objects belong to the caller. A removed or replaced object may be freed, changed or
+ *    added again only after a grace period of that domain. The proof needs that for writers as well
+ *    as for readers, so writers are in sections, too.
+ *  - Progress: updates are lock-free. An update must retry only when another update has changed the
+ *    same bucket, and so succeeded. Lookups and walks are wait-free. They pass only the nodes that
+ *    were in the bucket when they came, and replacements on the way. A thread that stops in the
+ *    middle of an update stops nobody.
+ *  - Signals: all functions but creating and destroying are async-signal-safe if `match` is, also
+ *    in a handler that interrupts an update of the same bucket. Deferring is not
+ *    (<prudence/prudence.h>). A handler hands removed objects to a thread, which defers them.
+ *  - Fork: a child may read and update, whatever other threads were doing. If such a thread had
+ *    just removed an object, and not deferred it yet, nobody in the child defers it.
+ *  - Order: a reader that finds a node sees it as it was when it was added. Every function takes
+ *    effect at one moment between call and return.
  */
 #ifndef PRUDENCE_LOCKFREE_HASH_H
 #define PRUDENCE_LOCKFREE_HASH_H
@@ -41,12 +46,18 @@
 extern "C" {
 #endif
 
-/* What inlined readers need (private): the address of the buckets, and in the lowest 6 bits the logarithm of their number. */
+/*
+ * The data that inlined readers need (private): the address of the buckets, with the logarithm of
+ * their number in the lowest 6 bits.
+ */
 struct prudence_lockfree_hash {
     uintptr_t view;
 };
 
-/* Links: the address of a node; 0: the end. In a node also this bit: the node is removed, and its link does not change any more. */
+/*
+ * Links. A link is the address of a node, or 0 at the end. In a node it may also have this bit,
+ * which says that the node is removed and its link does not change any more.
+ */
 #define PRUDENCE_LOCKFREE_REMOVED UINT64_C(1)
 
 static inline struct prudence_hash_node *prudence_lockfree_node_(uintptr_t link)
@@ -65,7 +76,9 @@ static inline uintptr_t *prudence_lockfree_bucket_(const struct prudence_lockfre
            (spread >> (-table->view & PRUDENCE_HASH_ORDER_MASK));
 }
 
-/* The first node from `link` on that has the (spread) hash and the key, and is not removed. */
+/*
+ * Returns the first node from `link` on that has the (spread) hash and the key, and is not removed.
+ */
 static inline struct prudence_hash_node *
 prudence_lockfree_search_(uintptr_t link, uint64_t hash, prudence_hash_match match, const void *key)
 {
@@ -81,18 +94,26 @@ prudence_lockfree_search_(uintptr_t link, uint64_t hash, prudence_hash_match mat
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-/* Makes an empty table with so many buckets, from 2 to 2^40, rounded up to a power of two: as many as there will be objects.
- * NULL with errno EINVAL (a message on standard error says why) or ENOMEM. */
+/*
+ * Makes an empty table with `buckets` buckets, from 2 to 2^40, rounded up to a power of two. Use
+ * the expected number of objects. Returns NULL with errno EINVAL (a message on standard error names
+ * the cause) or ENOMEM.
+ */
 PRUDENCE_API struct prudence_lockfree_hash *prudence_lockfree_hash_create(uint64_t buckets);
 
-/* Destroys an empty table that nobody uses any more, no reader in an old section either. Waits for nothing. Returns 0, or an
- * error number with the table as usable as before: EBUSY while objects are in it; EINVAL for NULL. */
+/*
+ * Destroys an empty table that nobody uses any more, not even a reader in an old section. Never
+ * waits. Returns 0, or an error number with the table as usable as before: EBUSY while objects are
+ * in it; EINVAL for NULL.
+ */
 PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *table);
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* The object with this key; of several, the one that was added last. NULL: there is none. Cost: a load of the table, the bucket
- * and each node on the way. */
+/*
+ * Returns the object with this key, the last added of several, or NULL if there is none. Cost: a
+ * load for the table, the bucket and each node on the way.
+ */
 static inline struct prudence_hash_node *
 prudence_lockfree_hash_lookup(const struct prudence_lockfree_hash *table, uint64_t hash,
                               prudence_hash_match match, const void *key)
@@ -104,7 +125,10 @@ prudence_lockfree_hash_lookup(const struct prudence_lockfree_hash *table, uint64
         key);
 }
 
-/* The next object with the key of `node`, which was found in the same section; from the one that was added last to the first. */
+/*
+ * Returns the next object with the key of `node`, which was found in the same section, from the
+ * last added to the first, or NULL if there are no more.
+ */
 static inline struct prudence_hash_node *
 prudence_lockfree_hash_next_duplicate(const struct prudence_hash_node *node,
                                       prudence_hash_match match, const void *key)
@@ -114,14 +138,15 @@ prudence_lockfree_hash_next_duplicate(const struct prudence_hash_node *node,
 }
 
 /*
- * All objects, in no order, all in one section, as with prudence_hash_for_each. An object that is in the table during the whole
- * walk is found exactly once; of an object and those that replace it during the walk, exactly one; one that is added or
- * removed meanwhile, at most once. The body may remove and replace any object.
+ * Walks over all objects, in no order, all in one section, as prudence_hash_for_each does. The walk
+ * finds an object exactly once if the object is in the table during the whole walk. Of an object
+ * and those that replace it during the walk, it finds exactly one. It finds an object that is added
+ * or removed during the walk at most once. The body may remove and replace any object.
  */
 struct prudence_lockfree_walk { /* private */
     const struct prudence_lockfree_hash *table;
-    uint64_t bucket; /* that comes next */
-    uintptr_t link;  /* what comes next in the chain */
+    uint64_t bucket; /* next bucket */
+    uintptr_t link;  /* next link of the chain */
 };
 
 PRUDENCE_API struct prudence_hash_node *
@@ -137,9 +162,10 @@ prudence_lockfree_hash_next(struct prudence_lockfree_walk *walk);
 /* ------------------------------------------------------------------------------------- writers */
 
 /*
- * As their namesakes in <prudence/hash.h>. None needs memory, waits, or fails for any other reason than those said there. Cost: add and
- * add_unique an atomic operation; replace and remove two, and a pass through the bucket up to the object.
- * What is removed or replaced is out of reach for sections that begin after the return.
+ * Work like the functions of these names in <prudence/hash.h>. None needs memory, waits, or fails
+ * for any other reason than those listed there. Cost: add and add_unique take an atomic operation;
+ * replacing and removing take two, and a pass through the bucket up to the object. Sections that
+ * begin after the return cannot find the removed or replaced object.
  */
 PRUDENCE_API void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
                                              struct prudence_hash_node *node);
@@ -159,18 +185,24 @@ PRUDENCE_API int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *ta
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* Of one table. */
+/* Figures of one table. */
 struct prudence_lockfree_hash_stats {
     uint64_t objects;
-    uint64_t
-        removed; /* that are still linked: their threads are about to unlink them, or were in the parent of this process */
-    uint64_t longest; /* the most objects in a bucket, with those */
+    /*
+     * Removed objects that are still linked. Their threads are about to unlink them, or were in
+     * this process's parent.
+     */
+    uint64_t removed;
+    uint64_t longest; /* most objects in a bucket, including removed ones */
     uint64_t buckets;
-    uint64_t bytes_live; /* of the table. It defers nothing, so there are no latent ones. */
+    uint64_t bytes_live; /* bytes of the table; it defers nothing, so none are latent */
 };
 
-/* Fills `stats`, of which the caller was compiled with `size` bytes. Exact when no thread updates the table. Returns 0, or EINVAL
- * for NULL. Cost: a walk, because a table that counted its objects would write what all its writers share. */
+/*
+ * Fills `stats`; the caller was compiled with `size` bytes of it. Exact if no thread updates the
+ * table. Returns 0, or EINVAL for NULL. Cost: a walk, because a table that counted its objects
+ * would write to a word that all writers share.
+ */
 PRUDENCE_API int prudence_lockfree_hash_stats_sized(const struct prudence_lockfree_hash *table,
                                                     struct prudence_lockfree_hash_stats *stats,
                                                     size_t size);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map in the order of its keys, from 64-bit numbers or byte strings to the caller's objects: readers look keys up, find
- * the nearest below or above, and walk ranges, while many writers change it. Readers write nothing shared, take no lock,
- * and do not wait. It is a tree over the bytes of keys (an adaptive radix tree), whose nodes writers change in place
- * where one store does it, and otherwise replace. Why, and what else was measured: docs/adr/0069. (P. McKenney,
- * "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in a library.)
+ * A map in the order of its keys, from 64-bit numbers or byte strings to the caller's objects.
+ * Readers look keys up, find the nearest below or above, and walk ranges, while many writers change
+ * the map. Readers write nothing shared, take no lock, and do not wait. The map is a tree over the
+ * bytes of keys (an adaptive radix tree). Writers change a node in place if one store is enough,
+ * and otherwise replace it. docs/adr/0069 has the reasons, and the alternatives that were measured.
+ * (P. McKenney, "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in a
+ * library.)
  *
  *     struct flow { struct prudence_map_node node; int port; };
  *
@@ -16,25 +18,31 @@
  *     }
  *     prudence_read_unlock();
  *
- * Conventions of <prudence/prudence.h>, and these:
- *  - Sections: the functions of readers are called inside a read-side section of the map's domain, or online in it.
- *    What a function returns stays valid until that section ends. Updates need no section; make them outside, so that
- *    deferrals may wait and keep latent memory below its limit. (But an object that a function is given, and that another
- *    thread might remove, is valid in the section in which it was found only: prudence_map_replace, _remove_node.) In a qsbr domain the thread is online; in a set or an external domain, which have no sections of their own, the
- *    caller's thread is inside one of a member, or of the other scheme.
- *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length and any bytes, and are in
- *    the order of memcmp; one that begins another is below it. With a key of the other kind a function finds nothing.
- *  - Ownership: objects are the caller's, and so are the bytes of their keys, which do not change while the object is in
- *    the map, and for a grace period longer. One that was removed or replaced may be freed, changed or added again after a grace
- *    period only (prudence_free_deferred does that). The map allocates nodes of its tree, nothing else. (To store
- *    pointers without objects of your own: <prudence/map_values.h>.)
+ * Conventions are those of <prudence/prudence.h>, and these:
+ *  - Sections: the functions of readers are called inside a read-side section of the map's domain,
+ *    or online in it. The objects that a function returns stay valid until that section ends.
+ *    Updates need no section. Make them outside, so that deferrals may wait and keep latent memory
+ *    below its limit. (But an object that a function is given, and that another thread might
+ *    remove, is valid only in the section in which it was found: prudence_map_replace,
+ *    _remove_node.) In a qsbr domain the thread is online. Sets and external domains have no
+ *    sections of their own, so the caller's thread is inside one of a member, or of the other
+ *    scheme.
+ *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length
+ *    and any bytes, and are in the order of memcmp; a string that begins another is below it. With
+ *    a key of the other kind a function finds nothing.
+ *  - Ownership: objects belong to the caller, and so do the bytes of their keys, which do not
+ *    change while the object is in the map, and for a grace period longer. A removed or replaced
+ *    object may be freed, changed or added again only after a grace period (prudence_free_deferred
+ *    does that). The map allocates nodes of its tree, nothing else. (To store pointers without
+ *    objects of your own, use <prudence/map_values.h>.)
  *  - Signals: the functions of readers are async-signal-safe; no other is.
- *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds updates up meanwhile. The
- *    child loses nodes that another thread was about to add or to defer: a few for each such thread. A child of _Fork or clone may only
- *    read.
- *  - Order: a lookup takes effect at one moment between its call and its return. So does an update: once it has
- *    returned, every lookup that begins afterwards sees it. A reader that finds an object sees it as it was when it was added.
- *    What ceiling, floor and walks promise stands beside them.
+ *  - Fork: a child may read and update. fork() waits until no thread is inside an update, and holds
+ *    updates up in that time. The child loses nodes that another thread was about to add or to
+ *    defer, a few for each such thread. A child of _Fork or clone may only read.
+ *  - Order: a lookup takes effect at one moment between call and return. So does an update, so
+ *    every lookup that begins after an update has returned sees that update. A reader that finds an
+ *    object sees it as it was when it was added. The promises of ceiling, floor and walks are next
+ *    to them.
  */
 #ifndef PRUDENCE_MAP_H
 #define PRUDENCE_MAP_H
@@ -52,13 +60,16 @@ extern "C" {
 
 struct prudence_map;
 
-/* Stands in the caller's object, at an address that 8 divides. */
+/* Member of the caller's object, at an address that 8 divides. */
 struct prudence_map_node {
-    uint64_t
-        key; /* the number, set by the caller before it adds the object. Of byte strings: private */
+    /*
+     * The number, set by the caller before the object is added. Private in maps of byte
+     * strings.
+     */
+    uint64_t key;
 };
 
-/* The same in a map of byte strings. */
+/* The node for a map of byte strings. */
 struct prudence_map_bytes {
     struct prudence_map_node node;
     size_t length;
@@ -66,7 +77,9 @@ struct prudence_map_bytes {
 
 #define prudence_map_entry(place, type, member) PRUDENCE_CONTAINER_OF(place, type, member)
 
-/* Sets the key of an object that is not in a map: `length` bytes, which stay the caller's. */
+/*
+ * Sets the key of an object that is not in a map: `length` bytes, which still belong to the caller.
+ */
 static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const void *bytes,
                                           size_t length)
 {
@@ -76,34 +89,36 @@ static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-/* How a map is made. */
+/* Attributes of a map. */
 struct prudence_map_attr {
-    size_t size;                    /* sizeof(struct prudence_map_attr), so that it can grow */
+    size_t size;                    /* sizeof(struct prudence_map_attr); more may follow */
     unsigned flags;                 /* of enum prudence_map_flags */
     unsigned reserved;              /* 0 */
     struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
 };
 
-/* For prudence_map_attr.flags. */
+/* Flags of prudence_map_attr.flags. */
 enum prudence_map_flags {
     PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
-    PRUDENCE_MAP_VALUES =
-        1 << 1, /* of pointers, without objects of the caller: <prudence/map_values.h> */
+    /* Stores pointers, without objects of the caller (<prudence/map_values.h>). */
+    PRUDENCE_MAP_VALUES = 1 << 1,
 };
 
 /*
- * Makes an empty map; attr may be NULL. `name` stands in the statistics of its caches of nodes. NULL with errno
- * EINVAL (a message on standard error names the cause) or ENOMEM.
+ * Makes an empty map; attr may be NULL. `name` is in the statistics of its caches of nodes. Returns
+ * NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
                                                       const struct prudence_map_attr *attr);
 
 /*
- * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object that is in it, in the order of
- * keys; the object may be freed at once there (but not in a map of values, whose objects are the map's). With `dispose` NULL the map has to be empty. Waits for the grace period of
- * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while objects are in it and
- * there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of
- * its domain gives it (inside a section); EINVAL for NULL. `dispose` must not use the map.
+ * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object in it,
+ * in the order of keys. The object may be freed at once there (but not in a map of values, which
+ * owns its objects). If `dispose` is NULL the map must be empty. Waits for the grace period of
+ * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY
+ * while objects are in it and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK,
+ * with a report, where prudence_domain_synchronize of its domain returns it (inside a section);
+ * EINVAL for NULL. `dispose` must not use the map.
  */
 PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
                                       void (*dispose)(struct prudence_map_node *object,
@@ -113,8 +128,8 @@ PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
 /* ------------------------------------------------------------------------------------- readers */
 
 /*
- * The object with this key; NULL: there is none. Wait-free. Cost: for each byte of the key where the tree branches, at
- * most, two or three cache lines; then the object's key.
+ * Return the object with this key, or NULL if there is none. Wait-free. Cost: two or three cache
+ * lines for each byte of the key where the tree branches, at most; then the object's key.
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_lookup(const struct prudence_map *map,
                                                            uint64_t key);
@@ -122,14 +137,17 @@ PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct pr
                                                                  const void *bytes, size_t length);
 
 /*
- * The nearest object, NULL: there is none:
- *     ceiling, floor:  the lowest key that is not below `key`, the highest that is not above it;
- *     after, before:   the lowest above, the highest below the key of `node`, which need not be in the map (any more);
- *     lowest, highest: of the whole map.
- * The object was in the map at a moment during the call. No key between the one asked for and the one found was in the
- * map during the whole call. (Of keys that are added or removed meanwhile one may be missed, although it was there when
- * the found one was not.) Lock-free: a call begins again when others add and remove objects in the
- * very node in which it looks for the next one. Cost: a lookup, and at each node on the way a look at its bytes.
+ * Return the nearest object, or NULL if there is none:
+ *  - ceiling, floor: the lowest key that is not below `key`, the highest that is not above it;
+ *  - after, before: the lowest above, the highest below the key of `node`, which need not be in the
+ *    map (any more);
+ *  - lowest, highest: of the whole map.
+ *
+ * The object was in the map at a moment during the call. No key between the one asked for and the
+ * one found was in the map during the whole call. (Among keys that are added or removed in that
+ * time, the call may miss one that was there when the found one was not.) Lock-free: a call begins
+ * again when others add and remove objects in the node in which it looks for the next one. Cost: a
+ * lookup, and a look at the bytes of each node on the way.
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_ceiling(const struct prudence_map *map,
                                                             uint64_t key);
@@ -147,16 +165,17 @@ PRUDENCE_API struct prudence_map_node *prudence_map_lowest(const struct prudence
 PRUDENCE_API struct prudence_map_node *prudence_map_highest(const struct prudence_map *map);
 
 /*
- * All objects, or those from a key on, in the order of keys, all in one section:
+ * Walks over all objects, or those from a key on, in the order of keys, all in one section:
  *
- *     prudence_map_for_each(&walk, map, node) { ... }             break ends it early; the body may update the map,
- *     prudence_map_for_each_from(&walk, map, key, node) { ... }   and remove `node`
+ *     prudence_map_for_each(&walk, map, node) { ... }             break ends it early; the body may
+ *     prudence_map_for_each_from(&walk, map, key, node) { ... }   update the map, and remove `node`
  *
- * What it sees: keys rise strictly. A key that is in the map during the whole walk is found exactly once; one
- * that is added or removed meanwhile, at most once; an object that is found was in the map at a moment during the walk. It is
- * not a picture of one moment: of two updates during the walk it may see the later one alone. The walk takes up to
- * PRUDENCE_MAP_WALK objects from a node at once, so it may give one that was removed after that. To walk longer
- * than a section should last, keep the last key, and begin again with the one above in the next section: the promise is the same.
+ * The keys found rise strictly. The walk finds a key exactly once if the key is in the map during
+ * the whole walk, and a key that is added or removed during it at most once. A found object was in
+ * the map at a moment during the walk. The walk is not a picture of one moment: it may see the
+ * later of two updates alone. It takes up to PRUDENCE_MAP_WALK objects at once, so it may return
+ * one that was removed after that. To walk longer than a section should last, keep the last key,
+ * and begin again with the key above it in the next section. The promise is the same.
  */
 #define PRUDENCE_MAP_WALK 32
 
@@ -198,23 +217,27 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
 /* ------------------------------------------------------------------------------------- writers */
 
 /*
- * Each locks the node of the tree that it changes; to replace a node, that and the one above it. A thread that finds one
- * locked spins, then sleeps briefly. No lock is held where memory is allocated or deferred. Cost: a lookup, an
- * atomic operation to begin, one for each lock, and one to end; at times a node of 64 to 2,072 bytes is allocated and
- * another deferred: 6 to 18 bytes an update with random keys (docs/adr/0069).
+ * Each update locks the node of the tree that it changes; to replace a node, that node and the one
+ * above. A thread that finds one locked spins, then sleeps briefly. No lock is held while memory is
+ * allocated or deferred. Cost: a lookup, an atomic operation to begin, one for each lock, and one
+ * to end. Now and then a node of 64 to 2,072 bytes is allocated and another deferred: 6 to 18 bytes
+ * an update with random keys (docs/adr/0069).
  *
- * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no address.
+ * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no
+ * address.
  *
- * add_unique:  only if there is no object with this key: otherwise EEXIST, with that object in *there, if `there` is not
- *              NULL. (That object is valid in a section that the caller is in, or while the caller keeps others from removing it.)
- * add_replace: takes the place of the object with this key, if there is one. That, or NULL, is in *replaced, and is now
- *              the caller's.
- * replace:     `fresh` takes the place of `old` in one step: a lookup finds one of the two. ENOENT: `old` is not in the
- *              map (any more); EINVAL: their keys differ. No memory is needed.
- * remove:      the object with this key, which is now the caller's; NULL: there is none. So of several threads that
- *              remove one key, one gets the object, and defers it. It never fails for want of memory: then the tree stays a little
- *              larger than it has to be.
- * remove_node: the same for this object, inside a section. ENOENT: it is not in the map (any more).
+ *  - add_unique adds the object only if there is no object with this key. Otherwise returns EEXIST,
+ *    and that object in *there, if `there` is not NULL. (That object is valid in a section that the
+ *    caller is in, or while the caller keeps others from removing it.)
+ *  - add_replace replaces the object with this key, if there is one. Stores it, or NULL, in
+ *    *replaced; it now belongs to the caller.
+ *  - replace puts `fresh` in the place of `old` in one step; a lookup finds one of the two. ENOENT:
+ *    `old` is not in the map (any more); EINVAL: their keys differ. No memory is needed.
+ *  - remove returns the object with this key, which now belongs to the caller, or NULL if there is
+ *    none. So if several threads remove one key, one gets the object, and defers it. Never fails
+ *    for lack of memory; the tree then stays a little larger than necessary.
+ *  - remove_node does the same for this object, inside a section. ENOENT: it is not in the map (any
+ *    more).
  */
 PRUDENCE_API int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
                                          struct prudence_map_node **there);
@@ -229,19 +252,21 @@ PRUDENCE_API int prudence_map_remove_node(struct prudence_map *map, struct prude
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-/* How many objects there are. Exact when no thread updates the map, otherwise off by updates under way. In no section
- * necessarily; cost: a load for each of up to 16 counters. */
+/*
+ * Returns the number of objects. Exact if no thread updates the map, otherwise off by the updates
+ * under way. Need not be in a section. Cost: a load for each of up to 16 counters.
+ */
 PRUDENCE_API uint64_t prudence_map_count(const struct prudence_map *map);
 
 struct prudence_map_stats {
     uint64_t objects;
-    uint64_t nodes;    /* of the tree */
-    uint64_t replaced; /* nodes that others took the place of, or nothing, since the map was made */
-    uint64_t bytes_live;   /* of the map and its nodes, and of entries of values */
-    uint64_t bytes_latent; /* of nodes and entries that were replaced and wait for readers */
+    uint64_t nodes;    /* nodes of the tree */
+    uint64_t replaced; /* nodes that other nodes replaced, or nothing did, since the map was made */
+    uint64_t bytes_live;   /* bytes of the map and its nodes, and of entries of values */
+    uint64_t bytes_latent; /* bytes of replaced nodes and entries that wait for readers */
 };
 
-/* Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL. */
+/* Fills `stats`; the caller was compiled with `size` bytes of it. Returns 0, or EINVAL for NULL. */
 PRUDENCE_API int prudence_map_stats_sized(struct prudence_map *map,
                                           struct prudence_map_stats *stats, size_t size);
 

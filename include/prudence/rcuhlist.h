@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A doubly linked list with a head of one word, for the buckets of hash tables, that may be read while
- * one writer changes it: the kernel's hlist_*_rcu, with its names. The rules are those of
- * <prudence/rculist.h>: writers lock each other out; readers are inside a section; a removed element
+ * A doubly linked list with a head of one word, for the buckets of hash tables, that may be read
+ * while one writer changes it: the kernel's hlist_*_rcu, with its names. The rules are those of
+ * <prudence/rculist.h>. Writers exclude each other; readers are inside a section; a removed element
  * keeps its `next`, and may be freed, changed or added again only after a grace period.
  *
  * Header only; C11 and C++17. Nothing here waits or allocates.
@@ -19,13 +19,13 @@
 extern "C" {
 #endif
 
-/* Stands in the caller's object. */
+/* Member of the caller's object. */
 struct prudence_hlist_node {
     struct prudence_hlist_node *next;
-    struct prudence_hlist_node **pprev; /* what points here; NULL: in no list */
+    struct prudence_hlist_node **pprev; /* pointer that points here; NULL: in no list */
 };
 
-/* A list; all zero: empty. */
+/* A list; all zero means empty. */
 struct prudence_hlist_head {
     struct prudence_hlist_node *first;
 };
@@ -35,12 +35,12 @@ struct prudence_hlist_head {
         PRUDENCE_NULL                                                                              \
     }
 
-/* The object of a node. */
+/* Returns the object of a node. */
 #define prudence_hlist_entry(node, type, member) PRUDENCE_CONTAINER_OF(node, type, member)
 
 /* ------------------------------------------------------------------------------------- writers */
 
-/* An empty list, a node that is in no list: before others can find them. */
+/* Initialises an empty list, or a node that is in no list, before others can find them. */
 static inline void prudence_hlist_init(struct prudence_hlist_head *head)
 {
     head->first = PRUDENCE_NULL;
@@ -52,13 +52,16 @@ static inline void prudence_hlist_node_init(struct prudence_hlist_node *node)
     node->pprev = PRUDENCE_NULL;
 }
 
-/* Not in any list: never added, or removed by prudence_hlist_del_init_rcu. */
+/*
+ * Returns whether the node is in no list: never added, or removed by prudence_hlist_del_init_rcu or
+ * prudence_hlist_del_rcu.
+ */
 static inline bool prudence_hlist_unhashed(const struct prudence_hlist_node *node)
 {
     return !node->pprev;
 }
 
-/* Release: a reader that finds the node sees what its element holds. */
+/* Release: a reader that finds the node sees its element's contents. */
 static inline void prudence_hlist_insert_rcu_(struct prudence_hlist_node *node,
                                               struct prudence_hlist_node **at)
 {
@@ -89,7 +92,7 @@ static inline void prudence_hlist_add_behind_rcu(struct prudence_hlist_node *nod
     prudence_hlist_insert_rcu_(node, &previous->next);
 }
 
-/* Walks the whole list. */
+/* Adds at the end, which walks the whole list. */
 static inline void prudence_hlist_add_tail_rcu(struct prudence_hlist_node *node,
                                                struct prudence_hlist_head *head)
 {
@@ -108,8 +111,10 @@ static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
         node->next->pprev = node->pprev;
 }
 
-/* `next` is left for readers that are at the node. As the kernel's, the two differ in what may be
- * done afterwards: init leaves a node that is known to be in no list (a second init does nothing). */
+/*
+ * Remove the node. Its `next` stays for readers that are there. Afterwards the node is unhashed.
+ * Only the init form may be called for a node that is in no list; it then does nothing.
+ */
 static inline void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
 {
     prudence_hlist_unlink_rcu_(node);
@@ -122,7 +127,7 @@ static inline void prudence_hlist_del_init_rcu(struct prudence_hlist_node *node)
         prudence_hlist_del_rcu(node);
 }
 
-/* `fresh` takes the place of `old`, in one step. */
+/* Replaces `old` by `fresh` in one step. */
 static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
                                               struct prudence_hlist_node *fresh)
 {
@@ -134,7 +139,7 @@ static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
     old->pprev = PRUDENCE_NULL;
 }
 
-/* Each list under the other head; readers that are in one of them finish it. */
+/* Exchanges the lists of both heads. A reader that is in one of them finishes it. */
 static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *left,
                                                   struct prudence_hlist_head *right)
 {
@@ -150,11 +155,14 @@ static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *le
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* The first node of a list, and the next of one; NULL: none. In a section, or under the lock of the writers. */
+/*
+ * Return the first node of a list, or the next of one, or NULL if there is none. Call them in a
+ * section, or under the writers' lock.
+ */
 #define prudence_hlist_first_rcu(head) __atomic_load_n(&(head)->first, __ATOMIC_CONSUME)
 #define prudence_hlist_next_rcu(node)  __atomic_load_n(&(node)->next, __ATOMIC_CONSUME)
 
-/* At this moment: what it says may be over when it returns. */
+/* Returns whether the list is empty at this moment, which may be over when it returns. */
 static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 {
     return !__atomic_load_n(&head->first, __ATOMIC_RELAXED);
@@ -170,12 +178,12 @@ static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 #define prudence_hlist_next_entry_(pos, member)                                                    \
     prudence_hlist_entry_or_null_(pos, prudence_hlist_next_rcu(&(pos)->member), member)
 
-/* For each element, `pos` being a pointer to one; NULL once the loop has ended. */
+/* Runs for each element; `pos` is a pointer to it, and NULL after the loop. */
 #define prudence_hlist_for_each_entry_rcu(pos, head, member)                                       \
     for ((pos) = prudence_hlist_entry_or_null_(pos, prudence_hlist_first_rcu(head), member);       \
          (pos); (pos) = prudence_hlist_next_entry_(pos, member))
 
-/* Behind `pos`, and from `pos` on: it is an element that was found in the same section. */
+/* Run for the elements after `pos`, and from `pos` on. It was found in the same section. */
 #define prudence_hlist_for_each_entry_continue_rcu(pos, member)                                    \
     for ((pos) = prudence_hlist_next_entry_(pos, member); (pos);                                   \
          (pos) = prudence_hlist_next_entry_(pos, member))

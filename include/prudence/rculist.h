@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A doubly linked, circular list that may be read while one writer changes it: the kernel's list_*_rcu,
- * with its names and rules.
+ * A doubly linked, circular list that may be read while one writer changes it: the kernel's
+ * list_*_rcu, with its names and rules.
  *
  *  - Writers exclude each other by a lock of their own. Readers are inside a read-side critical
- *    section of the domain whose grace periods the writers wait for; they go forward only.
- *  - A removed element's `next` stays as it was: readers that are at it go on. So it may be freed,
- *    changed or added again only after a grace period; its `prev` is NULL, which finds a removal
- *    too many.
- *  - A reader sees each element that is in the list throughout, and of one that is added or removed
- *    meanwhile either state. Emptiness and then an element are two questions: use
+ *    section of the domain whose grace periods the writers wait for. Readers go forward only.
+ *  - A removed element keeps its `next`, so readers that are at the element can go on. Therefore it
+ *    may be freed, changed or added again only after a grace period. Its `prev` is NULL, so a
+ *    second removal is found.
+ *  - A reader sees each element that is in the list throughout, and sees an element that is added
+ *    or removed in that time in either state. Emptiness and then an element are two questions; use
  *    prudence_list_first_or_null_rcu.
  *
  * Header only; C11 and C++17. Nothing here waits or allocates.
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* A head is one, and so is the member of each element. */
+/* Link in the list: the head, and the member of each element. */
 struct prudence_list {
     struct prudence_list *next, *prev;
 };
@@ -36,12 +36,12 @@ struct prudence_list {
         &(head), &(head)                                                                           \
     }
 
-/* The element of type `type` whose `member` is at `link`. */
+/* Returns the element of type `type` whose `member` is at `link`. */
 #define prudence_list_entry(link, type, member) PRUDENCE_CONTAINER_OF(link, type, member)
 
 /* ------------------------------------------------------------------------------------- writers */
 
-/* A list that no reader knows yet; _rcu: one that readers may be at. */
+/* Initialises a list that no reader knows yet; the _rcu form one that readers may be at. */
 static inline void prudence_list_init(struct prudence_list *head)
 {
     head->next = head->prev = head;
@@ -53,7 +53,7 @@ static inline void prudence_list_init_rcu(struct prudence_list *head)
     __atomic_store_n(&head->prev, head, __ATOMIC_RELAXED);
 }
 
-/* Release: a reader that finds the element by `next` sees what it holds. */
+/* Release: a reader that finds the element by `next` sees the element's contents. */
 static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct prudence_list *prev,
                                              struct prudence_list *next)
 {
@@ -63,7 +63,10 @@ static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct 
     next->prev = link;
 }
 
-/* Behind `head` (an element or the list's), and before it: at the end of the list. */
+/*
+ * Adds after `head` (an element or the list's head); _tail adds before it, so at the end of the
+ * list.
+ */
 static inline void prudence_list_add_rcu(struct prudence_list *link, struct prudence_list *head)
 {
     prudence_list_insert_rcu_(link, head, head->next);
@@ -75,8 +78,10 @@ static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
     prudence_list_insert_rcu_(link, head->prev, head);
 }
 
-/* `next` is left for readers that are at the element. Release: a reader may get to the next element by this store alone, and
- * sees what the thread that added it has written. */
+/*
+ * Removes the element. Its `next` stays for readers that are there. Release: a reader may get to
+ * the next element by this store alone, and sees everything that the adding thread wrote.
+ */
 static inline void prudence_list_del_rcu(struct prudence_list *link)
 {
     link->next->prev = link->prev;
@@ -84,7 +89,7 @@ static inline void prudence_list_del_rcu(struct prudence_list *link)
     link->prev = PRUDENCE_NULL;
 }
 
-/* `fresh` takes the place of `old`, in one step. */
+/* Replaces `old` by `fresh` in one step. */
 static inline void prudence_list_replace_rcu(struct prudence_list *old, struct prudence_list *fresh)
 {
     fresh->next = old->next;
@@ -102,15 +107,17 @@ static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct 
     if (first == list)
         return;
     prudence_list_init_rcu(list);
-    synchronize(); /* readers of `list` have left it: else they would not find its end */
+    synchronize(); /* readers of `list` have left it; otherwise they would not find its end */
     last->next = next;
     __atomic_store_n(&prev->next, first, __ATOMIC_RELEASE);
     first->prev = prev;
     next->prev = last;
 }
 
-/* Moves all of `list`, which is empty then, behind `head`, or to its end. `synchronize` waits for
- * a grace period of the readers of `list`. */
+/*
+ * Moves all of `list`, which then is empty, after `head`, or to its end. `synchronize` waits for a
+ * grace period of the readers of `list`.
+ */
 static inline void prudence_list_splice_init_rcu(struct prudence_list *list,
                                                  struct prudence_list *head,
                                                  void (*synchronize)(void))
@@ -127,7 +134,7 @@ static inline void prudence_list_splice_tail_init_rcu(struct prudence_list *list
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* What follows an element, or the head; with it what the element holds. */
+/* Returns the link after an element or the head; a reader then also sees the element's contents. */
 #define prudence_list_next_rcu(link) __atomic_load_n(&(link)->next, __ATOMIC_CONSUME)
 
 static inline bool prudence_list_empty(const struct prudence_list *head)
@@ -143,7 +150,7 @@ static inline struct prudence_list *prudence_list_other_rcu_(struct prudence_lis
     return next == head ? PRUDENCE_NULL : next;
 }
 
-/* The first element's link, or that behind `link`; NULL: there is none. */
+/* Returns the first element's link, or NULL if there is none. */
 static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence_list *head)
 {
     return prudence_list_other_rcu_(head, head);
@@ -152,7 +159,7 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
 #define prudence_list_entry_or_null_(link, type, member)                                           \
     ((link) ? prudence_list_entry(link, type, member) : PRUDENCE_NULL)
 
-/* The first element, or that behind the link `link`; NULL: there is none. */
+/* Return the first element, or the element after `link`, or NULL if there is none. */
 #define prudence_list_first_or_null_rcu(head, type, member)                                        \
     (__extension__({                                                                               \
         struct prudence_list *prudence_link_ = prudence_list_other_rcu_((head), (head));           \
@@ -165,13 +172,15 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
         prudence_list_entry_or_null_(prudence_link_, type, member);                                \
     }))
 
-/* For each element, `link` being a pointer to its link (the kernel's list_for_each_rcu); it is the head once the loop has ended.
- * For lists whose elements are of several types. */
+/*
+ * Runs for each element; `link` is a pointer to its link (the kernel's list_for_each_rcu), and the
+ * head after the loop. For lists with elements of several types.
+ */
 #define prudence_list_for_each_rcu(link, head)                                                     \
     for ((link) = prudence_list_next_rcu(head); (link) != (head);                                  \
          (link) = prudence_list_next_rcu(link))
 
-/* Behind `link`, which was found in the same section. */
+/* Runs for the elements after `link`, which was found in the same section. */
 #define prudence_list_for_each_continue_rcu(link, head)                                            \
     for ((link) = prudence_list_next_rcu(link); (link) != (head);                                  \
          (link) = prudence_list_next_rcu(link))
@@ -179,13 +188,13 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
 #define prudence_list_entry_of_(pos, link, member)                                                 \
     prudence_list_entry(link, __typeof__(*(pos)), member)
 
-/* For each element, `pos` being a pointer to one; it is no element once the loop has ended. */
+/* Runs for each element; `pos` is a pointer to it, and to no element after the loop. */
 #define prudence_list_for_each_entry_rcu(pos, head, member)                                        \
     for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(head), member);               \
          &(pos)->member != (head);                                                                 \
          (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
 
-/* Behind `pos`, and from `pos` on: it is an element that was found in the same section. */
+/* Run for the elements after `pos`, and from `pos` on. It was found in the same section. */
 #define prudence_list_for_each_entry_continue_rcu(pos, head, member)                               \
     for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member);     \
          &(pos)->member != (head);                                                                 \
@@ -195,8 +204,11 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
     for (; &(pos)->member != (head);                                                               \
          (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
 
-/* For writers, under their lock: `following` is the successor, so `pos` may be removed. Readers need no such form: they remove
- * nothing, and a removed element still leads to the next one. (The kernel had a list_for_each_safe_rcu once.) */
+/*
+ * For writers, under their lock; `following` is the successor, so `pos` may be removed. Readers
+ * need no such form, because they remove nothing, and a removed element still leads to the next
+ * one. (The kernel had a list_for_each_safe_rcu once.)
+ */
 #define prudence_list_for_each_entry_safe(pos, following, head, member)                            \
     for ((pos) = prudence_list_entry_of_(pos, (head)->next, member),                               \
         (following) = prudence_list_entry_of_(pos, (pos)->member.next, member);                    \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands behind the headers of <prudence/urcu-compat/>: liburcu's callbacks, workers and deferred
- * calls on a domain. Programs include those headers under liburcu's names instead (docs/how-to/liburcu.md);
- * this one is theirs, and may change with them.
+ * The functions that the headers of <prudence/urcu-compat/> call: liburcu's callbacks, workers and
+ * deferred calls on a domain. Programs include those headers under liburcu's names instead
+ * (docs/how-to/liburcu.md). This header is private to them, and may change with them.
  *
- * `domain` names a flavour: NULL is the default domain (memb, mb, signal, bp), and
- * prudence_urcu_qsbr() is the one of qsbr. Functions without a comment mean what liburcu's of that name
- * means.
+ * `domain` names a flavour. NULL is the default domain (memb, mb, signal, bp), and
+ * prudence_urcu_qsbr() is the qsbr one. A function without a comment does the same as liburcu's
+ * function of that name.
  */
 #ifndef PRUDENCE_URCU_COMPAT_H
 #define PRUDENCE_URCU_COMPAT_H
@@ -23,7 +23,7 @@ extern "C" {
 
 struct call_rcu_data;
 
-/* Laid out as struct prudence_head, and as liburcu's. */
+/* Has the layout of struct prudence_head, and of liburcu's. */
 struct rcu_head {
     struct {
         void *prudence_next;
@@ -38,10 +38,13 @@ struct rcu_head {
 #define URCU_CALL_RCU_PAUSE   (1U << 4)
 #define URCU_CALL_RCU_PAUSED  (1U << 5)
 
-/* The domain of the qsbr flavour, made at first. */
+/* Returns the domain of the qsbr flavour, made at the first call. */
 PRUDENCE_API struct prudence_domain *prudence_urcu_qsbr(void);
 
-/* The same, asked for once by each source that includes this: it lives as long as the process. */
+/*
+ * Returns the same domain, and asks for it once in each source that includes this. The domain lives
+ * as long as the process.
+ */
 static inline struct prudence_domain *prudence_urcu_qsbr_known(void)
 {
     static struct prudence_domain *known;
@@ -54,12 +57,18 @@ static inline struct prudence_domain *prudence_urcu_qsbr_known(void)
     return domain;
 }
 
-/* This thread's word in that domain; before it was first online there, one that is nobody's, and 0. */
+/*
+ * This thread's word in that domain. Until the thread is first online there, a word that belongs to
+ * nobody and is 0.
+ */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_urcu_qsbr_self
     __attribute__((tls_model("initial-exec")));
 
-/* As prudence_qsbr_is_online and prudence_qsbr_quiescent of that domain. It is never destroyed, so the word
- * is this thread's as long as the pointer is there, and names the domain: nothing else has to be asked. */
+/*
+ * Work like prudence_qsbr_is_online and prudence_qsbr_quiescent for that domain. The domain is
+ * never destroyed, so the word belongs to this thread, and names the domain, as long as the pointer
+ * is there. Nothing else must be checked.
+ */
 static inline bool prudence_urcu_qsbr_is_online(void)
 {
     return __atomic_load_n(&prudence_urcu_qsbr_self->word, __ATOMIC_RELAXED) != 0;
@@ -78,20 +87,27 @@ static inline void prudence_urcu_qsbr_quiescent(void)
     prudence_qsbr_announce(prudence_urcu_qsbr());
 }
 
-/* Inside a section of its own flavour (of any domain, for qsbr): reported, and the process aborts. A thread
- * that is online in qsbr may wait for the other flavours; it stays online. */
+/*
+ * Waits for a grace period. Inside a section of its own flavour (of any domain, for qsbr) reports
+ * this and aborts. A thread that is online in qsbr may wait for the other flavours, and stays
+ * online.
+ */
 PRUDENCE_API void prudence_urcu_synchronize(struct prudence_domain *domain);
 
 PRUDENCE_API void prudence_urcu_call(struct prudence_domain *domain, struct rcu_head *head,
                                      void (*func)(struct rcu_head *head));
 /*
- * Waits for the callbacks of all workers of the flavour. Does not wait, and reports the place, in a callback or a
- * destructor, and where prudence_urcu_synchronize would abort. The same applies to _defer_barrier; and to
- * _free and _free_all, which wait for callbacks that run, and then leave everything as it is.
+ * Waits for the callbacks of all workers of the flavour. Does not wait, and reports the place, in a
+ * callback or a destructor, and where prudence_urcu_synchronize would abort. The same applies to
+ * _defer_barrier, and to _free and _free_all, which wait for running callbacks; refused, they leave
+ * everything as it is.
  */
 PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
 
-/* NULL, with errno, when there is no memory. RT: the worker polls, so that nobody needs to wake it. */
+/*
+ * Makes a worker. Returns NULL with errno if there is no memory. With RT the worker polls, so
+ * nobody needs to wake it.
+ */
 PRUDENCE_API struct call_rcu_data *prudence_urcu_create(struct prudence_domain *domain,
                                                         unsigned long flags, int cpu_affinity);
 PRUDENCE_API void prudence_urcu_free(struct call_rcu_data *worker);
@@ -101,23 +117,28 @@ PRUDENCE_API struct call_rcu_data *prudence_urcu_of_thread(struct prudence_domai
 PRUDENCE_API struct call_rcu_data *prudence_urcu_current(struct prudence_domain *domain);
 PRUDENCE_API void prudence_urcu_set_thread(struct prudence_domain *domain,
                                            struct call_rcu_data *worker);
-/* 0, or -1 with errno EINVAL or EEXIST. */
+/* Returns 0, or -1 with errno EINVAL or EEXIST. */
 PRUDENCE_API int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu,
                                        struct call_rcu_data *worker);
 PRUDENCE_API int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags);
 PRUDENCE_API void prudence_urcu_free_all(struct prudence_domain *domain);
-/* The worker's pthread_t; waits until there is one. */
+/* Returns the worker's pthread_t; waits until there is one. */
 PRUDENCE_API unsigned long prudence_urcu_thread(struct call_rcu_data *worker);
 struct urcu_atfork;
 
-/* Handlers that stop a data structure's own threads for a fork (liburcu-cds). Every fork calls them. */
+/*
+ * Register handlers that stop a data structure's own threads for a fork (liburcu-cds). Every fork
+ * calls them.
+ */
 PRUDENCE_API void prudence_urcu_atfork_register(struct urcu_atfork *atfork);
 PRUDENCE_API void prudence_urcu_atfork_unregister(struct urcu_atfork *atfork);
-/* Not needed before a fork. Stops these threads, however long that takes (a fork waits wait_max at most), until
- * after_fork_parent, or the child. Not inside a section. */
+/*
+ * Stops these threads, however long that takes (a fork waits wait_max at most), until
+ * after_fork_parent, or in the child. Not needed before a fork. Not for use inside a section.
+ */
 PRUDENCE_API void prudence_urcu_before_fork(void);
 PRUDENCE_API void prudence_urcu_after_fork_parent(void);
-/* After a fork, in the child: starts the workers that have something to do. */
+/* Starts, in the child of a fork, the workers that have something to do. */
 PRUDENCE_API void prudence_urcu_after_fork_child(struct prudence_domain *domain);
 
 PRUDENCE_API void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *p),
@@ -125,8 +146,8 @@ PRUDENCE_API void prudence_urcu_defer(struct prudence_domain *domain, void (*fun
 PRUDENCE_API void prudence_urcu_defer_barrier(struct prudence_domain *domain);
 
 /*
- * For binaries that were compiled against liburcu's own <urcu-pointer.h>, where each of its RCU libraries
- * has these.
+ * Used by binaries that were compiled against liburcu's own <urcu-pointer.h>. Each RCU library of
+ * liburcu has these.
  */
 PRUDENCE_API void *rcu_dereference_sym(void *p);
 PRUDENCE_API void *rcu_dereference_sym2(void **p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libscm's <stm-debug.h>: finalizers, and figures about memory. scm_register_finalizer, struct scm_mem_info (with more fields
- * behind libscm's) and scm_get_mem_info are those of <prudence/scm.h>; no option turns them on. An unknown number of a
- * finalizer is EINVAL in errno, and reported.
+ * libscm's <stm-debug.h>: finalizers, and figures about memory. scm_register_finalizer, struct
+ * scm_mem_info (with more fields after libscm's) and scm_get_mem_info come from <prudence/scm.h>;
+ * no option turns them on. An unknown number of a finalizer sets errno to EINVAL, and is reported.
  */
 #ifndef PRUDENCE_SCM_COMPAT_STM_DEBUG_H
 #define PRUDENCE_SCM_COMPAT_STM_DEBUG_H

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of libscm, the implementation of M. Aigner's "Short-term Memory for C" (2012), for programs that include
- * <stm.h>: compile them with -I.../include/prudence/scm-compat and link them with -lprudence instead of -lscm.
+ * The names of libscm, the implementation of M. Aigner's "Short-term Memory for C" (2012), for
+ * programs that include <stm.h>. Compile them with -I.../include/prudence/scm-compat and link them
+ * with -lprudence instead of -lscm.
  *
- * The functions of <prudence/scm.h> have the same names. What differs in libscm is done here, in functions of the caller:
- *  - They return nothing, so they can be stored in pointers to such functions. An error is in errno. All but ENOMEM are
- *    reported on standard error, too. No error: errno is as it was.
+ * The functions of <prudence/scm.h> have the same names. Functions of the caller, below, hide the
+ * differences of libscm:
+ *  - They return nothing, so they can be stored in pointers to such functions. They set errno on an
+ *    error, and leave it unchanged otherwise. All errors but ENOMEM are reported on standard error,
+ *    too.
  *  - A thread takes part from its first tick, too. In <prudence/scm.h> that is an error.
- *  - libscm shortens an extension above SCM_MAX_EXPIRATION_EXTENSION. Here the extension is kept as it is, up to the
- *    option scm_max_extension (4095), and a longer one is refused and reported (ERANGE).
+ *  - libscm shortens an extension above SCM_MAX_EXPIRATION_EXTENSION. Here the extension is kept,
+ *    up to the option scm_max_extension (4095), and a longer one is refused and reported (ERANGE).
  *
- * Thread and signal safety, ownership and cost: as of the functions of <prudence/scm.h>. A tick costs one more call.
+ * Thread and signal safety, ownership and cost are as for the functions of <prudence/scm.h>. A tick
+ * costs one more call.
  */
 #ifndef PRUDENCE_SCM_COMPAT_STM_H
 #define PRUDENCE_SCM_COMPAT_STM_H
@@ -19,7 +23,7 @@
 
 #include <prudence/scm.h>
 
-/* Programs that choose their extensions by it need a value: libscm's own. */
+/* libscm's own value, for programs that choose their extensions by it. */
 #ifndef SCM_MAX_EXPIRATION_EXTENSION
 #define SCM_MAX_EXPIRATION_EXTENSION 10
 #endif
@@ -72,7 +76,10 @@ static inline void prudence_stm_unregister_thread(void)
     prudence_stm_done(scm_unregister_thread());
 }
 
-/* A thread that has not taken part yet does from now on, but blocked: global time does not wait for it. */
+/*
+ * Makes a thread that has not taken part yet do so from now on, but blocked, so global time does
+ * not wait for it.
+ */
 static inline void prudence_stm_block_thread(void)
 {
     int error = scm_register_thread();

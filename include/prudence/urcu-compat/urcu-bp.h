@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/urcu-bp.h>, with names without a flavour. */
+/* <urcu/urcu-bp.h>, with names without a flavour. */
 #ifndef URCU_API_MAP
 #define URCU_API_MAP
 #endif

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/call-rcu.h>. */
+/* Other name of <urcu/call-rcu.h>. */
 #include <urcu/call-rcu.h>

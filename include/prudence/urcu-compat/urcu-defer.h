@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/defer.h>. */
+/* Other name of <urcu/defer.h>. */
 #include <urcu/defer.h>

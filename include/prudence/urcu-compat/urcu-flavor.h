@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/flavor.h>. */
+/* Other name of <urcu/flavor.h>. */
 #include <urcu/flavor.h>

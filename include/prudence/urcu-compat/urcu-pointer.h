@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/pointer.h>. */
+/* Other name of <urcu/pointer.h>. */
 #include <urcu/pointer.h>

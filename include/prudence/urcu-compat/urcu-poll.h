@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* As <urcu/urcu-poll.h>. */
+/* Other name of <urcu/urcu-poll.h>. */
 #include <urcu/urcu-poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct rcu_head, and the flags of workers; the functions are those of a flavour. Programs take for granted
- * what liburcu's header includes: so does this one.
+ * Has struct rcu_head and the flags of workers; each flavour has the functions. Also includes
+ * liburcu's headers that programs take for granted.
  */
 #ifndef PRUDENCE_URCU_COMPAT_CALL_RCU_H
 #define PRUDENCE_URCU_COMPAT_CALL_RCU_H

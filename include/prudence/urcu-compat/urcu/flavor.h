@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flavour as a table of functions, laid out as liburcu's: its data structures take one. The last two are
- * those of liburcu 0.15 and newer; what was compiled for an older one does not look at them.
+ * A flavour as a table of functions with liburcu's layout, because its data structures take one.
+ * Only liburcu 0.15 and newer has the last two; programs compiled for an older one do not read
+ * them.
  */
 #ifndef PRUDENCE_URCU_COMPAT_FLAVOR_H
 #define PRUDENCE_URCU_COMPAT_FLAVOR_H

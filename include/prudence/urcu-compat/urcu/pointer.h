@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Publishing and finding pointers. What else programs expect from this header (memory barriers, uatomic) is
- * general and liburcu's own: it comes along where liburcu's headers are installed.
+ * Publishes and finds pointers. Programs also expect memory barriers and uatomic from this header.
+ * They are liburcu's own, and are included if its headers are installed.
  */
 #ifndef PRUDENCE_URCU_COMPAT_POINTER_H
 #define PRUDENCE_URCU_COMPAT_POINTER_H
@@ -24,7 +24,7 @@
 
 #define rcu_assign_pointer(p, v) rcu_set_pointer(&(p), (v))
 
-/* Both return what was there. */
+/* Both return the previous value. */
 #define rcu_xchg_pointer(p, v)                                                                     \
     (__extension__({                                                                               \
         __typeof__(*(p)) prudence_value_ = (v);                                                    \

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One flavour of liburcu's interface, on Prudence. No include guard: each flavour's header includes this
- * once, with
+ * Implements a flavour of liburcu's interface with Prudence. There is no include guard, because
+ * each flavour's header includes this once, with
  *
- *   PRUDENCE_URCU(name)   the flavour's prefix before a name: urcu_memb_##name
- *   PRUDENCE_URCU_DOMAIN  the flavour's domain for <prudence/urcu-compat.h>
- *   PRUDENCE_URCU_QSBR    1 where threads announce quiescent states, else 0
+ *     PRUDENCE_URCU(name)   the flavour's prefix before a name, for example urcu_memb_##name
+ *     PRUDENCE_URCU_DOMAIN  the flavour's domain for <prudence/urcu-compat.h>
+ *     PRUDENCE_URCU_QSBR    1 if threads announce quiescent states, else 0
  *
- * Threads need not register, and nothing needs to be told about a fork; a program that does both does no harm.
+ * Threads need not register, and need not announce a fork; doing both does no harm.
  */
 #include <prudence/urcu-compat.h>
 #include <urcu/call-rcu.h>
 #include <urcu/pointer.h>
 
-/* What comes along with liburcu's inline functions. */
+/* Headers that liburcu's inline functions include. */
 #if defined(_LGPL_SOURCE) || defined(URCU_INLINE_SMALL_FUNCTIONS)
 #include <limits.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------- read side */
+/* ------------------------------------------------------------------------------------ read side */
 
 #if PRUDENCE_URCU_QSBR
 
@@ -145,7 +145,7 @@ static inline void PRUDENCE_URCU(after_fork_child)(void)
 {
 }
 
-/* ---------------------------------------------------------------------------------------- polling */
+/* -------------------------------------------------------------------------------------- polling */
 
 static inline struct urcu_gp_poll_state PRUDENCE_URCU(start_poll_synchronize_rcu)(void)
 {
@@ -163,7 +163,7 @@ static inline bool PRUDENCE_URCU(poll_state_synchronize_rcu)(struct urcu_gp_poll
                : prudence_gp_poll_state(state.grace_period_id);
 }
 
-/* -------------------------------------------------------------------------------------- callbacks */
+/* ------------------------------------------------------------------------------------ callbacks */
 
 static inline void PRUDENCE_URCU(call_rcu)(struct rcu_head *head,
                                            void (*func)(struct rcu_head *head))
@@ -257,7 +257,7 @@ static inline void PRUDENCE_URCU(unregister_rculfhash_atfork)(struct urcu_atfork
     prudence_urcu_atfork_unregister(atfork);
 }
 
-/* --------------------------------------------------------------------------------- deferred calls */
+/* ------------------------------------------------------------------------------- deferred calls */
 
 static inline void PRUDENCE_URCU(defer_rcu)(void (*fct)(void *p), void *p)
 {
@@ -269,7 +269,7 @@ static inline int PRUDENCE_URCU(defer_register_thread)(void)
     return 0;
 }
 
-/* As liburcu's: what the thread deferred has run when this returns. */
+/* Like liburcu's: everything that the thread deferred has run when this returns. */
 static inline void PRUDENCE_URCU(defer_unregister_thread)(void)
 {
     prudence_urcu_defer_barrier(PRUDENCE_URCU_DOMAIN);
@@ -289,7 +289,7 @@ static inline void PRUDENCE_URCU(defer_exit)(void)
 {
 }
 
-/* By position: C++17 has no designated initializers. */
+/* Positional, because C++17 has no designated initializers. */
 static const struct rcu_flavor_struct PRUDENCE_URCU(flavor) __attribute__((unused)) = {
     PRUDENCE_URCU(read_lock),
     PRUDENCE_URCU(read_unlock),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names without a flavour, as those of the flavour PRUDENCE_URCU_API(name) was set to last. */
+/* Maps names without a flavour to the flavour that PRUDENCE_URCU_API(name) was set to last. */
 #ifndef PRUDENCE_URCU_COMPAT_MAP_H
 #define PRUDENCE_URCU_COMPAT_MAP_H
 

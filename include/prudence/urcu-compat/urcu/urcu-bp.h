@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour whose threads register themselves: the default domain, where all do. */
+/*
+ * The flavour whose threads register themselves. This is the default domain, where all threads do.
+ */
 #ifndef PRUDENCE_URCU_COMPAT_BP_H
 #define PRUDENCE_URCU_COMPAT_BP_H
 
@@ -8,7 +10,7 @@
 #define PRUDENCE_URCU_QSBR   0
 #include <urcu/prudence-flavor.h>
 
-/* This flavour alone has names of its own for them. */
+/* Only this flavour has its own names for these. */
 #define urcu_bp_dereference     rcu_dereference
 #define urcu_bp_set_pointer     rcu_set_pointer
 #define urcu_bp_xchg_pointer    rcu_xchg_pointer
@@ -16,7 +18,7 @@
 
 #endif /* PRUDENCE_URCU_COMPAT_BP_H */
 
-/* Outside the guard: the names without a flavour may be asked for by a second include. */
+/* Outside the guard, because a second include may ask for the names without a flavour. */
 #ifdef URCU_API_MAP
 #include <urcu/map/urcu-bp.h>
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour whose readers fence: here the default domain, which does where that is cheaper. */
+/*
+ * The flavour whose readers fence. Here it is the default domain, whose readers fence when that is
+ * cheaper.
+ */
 #ifndef PRUDENCE_URCU_COMPAT_MB_H
 #define PRUDENCE_URCU_COMPAT_MB_H
 
@@ -10,7 +13,7 @@
 
 #endif /* PRUDENCE_URCU_COMPAT_MB_H */
 
-/* Outside the guard: the names without a flavour may be asked for by a second include. */
+/* Outside the guard, because a second include may ask for the names without a flavour. */
 #ifdef URCU_API_MAP
 #include <urcu/map/urcu-mb.h>
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour by membarrier: the default domain. */
+/* The flavour that uses membarrier, which is the default domain. */
 #ifndef PRUDENCE_URCU_COMPAT_MEMB_H
 #define PRUDENCE_URCU_COMPAT_MEMB_H
 
@@ -10,7 +10,7 @@
 
 #endif /* PRUDENCE_URCU_COMPAT_MEMB_H */
 
-/* Outside the guard: the names without a flavour may be asked for by a second include. */
+/* Outside the guard, because a second include may ask for the names without a flavour. */
 #ifdef URCU_API_MAP
 #include <urcu/map/urcu-memb.h>
 #endif

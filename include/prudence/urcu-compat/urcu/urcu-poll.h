@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* struct urcu_gp_poll_state; the functions are those of a flavour. */
+/* Has struct urcu_gp_poll_state; each flavour has the functions. */
 #include <urcu/flavor.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour whose threads announce quiescent states: a qsbr domain of its own. */
+/* The flavour whose threads announce quiescent states, in a qsbr domain of its own. */
 #ifndef PRUDENCE_URCU_COMPAT_QSBR_H
 #define PRUDENCE_URCU_COMPAT_QSBR_H
 
@@ -10,7 +10,7 @@
 
 #endif /* PRUDENCE_URCU_COMPAT_QSBR_H */
 
-/* Outside the guard: the names without a flavour may be asked for by a second include. */
+/* Outside the guard, because a second include may ask for the names without a flavour. */
 #ifdef URCU_API_MAP
 #include <urcu/map/urcu-qsbr.h>
 #endif

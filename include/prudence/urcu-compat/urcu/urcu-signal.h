@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour by signals: here the default domain, which needs none. */
+/* The flavour that uses signals. Here it is the default domain, which needs none. */
 #ifndef PRUDENCE_URCU_COMPAT_SIGNAL_H
 #define PRUDENCE_URCU_COMPAT_SIGNAL_H
 
@@ -10,7 +10,7 @@
 
 #endif /* PRUDENCE_URCU_COMPAT_SIGNAL_H */
 
-/* Outside the guard: the names without a flavour may be asked for by a second include. */
+/* Outside the guard, because a second include may ask for the names without a flavour. */
 #ifdef URCU_API_MAP
 #include <urcu/map/urcu-signal.h>
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names without a flavour are from now on those of mb. */
+/* Maps names without a flavour to mb from here on. */
 #undef PRUDENCE_URCU_API
 #define PRUDENCE_URCU_API(name) urcu_mb_##name
 #include <urcu/prudence-map.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names without a flavour are from now on those of qsbr. */
+/* Maps names without a flavour to qsbr from here on. */
 #undef PRUDENCE_URCU_API
 #define PRUDENCE_URCU_API(name) urcu_qsbr_##name
 #include <urcu/prudence-map.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names without a flavour, for the flavour of <urcu/urcu.h>. */
+/* Maps names without a flavour to the flavour of <urcu/urcu.h>. */
 #if defined(RCU_SIGNAL)
 #include <urcu/map/urcu-signal.h>
 #elif defined(RCU_MB)

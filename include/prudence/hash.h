@@ -2,10 +2,10 @@
 /*
  * A hash table of the caller's objects that readers search while writers change and resize it.
  * Readers write nothing shared, take no lock, and do not wait, whatever writers do. The table grows
- * and shrinks by itself, some buckets at each update. It needs no thread, and no call waits for a
- * grace period except prudence_hash_destroy. docs/adr/0067 has the design and the reasons. (P.
- * McKenney, "Exploiting Deferred Destruction", 2004, section 6.7 and chapter 8, has the problem: a
- * hash table with many readers.)
+ * and shrinks by itself, some buckets at each update. There is no thread for this, and no call
+ * waits for a grace period except prudence_hash_destroy. docs/adr/0067 has the design and the
+ * reasons. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.7 and chapter 8, has
+ * the problem: a hash table with many readers.)
  *
  *     struct route { struct prudence_hash_node node; uint32_t address; int next_hop; };
  *
@@ -23,7 +23,7 @@
  *
  * Conventions are those of <prudence/prudence.h>, and these:
  *  - Sections: every function from "readers" on is called inside a read-side section of the table's
- *    domain, or online in it. The objects that a function returns stay valid until that section
+ *    domain, or online there. The objects that a function returns stay valid until that section
  *    ends. After a removal, leave the section before you defer the object. Then the deferral can
  *    keep latent memory below its limit.
  *  - Ownership: objects belong to the caller. A removed or replaced object may be freed, changed or
@@ -33,17 +33,18 @@
  *  - Hashes: up to 64 bits. The table multiplies them and takes the highest bits, so small numbers
  *    and addresses may be their own hashes. Otherwise use prudence_hash_mix. Objects with equal
  *    keys have equal hashes. Against keys that an attacker chooses use a keyed hash.
- *  - match(node, key) says whether a node that has the key's hash has this key. It must not change
- *    the table, nor block, because an update may call it with a locked bucket.
+ *  - match(node, key) says whether a node that has the key's hash has this key. `match` must not
+ *    change the table, nor block, because an update may call `match` with a locked bucket.
  *  - Signals: the functions of readers are async-signal-safe if `match` is; no other is.
  *  - Fork: a child may read and update. fork() waits until no thread is inside an update, looks at
  *    all buckets in the parent and in the child, and holds updates up during that time. A child of
  *    _Fork or clone may only read.
- *  - Order: a reader that finds a node sees it as it was when it was added. A lookup takes effect
- *    at one moment between call and return, so every lookup that begins after an update has
- *    returned sees that update. The exception is duplicates (prudence_hash_add) of keys whose hash
- *    other keys have as well. A lookup that stands at an object of such another key misses
- *    duplicates that are added in front of it in that time, also if those after it are removed.
+ *  - Order: a reader that finds a node sees the node in the state in which it was added. A lookup
+ *    takes effect at one moment between call and return, so every lookup that begins after an
+ *    update has returned sees that update. The exception is duplicates (prudence_hash_add) of keys
+ *    whose hash other keys have as well. A lookup that stands at an object of such another key
+ *    misses duplicates that are added in front of that object in that time, also if those after it
+ *    are removed.
  */
 #ifndef PRUDENCE_HASH_H
 #define PRUDENCE_HASH_H
@@ -75,9 +76,9 @@ typedef bool (*prudence_hash_match)(const struct prudence_hash_node *node, const
 /* ------------------------------------------------------- what inlined readers need (private) */
 
 /*
- * The first word of a table: the address of its array of buckets, with the order in the lowest 6
+ * The first word of a table: the address of the array of buckets, with the order in the lowest 6
  * bits. The order is the logarithm of the number of buckets. One word, so that a reader always has
- * an array and its size.
+ * an array and the size.
  */
 struct prudence_hash {
     uintptr_t view;
@@ -154,7 +155,7 @@ enum prudence_hash_flags {
 };
 
 /*
- * Makes an empty table; attr may be NULL. `name` is in the statistics of its caches of arrays.
+ * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches of arrays.
  * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
@@ -164,7 +165,7 @@ PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
  * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were
  * replaced. Returns 0, or an error number with the table as usable as before: EBUSY while objects
  * are in it, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of its domain returns it (inside a section); EINVAL for NULL.
+ * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
  */
 PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table);
 
@@ -194,7 +195,7 @@ static inline uintptr_t prudence_hash_begin_(const struct prudence_hash *table, 
 
 /*
  * Returns whether the link is the end of a chain of this array, or of an array with fewer buckets,
- * so nothing comes after it.
+ * so nothing follows.
  */
 static inline bool prudence_hash_is_end_(uintptr_t link, uintptr_t view)
 {
@@ -251,7 +252,7 @@ prudence_hash_next_duplicate(const struct prudence_hash_node *node, prudence_has
  *     prudence_hash_for_each(&walk, table, node) { ... }     break ends it early; may remove `node`
  *
  * The walk finds an object exactly once if the object is in the table during the whole walk, even
- * if the table is resized. It finds an object that is added or removed during the walk at most
+ * if the table is resized. Objects that are added or removed during the walk are found at most
  * once.
  */
 struct prudence_hash_walk { /* private */
@@ -273,14 +274,14 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
 /* ------------------------------------------------------------------------------------- writers */
 
 /*
- * Each of these locks one bucket while it searches it. A thread that finds it locked spins, then
- * sleeps briefly. Updates never fail for lack of memory. If the table cannot grow, chains get
- * longer, and the statistics say so. Cost: an atomic operation for the lock and one for the count,
- * and at times a step of a resize, which moves some buckets.
+ * Each of these locks one bucket while searching there. A thread that finds the bucket locked
+ * spins, then sleeps briefly. Updates never fail for lack of memory. If the table cannot grow,
+ * chains get longer, and the statistics say so. Cost: an atomic operation for the lock and one for
+ * the count, and at times a step of a resize, which moves some buckets.
  *
  *  - add always adds the node, before others with this key.
- *  - add_unique adds it only if there is no object with this key. Returns the object that is there,
- *    or NULL if it added the node.
+ *  - add_unique adds the node only if there is no object with this key. Returns the object that is
+ *    there, or NULL after adding the node.
  *  - add_replace replaces an object with this key (the last added), if there is one. Returns the
  *    replaced object, which now belongs to the caller, or NULL if there was none.
  *  - replace puts `fresh`, which has the same key, in the place of `old` in one step; a lookup
@@ -288,9 +289,9 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
  *  - remove returns ENOENT if the node is not in the table (any more). So if several threads remove
  *    one object, one gets 0, and defers it.
  *
- * A node is added only if it is in no table, and its object has a node for each table that it is in
- * at a time. A node at a wrong address stops the process and names the caller's place. With
- * check=1, so does a node that is in this table.
+ * Add a node only while it is in no table, and give the object a node for each table that the
+ * object is in at a time. A node at a wrong address stops the process and names the caller's place.
+ * With check=1, so does a node that is in this table.
  */
 PRUDENCE_API void prudence_hash_add(struct prudence_hash *table, uint64_t hash,
                                     struct prudence_hash_node *node);
@@ -305,11 +306,11 @@ PRUDENCE_API int prudence_hash_replace(struct prudence_hash *table, struct prude
 PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct prudence_hash_node *node);
 
 /*
- * Resizes the table to `buckets`, rounded up to a power of two and within the bounds it was made
- * with. Finishes a resize that is under way first, and then this one. Returns 0, or an error number
- * with the table as it was: ENOMEM, or EAGAIN while latent_limit has no room for the array that the
- * previous resize replaced, until readers have left. Without the flag PRUDENCE_HASH_FIXED, the
- * table continues to follow the number of its objects. Cost: moves all buckets; allocates.
+ * Resizes the table to `buckets`, rounded up to a power of two and within the bounds given at
+ * creation. Finishes a resize that is under way first, and then this one. Returns 0, or an error
+ * number with the table as it was: ENOMEM, or EAGAIN while latent_limit has no room for the array
+ * that the previous resize replaced, until readers have left. Without the flag PRUDENCE_HASH_FIXED,
+ * the table continues to follow the number of objects. Cost: moves all buckets; allocates.
  */
 PRUDENCE_API int prudence_hash_resize(struct prudence_hash *table, uint64_t buckets);
 
@@ -332,7 +333,9 @@ struct prudence_hash_stats {
     uint64_t bytes_latent; /* bytes of replaced arrays that wait for readers */
 };
 
-/* Fills `stats`; the caller was compiled with `size` bytes of it. Returns 0, or EINVAL for NULL. */
+/*
+ * Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL.
+ */
 PRUDENCE_API int prudence_hash_stats_sized(struct prudence_hash *table,
                                            struct prudence_hash_stats *stats, size_t size);
 

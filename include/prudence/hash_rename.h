@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names that are changed while readers search. An object goes from one key to another, in one hash
- * table (<prudence/hash.h>) or from one to another, in one step. Readers find it under the old name
- * until that step, and under the new one after it, never under both and never under neither. No
- * reader looks again because of it. ADR 71. (P. McKenney, "Exploiting Deferred Destruction", 2004,
- * section 6.2, has the problem, the names of files, and a solution whose readers look again.)
+ * table (<prudence/hash.h>) or from one to another, in one step. Readers find the object under the
+ * old name until that step, and under the new one afterwards, never under both and never under
+ * neither. No reader looks again because of that. ADR 71. (P. McKenney, "Exploiting Deferred
+ * Destruction", 2004, section 6.2, has the problem, the names of files, and a solution whose
+ * readers look again.)
  *
- * A name is a node of a hash table, a key that does not change while the name is in a table, and
- * its target: a pointer to the object, or the object itself, if it can be copied as well. To rename
- * means to put a fresh name in the place of the old one:
+ * A name is a node of a hash table, a key that does not change while the name is in a table, and a
+ * target: a pointer to the object, or the object itself, if copying is as good. To rename means to
+ * put a fresh name in the place of the old one:
  *
  *     struct entry { struct prudence_hash_name name; struct directory *in; struct file *file;
  *                    char text[32]; };
@@ -23,8 +24,8 @@
  *
  * Conventions are those of <prudence/hash.h>, and these:
  *  - prudence_hash_add, add_unique, add_replace, replace and remove take the `node` of a name.
- *    Before a name is added, or given as `fresh`, prudence_hash_name_init must have prepared it (or
- *    it is zeroed).
+ *    Before a name is added, or given as `fresh`, prudence_hash_name_init must have prepared it
+ *    (zeroing also will).
  *  - Look names up with prudence_hash_lookup_name. A table that has names which are renamed has no
  *    others, and no two with one key.
  *  - Walks (prudence_hash_for_each) visit names one after the other. If one is renamed during the
@@ -47,7 +48,7 @@ struct prudence_hash_name {
 };
 
 /*
- * Values of `change`. 0: the name exists as long as it is in the table. PENDING: not yet. Otherwise
+ * Values of `change`. 0: the name exists as long as the table has it. PENDING: not yet. Otherwise
  * the address of another name, which decides: this one exists as long as the other is pending. So
  * one store, of 0 to the name that decides, makes that name appear, and others disappear.
  */
@@ -60,8 +61,9 @@ static inline void prudence_hash_name_init(struct prudence_hash_name *name)
 
 /*
  * Returns whether a name that was found in this section counts. Acquire: a reader that has seen a
- * rename sees it in all later lookups. A name that decides exists as long as a reader can find its
- * address, because it left the table, if at all, after the names that have its address did.
+ * rename sees that rename in all later lookups. A name that decides exists as long as a reader can
+ * find its address, because such a name left the table, if at all, after the names that have its
+ * address did.
  */
 static inline bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
 {
@@ -121,13 +123,13 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
 
 /*
  * In one step removes `old` from table `from`, and adds `fresh`, with this hash and key, to table
- * `to`, which may be the same. Call it inside a section of their domain. Two buckets are locked
- * while they are searched, in an order that is the same for all threads, so no two renames wait for
- * each other. Never waits for readers; needs no memory.
+ * `to`, which may be the same. To be called inside a section of their domain. Two buckets are
+ * locked while they are searched, in an order that is the same for all threads, so no two renames
+ * wait for each other. Never waits for readers; needs no memory.
  *
  *  - rename returns EEXIST if another name has the key.
- *  - rename_replace removes that one in the same step, and returns it to the caller in *replaced
- *    (NULL if there was none).
+ *  - rename_replace removes that one in the same step, and returns that name to the caller in
+ *    *replaced (NULL if there was none).
  *
  * If `old` itself has the key, `fresh` replaces it. Returns 0, and `old` belongs to the caller, to
  * be deferred. Otherwise returns an error number with nothing done, and the caller may use `fresh`

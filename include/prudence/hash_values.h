@@ -2,11 +2,11 @@
 /*
  * A hash table of values, in which each key, a 64-bit number or a byte string, leads to a pointer.
  * The program needs neither objects with nodes nor a hash function. The table makes, defers and
- * frees its entries, with a copy of the key, and hashes keys by SipHash-1-3 with a secret of its
- * own. So keys may come from the network: an attacker who does not know the secret cannot choose
- * keys that make long chains. The table builds on <prudence/hash.h>, and grows and shrinks in the
- * same way while readers search it. docs/adr/0087 has the reasons. <prudence/map_values.h> has keys
- * in their order, with the same operations.
+ * frees the entries, with a copy of the key, and hashes keys by SipHash-1-3 with a secret. So keys
+ * may come from the network: an attacker who does not know the secret cannot choose keys that make
+ * long chains. The table builds on <prudence/hash.h>, and grows and shrinks in the same way while
+ * readers search it. docs/adr/0087 has the reasons. <prudence/map_values.h> has keys in their
+ * order, with the same operations.
  *
  *     prudence_hash_values_put(sessions, number, session, &old);
  *     ...
@@ -17,13 +17,13 @@
  *
  * Conventions are those of <prudence/prudence.h>, and these:
  *  - Sections: the functions of readers are called inside a read-side section of the table's
- *    domain, or online in it. Make updates outside of sections, because they may wait to keep
- *    latent memory below its limit. (In a qsbr domain the thread is online. Sets and external
+ *    domain, or online there. Make updates outside of sections, because they may wait to keep
+ *    latent memory below the limit. (In a qsbr domain the thread is online. Sets and external
  *    domains have no sections of their own, so the caller's thread is inside one of a member, or of
  *    the other scheme.)
  *  - Values are the caller's pointers, and not NULL. The table never looks at their targets.
- *    Readers may still have found a value that an update takes out, so defer it. Integers may be
- *    values, too, if none is 0.
+ *    Readers may still have found a value that an update takes out, so defer the target. Integers
+ *    may be values, too, if none is 0.
  *  - Keys: a table has numbers, or byte strings (PRUDENCE_HASH_BYTES) of any length and any bytes,
  *    which are copied. With a key of the other kind a function finds nothing.
  *  - Memory: 32 bytes for each number; for each string 32 bytes and the string, rounded up to a
@@ -32,11 +32,11 @@
  *    leaves none to defer.
  *  - Signals: the functions of readers are async-signal-safe; no other is.
  *  - Fork: as with <prudence/hash.h>, a child may read and update. The child loses the entry that
- *    another thread was about to add or to defer, at most one for each such thread. A child has its
+ *    another thread was about to add or to defer, at most one for each such thread. A child has the
  *    parent's secret. A child of _Fork or clone may only read.
- *  - Order: a reader that finds a value sees everything that its writer wrote before putting it
- *    there. Each call takes effect at one moment between call and return, so every search that
- *    begins after an update has returned sees that update.
+ *  - Order: a reader that finds a value sees everything that the writer wrote before putting the
+ *    value there. Each call takes effect at one moment between call and return, so every search
+ *    that begins after an update has returned sees that update.
  */
 #ifndef PRUDENCE_HASH_VALUES_H
 #define PRUDENCE_HASH_VALUES_H
@@ -52,19 +52,19 @@ struct prudence_hash_values;
 /* ------------------------------------------------------------------------ making and destroying */
 
 /*
- * Makes an empty table; attr may be NULL. `name` is in the statistics of its caches. Of the flags
- * only PRUDENCE_HASH_BYTES may be set. Returns NULL with errno EINVAL (a message on standard error
- * names the cause) or ENOMEM.
+ * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches. Of the
+ * flags only PRUDENCE_HASH_BYTES may be set. Returns NULL with errno EINVAL (a message on standard
+ * error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_hash_values *
 prudence_hash_values_create(const char *name, const struct prudence_hash_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more. Calls dispose(value, argument) for each value in it,
- * in no order. If `dispose` is NULL the table must be empty. Waits for the grace period of deferred
- * memory. Returns 0, or an error number with the table as usable as before: EBUSY while values are
- * in it and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of its domain returns it (inside a section); EINVAL for NULL.
+ * Destroys a table that nobody uses any more. Calls dispose(value, argument) for each value, in no
+ * order. If `dispose` is NULL the table must be empty. Waits for the grace period of deferred
+ * memory. Returns 0, or an error number with the table as usable as before: EBUSY while the table
+ * has values and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report,
+ * where prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
  * `dispose` must not use the table.
  */
 PRUDENCE_API int prudence_hash_values_destroy(struct prudence_hash_values *table,
@@ -90,8 +90,8 @@ PRUDENCE_API void *prudence_hash_values_get_bytes(const struct prudence_hash_val
  *     }
  *
  * break ends it early; the body may update the table. The walk finds a key exactly once if the key
- * is there during the whole walk, with a value that it had at a moment of the walk, and a key that
- * is added or erased during it at most once.
+ * is there during the whole walk, with a value that the key had at a moment of the walk, and a key
+ * that is added or erased during the walk at most once.
  */
 struct prudence_hash_values_walk {
     uint64_t key;      /* the number of the value found, ... */
@@ -112,15 +112,15 @@ PRUDENCE_API void *prudence_hash_values_next(struct prudence_hash_values_walk *w
 /* ------------------------------------------------------------------------------------- writers */
 
 /*
- * Each update is one step for readers, and locks one bucket while it searches it. Cost: the hash, a
- * search under the lock, and an entry that is allocated or deferred when a key comes or goes.
+ * Each update is one step for readers, and locks one bucket while searching there. Cost: the hash,
+ * a search under the lock, and an entry that is allocated or deferred when a key comes or goes.
  * Errors leave the table as it was: ENOMEM, only if the key has no value; EINVAL: NULL for the
  * table or a value, or a key of the other kind.
  *
  *  - put gives the key this value. Stores the previous one, or NULL, in *old, if `old` is not NULL.
  *  - insert does so only if the key has none. Otherwise returns EEXIST, and the value in *there, if
- *    `there` is not NULL. (Another thread may take that value out; look it up in a section before
- *    you look at its target.)
+ *    `there` is not NULL. (Another thread may take that value out; look the value up in a section
+ *    before you use the target.)
  *  - exchange replaces `old` by `fresh`, if the key has the value `old`; otherwise ENOENT. Needs no
  *    memory.
  *  - erase returns the value of the key, which then has none, or NULL if there was none or an

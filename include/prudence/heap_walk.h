@@ -43,7 +43,7 @@ enum prudence_object_wait {
     PRUDENCE_WAIT_BATCH,
     PRUDENCE_WAIT_GRACE_PERIOD, /* the cookie's grace period is not over */
     /*
-     * Its grace period is over. The next allocation or visit that finds the object makes it free.
+     * The grace period is over. The next allocation or visit that finds the object makes it free.
      */
     PRUDENCE_WAIT_MERGE,
 };
@@ -73,10 +73,7 @@ struct prudence_heap_object {
     uint64_t size;  /* bytes that the user may use */
     uint32_t state; /* enum prudence_object_state */
     uint32_t wait;  /* enum prudence_object_wait */
-    /*
-     * With PRUDENCE_WAIT_GRACE_PERIOD and _MERGE: cookie in the domain's sequence, like those
-     * of the domain's other objects.
-     */
+    /* With PRUDENCE_WAIT_GRACE_PERIOD and _MERGE, the cookie, in the sequence of the domain. */
     uint64_t cookie;
     int32_t cpu; /* CPU whose object or latent cache has it; -1: none */
     uint32_t reserved;
@@ -84,12 +81,12 @@ struct prudence_heap_object {
 
 /*
  * Visits each slab with `object` NULL, and then each object of the slab, in the order of addresses.
- * The walk goes on if this returns 0. PRUDENCE_HEAP_SKIP, returned for a slab, skips its objects.
+ * The walk goes on if this returns 0. PRUDENCE_HEAP_SKIP, returned for a slab, skips the objects.
  * Everything else ends the walk, which returns it. The structures are valid during the call.
  *
  * The library holds nothing, so this may call all functions of the library, including these, take
- * locks, wait and fork. The rest of its own slab's visits do not show changes that it makes. It
- * must return: a jump, an exception or a cancellation out of it loses 300 KB.
+ * locks, wait and fork. The remaining visits of the same slab do not show changes that this makes.
+ * The function must return: a jump, an exception or a cancellation loses 300 KB.
  */
 typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
                                   const struct prudence_heap_object *object, void *context);
@@ -100,18 +97,18 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  * itself).
  *
  * Guarantees, whatever other threads do at the same time:
- *  - A slab that exists during the whole walk is visited once, and so is each of its objects. Slabs
- *    come in the order of their addresses. A slab that comes or goes during the walk may be
- *    visited. A large block that realloc changes may be missed, or visited twice.
- *  - Each slab is shown as it was at one instant, and each object in its state at that instant. So
- *    a live object is never shown as another one, nor another one as live. An object that a thread
- *    is freeing, deferring or allocating is shown as before or after that. Different slabs are
- *    shown at different instants.
- *  - In caches made with quarantine, shuffle, check or a destructor, each object is shown as it was
- *    at an instant of its own.
+ *  - A slab that exists during the whole walk is visited once, and so is each object there. Slabs
+ *    come in the order of addresses. A slab that comes or goes during the walk may be visited. A
+ *    large block that realloc changes may be missed, or visited twice.
+ *  - Each slab is shown in the state of one instant, and each object in its state at that instant.
+ *    So a live object is never shown as another one, nor another one as live. An object that a
+ *    thread is freeing, deferring or allocating is shown as before or after that. Different slabs
+ *    are shown at different instants.
+ *  - In caches made with quarantine, shuffle, check or a destructor, each object is shown in the
+ *    state of a separate instant.
  *
  * Without other threads the numbers agree with prudence_cache_stats. Live and resting objects are
- * its objects_live, cached and latent ones are its objects_cached + objects_latent.
+ * objects_live there, cached and latent ones objects_cached + objects_latent.
  *
  * The walk does not show the library's own metadata, nor memory inside a large block, such as the
  * objects of a region of short-term memory.
@@ -122,9 +119,9 @@ typedef int prudence_heap_visitor(const struct prudence_heap_slab *slab,
  * caches and a node, in any cache, wait that long, as they do for a fork. The walk waits for no
  * grace period and runs no destructor.
  *
- * The walk takes 300 KB while it runs, whatever its size. Thread-safe; several walks take turns.
- * May be called inside read-side sections, in callbacks and destructors, and in a forked child.
- * Takes locks, so not for signal handlers. Returns 0 at the end, or
+ * The walk takes 300 KB while it runs, whatever the heap's size. Thread-safe; several walks take
+ * turns. May be called inside read-side sections, in callbacks and destructors, and in a forked
+ * child. Takes locks, so not for signal handlers. Returns 0 at the end, or
  *     EINVAL   visit is NULL, or a size is more than 512
  *     ENOMEM   there is no memory for the walk
  *     EBUSY    in an atfork handler: fork holds the caches

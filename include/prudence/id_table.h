@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table from small numbers, which it chooses, to the caller's objects: handles, sessions,
+ * A table from small numbers, which the table chooses, to the caller's objects: handles, sessions,
  * connections, semaphores. A lookup takes two loads, writes nothing, and does not wait. The array
  * grows while readers use it. They see the old array or the new one, and the old one is freed when
- * its readers have left. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.1: the
+ * the readers have left. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.1: the
  * arrays of System V IPC in Linux.)
  *
  *     prudence_read_lock();
@@ -13,16 +13,16 @@
  *
  * Conventions are those of <prudence/prudence.h>, and these:
  *  - Sections: lookups and walks are made inside a read-side section of the table's domain, or
- *    online in it. The objects that they return stay valid until that section ends. Updates need no
+ *    online there. The objects that they return stay valid until that section ends. Updates need no
  *    section; make them outside, so that deferrals may wait.
  *  - Ownership: objects belong to the caller. A removed or replaced object may be freed only after
- *    a grace period (prudence_free_deferred). The table allocates its arrays, nothing else.
+ *    a grace period (prudence_free_deferred). The table allocates arrays, nothing else.
  *  - Fresh or stale: a lookup during a removal may return the object that is being removed. If that
  *    is not acceptable, give each object a lock and a flag `deleted`. The remover sets the flag
  *    under the lock; a reader that locks the object and finds the flag set behaves as if the lookup
  *    had returned NULL (docs/how-to/structures.md).
  *  - Identifiers are used again: the lowest free one comes next. A caller that keeps one across
- *    sections stores a number of its own in the object, and compares.
+ *    sections stores a number in the object, and compares.
  *  - Signals: lookups and walks are async-signal-safe; nothing else is.
  *  - Fork: a child may read and update: fork() waits until no thread is inside an update. A child
  *    of _Fork or clone may only read.
@@ -42,9 +42,8 @@ extern "C" {
 #endif
 
 /*
- * Private: the address of the array, with the logarithm of its size in the lowest 6 bits. One word,
- * so that a reader always has an array and its size, without fences or another load
- * (docs/adr/0066).
+ * Private: the address of the array, with the logarithm of the size in the lowest 6 bits. One word,
+ * so that a reader always has both, without fences or another load (docs/adr/0066).
  */
 struct prudence_id_table {
     uintptr_t view;
@@ -60,7 +59,7 @@ struct prudence_id_table_attr {
 };
 
 /*
- * Makes an empty table; attr may be NULL. `name` is in the statistics of its caches of arrays.
+ * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches of arrays.
  * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_id_table *
@@ -68,9 +67,9 @@ prudence_id_table_create(const char *name, const struct prudence_id_table_attr *
 
 /*
  * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were
- * replaced. Returns 0, or an error number with the table as usable as before: EBUSY while objects
- * are in it, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of its domain returns it (inside a section); EINVAL for NULL.
+ * replaced. Returns 0, or an error number with the table as usable as before: EBUSY while the table
+ * has objects, or in a handler of pthread_atfork; EDEADLK, with a report, where
+ * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
  */
 PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table);
 
@@ -108,7 +107,7 @@ PRUDENCE_API void *prudence_id_next(const struct prudence_id_table *table, uint3
 /*
  * Each of these takes the lock of the table (a sleeping one) for a moment.
  *
- *  - insert gives the object, which is not NULL, the lowest free identifier, and stores it in *id
+ *  - insert gives the object, which is not NULL, the lowest free identifier, and stores that in *id
  *    before a reader can find the object (`id` may point into it). Returns 0, or an error number
  *    with the table as it was: ENOMEM, ENOSPC (as many objects as ids_most), EINVAL (NULL). Cost:
  *    some loads; if there is no room, an array of twice the size, to which all pointers are copied
@@ -135,7 +134,9 @@ struct prudence_id_table_stats {
     uint64_t bytes_latent; /* of replaced arrays that wait for readers */
 };
 
-/* Fills `stats`; the caller was compiled with `size` bytes of it. Returns 0, or EINVAL for NULL. */
+/*
+ * Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL.
+ */
 PRUDENCE_API int prudence_id_table_stats_sized(struct prudence_id_table *table,
                                                struct prudence_id_table_stats *stats, size_t size);
 

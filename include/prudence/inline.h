@@ -8,21 +8,21 @@
  *
  * are macros for the inline functions below. These do the same as the functions of the same names,
  * with the same checks, errors and reports, and call the library only where a fast path cannot. A
- * name in parentheses, or not followed by one, is still the library's function:
+ * name in parentheses, or not followed by one, is still the library function:
  * (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11, gcc and clang.
  *
  *  - Inlining works on x86-64 Linux with glibc 2.35 or newer, not under AddressSanitizer,
  *    ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls are calls
  *    (PRUDENCE_INLINED says which). Per cache and at run time the library closes the inlined paths
- *    where it closes its own: check=1 and all other options that look for bugs, destructors, a
- *    system without restartable sequences, a destroyed cache.
+ *    along with the library's paths: check=1 and all other options that look for bugs, destructors,
+ *    a system without restartable sequences, a destroyed cache.
  *  - The program is bound to the layout of the library's structures. The layout's number is part of
  *    the names that the program needs (prudence_inline3_...), and all are bound when the program is
  *    loaded. So the dynamic loader refuses a library with another layout, older or newer
  *    ("undefined symbol"). A program without this header runs with both.
  *  - A shared object that includes this header stays in the process, as if linked with -z nodelete.
- *    A constructor in the object ensures this, because the kernel may look at its restartable
- *    sequences after dlclose.
+ *    A constructor in the object ensures this, because the kernel may look at the object's
+ *    restartable sequences after dlclose.
  *  - A tool that counts or wraps calls of the functions (LD_PRELOAD, uprobes, gdb) does not see
  *    inlined ones.
  *
@@ -70,8 +70,8 @@ extern "C" {
 #define PRUDENCE_INLINE_TEXT(x)  PRUDENCE_INLINE_TEXT_(x)
 
 /*
- * Loads the address of "prudence_inline3_name" from the global offset table, so it is bound when
- * the program is loaded, never later, and is not copied.
+ * Loads the address of "prudence_inline3_name" from the global offset table, so that it is bound
+ * when the program is loaded, never later, and is not copied.
  */
 #define PRUDENCE_INLINE_ADDRESS(name)                                                              \
     "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \
@@ -81,8 +81,9 @@ extern "C" {
 
 /*
  * Offset of each thread's struct rseq from the thread pointer: glibc's constant, which compilers
- * load once in a function. It has a name of our own, because <sys/rseq.h> may declare it as well.
- * If the struct is not registered, its cpu_id is -1 or -2, and no cache has a line for that.
+ * load once in a function. This declaration has a private name, because <sys/rseq.h> may declare
+ * the constant as well. If the struct is not registered, cpu_id is -1 or -2, and no cache has a
+ * line for that.
  */
 extern const ptrdiff_t prudence_inline_rseq __asm__("__rseq_offset");
 
@@ -99,7 +100,7 @@ PRUDENCE_INLINE_FUNCTION void *const *prudence_inline_lines(const struct prudenc
 
 /*
  * Returns the cache, by an address that depends on `object`: x & 0 is 0, but the processor knows
- * that only once it has x. Loads from the cache that depend on nothing run ahead of the stores
+ * that only after loading x. Loads from the cache that depend on nothing run ahead of the stores
  * before them, which costs some processors more than the whole check (docs/adr/0050).
  */
 PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
@@ -143,7 +144,7 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_ca
  * Returns whether `object` is the start of an object of `cache`; nothing about the pointer is
  * trusted. In the window's extent all slabs are the cache's, and live. Relaxed, because a thread
  * that finds words from before the object's slab was shown asks the page map, where the slab was
- * entered before its address could reach another thread.
+ * entered before that address could reach another thread.
  */
 PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_of(const struct prudence_cache *cache,
                                                     const void *object)
@@ -227,8 +228,8 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
         if (__builtin_expect(object != old, 1))
             return object;
         /*
-         * The old object came back. If it had been free or deferred before, a second deferral makes
-         * its copies meet.
+         * The old object came back. If that object had been free or deferred before, a second
+         * deferral makes the copies meet.
          */
     }
     __asm__ __volatile__(PRUDENCE_INLINE_ADDRESS("cache_replace") : "=r"(slow));
@@ -244,8 +245,9 @@ prudence_inline_cache_replace(struct prudence_cache *cache, void *old)
 /* -------------------------------------------------------------- a shared object stays (private) */
 
 /*
- * Code for shared objects. It may also become part of a program, and then does nothing. Each module
- * keeps one of these, and the constructors of its other parts find that it has run.
+ * Code for shared objects. This may also become part of a program, and then does nothing. Each
+ * module keeps one copy, and the constructors of the module's other parts find that this copy has
+ * run.
  */
 #if defined(__PIC__) && !defined(__PIE__)
 __attribute__((weak, visibility("hidden"))) char prudence_inline_stays = 0;

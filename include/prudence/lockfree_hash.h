@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table of the caller's objects that readers and writers use without a lock. No thread ever
- * waits for another. It is for writers that must not wait: signal handlers, threads of real-time
- * priority, threads that may be stopped or killed in the middle, children of a fork. The table does
- * not grow; a program whose writers may wait uses <prudence/hash.h>, which does. docs/adr/0072 has
- * the design and the proof. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.7, has
- * the table of the K42 system, which takes a lock to remove from a chain of more than one; this one
- * does not.)
+ * waits for another. The table is for writers that must not wait: signal handlers, threads of
+ * real-time priority, threads that may be stopped or killed in the middle, children of a fork. The
+ * table does not grow; a program whose writers may wait uses <prudence/hash.h>, which does.
+ * docs/adr/0072 has the design and the proof. (P. McKenney, "Exploiting Deferred Destruction",
+ * 2004, section 6.7, has the table of the K42 system, which takes a lock to remove from a chain of
+ * more than one; this one does not.)
  *
  *     static struct prudence_lockfree_hash *timers;
  *
@@ -34,8 +34,8 @@
  *    (<prudence/prudence.h>). A handler hands removed objects to a thread, which defers them.
  *  - Fork: a child may read and update, whatever other threads were doing. If such a thread had
  *    just removed an object, and not deferred it yet, nobody in the child defers it.
- *  - Order: a reader that finds a node sees it as it was when it was added. Every function takes
- *    effect at one moment between call and return.
+ *  - Order: a reader that finds a node sees the node in the state in which it was added. Every
+ *    function takes effect at one moment between call and return.
  */
 #ifndef PRUDENCE_LOCKFREE_HASH_H
 #define PRUDENCE_LOCKFREE_HASH_H
@@ -55,8 +55,8 @@ struct prudence_lockfree_hash {
 };
 
 /*
- * Links. A link is the address of a node, or 0 at the end. In a node it may also have this bit,
- * which says that the node is removed and its link does not change any more.
+ * Links. A link is the address of a node, or 0 at the end. In a removed node the link also has this
+ * bit, and does not change any more.
  */
 #define PRUDENCE_LOCKFREE_REMOVED UINT64_C(1)
 
@@ -103,8 +103,8 @@ PRUDENCE_API struct prudence_lockfree_hash *prudence_lockfree_hash_create(uint64
 
 /*
  * Destroys an empty table that nobody uses any more, not even a reader in an old section. Never
- * waits. Returns 0, or an error number with the table as usable as before: EBUSY while objects are
- * in it; EINVAL for NULL.
+ * waits. Returns 0, or an error number with the table as usable as before: EBUSY while the table
+ * has objects; EINVAL for NULL.
  */
 PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *table);
 
@@ -140,8 +140,8 @@ prudence_lockfree_hash_next_duplicate(const struct prudence_hash_node *node,
 /*
  * Walks over all objects, in no order, all in one section, as prudence_hash_for_each does. The walk
  * finds an object exactly once if the object is in the table during the whole walk. Of an object
- * and those that replace it during the walk, it finds exactly one. It finds an object that is added
- * or removed during the walk at most once. The body may remove and replace any object.
+ * and those that replace it during the walk, it finds exactly one. Objects that are added or
+ * removed during the walk are found at most once. The body may remove and replace any object.
  */
 struct prudence_lockfree_walk { /* private */
     const struct prudence_lockfree_hash *table;
@@ -199,9 +199,9 @@ struct prudence_lockfree_hash_stats {
 };
 
 /*
- * Fills `stats`; the caller was compiled with `size` bytes of it. Exact if no thread updates the
- * table. Returns 0, or EINVAL for NULL. Cost: a walk, because a table that counted its objects
- * would write to a word that all writers share.
+ * Fills `stats`, of which the caller was compiled with `size` bytes. Exact if no thread updates the
+ * table. Returns 0, or EINVAL for NULL. Cost: a walk, because a table that counted objects would
+ * write to a word that all writers share.
  */
 PRUDENCE_API int prudence_lockfree_hash_stats_sized(const struct prudence_lockfree_hash *table,
                                                     struct prudence_lockfree_hash_stats *stats,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log buffer. Readers take places in it and fill them, inside their sections. One thread takes
+ * A log buffer. Readers take places there and fill them, inside their sections. One thread takes
  * the buffer away, waits for a grace period, after which every place is filled, and writes all of
  * it out. Nobody marks a place as filled, and no thread waits for one that fills. (P. McKenney,
  * "Exploiting Deferred Destruction", 2004, section 3.2: a log buffer.)
@@ -17,9 +17,9 @@
  *    dropped. Nothing waits.
  *  - Order: entries of one buffer are in the order in which their places were taken. Buffers are
  *    written one after the other.
- *  - Signals: places may be taken in signal handlers. Fork: a log belongs to its process. A child
- *    makes one of its own. In its copy, places of threads that it does not have may be unfilled,
- *    and both write the copy or, if a flush was under way, neither does.
+ *  - Signals: places may be taken in signal handlers. Fork: a log belongs to one process. A child
+ *    makes another. In the child's copy, places of threads that the child does not have may be
+ *    unfilled, and both write the copy or, if a flush was under way, neither does.
  *  - Cost: a place is an atomic addition on a line that all share. A flush is a grace period.
  *  - Memory: two buffers.
  */
@@ -39,8 +39,8 @@ struct prudence_log;
 
 /*
  * Makes a log of two buffers of `bytes` each, from 8 to 2^40, rounded up to a multiple of 8.
- * `domain` is the domain whose readers fill it; NULL: the default domain. Returns NULL with errno
- * EINVAL (a message on standard error names the cause) or ENOMEM.
+ * `domain` is the domain whose readers fill the log; NULL: the default domain. Returns NULL with
+ * errno EINVAL (a message on standard error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *domain);
 
@@ -61,7 +61,7 @@ PRUDENCE_API void *prudence_log_reserve(struct prudence_log *log, size_t size);
  * entries, bytes) with them, unless there are none. `entries` is valid until `write` returns.
  * Returns 0, or an error number with nothing done: EBUSY if another flush is under way, or in a
  * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the log's
- * domain returns it (inside a section); EINVAL for NULL.
+ * domain fails (inside a section); EINVAL for NULL.
  */
 PRUDENCE_API int prudence_log_flush(struct prudence_log *log,
                                     void (*write)(void *context, const void *entries, size_t bytes),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map in the order of its keys, from 64-bit numbers or byte strings to the caller's objects.
+ * A map in the order of the keys, from 64-bit numbers or byte strings to the caller's objects.
  * Readers look keys up, find the nearest below or above, and walk ranges, while many writers change
  * the map. Readers write nothing shared, take no lock, and do not wait. The map is a tree over the
  * bytes of keys (an adaptive radix tree). Writers change a node in place if one store is enough,
- * and otherwise replace it. docs/adr/0069 has the reasons, and the alternatives that were measured.
- * (P. McKenney, "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in a
- * library.)
+ * and otherwise replace the node. docs/adr/0069 has the reasons, and the alternatives that were
+ * measured. (P. McKenney, "Exploiting Deferred Destruction", 2004, section 9.2.5, asks for trees in
+ * a library.)
  *
  *     struct flow { struct prudence_map_node node; int port; };
  *
@@ -20,16 +20,16 @@
  *
  * Conventions are those of <prudence/prudence.h>, and these:
  *  - Sections: the functions of readers are called inside a read-side section of the map's domain,
- *    or online in it. The objects that a function returns stay valid until that section ends.
+ *    or online there. The objects that a function returns stay valid until that section ends.
  *    Updates need no section. Make them outside, so that deferrals may wait and keep latent memory
- *    below its limit. (But an object that a function is given, and that another thread might
+ *    below the limit. (But an object that a function is given, and that another thread might
  *    remove, is valid only in the section in which it was found: prudence_map_replace,
  *    _remove_node.) In a qsbr domain the thread is online. Sets and external domains have no
  *    sections of their own, so the caller's thread is inside one of a member, or of the other
  *    scheme.
  *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length
- *    and any bytes, and are in the order of memcmp; a string that begins another is below it. With
- *    a key of the other kind a function finds nothing.
+ *    and any bytes, and are in the order of memcmp; a string comes before those that it begins.
+ *    With a key of the other kind a function finds nothing.
  *  - Ownership: objects belong to the caller, and so do the bytes of their keys, which do not
  *    change while the object is in the map, and for a grace period longer. A removed or replaced
  *    object may be freed, changed or added again only after a grace period (prudence_free_deferred
@@ -41,8 +41,8 @@
  *    defer, a few for each such thread. A child of _Fork or clone may only read.
  *  - Order: a lookup takes effect at one moment between call and return. So does an update, so
  *    every lookup that begins after an update has returned sees that update. A reader that finds an
- *    object sees it as it was when it was added. The promises of ceiling, floor and walks are next
- *    to them.
+ *    object sees the object in the state in which it was added. The promises of ceiling, floor and
+ *    walks are next to them.
  */
 #ifndef PRUDENCE_MAP_H
 #define PRUDENCE_MAP_H
@@ -105,20 +105,20 @@ enum prudence_map_flags {
 };
 
 /*
- * Makes an empty map; attr may be NULL. `name` is in the statistics of its caches of nodes. Returns
- * NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
+ * Makes an empty map; attr may be NULL. `name` appears in the statistics of the caches of nodes.
+ * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
  */
 PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
                                                       const struct prudence_map_attr *attr);
 
 /*
- * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object in it,
- * in the order of keys. The object may be freed at once there (but not in a map of values, which
- * owns its objects). If `dispose` is NULL the map must be empty. Waits for the grace period of
- * nodes that were replaced. Returns 0, or an error number with the map as usable as before: EBUSY
- * while objects are in it and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK,
- * with a report, where prudence_domain_synchronize of its domain returns it (inside a section);
- * EINVAL for NULL. `dispose` must not use the map.
+ * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object, in the
+ * order of keys. The object may be freed at once there (but not in a map of values, which owns its
+ * objects). If `dispose` is NULL the map must be empty. Waits for the grace period of nodes that
+ * were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while the
+ * map has objects and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a
+ * report, where prudence_domain_synchronize of the domain fails (inside a section); EINVAL for
+ * NULL. `dispose` must not use the map.
  */
 PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
                                       void (*dispose)(struct prudence_map_node *object,
@@ -146,8 +146,8 @@ PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct pr
  * The object was in the map at a moment during the call. No key between the one asked for and the
  * one found was in the map during the whole call. (Among keys that are added or removed in that
  * time, the call may miss one that was there when the found one was not.) Lock-free: a call begins
- * again when others add and remove objects in the node in which it looks for the next one. Cost: a
- * lookup, and a look at the bytes of each node on the way.
+ * again when others add and remove objects in the node in which the call looks for the next one.
+ * Cost: a lookup, and a look at the bytes of each node on the way.
  */
 PRUDENCE_API struct prudence_map_node *prudence_map_ceiling(const struct prudence_map *map,
                                                             uint64_t key);
@@ -171,11 +171,11 @@ PRUDENCE_API struct prudence_map_node *prudence_map_highest(const struct prudenc
  *     prudence_map_for_each_from(&walk, map, key, node) { ... }   update the map, and remove `node`
  *
  * The keys found rise strictly. The walk finds a key exactly once if the key is in the map during
- * the whole walk, and a key that is added or removed during it at most once. A found object was in
- * the map at a moment during the walk. The walk is not a picture of one moment: it may see the
- * later of two updates alone. It takes up to PRUDENCE_MAP_WALK objects at once, so it may return
- * one that was removed after that. To walk longer than a section should last, keep the last key,
- * and begin again with the key above it in the next section. The promise is the same.
+ * the whole walk, and a key that is added or removed during the walk at most once. A found object
+ * was in the map at a moment during the walk. The walk is not a picture of one moment: a walk may
+ * see the later of two updates alone, and takes up to PRUDENCE_MAP_WALK objects at once, so may
+ * return one that was removed after that. To walk longer than a section should last, keep the last
+ * key, and begin again with the key above it in the next section. The promise is the same.
  */
 #define PRUDENCE_MAP_WALK 32
 
@@ -229,15 +229,15 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
  *  - add_unique adds the object only if there is no object with this key. Otherwise returns EEXIST,
  *    and that object in *there, if `there` is not NULL. (That object is valid in a section that the
  *    caller is in, or while the caller keeps others from removing it.)
- *  - add_replace replaces the object with this key, if there is one. Stores it, or NULL, in
- *    *replaced; it now belongs to the caller.
+ *  - add_replace replaces the object with this key, if there is one. Stores that object, or NULL,
+ *    in *replaced; the caller now owns it.
  *  - replace puts `fresh` in the place of `old` in one step; a lookup finds one of the two. ENOENT:
  *    `old` is not in the map (any more); EINVAL: their keys differ. No memory is needed.
  *  - remove returns the object with this key, which now belongs to the caller, or NULL if there is
  *    none. So if several threads remove one key, one gets the object, and defers it. Never fails
  *    for lack of memory; the tree then stays a little larger than necessary.
- *  - remove_node does the same for this object, inside a section. ENOENT: it is not in the map (any
- *    more).
+ *  - remove_node does the same for this object, inside a section. ENOENT: the object is not in the
+ *    map (any more).
  */
 PRUDENCE_API int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
                                          struct prudence_map_node **there);
@@ -266,7 +266,9 @@ struct prudence_map_stats {
     uint64_t bytes_latent; /* bytes of replaced nodes and entries that wait for readers */
 };
 
-/* Fills `stats`; the caller was compiled with `size` bytes of it. Returns 0, or EINVAL for NULL. */
+/*
+ * Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL.
+ */
 PRUDENCE_API int prudence_map_stats_sized(struct prudence_map *map,
                                           struct prudence_map_stats *stats, size_t size);
 

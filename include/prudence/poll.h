@@ -5,7 +5,7 @@
  *
  * The kernel counts normal and expedited grace periods apart, so a cookie of one word may miss that
  * the other sort has served it; a full state misses nothing. Here a domain has one sequence,
- * whoever drives it. No cookie misses a grace period, and a full state is a cookie. Both are
+ * whoever the driver is. No cookie misses a grace period, and a full state is a cookie. Both are
  * offered so that programs written for either keep their words.
  *
  * Expedited means that the caller spends CPU time, and a barrier on the others' CPUs, to have the

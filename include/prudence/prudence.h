@@ -11,14 +11,14 @@
  * "Prudent Memory Reclamation in Procrastination-Based Synchronization", ASPLOS 2016.
  *
  * Conventions of every function here, unless the function's comment says otherwise:
- *  - Threads: any thread may call it at any time. Threads need not register.
+ *  - Threads: any thread may call the functions at any time. Threads need not register.
  *  - Signals: not async-signal-safe (like malloc). Only the read side in <prudence/rcu.h> is.
  *  - Fork: may be called in parent and child after fork(), also of a threaded process, and in
  *    handlers of pthread_atfork. A signal handler may fork, too. If the process has other threads,
  *    that child may only execute another program or _exit. The library notices a child of _Fork()
- *    or clone() when it matters, and reports it once. Such a child may read, allocate and free,
- *    unless another thread was in the library at that moment. Children that share memory (vfork,
- *    posix_spawn) change nothing.
+ *    or clone() when it matters, and reports the child once. Such a child may read, allocate and
+ *    free, unless another thread was in the library at that moment. Children that share memory
+ *    (vfork, posix_spawn) change nothing.
  *  - Cancellation: no function is a cancellation point of its own.
  *  - Misuse (a foreign, interior or misaligned pointer, the wrong cache, a double free) is reported
  *    on standard error with the pointer, the cache and what happened. Then the process aborts. All
@@ -124,10 +124,10 @@ PRUDENCE_API PRUDENCE_NOPLT void prudence_free_sized(void *object, size_t size);
 
 /*
  * Frees `object` once every read-side critical section of its cache's domain that is running now
- * has ended (paper: kfree_deferred, Listing 2, Algorithm 1). Call it after the object is unlinked,
- * so that new readers cannot find the object. Until the grace period is over, the memory is neither
- * written nor handed out. May be called inside a read-side critical section and with any locks
- * held. Always succeeds. NULL is ignored; errno is kept. Costs as much as prudence_free.
+ * has ended (paper: kfree_deferred, Listing 2, Algorithm 1). Call this after the object is
+ * unlinked, so that new readers cannot find the object. Until the grace period is over, the memory
+ * is neither written nor handed out. May be called inside a read-side critical section and with any
+ * locks held. Always succeeds. NULL is ignored; errno is kept. Costs as much as prudence_free.
  */
 PRUDENCE_API PRUDENCE_NOPLT void prudence_free_deferred(void *object);
 
@@ -171,22 +171,22 @@ struct prudence_cache_attr {
      * called in prudence_cache_alloc of that cache when the object is about to be handed out again.
      * If the slab goes back before that, a thread of the library (which the first need starts)
      * calls it, or prudence_cache_shrink, _barrier or _destroy does. An allocation inside a
-     * read-side section or another destructor runs no destructor; it takes memory that needs none.
-     * (A free there does run the destructor, since the caller asked for it.) If the cache has a
-     * constructor, the destructor must leave the object as constructed. It may do what a callback
-     * may (<prudence/call.h>), also allocate from its own cache and defer objects of that cache,
-     * but may not wait for callbacks or destructors (EDEADLK). It must return. Such a cache has no
-     * fast paths.
+     * read-side section or another destructor runs no destructor; an object that needs none is
+     * taken. (A free there does run the destructor, since the caller asked for that.) If the cache
+     * has a constructor, the destructor must leave the object as constructed. It may do what a
+     * callback may (<prudence/call.h>), also allocate from its own cache and defer objects of that
+     * cache, but may not wait for callbacks or destructors (EDEADLK). It must return. Such a cache
+     * has no fast paths.
      */
     void (*destructor)(void *object, void *context);
 };
 
 /*
  * Makes a cache of objects of `object_size` bytes (1 to 32768). `name` is copied (up to 31 bytes);
- * statistics and messages show it, and it need not be unique. Returns NULL with errno EINVAL (size,
- * alignment, flags, or name NULL or empty), EAGAIN (called by a function that the library calls
- * while it starts, such as the program's own getpid) or ENOMEM. For EINVAL and EAGAIN a message on
- * standard error names the cause.
+ * it appears in statistics and messages, and need not be unique. Returns NULL with errno EINVAL
+ * (size, alignment, flags, or name NULL or empty), EAGAIN (called by a function that the library
+ * calls while it starts, such as the program's own getpid) or ENOMEM. For EINVAL and EAGAIN a
+ * message on standard error names the cause.
  */
 PRUDENCE_API struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                                           const struct prudence_cache_attr *attr);
@@ -220,11 +220,10 @@ PRUDENCE_API PRUDENCE_NOPLT void prudence_cache_free_deferred(struct prudence_ca
  *     ...
  *     prudence_cache_free(cache, spare);                 // after the last update
  *
- * This is the only right order. The returned object is not published yet, so it cannot be the one
- * that replaced `old`. A call that allocated the new version and deferred the old one at once would
- * come before the publication, and would defer an object that new readers still find. Their
- * sections begin after the grace period that the deferral waits for, so that wait protects none of
- * them.
+ * This is the only right order. The returned object is not published yet, so another one has
+ * replaced `old`. A call that allocated the new version and deferred the old one at once would come
+ * before the publication, and would defer an object that new readers still find. Their sections
+ * begin after the grace period that the deferral waits for, so that wait protects none of them.
  *
  * `old` is always deferred, also when NULL is returned because there is no memory for another
  * object (errno ENOMEM). If `old` is NULL, nothing is deferred. Errors, waiting and misuse are the
@@ -281,10 +280,10 @@ PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
  * Destroys `cache`. Waits for the grace period of this cache's own deferred objects, for their
  * destructors, and for nothing else. Returns 0, or an error number, with the cache as usable as
  * before: EBUSY while objects are live, or in a handler of pthread_atfork; EDEADLK where
- * prudence_cache_barrier returns it; EINVAL for NULL. Live objects are reported once for each
- * calling place, with their number and, under the option check=1, with the callers that allocated
- * the first of them. Nobody may use the cache once this is called. Use of one of the 64 caches that
- * were destroyed last stops the process with the names of that cache and of the function called.
+ * prudence_cache_barrier fails; EINVAL for NULL. Live objects are reported once for each calling
+ * place, with their number and, under the option check=1, with the callers that allocated the first
+ * of them. Nobody may use the cache once this is called. Use of one of the 64 caches that were
+ * destroyed last stops the process with the names of that cache and of the function called.
  */
 PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 

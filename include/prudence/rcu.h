@@ -3,11 +3,11 @@
  * Read-copy-update: the read side and grace periods, in the kernel's terms.
  *
  * Readers bracket their use of shared objects with prudence_read_lock/unlock. A grace period is any
- * span of time in which every reader that was inside such a section at its start has left it. A
- * cookie (prudence_gp_t) says which grace period to wait for.
+ * span of time in which every reader that was inside a section at the start has left that section.
+ * A cookie (prudence_gp_t) says which grace period to wait for.
  *
- * docs/explanation/design.md, "Grace periods", describes the protocol and argues for it. The state
- * below is public only so that the read side can be inlined. Do not touch it.
+ * docs/explanation/design.md, "Grace periods", describes and justifies the protocol. The state
+ * below is public only so that the read side can be inlined. Do not touch that state.
  */
 #ifndef PRUDENCE_RCU_H
 #define PRUDENCE_RCU_H
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* Names a grace period. Copy it by value; compare only with prudence_gp_same_state. */
+/* Names a grace period. Copied by value; compared only with prudence_gp_same_state. */
 typedef struct {
     uint64_t private_value;
 } prudence_gp_t;
@@ -29,12 +29,13 @@ typedef struct {
 /*
  * Inline readers reach no data of the library by a symbol, except thread-local pointers. The
  * thread's word points to its domain, and the domain has the shared words at a fixed offset. So a
- * program cannot get its own copy of them (a copy relocation), however it is linked (ADR 26).
+ * program cannot get its own copy of them (a copy relocation), however the program is linked (ADR
+ * 26).
  */
 
 /*
  * A thread's word in a domain. The upper 54 bits are the sequence that the thread read at entry,
- * the lower 10 its nesting depth; the word is 0 outside. Both are in one word written by one store.
+ * the lower 10 the nesting depth; the word is 0 outside. Both are in one word written by one store.
  * Otherwise a signal handler that reads could interrupt at a moment when the word protects nothing.
  */
 struct prudence_reader {
@@ -123,11 +124,11 @@ static inline void prudence_fence_and_count(struct prudence_reader *self)
 }
 
 /*
- * A program that defines PRUDENCE_READER_SLICES before it includes this header makes readers of the
+ * A program that defines PRUDENCE_READER_SLICES before including this header makes readers of the
  * default domain ask the kernel for some microseconds more of their time slice while they are
  * inside a section. This needs Linux 7.0 with CONFIG_RSEQ_SLICE_EXTENSION, and a C library that
- * registers rseq for it (glibc 2.41 does). Then no grace period has to wait until a reader that
- * lost its CPU runs again. Cost: two stores and a load for each section. Elsewhere it has no
+ * registers rseq for this (glibc 2.41 does). Then no grace period has to wait until a reader that
+ * lost its CPU runs again. Cost: two stores and a load for each section. Elsewhere there is no
  * effect. Sections entered by functions of the library (prudence_domain_read_lock) do not ask.
  * docs/adr/0078 has reasons and figures.
  */
@@ -237,7 +238,7 @@ static inline void prudence_read_unlock(void)
     word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
     if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == 1, 1)) {
         prudence_tell_section_ends(self);
-        /* Release: the section's reads come before the word says that it is over. */
+        /* Release: the section's reads come before the word says that the section is over. */
         __atomic_store_n(&self->word, 0, __ATOMIC_RELEASE);
         prudence_slice_done_();
     } else if (__builtin_expect(word == 0, 0)) {
@@ -273,10 +274,10 @@ PRUDENCE_API void prudence_synchronize_expedited(void);
 /*
  * The polled interface. get_state returns the cookie of a grace period that starts from now on, and
  * starts none. start_poll returns the same cookie and starts the grace period; polling is then
- * enough for the grace period to end. poll_state says whether it is over, and may drive it on, but
- * never waits. cond_synchronize waits only if the grace period is not over (same rules as
- * prudence_synchronize about sections). Cookies never expire in practice (54 bits of grace
- * periods). Once the grace period is over, poll_state costs one load and a compare.
+ * enough for the grace period to end. poll_state says whether that grace period is over, and may
+ * drive grace periods on, but never waits. cond_synchronize waits only if the grace period is not
+ * over (same rules as prudence_synchronize about sections). Cookies never expire in practice (54
+ * bits of grace periods). Once the grace period is over, poll_state costs one load and a compare.
  */
 PRUDENCE_API prudence_gp_t prudence_gp_get_state(void);
 PRUDENCE_API prudence_gp_t prudence_gp_start_poll(void);
@@ -290,9 +291,9 @@ static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 }
 
 /*
- * Publishes `v` in the pointer `p`. A reader that finds it there sees everything that was written
+ * Publishes `v` in the pointer `p`. A reader that finds `v` there sees everything that was written
  * to *v before. prudence_dereference reads a pointer that a writer may publish at the same time.
- * Inside a section the object it finds stays valid until the section ends.
+ * Inside a section the object found stays valid until the section ends.
  */
 #define prudence_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 #if !defined(PRUDENCE_CHECK_READERS) || !defined(__GNUC__)
@@ -343,11 +344,11 @@ struct prudence_domain_attr {
  * cause) or ENOMEM.
  *
  * prudence_domain_destroy, for domains of all kinds, returns 0, or an error number with the domain
- * as it was. EBUSY means that a cache or a set names it, that a section is open (or a thread
- * online) in it, or that callbacks wait; the cause is reported once for each calling place. EINVAL
- * is returned for NULL and for the default domain (and the domains of <prudence/urcu-compat.h>),
- * which live as long as the process. Using a destroyed domain is misuse. The option check=1 reports
- * it with the caller's address before the process aborts.
+ * as it was. EBUSY means that a cache or a set names the domain, that a section is open (or a
+ * thread online) there, or that callbacks wait; the cause is reported once for each calling place.
+ * EINVAL is returned for NULL and for the default domain (and the domains of
+ * <prudence/urcu-compat.h>), which live as long as the process. Using a destroyed domain is misuse.
+ * The option check=1 reports that with the caller's address before the process aborts.
  */
 PRUDENCE_API struct prudence_domain *
 prudence_domain_create(const char *name, enum prudence_domain_kind kind,
@@ -361,7 +362,7 @@ PRUDENCE_API struct prudence_domain *prudence_default_domain(void);
  * below, without the index. Sets and external domains have no readers of their own (misuse).
  * read_lock_held of a set says whether the thread is inside one of its members.
  *
- * synchronize returns 0, or at once EDEADLK where it would wait for itself, reported with the
+ * synchronize returns 0, or at once EDEADLK where the call would wait for itself, reported with the
  * caller's address, once for each calling place. This is so inside a section of any memb or manual
  * domain, while online in a qsbr domain other than `domain`, or inside a section of `domain`
  * itself. It may be called inside sections of other srcu and external domains, whose readers may
@@ -379,7 +380,7 @@ PRUDENCE_API bool prudence_domain_poll_state(struct prudence_domain *domain, pru
 /*
  * Quiescent-state-based reading. Between online (or the last quiescent) and quiescent (or offline)
  * the thread is inside one long section. An online thread must call quiescent regularly and go
- * offline before it blocks. A call on a domain of another kind is reported and has no effect.
+ * offline before blocking. A call on a domain of another kind is reported and otherwise ignored.
  * Async-signal-safe. quiescent costs about 1 ns, and a fence once for each grace period.
  */
 PRUDENCE_API void prudence_qsbr_online(struct prudence_domain *domain);
@@ -426,8 +427,8 @@ static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
 
 /*
  * Bracket a call that may block. begin takes the thread offline in the qsbr domain and returns
- * whether it was online; end, given that value, brings the thread back. So they may be used in
- * functions that do not know their callers, and nest. Between them the thread is outside any
+ * whether the thread was online; end, given that value, brings the thread back. So they may be used
+ * in functions that do not know their callers, and nest. Between them the thread is outside any
  * section of the domain. Pointers from before must not be used after. errno is kept.
  *
  * PRUDENCE_QSBR_BLOCKING(domain) does the same for the rest of the enclosing block, however the
@@ -470,8 +471,8 @@ static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
 /*
  * Readers of an srcu domain may block, sleep, and stay for long. They hold up the grace periods of
  * their own domain only, so give each use its own domain. read_lock gives an index, which
- * read_unlock takes back. Threads register themselves. Async-signal-safe, if a handler leaves the
- * sections it entered.
+ * read_unlock takes back. Threads register themselves. Async-signal-safe, if a handler leaves every
+ * section that it enters.
  *
  * read_unlock must be called by the same thread, on any CPU. Sections of a thread in one domain may
  * nest and overlap (1,023 of them); all have one index and count as one section, from the first
@@ -479,9 +480,9 @@ static inline void prudence_qsbr_blocking_leave(struct prudence_domain **domain)
  * child has the forking thread's section.
  *
  * down_read and up_read mark a section that one thread enters and another leaves, for example
- * around an asynchronous I/O request. Each is a section by itself. A stall report cannot name its
- * thread, implicit waits inside do not notice it (and end after wait_max), and a forked child also
- * has the section and must leave it.
+ * around an asynchronous I/O request. Each is a section by itself. A stall report cannot name the
+ * thread, implicit waits inside do not notice the section (and end after wait_max), and a forked
+ * child also has the section and must leave it.
  *
  * The entry is a full fence. The cost is a locked addition to a counter of the CPU at the entry and
  * one at the exit, and none for nested sections. A wrong index is misuse.
@@ -493,11 +494,11 @@ PRUDENCE_API void prudence_srcu_up_read(struct prudence_domain *domain, int inde
 
 /*
  * Makes a set of domains. An object deferred under the set (caches may name it as their domain) is
- * safe only when it is safe in every one of `domains`. Use a set for objects that readers of
- * several kinds see. Its grace periods are the grace periods of the members; it has no readers of
- * its own. A member that is a set counts as that set's members. Members are kept: destroying one is
- * EBUSY until the set is destroyed. Returns NULL with errno EINVAL (no name, no member, a NULL
- * among them, more than PRUDENCE_DOMAIN_SET_MAX) or ENOMEM.
+ * safe only when safe in every one of `domains`. Use a set for objects that readers of several
+ * kinds see. Its grace periods are the grace periods of the members; the set has no readers. A
+ * member that is a set counts as that set's members. Members are kept: destroying one is EBUSY
+ * until the set is destroyed. Returns NULL with errno EINVAL (no name, no member, a NULL among
+ * them, more than PRUDENCE_DOMAIN_SET_MAX) or ENOMEM.
  */
 #define PRUDENCE_DOMAIN_SET_MAX 64
 PRUDENCE_API struct prudence_domain *
@@ -508,13 +509,13 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  * Makes an external domain, whose grace periods another scheme runs. `ops` is copied, and each
  * function is called with `context`. <prudence/urcu-domain.h> fills them in for liburcu.
  *  - start_poll and poll_state, both or neither. start_poll begins a grace period that covers
- *    everything that happened before, and returns its cookie; poll_state says whether it is over.
- *    Any thread that allocates, defers or waits calls them, one at a time, also inside sections.
- *    They must not wait, but may allocate.
+ *    everything that happened before, and returns a cookie; poll_state says whether that grace
+ *    period is over. Any thread that allocates, defers or waits calls them, one at a time, also
+ *    inside sections. They must not wait, but may allocate.
  *  - synchronize, if there is no polling, waits for a grace period. A thread of the library calls
  *    it, which is made with the domain (and in a forked child before fork returns). If a child
- *    could not have one, a thread that waits without a deadline calls it. A thread that allocates
- *    or defers never does.
+ *    could not have one, a thread that waits without a deadline makes the call. A thread that
+ *    allocates or defers never does.
  *  - thread_starts and thread_ends, or NULL, are called by that thread, first and last.
  *  - read_lock_held, or NULL, says whether the calling thread is inside a section. Then nothing
  *    waits implicitly there, and waits for this domain are refused. Called with no lock of the
@@ -522,7 +523,7 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
  *
  * Returns NULL with errno EINVAL (no name, wrong size, neither polling nor synchronize, half of
  * polling), ENOMEM or EAGAIN (no thread). Destroying the domain waits for a synchronize that is
- * under way, so do not destroy it inside a section.
+ * under way, so do not do that inside a section.
  */
 struct prudence_domain_ops {
     size_t size; /* sizeof(struct prudence_domain_ops) */
@@ -542,7 +543,7 @@ prudence_domain_create_external(const char *name, const struct prudence_domain_o
  * reported once, on standard error and to the hook, if there is one (NULL: none). The thread that
  * drives the grace period calls the hook, so perhaps inside an allocation or a deferral, with no
  * lock of the library held. The hook may use the library, but not wait for a grace period. `stall`
- * and the memory it points to are valid until the hook returns.
+ * and the memory behind its pointers are valid until the hook returns.
  */
 struct prudence_stall {
     size_t size; /* sizeof(struct prudence_stall) */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A doubly linked list with a head of one word, for the buckets of hash tables, that may be read
- * while one writer changes it: the kernel's hlist_*_rcu, with its names. The rules are those of
- * <prudence/rculist.h>. Writers exclude each other; readers are inside a section; a removed element
- * keeps its `next`, and may be freed, changed or added again only after a grace period.
+ * while one writer changes it: the kernel's hlist_*_rcu, with the same names. The rules are those
+ * of <prudence/rculist.h>. Writers exclude each other; readers are inside a section; a removed
+ * element keeps `next`, and may be freed, changed or added again only after a grace period.
  *
  * Header only; C11 and C++17. Nothing here waits or allocates.
  */
@@ -61,7 +61,7 @@ static inline bool prudence_hlist_unhashed(const struct prudence_hlist_node *nod
     return !node->pprev;
 }
 
-/* Release: a reader that finds the node sees its element's contents. */
+/* Release: a reader that finds the node sees the element's contents. */
 static inline void prudence_hlist_insert_rcu_(struct prudence_hlist_node *node,
                                               struct prudence_hlist_node **at)
 {
@@ -112,8 +112,8 @@ static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
 }
 
 /*
- * Remove the node. Its `next` stays for readers that are there. Afterwards the node is unhashed.
- * Only the init form may be called for a node that is in no list; it then does nothing.
+ * Remove the node. `next` stays for readers that are there. Afterwards the node is unhashed. Only
+ * the init form may be called for a node that is in no list, and then does nothing.
  */
 static inline void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
 {
@@ -139,7 +139,7 @@ static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
     old->pprev = PRUDENCE_NULL;
 }
 
-/* Exchanges the lists of both heads. A reader that is in one of them finishes it. */
+/* Exchanges the lists of both heads. A reader that is in one of the lists finishes that list. */
 static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *left,
                                                   struct prudence_hlist_head *right)
 {
@@ -162,7 +162,7 @@ static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *le
 #define prudence_hlist_first_rcu(head) __atomic_load_n(&(head)->first, __ATOMIC_CONSUME)
 #define prudence_hlist_next_rcu(node)  __atomic_load_n(&(node)->next, __ATOMIC_CONSUME)
 
-/* Returns whether the list is empty at this moment, which may be over when it returns. */
+/* Returns whether the list is empty at this moment, which may be over on return. */
 static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 {
     return !__atomic_load_n(&head->first, __ATOMIC_RELAXED);
@@ -178,12 +178,12 @@ static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 #define prudence_hlist_next_entry_(pos, member)                                                    \
     prudence_hlist_entry_or_null_(pos, prudence_hlist_next_rcu(&(pos)->member), member)
 
-/* Runs for each element; `pos` is a pointer to it, and NULL after the loop. */
+/* Runs for each element; `pos` points to the element, and is NULL after the loop. */
 #define prudence_hlist_for_each_entry_rcu(pos, head, member)                                       \
     for ((pos) = prudence_hlist_entry_or_null_(pos, prudence_hlist_first_rcu(head), member);       \
          (pos); (pos) = prudence_hlist_next_entry_(pos, member))
 
-/* Run for the elements after `pos`, and from `pos` on. It was found in the same section. */
+/* Run for the elements after `pos`, and from `pos` on. `pos` was found in the same section. */
 #define prudence_hlist_for_each_entry_continue_rcu(pos, member)                                    \
     for ((pos) = prudence_hlist_next_entry_(pos, member); (pos);                                   \
          (pos) = prudence_hlist_next_entry_(pos, member))

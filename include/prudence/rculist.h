@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A doubly linked, circular list that may be read while one writer changes it: the kernel's
- * list_*_rcu, with its names and rules.
+ * list_*_rcu, with the same names and rules.
  *
  *  - Writers exclude each other by a lock of their own. Readers are inside a read-side critical
  *    section of the domain whose grace periods the writers wait for. Readers go forward only.
- *  - A removed element keeps its `next`, so readers that are at the element can go on. Therefore it
- *    may be freed, changed or added again only after a grace period. Its `prev` is NULL, so a
- *    second removal is found.
+ *  - A removed element keeps its `next`, so readers that are at the element can go on. Therefore
+ *    the element may be freed, changed or added again only after a grace period. A removed
+ *    element's `prev` is NULL, so a second removal is found.
  *  - A reader sees each element that is in the list throughout, and sees an element that is added
  *    or removed in that time in either state. Emptiness and then an element are two questions; use
  *    prudence_list_first_or_null_rcu.
@@ -64,8 +64,8 @@ static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct 
 }
 
 /*
- * Adds after `head` (an element or the list's head); _tail adds before it, so at the end of the
- * list.
+ * Adds after `head` (an element or the list's head); _tail adds before the head, so at the end of
+ * the list.
  */
 static inline void prudence_list_add_rcu(struct prudence_list *link, struct prudence_list *head)
 {
@@ -79,8 +79,8 @@ static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
 }
 
 /*
- * Removes the element. Its `next` stays for readers that are there. Release: a reader may get to
- * the next element by this store alone, and sees everything that the adding thread wrote.
+ * Removes the element. `next` stays for readers that are there. Release: a reader may get to the
+ * next element by this store alone, and sees everything that the adding thread wrote.
  */
 static inline void prudence_list_del_rcu(struct prudence_list *link)
 {
@@ -107,7 +107,7 @@ static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct 
     if (first == list)
         return;
     prudence_list_init_rcu(list);
-    synchronize(); /* readers of `list` have left it; otherwise they would not find its end */
+    synchronize(); /* readers of `list` have left it; otherwise they would not find the end */
     last->next = next;
     __atomic_store_n(&prev->next, first, __ATOMIC_RELEASE);
     first->prev = prev;
@@ -173,8 +173,8 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
     }))
 
 /*
- * Runs for each element; `link` is a pointer to its link (the kernel's list_for_each_rcu), and the
- * head after the loop. For lists with elements of several types.
+ * Runs for each element; `link` points to the element's link (the kernel's list_for_each_rcu), and
+ * the head after the loop. For lists with elements of several types.
  */
 #define prudence_list_for_each_rcu(link, head)                                                     \
     for ((link) = prudence_list_next_rcu(head); (link) != (head);                                  \
@@ -188,13 +188,13 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
 #define prudence_list_entry_of_(pos, link, member)                                                 \
     prudence_list_entry(link, __typeof__(*(pos)), member)
 
-/* Runs for each element; `pos` is a pointer to it, and to no element after the loop. */
+/* Runs for each element; `pos` points to the element, and to no element after the loop. */
 #define prudence_list_for_each_entry_rcu(pos, head, member)                                        \
     for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(head), member);               \
          &(pos)->member != (head);                                                                 \
          (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
 
-/* Run for the elements after `pos`, and from `pos` on. It was found in the same section. */
+/* Run for the elements after `pos`, and from `pos` on. `pos` was found in the same section. */
 #define prudence_list_for_each_entry_continue_rcu(pos, head, member)                               \
     for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member);     \
          &(pos)->member != (head);                                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference counts of objects that readers find. A reader that wants to keep an object beyond its
+ * Reference counts of objects that readers find. A reader that wants to keep an object beyond the
  * section takes a reference, unless the count is 0 already because the object is on its way out.
  * (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.2: the name cache takes
  * references of entries that are still hashed.)
@@ -14,16 +14,16 @@
  *     if (prudence_ref_put(&session->references))
  *         prudence_free_deferred(session);               another reader may just look at the count
  *
- *  - The table, list or pointer by which readers find the object has a reference of its own. The
- *    thread that removes the object there puts this reference.
+ *  - The table, list or pointer by which readers find the object has one reference. The thread that
+ *    removes the object there puts this reference.
  *  - When a count becomes 0 the object is deferred, not freed, because readers in sections may
  *    still look at the count.
- *  - Overflow does not lead to use after free. A count that reaches 2^31 stays there (it is
+ *  - Overflow does not lead to use after free. A count that reaches 2^31 stays there (is
  *    *saturated*), so the object is never freed. The same happens to a count of 0 that is put, or
  *    that prudence_ref_get finds. Each is reported on standard error, once for a count that goes
  *    wrong.
  *  - Threads, signals: all functions may be called anywhere, also in signal handlers. Fork: a child
- *    has the count as it was, with the references of threads that it does not have.
+ *    has the count as it was, with the references of threads that the child does not have.
  *  - Cost: an atomic operation on the object's cache line.
  */
 #ifndef PRUDENCE_REF_H
@@ -49,7 +49,7 @@ struct prudence_ref {
 /* Makes the count saturated, and reports `what`. Private. */
 PRUDENCE_API void prudence_ref_saturate_(struct prudence_ref *ref, const char *what);
 
-/* Call it before others can find the object. */
+/* To be called before others can find the object. */
 static inline void prudence_ref_init(struct prudence_ref *ref, uint32_t references)
 {
     __atomic_store_n(&ref->count, references, __ATOMIC_RELAXED);
@@ -64,7 +64,7 @@ static inline uint32_t prudence_ref_count(const struct prudence_ref *ref)
 /*
  * Takes a reference for a caller that found the object in this section, or has a reference. Returns
  * false if there is no reference any more; then treat the object as not found. Relaxed, because the
- * object's contents were seen when it was found.
+ * object's contents were seen on finding it.
  */
 static inline bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
 {
@@ -93,7 +93,7 @@ static inline void prudence_ref_get(struct prudence_ref *ref)
 }
 
 /*
- * Puts a reference. Returns true if it was the last. Release and acquire: the thread that gets true
+ * Puts a reference. Returns true for the last one. Release and acquire: the thread that gets true
  * sees everything that others did with the object before they put their references.
  */
 static inline bool prudence_ref_put(struct prudence_ref *ref)

@@ -2,8 +2,8 @@
 /*
  * Routes: IPv4 or IPv6 prefixes with a value each, and, for an address, the value of the longest
  * prefix that matches. Readers write nothing shared, take no lock, and do not wait, whatever
- * writers do. A full table of the Internet can be changed while it is read: an update replaces one
- * node of a few cache lines, and the old node is freed when its readers have left. docs/adr/0070
+ * writers do. A full table of the Internet can be changed while being read: an update replaces one
+ * node of a few cache lines, and the old node is freed when the readers have left. docs/adr/0070
  * and 0080 have the design and the reasons. (P. McKenney, "Exploiting Deferred Destruction", 2004,
  * sections 2.2.18 and 3.5, has routing tables as the example of readers to whom data may be stale
  * for a moment.)
@@ -20,18 +20,18 @@
  * Conventions are those of <prudence/prudence.h>, and these:
  *  - Addresses: bytes as in a packet, 4 or 16 of them, at any alignment.
  *  - Values: a pointer, or a number from 1 to 2^63 - 1. 0 says that there is none.
- *  - Sections: lookups are made inside a read-side section of the table's domain, or online in it;
+ *  - Sections: lookups are made inside a read-side section of the table's domain, or online there;
  *    so are walks, which may span several. The target of a value stays valid until the section
  *    ends. Updates need no section. Make them outside, so that deferrals may wait when
  *    `latent_limit` is reached.
- *  - Ownership: targets of values belong to the caller. After a value was replaced or removed, its
+ *  - Ownership: targets of values belong to the caller. After a value was replaced or removed, the
  *    target may be freed only after a grace period (prudence_free_deferred). The table allocates
  *    nodes, an index, and for IPv6 shortcuts.
- *  - Order: a reader that finds a value sees its target as it was when the value was added. For
- *    each address an update takes effect at one moment. A lookup has the answer before or after
+ *  - Order: a reader that finds a value sees the target in the state in which the value was added.
+ *    For each address an update takes effect at one moment. A lookup has the answer before or after
  *    that, and lookups of one address never go back. Every lookup that begins after an update has
- *    returned sees that update. While an update is under way, it may be visible at one address and
- *    not yet at another, also to two lookups in one section.
+ *    returned sees that update. While an update is under way, the update may be visible at one
+ *    address and not yet at another, also to two lookups in one section.
  *  - Signals: lookups, get and walks are async-signal-safe; nothing else is.
  *  - Fork: fork() waits until no thread is inside an update. A child may read and update. In the
  *    child alone, the memory that another thread was about to add or to defer is lost with that
@@ -63,7 +63,7 @@ struct prudence_prefix {
 /*
  * The first word of a table: the address of the index, with the number of an address's bits that
  * select a word there in the lowest 6 bits. That word is a value (0: none) if no longer prefix is
- * there, or a node's address, negated. So its highest bit is set, which no value has. Values are
+ * there, or a node's address, negated. So the highest bit is set, which no value has. Values are
  * stored unchanged, because leak checkers recognise a pointer by that.
  *
  * A node covers 6 bits of an address: prefixes of 6 lengths, and the places of longer ones.
@@ -74,8 +74,8 @@ struct prudence_prefix {
  *     then      the addresses of those nodes, in the order of their bits,
  *               and the value of each prefix, likewise. (The shorter prefix may be none: 0.)
  *
- * Words 0 and 1 and the addresses' places never change in a node; another node replaces it. Values
- * are stored in place.
+ * Words 0 and 1 and the addresses' places never change in a node; another node replaces the node.
+ * Values are stored in place.
  */
 struct prudence_routes {
     uintptr_t index;
@@ -114,7 +114,7 @@ static inline uint64_t prudence_routes_matching_(uint64_t slot)
 
 /*
  * Counts the ones. On x86-64 with the instruction, whatever the program is compiled for, because no
- * table can be made on a processor without it.
+ * table can be made on a processor without that.
  */
 static inline uint64_t prudence_routes_ones_(uint64_t bits)
 {
@@ -178,12 +178,12 @@ static inline uint64_t prudence_routes_shortcut_(uint64_t high, uint64_t bits)
 }
 
 /*
- * Looks up an IPv6 address. A node may hang several levels below another one. The word before it
- * has the last 64 of the address bits that lead to it. The highest byte of its address in the node
- * above says how many of those bits no node has looked at. If these bits differ, the answer is the
- * one shorter than its prefixes.
+ * Looks up an IPv6 address. A node may hang several levels below another one. The word before the
+ * node has the last 64 of the address bits that lead there. The highest byte of the node's address
+ * in the node above says how many of those bits no node has looked at. If these bits differ, the
+ * answer is the value for all shorter prefixes.
  *
- * A slot has a node's address, with the number of all bits that lead to it in the highest byte:
+ * A slot has a node's address, with the number of all bits that lead there in the highest byte:
  * more than 30, at most 61.
  */
 static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes *table,
@@ -228,8 +228,8 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
 
 /*
  * Returns the address by which ThreadSanitizer knows a value. An update that brings the value into
- * a table releases it, and a thread that finds the value acquires it. It is one of the first words
- * of the table, because a value may be a number that is no address.
+ * a table releases that address, and a thread that finds the value acquires it. The address is one
+ * of the first words of the table, because a value may be a number that is no address.
  */
 static inline uintptr_t prudence_routes_mark_(const struct prudence_routes *table, uintptr_t value)
 {
@@ -255,20 +255,20 @@ struct prudence_routes_attr {
 };
 
 /*
- * Makes an empty table; attr may be NULL (IPv4). `name` is in the statistics of its caches. Returns
- * NULL with errno EINVAL (a message on standard error names the cause), ENOMEM, or ENOTSUP: an
- * x86-64 processor without the instruction popcnt, which all since 2008 have.
+ * Makes an empty table; attr may be NULL (IPv4). `name` appears in the statistics of the caches.
+ * Returns NULL with errno EINVAL (a message on standard error names the cause), ENOMEM, or ENOTSUP:
+ * an x86-64 processor without the instruction popcnt, which all since 2008 have.
  */
 #define prudence_routes_create prudence_routes2_create /* 2 is the layout that lookups read */
 PRUDENCE_API struct prudence_routes *
 prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more, with its prefixes; the targets of values stay. Waits
+ * Destroys a table that nobody uses any more, with all prefixes; the targets of values stay. Waits
  * for the grace period of nodes that were replaced. Returns 0, or an error number with the table as
  * usable as before: EBUSY in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of its domain returns it (inside a section); EINVAL for NULL. Cost:
- * visits all nodes.
+ * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. Cost: visits
+ * all nodes.
  */
 PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 
@@ -307,22 +307,23 @@ static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes
 }
 
 /*
- * Returns the value of this exact prefix, or 0 if the table does not have it, or if it is none (see
- * EINVAL below). Wait-free.
+ * Returns the value of this exact prefix, or 0 if the table does not have the prefix, or the prefix
+ * is invalid (EINVAL below). Wait-free.
  */
 PRUDENCE_API uintptr_t prudence_routes_get(const struct prudence_routes *table,
                                            const struct prudence_prefix *prefix);
 
 /*
- * Walks over all prefixes within one (including it; NULL: all), in the order of their addresses,
+ * Walks over all prefixes within one (inclusive; NULL: all), in the order of their addresses,
  * shortest first for one address:
  *
  *     prudence_routes_for_each(&walk, table, within)
  *         print(&walk.prefix, walk.value);      break ends it early; the body may update the table
  *
  * The walk finds a prefix exactly once if the prefix is in the table during the whole walk, and a
- * prefix that is added or removed during it at most once. The walk may span several sections. If
- * `within` is no prefix (see EINVAL below), it finds nothing. Each step is a search from the root.
+ * prefix that is added or removed during the walk at most once. The walk may span several sections.
+ * With an invalid `within` (EINVAL below) the walk finds nothing. Each step is a search from the
+ * root.
  */
 struct prudence_routes_walk {
     struct prudence_prefix prefix; /* the prefix found, ... */
@@ -381,11 +382,13 @@ struct prudence_routes_stats {
     uint64_t index_bits;   /* number of an address's bits that the index is for */
     uint64_t refused;      /* number of times that memory was lacking for a wider index or more
                               shortcuts */
-    uint64_t bytes_live;   /* bytes of the table, its index, its shortcuts and its nodes */
+    uint64_t bytes_live;   /* bytes of the table, the index, the shortcuts and the nodes */
     uint64_t bytes_latent; /* bytes that were replaced and wait for readers */
 };
 
-/* Fills `stats`; the caller was compiled with `size` bytes of it. Returns 0, or EINVAL for NULL. */
+/*
+ * Fills `stats`, of which the caller was compiled with `size` bytes. Returns 0, or EINVAL for NULL.
+ */
 PRUDENCE_API int prudence_routes_stats_sized(struct prudence_routes *table,
                                              struct prudence_routes_stats *stats, size_t size);
 

@@ -4,26 +4,25 @@
  *
  * An object lives until it is freed, or until it gets an expiration date. scm_refresh(object, e)
  * says that the object is needed for e more ticks of the calling thread's clock. From then on the
- * object is short-term memory. The program need not and may not free it; the library frees it when
- * all its dates have expired. A thread that needs the object for longer refreshes it before that.
- * The latest date counts. The model is from M. Aigner's "Short-term Memory for C" (2012; "thesis"
- * below), which calls an implementation of it self-collecting mutators, because the calls below do
- * all work and there is no other thread.
+ * object is short-term memory. The program need not and may not free it; the library frees the
+ * object when all dates have expired. A thread that needs the object for longer refreshes it before
+ * that. The latest date counts. The model is from M. Aigner's "Short-term Memory for C" (2012;
+ * "thesis" below), which calls an implementation self-collecting mutators, because the calls below
+ * do all work and there is no other thread.
  *
  * Time. Each thread has a local clock (scm_tick), and any number of others (scm_clock_create). A
  * date d on a clock has expired when the clock is past d, so an object refreshed with extension e
- * expires at the (e + 1)th tick. Global time is for objects that threads share. It advances when
- * every thread that takes part, and is not blocked, has called scm_global_tick() at least once
- * since the last advance. A global refresh adds two units to its extension, so that all threads
- * have had the chance to refresh the object themselves.
+ * expires at the (e + 1)th tick. Global time is for objects that threads share. Global time
+ * advances when every thread that takes part, and is not blocked, has called scm_global_tick() at
+ * least once since the last advance. A global refresh adds two units to the extension, so that all
+ * threads have had the chance to refresh the object themselves.
  *
  * Taking part. A thread takes part from its first refresh, clock or region, or from
  * scm_register_thread, until it ends. Global time waits for each such thread, so a thread that is
  * going to block for long says so (scm_block_thread). A thread that takes no part has nothing to
- * tick; its ticks are refused, and reported the first time. (In the thesis a first tick registers
- * the thread. Then one tick in the wrong thread would hold up global time, and with it memory,
- * unseen and for good.) So a thread that only uses objects that others refresh, and ticks,
- * registers.
+ * tick; ticks are refused there, and reported the first time. (In the thesis a first tick registers
+ * the thread. Then one tick in the wrong thread would hold up global time and memory, unseen and
+ * for good.) So a thread that only uses objects that others refresh, and ticks, registers.
  *
  * Collection. Lazy (the default): a tick takes constant time, and each refresh, tick, scm_malloc or
  * scm_calloc frees a few of the objects that had expired before. Eager: a tick frees all of them.
@@ -31,31 +30,31 @@
  *
  * Step by step. No call's work grows with the number of objects, dates, clocks or ended threads, or
  * with the time that has passed on a real-time clock, except for eager ticks, scm_collect and
- * scm_get_mem_info. Long work is done in steps by the calls that follow, so it may be done a little
- * later, never earlier. (The first date that is further ahead than any before on its clock
- * lengthens the clock's ring, in proportion to that extension.)
+ * scm_get_mem_info. Long work is done in steps by the calls that follow, possibly a little later,
+ * never earlier. (The first date that is further ahead than any before on its clock lengthens the
+ * ring, in proportion to that extension.)
  *
  * Any object of this allocator can become short-term memory, at any time, whoever allocated it: by
  * prudence_malloc(), from a cache, or by malloc() when libprudence-malloc serves the program. An
  * object costs 8 bytes of metadata if any object of its slab ever had a date, otherwise none, and 8
  * bytes for each descriptor, in pages of 1 KiB. An object has one descriptor of the local or global
- * clock that refreshed it first, however often that clock refreshes it, and one for each date of
- * other threads and clocks that has not expired.
+ * clock that refreshed the object first, however often that is, and one for each date of other
+ * threads and clocks that has not expired.
  *
  * Conventions, in addition to <prudence/prudence.h>:
  *  - Functions that return int return 0, or an error number. A caller that ignores errors can rely
  *    on this: nothing has happened, and the object has the dates that it had before. Every error
  *    but ENOMEM is reported on standard error, too.
  *  - Misuse of pointers (foreign, interior, freed objects; an object that is freed or deferred
- *    while it has dates) is reported and aborts the process. The library always sees that an object
+ *    while having dates) is reported and aborts the process. The library always sees that an object
  *    was freed under check=1, otherwise once the object is back in its slab.
  *  - Threads: a call works on the calling thread's clocks. Several threads may refresh an object at
- *    once, as long as it cannot expire in between, because a date on the clock of the thread has
- *    not expired or because of global time.
+ *    once, as long as the object cannot expire in between, because a date on the clock of the
+ *    thread has not expired or because of global time.
  *  - Signals: not async-signal-safe. Costs: a refresh or lazy tick about ten nanoseconds, a refresh
  *    of an object that is short-term by this clock already about four, freeing one expired object
  *    about five.
- *  - Thread exit: a thread takes part until the last round (the fourth) of its destructors of
+ *  - Thread exit: a thread takes part until the last round (the fourth) of destructors of
  *    thread-specific data. Destructors that follow the library's own in that round may refresh. The
  *    thread takes part during each such call; scm_register_thread and clocks are refused there with
  *    EPERM.
@@ -77,14 +76,14 @@ extern "C" {
 /*
  * Work like prudence_malloc, prudence_calloc and prudence_free (thesis, section 4.2.1); the first
  * two free a few expired objects before (see Collection above). scm_free is for objects without
- * dates. For a short-term object it is misuse.
+ * dates. For a short-term object that is misuse.
  */
 PRUDENCE_API PRUDENCE_MALLOC void *scm_malloc(size_t size);
 PRUDENCE_API PRUDENCE_MALLOC void *scm_calloc(size_t count, size_t size);
 PRUDENCE_API void scm_free(void *object);
 
 /*
- * Works like prudence_realloc. If a short-term object has to move, the old one stays until its
+ * Works like prudence_realloc. If a short-term object has to move, the old one stays until all
  * dates have expired, and the new one has none: refresh or free it. prudence_realloc does the same.
  */
 PRUDENCE_API void *scm_realloc(void *object, size_t size);
@@ -110,7 +109,8 @@ PRUDENCE_API int scm_global_refresh(void *object, unsigned extension);
 
 /*
  * Advances the thread's local clock by one, which expires every earlier date. EPERM: the thread is
- * blocked; EINVAL: it takes no part. The same errors apply to all calls below that advance a clock.
+ * blocked; EINVAL: the thread takes no part. The same errors apply to all calls below that advance
+ * a clock.
  */
 PRUDENCE_API int scm_tick(void);
 
@@ -131,20 +131,20 @@ PRUDENCE_API int scm_collect(void);
 
 /*
  * A clock of the thread that made it. Programs hold a handle, not an address. The handle ends when
- * the clock is destroyed, or when its thread ends or unregisters. It is never given out again, and
- * is refused from then on.
+ * the clock is destroyed, or when its thread ends or unregisters. The handle is never given out
+ * again, and is refused from then on.
  */
 struct scm_clock;
 
 /*
- * Makes another clock of the calling thread, besides its local one. Returns NULL with errno ENOMEM,
+ * Makes another clock of the calling thread, besides the local one. Returns NULL with errno ENOMEM,
  * or EPERM while the thread is blocked or ending. After the thread has ended, the clock's dates
  * expire by the local ticks of the thread that inherits them.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create(void);
 
 /*
- * Makes a clock that follows real time. Its unit is `period` milliseconds (1 to 86400000, else NULL
+ * Makes a clock that follows real time. The unit is `period` milliseconds (1 to 86400000, else NULL
  * with EINVAL), and extensions on it are in milliseconds. Objects expire after that time has
  * passed, at most two periods later. The next calls of this thread free them: refreshes, ticks,
  * scm_malloc, scm_calloc and scm_collect all read the time. Each looks at two of the thread's
@@ -156,8 +156,8 @@ PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
 
 /*
  * Work like scm_refresh and scm_tick on that clock. A tick does not advance a real-time clock, but
- * makes it read the time. EPERM: the clock belongs to another thread, or has ended. EINVAL: NULL or
- * never a clock; or the thread takes no part, so it has no clock.
+ * makes the clock read the time. EPERM: the clock belongs to another thread, or has ended. EINVAL:
+ * NULL or never a clock; or the thread takes no part, so it has no clock.
  */
 PRUDENCE_API int scm_clock_refresh(struct scm_clock *clock, void *object, unsigned extension);
 PRUDENCE_API int scm_clock_tick(struct scm_clock *clock);
@@ -185,10 +185,10 @@ PRUDENCE_API int scm_unregister_thread(void);
 
 /*
  * scm_block_thread takes the thread out for a while, as for a blocking call. Global time does not
- * wait for it, and its clocks stand still. Until it resumes, it may neither refresh nor tick. A
- * thread that resumes counts as one that has ticked already, unless it is the only one that is not
- * blocked. EPERM: block while blocked, resume while not; EINVAL: the thread takes no part; ENOMEM
- * from resume: the thread stays blocked.
+ * wait for the thread, and the thread's clocks stand still. Before resuming, the thread may neither
+ * refresh nor tick. A thread that resumes counts as one that has ticked already, unless it is the
+ * only one that is not blocked. EPERM: block while blocked, resume while not; EINVAL: the thread
+ * takes no part; ENOMEM from resume: the thread stays blocked.
  */
 PRUDENCE_API int scm_block_thread(void);
 PRUDENCE_API int scm_resume_thread(void);
@@ -206,12 +206,12 @@ PRUDENCE_API int scm_register_finalizer(int (*finalizer)(void *object));
 
 /*
  * Binds a finalizer to `object` (-1: none). The calling thread alone must have the object, or know
- * that it does not expire in between. After the last date, the thread that is about to free the
- * object calls the finalizer, in any of its calls above that may free. So the finalizer must not
- * want a lock that its thread then has. It may call anything but scm_free for the object and return
- * 0. It may end the thread, but not leave by longjmp. If the finalizer does not return 0, the
- * object stays: it then has no dates, and may be freed or refreshed (also by the finalizer itself),
- * and stays bound. EINVAL: there is no such number; ENOMEM.
+ * that the object does not expire in between. After the last date, the thread that is about to free
+ * the object calls the finalizer, in any of the calls above that may free. So the finalizer must
+ * not want a lock that its thread then has. A finalizer may call anything but scm_free for the
+ * object and return 0, and may end the thread, but not leave by longjmp. If the finalizer does not
+ * return 0, the object stays: it then has no dates, and may be freed or refreshed (also by the
+ * finalizer itself), and stays bound. EINVAL: there is no such number; ENOMEM.
  */
 PRUDENCE_API int scm_set_finalizer(void *object, int number);
 
@@ -219,23 +219,23 @@ PRUDENCE_API int scm_set_finalizer(void *object, int number);
 
 /*
  * A region is memory for many objects that end together. An allocation adds a few bytes to a
- * pointer, and one refresh dates all of the region. A region lives until it is unregistered, until
- * it gets a date, and from then on until all dates have expired, like an object. Then it ends with
- * everything allocated in it, and its handle is refused for ever. So a program makes a region for
- * each request, fills it, and refreshes it:
+ * pointer, and one refresh dates all of the region. A region lives until the program unregisters it
+ * or gives it a date, and from then on until all dates have expired, like an object. Then the
+ * region ends with everything allocated there, and the handle is refused for ever. So a program
+ * makes, fills and refreshes a region for each request:
  *
  *     struct scm_region *request = scm_region_create();
  *     scm_region_refresh(request, 0);       // all of it is needed until the next tick
  *     char *name = scm_region_alloc(request, 40);
  *
- * The thread that made the region allocates in it, as long as the thread takes part. Any thread
- * that takes part may refresh it, as it may an object, while it cannot expire. When its thread has
- * ended, the region stays. Its dates are inherited as those of objects are. A region without dates
- * stays until some thread refreshes it and that date expires.
+ * The thread that made the region allocates there, as long as the thread takes part. Any thread
+ * that takes part may refresh the region, as with an object, while the region cannot expire. When
+ * the thread has ended, the region stays. The dates are inherited like dates of objects. A region
+ * without dates stays until some thread refreshes it and that date expires.
  *
  * Refreshing an object that was allocated in a region, by any of the functions above, refreshes the
- * region. Such an object has no finalizer; freeing it, reallocating it or asking for its usable
- * size is misuse and aborts the process.
+ * region. Such an object has no finalizer; freeing, reallocating or asking for the usable size is
+ * misuse and aborts the process.
  *
  * A region takes pages of 4 KiB, and of 32 KiB once it has eight pages. An object of more than 32
  * KiB minus 16 bytes has pages of its own. With the option scm_expired=deferred the pages are
@@ -271,8 +271,8 @@ PRUDENCE_API int scm_region_clock_refresh(struct scm_clock *clock, struct scm_re
 
 /*
  * Stops allocations in the region. Without dates the region ends now, else with the last of them;
- * it may still be refreshed. Does nothing, and succeeds, if the region has ended. EPERM: it belongs
- * to another thread; EINVAL: NULL, never a region, or the thread takes no part.
+ * refreshing is still possible. Does nothing, and succeeds, if the region has ended. EPERM: the
+ * region belongs to another thread; EINVAL: NULL, never a region, or the thread takes no part.
  */
 PRUDENCE_API int scm_region_unregister(struct scm_region *region);
 

@@ -10,7 +10,7 @@
  * [1, 2). Inside the section it reads cpu_id (offset 4), leaves if there is no line for that
  * number, and works. The last instruction before label 2 is the commit. A jump to label 2, 4 or
  * `out` leaves without committing. Sections with a result are plain asm, because the gcc of Debian
- * 12 miscompiles asm goto with outputs (it takes outputs for set on the jump). The kernel sends an
+ * 12 miscompiles asm goto with outputs (takes outputs for set on the jump). The kernel sends an
  * interrupted section to label 4, after the signature that rseq was registered with (glibc's:
  * 0x53053053). There the section gives up, as if the line were closed. A debugger that steps
  * interrupts each instruction, so a section that began again would never end (docs/adr/0124).
@@ -29,8 +29,8 @@
  * linker discards them together. An inline function or template of C++ may be compiled several
  * times and kept once.
  *
- * rseq_cs keeps pointing at the descriptor; the kernel clears it when it is out of range. So code
- * with these sequences must never be unloaded.
+ * rseq_cs keeps pointing at the descriptor; the kernel clears rseq_cs when the thread is out of
+ * range. So code with these sequences must never be unloaded.
  */
 #ifndef PRUDENCE_SEQUENCES_H
 #define PRUDENCE_SEQUENCES_H
@@ -100,7 +100,7 @@ struct __attribute__((may_alias)) prudence_inline_slab {
 #define PRUDENCE_INLINE_LEAF_SHIFT 30
 #define PRUDENCE_INLINE_PAGE_SHIFT 12
 
-/* Distance between two CPUs' lines, 1 << 8 bytes; PRUDENCE_RSEQ_LINE knows it. */
+/* Distance between two CPUs' lines, 1 << 8 bytes; PRUDENCE_RSEQ_LINE has it, too. */
 #define PRUDENCE_LINE_STRIDE 256
 
 /* Adds one pop and removes one object in the stack's word. */
@@ -175,7 +175,7 @@ prudence_sequence_pop(void *const *lines, const struct prudence_inline_cache *wo
 
 /*
  * Puts an object on this CPU's stack. Returns false if the stack is full or closed, or if the
- * object is on top already, so it would be freed twice. Below the first object is NULL.
+ * object is on top already, which would be a double free. Below the first object is NULL.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_push(void *const *lines, const struct prudence_inline_cache *words, void *object,
@@ -205,10 +205,10 @@ out:
 
 /*
  * Appends an object to this CPU's ring. Returns false if the batch is full, the line is closed, or
- * the previous slot holds the same object. In the last case it is deferred twice, or that slot is
- * unused by now; the slow path tells which. The slot is ring[tail & mask], but a batch ends where a
- * turn of the ring does. So within one the slow path has done that arithmetic: ring_turn + 8 x
- * tail. The stack is below slot 0.
+ * the previous slot holds the same object. In the last case the object is deferred twice, or that
+ * slot is unused by now; the slow path tells which. The slot is ring[tail & mask], but a batch ends
+ * where a turn of the ring does. So within one the slow path has done that arithmetic: ring_turn +
+ * 8 x tail. The stack is below slot 0.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_append(void *const *lines, const struct prudence_inline_cache *words,

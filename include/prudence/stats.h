@@ -114,14 +114,14 @@ struct prudence_stats {
 struct prudence_domain_stats {
     char name[32];
     char kind[16];          /* "memb", "qsbr", "manual", "srcu", "set" or "external" */
-    uint64_t users;         /* caches and sets that name it */
-    uint64_t readers;       /* threads that have a reader slot in it */
+    uint64_t users;         /* caches and sets that name the domain */
+    uint64_t readers;       /* threads that have a reader slot there */
     uint64_t grace_periods; /* completed */
     uint64_t scans;       /* searches of all readers, counters or members; foreign grace periods */
     uint64_t membarriers; /* memb and qsbr */
     uint64_t mode_switches; /* memb and qsbr: fenced to fence-free or back */
     uint64_t stalls;        /* reported */
-    uint64_t bytes_called;  /* bytes of objects whose callbacks wait in it (<prudence/call.h>) */
+    uint64_t bytes_called;  /* bytes of objects whose callbacks wait there (<prudence/call.h>) */
     uint64_t readers_inside;
     uint64_t longest_inside_ns; /* maximum of inside_ns of all readers, below */
 };
@@ -131,10 +131,10 @@ struct prudence_reader_stats {
     char thread_name[16]; /* name in the system now; "" if the thread has ended */
     char domain[32];
     int64_t thread;   /* the system's id (gettid) */
-    uint64_t nesting; /* sections that it is inside; 0: outside; 1 if online in a qsbr domain */
+    uint64_t nesting; /* depth of sections; 0: outside; 1 if online in a qsbr domain */
     /*
      * Time that the section has kept a grace period from ending, since a waiting thread first found
-     * it there. So this is shorter than the section, and 0 if nobody waits or the thread is
+     * the reader there. So this is shorter than the section, and 0 if nobody waits or the thread is
      * outside.
      */
     uint64_t inside_ns;
@@ -148,9 +148,9 @@ struct prudence_reader_stats {
  * handlers.
  *
  * The structures grow at their ends, so the library is told the size that the program was compiled
- * with. It fills no more than that, and zeroes members that it does not know. A program that was
- * compiled against another version of this header therefore gets right figures from any version of
- * the library. Bindings of other languages call the functions with a size.
+ * with. It fills no more than that, and zeroes unknown members. A program that was compiled against
+ * another version of this header therefore gets right figures from any version of the library.
+ * Bindings of other languages call the functions with a size.
  */
 PRUDENCE_API int prudence_stats_sized(struct prudence_stats *stats, size_t size);
 PRUDENCE_API int prudence_cache_stats_sized(struct prudence_cache *cache,
@@ -199,8 +199,8 @@ static inline int prudence_domain_stats(struct prudence_domain *domain,
  * of its own. Takes locks, so not for signal handlers. Returns 0, ENOENT at the end, or EINVAL for
  * NULL.
  *
- * prudence_next_reader opens a file for the thread's name. Under stall_trace it interrupts a thread
- * that is inside by a signal, and waits up to 20 ms for the answer.
+ * prudence_next_reader opens a file for the thread's name. Under stall_trace this interrupts a
+ * thread that is inside by a signal, and waits up to 20 ms for the answer.
  */
 struct prudence_walk {
     uint64_t after[3]; /* private: position of the walk */
@@ -261,7 +261,7 @@ PRUDENCE_API int prudence_stats_print(FILE *file, enum prudence_stats_format for
  * library already. If the thread is (and this is a handler that interrupted it there), the lines
  * say so, and name no cache. Needs less than 5 KB of stack. Not a cancellation point; errno is
  * kept. Returns 0, or the error number of the first write that failed, including EPIPE and EFBIG,
- * because neither SIGPIPE nor SIGXFSZ is delivered for it.
+ * because neither SIGPIPE nor SIGXFSZ is delivered.
  */
 PRUDENCE_API int prudence_dump(int fd);
 
@@ -269,9 +269,10 @@ PRUDENCE_API int prudence_dump(int fd);
  * Writes the sampled heap profile to the file `path`, which is created with mode 0600 or
  * overwritten. For each calling place the profile has the memory in use, allocated, latent and
  * deferred, and how long objects lived or waited for their grace period. prudence-profile(1) shows
- * it and converts it to pprof's format. There is a profile if the option `profile` was set before
- * the first allocation. The options profile_file and profile_signal write it at exit and at a
- * signal. A child of fork inherits the profile so far, because it inherits the memory.
+ * the profile and converts it to pprof's format. There is a profile if the option `profile` was set
+ * before the first allocation. The options profile_file and profile_signal write the profile at
+ * exit and at a signal. A child of fork inherits the profile so far, because the child inherits the
+ * memory.
  *
  * Async-signal-safe: no lock, no allocation. Not a cancellation point; errno is kept. Costs some
  * microseconds for each calling place. Returns 0, or an error number: EINVAL (`path` is NULL),

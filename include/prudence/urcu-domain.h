@@ -9,9 +9,9 @@
  *
  * Header only: libprudence does not know liburcu. docs/how-to/liburcu.md says more.
  *
- * liburcu before 0.14 cannot be polled. A thread of the library calls its synchronize_rcu when
- * grace periods are asked for (prudence_domain_create_external). liburcu 0.14 and later is polled.
- * Then the threads that allocate and defer under the domain, and the one that makes it, must be
+ * liburcu before 0.14 cannot be polled. A thread of the library calls synchronize_rcu when grace
+ * periods are asked for (prudence_domain_create_external). liburcu 0.14 and later is polled. Then
+ * the threads that allocate and defer under the domain, and the one that makes it, must be
  * registered with liburcu and, in qsbr, online, as callers of call_rcu must. If they are not,
  * define PRUDENCE_URCU_SYNCHRONIZE before the include to have the thread all the same.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flavour as a table of functions with liburcu's layout, because its data structures take one.
- * Only liburcu 0.15 and newer has the last two; programs compiled for an older one do not read
+ * A flavour as a table of functions with liburcu's layout, because liburcu's data structures take
+ * one. Only liburcu 0.15 and newer has the last two; programs compiled for an older one do not read
  * them.
  */
 #ifndef PRUDENCE_URCU_COMPAT_FLAVOR_H

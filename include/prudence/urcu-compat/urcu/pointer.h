@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Publishes and finds pointers. Programs also expect memory barriers and uatomic from this header.
- * They are liburcu's own, and are included if its headers are installed.
+ * They are liburcu's own, and are included if the headers are installed.
  */
 #ifndef PRUDENCE_URCU_COMPAT_POINTER_H
 #define PRUDENCE_URCU_COMPAT_POINTER_H

@@ -10,7 +10,7 @@
 #define PRUDENCE_URCU_QSBR   0
 #include <urcu/prudence-flavor.h>
 
-/* Only this flavour has its own names for these. */
+/* Only this flavour has separate names for these. */
 #define urcu_bp_dereference     rcu_dereference
 #define urcu_bp_set_pointer     rcu_set_pointer
 #define urcu_bp_xchg_pointer    rcu_xchg_pointer

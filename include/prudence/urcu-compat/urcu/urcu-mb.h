@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flavour whose readers fence. Here it is the default domain, whose readers fence when that is
- * cheaper.
+ * The flavour whose readers fence. Here this is the default domain, whose readers fence when that
+ * is cheaper.
  */
 #ifndef PRUDENCE_URCU_COMPAT_MB_H
 #define PRUDENCE_URCU_COMPAT_MB_H

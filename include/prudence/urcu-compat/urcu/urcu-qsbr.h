@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour whose threads announce quiescent states, in a qsbr domain of its own. */
+/* The flavour whose threads announce quiescent states, in a separate qsbr domain. */
 #ifndef PRUDENCE_URCU_COMPAT_QSBR_H
 #define PRUDENCE_URCU_COMPAT_QSBR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The flavour that uses signals. Here it is the default domain, which needs none. */
+/* The flavour that uses signals. Here this is the default domain, which needs none. */
 #ifndef PRUDENCE_URCU_COMPAT_SIGNAL_H
 #define PRUDENCE_URCU_COMPAT_SIGNAL_H
 

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /*
- * Place it anywhere in the object; no preparation is needed. From prudence_call until the callback
+ * Member of the object, anywhere; no preparation is needed. From prudence_call until the callback
  * starts the head belongs to the library. Readers must not look at it, and nobody may write it.
  */
 struct prudence_head {

@@ -73,7 +73,10 @@ struct prudence_heap_object {
     uint64_t size;  /* bytes that the user may use */
     uint32_t state; /* enum prudence_object_state */
     uint32_t wait;  /* enum prudence_object_wait */
-    /* With PRUDENCE_WAIT_GRACE_PERIOD and _MERGE, the cookie, in the sequence of the domain. */
+    /*
+     * The cookie, with PRUDENCE_WAIT_GRACE_PERIOD and _MERGE. All objects of a domain share one
+     * sequence.
+     */
     uint64_t cookie;
     int32_t cpu; /* CPU whose object or latent cache has it; -1: none */
     uint32_t reserved;

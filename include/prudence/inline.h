@@ -14,8 +14,8 @@
  *  - Inlining works on x86-64 Linux with glibc 2.35 or newer, not under AddressSanitizer,
  *    ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls are calls
  *    (PRUDENCE_INLINED says which). Per cache and at run time the library closes the inlined paths
- *    along with the library's paths: check=1 and all other options that look for bugs, destructors,
- *    a system without restartable sequences, a destroyed cache.
+ *    along with its own: under check=1 and all other options that look for bugs, with destructors,
+ *    on a system without restartable sequences, for a destroyed cache.
  *  - The program is bound to the layout of the library's structures. The layout's number is part of
  *    the names that the program needs (prudence_inline3_...), and all are bound when the program is
  *    loaded. So the dynamic loader refuses a library with another layout, older or newer

@@ -137,7 +137,7 @@ PRUDENCE_API struct prudence_map_node *prudence_map_lookup_bytes(const struct pr
                                                                  const void *bytes, size_t length);
 
 /*
- * Return the nearest object, or NULL if there is none:
+ * Return the nearest object, or NULL if there is none.
  *  - ceiling, floor: the lowest key that is not below `key`, the highest that is not above it;
  *  - after, before: the lowest above, the highest below the key of `node`, which need not be in the
  *    map (any more);
@@ -173,9 +173,9 @@ PRUDENCE_API struct prudence_map_node *prudence_map_highest(const struct prudenc
  * The keys found rise strictly. The walk finds a key exactly once if the key is in the map during
  * the whole walk, and a key that is added or removed during the walk at most once. A found object
  * was in the map at a moment during the walk. The walk is not a picture of one moment: a walk may
- * see the later of two updates alone, and takes up to PRUDENCE_MAP_WALK objects at once, so may
- * return one that was removed after that. To walk longer than a section should last, keep the last
- * key, and begin again with the key above it in the next section. The promise is the same.
+ * see the later of two updates alone, and takes up to PRUDENCE_MAP_WALK objects at once, so the
+ * walk may return one that was removed after that. To walk longer than a section should last, keep
+ * the last key, and begin again with the key above it in the next section. The promise is the same.
  */
 #define PRUDENCE_MAP_WALK 32
 

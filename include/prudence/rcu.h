@@ -55,7 +55,7 @@ struct prudence_reader {
 };
 
 #define PRUDENCE_ATTENTION_FENCE  1         /* fence */
-#define PRUDENCE_ATTENTION_PARKED INT32_MIN /* drivers skip the word */
+#define PRUDENCE_ATTENTION_PARKED INT32_MIN /* drivers skip the word; see prudence_reader_wake */
 
 /* Offset of the next structure within a domain of any kind. */
 #define PRUDENCE_DOMAIN_SHARED_OFFSET 64
@@ -80,7 +80,7 @@ PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_reade
 /*
  * This thread's word in the qsbr domain that it used last. There is only one pointer, because a
  * signal handler may change it. The domain may have been destroyed since, and the word may belong
- * to another thread, whose address `owner` then holds.
+ * to another thread; then `owner` differs.
  */
 PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_reader *prudence_qsbr_self
     __attribute__((tls_model("initial-exec")));
@@ -398,8 +398,8 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
     const struct prudence_reader *self = prudence_qsbr_self;
 
     /*
-     * If the word already has the newest sequence, no grace period began since the last call that
-     * could wait for this thread. Relaxed: a word is this thread's in this domain only if the
+     * If the word already has the newest sequence, no grace period that could wait for this thread
+     * has begun since the last call. Relaxed: a word is this thread's in this domain only if the
      * thread itself wrote so.
      */
     if (self && __atomic_load_n(&self->domain, __ATOMIC_RELAXED) == domain &&
@@ -543,7 +543,7 @@ prudence_domain_create_external(const char *name, const struct prudence_domain_o
  * reported once, on standard error and to the hook, if there is one (NULL: none). The thread that
  * drives the grace period calls the hook, so perhaps inside an allocation or a deferral, with no
  * lock of the library held. The hook may use the library, but not wait for a grace period. `stall`
- * and the memory behind its pointers are valid until the hook returns.
+ * and everything that it points to are valid until the hook returns.
  */
 struct prudence_stall {
     size_t size; /* sizeof(struct prudence_stall) */

@@ -18,10 +18,9 @@
  *    removes the object there puts this reference.
  *  - When a count becomes 0 the object is deferred, not freed, because readers in sections may
  *    still look at the count.
- *  - Overflow does not lead to use after free. A count that reaches 2^31 stays there (is
- *    *saturated*), so the object is never freed. The same happens to a count of 0 that is put, or
- *    that prudence_ref_get finds. Each is reported on standard error, once for a count that goes
- *    wrong.
+ *  - Overflow does not lead to use after free. A count that reaches 2^31 is *saturated* and stays
+ *    there, so the object is never freed. The same happens to a count of 0 that is put, or that
+ *    prudence_ref_get finds. Each is reported on standard error, once for a count that goes wrong.
  *  - Threads, signals: all functions may be called anywhere, also in signal handlers. Fork: a child
  *    has the count as it was, with the references of threads that the child does not have.
  *  - Cost: an atomic operation on the object's cache line.

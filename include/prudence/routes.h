@@ -181,7 +181,7 @@ static inline uint64_t prudence_routes_shortcut_(uint64_t high, uint64_t bits)
  * Looks up an IPv6 address. A node may hang several levels below another one. The word before the
  * node has the last 64 of the address bits that lead there. The highest byte of the node's address
  * in the node above says how many of those bits no node has looked at. If these bits differ, the
- * answer is the value for all shorter prefixes.
+ * answer is the value of the longest prefix that is shorter than the node's.
  *
  * A slot has a node's address, with the number of all bits that lead there in the highest byte:
  * more than 30, at most 61.

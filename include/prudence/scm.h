@@ -145,12 +145,12 @@ PRUDENCE_API struct scm_clock *scm_clock_create(void);
 
 /*
  * Makes a clock that follows real time. The unit is `period` milliseconds (1 to 86400000, else NULL
- * with EINVAL), and extensions on it are in milliseconds. Objects expire after that time has
- * passed, at most two periods later. The next calls of this thread free them: refreshes, ticks,
- * scm_malloc, scm_calloc and scm_collect all read the time. Each looks at two of the thread's
- * real-time clocks in turn (an eager tick and scm_collect look at all). All but ticks and
- * scm_collect read a coarse clock, which is up to 10 ms late. After the thread has ended, ticks of
- * any thread look; then an object may expire a period later.
+ * with EINVAL), and extensions on it are in milliseconds. An object does not expire before the
+ * extension has passed, and expires at most two periods after that. The next calls of this thread
+ * free expired objects: refreshes, ticks, scm_malloc, scm_calloc and scm_collect all read the time.
+ * Each looks at two of the thread's real-time clocks in turn (an eager tick and scm_collect look at
+ * all). All but ticks and scm_collect read a coarse clock, which is up to 10 ms behind. After the
+ * thread has ended, ticks of any thread look; then an object may expire a period later.
  */
 PRUDENCE_API struct scm_clock *scm_clock_create_realtime(unsigned period);
 

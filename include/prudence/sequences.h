@@ -10,24 +10,24 @@
  * [1, 2). Inside the section it reads cpu_id (offset 4), leaves if there is no line for that
  * number, and works. The last instruction before label 2 is the commit. A jump to label 2, 4 or
  * `out` leaves without committing. Sections with a result are plain asm, because the gcc of Debian
- * 12 miscompiles asm goto with outputs (takes outputs for set on the jump). The kernel sends an
- * interrupted section to label 4, after the signature that rseq was registered with (glibc's:
- * 0x53053053). There the section gives up, as if the line were closed. A debugger that steps
- * interrupts each instruction, so a section that began again would never end (docs/adr/0124).
+ * 12 miscompiles asm goto with outputs (and assumes that outputs are set on the jump). The kernel
+ * sends an interrupted section to label 4, after the signature that rseq was registered with
+ * (glibc's: 0x53053053). There the section gives up, as if the line were closed. A debugger that
+ * steps interrupts each instruction, so a section that began again would never end (docs/adr/0124).
  * Stores before the commit go to slots that nobody reads until the commit.
  *
  * There is a line for each number below `cpus`. A thread that is not registered has the number -1
  * or -2, and the system may have more CPUs than the library was told of at start. The comparison
  * sends both to the slow path.
  *
- * The owner of a line (os/posix/os_percpu.h of the library) has closed it: pop finds no objects,
+ * The owner of a line (os/posix/os_percpu.h of the library) closes that line: pop finds no objects,
  * push has no room, and the ring's stop is reached. So a fast path does not ask who owns the line.
  * It loads the one of these words that it depends on *before* the count or tail, because a release
  * writes that word last.
  *
  * Descriptor and return path are in the group of the section that the code is in ("?"), so the
- * linker discards them together. An inline function or template of C++ may be compiled several
- * times and kept once.
+ * linker discards them together, because an inline function or template of C++ may be compiled
+ * several times and is kept once.
  *
  * rseq_cs keeps pointing at the descriptor; the kernel clears rseq_cs when the thread is out of
  * range. So code with these sequences must never be unloaded.
@@ -77,10 +77,10 @@ struct __attribute__((may_alias)) prudence_inline_cache {
     void *lines;          /* first CPU's line; owned lines if fast paths are closed */
     void **const *leaves; /* leaves of the page map */
     uintptr_t window;     /* start of the window */
-    uint64_t extent;      /* bytes of live slabs of one size in the window */
+    uint64_t extent;      /* bytes from there on, all live slabs of one size */
     uint64_t mask;        /* selects an address's place in such a slab */
     uint64_t reciprocal;  /* reciprocal of the distance of two objects, scaled */
-    uint64_t end;         /* bound of place x reciprocal at the start of an object */
+    uint64_t end;         /* place x reciprocal is below this at the start of an object */
     uint32_t cpus;        /* number of lines */
 };
 
@@ -89,7 +89,7 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     const struct prudence_cache *cache;
     const char *base;    /* the first object */
     uint64_t reciprocal; /* reciprocal of the distance of two objects, scaled */
-    uint64_t end;        /* bound of offset x reciprocal at the start of an object */
+    uint64_t end;        /* offset x reciprocal is below this at the start of an object */
 };
 
 /*
@@ -148,8 +148,8 @@ struct __attribute__((may_alias)) prudence_inline_slab {
     "jmp 2f\n\t"
 
 /*
- * Takes an object from this CPU's stack. Returns NULL if the stack is empty or closed, because that
- * is the word there.
+ * Takes an object from this CPU's stack. Returns NULL if the stack is empty or closed, which is
+ * then the word there.
  */
 static inline __attribute__((always_inline)) void *
 prudence_sequence_pop(void *const *lines, const struct prudence_inline_cache *words, ptrdiff_t rseq)
@@ -207,8 +207,8 @@ out:
  * Appends an object to this CPU's ring. Returns false if the batch is full, the line is closed, or
  * the previous slot holds the same object. In the last case the object is deferred twice, or that
  * slot is unused by now; the slow path tells which. The slot is ring[tail & mask], but a batch ends
- * where a turn of the ring does. So within one the slow path has done that arithmetic: ring_turn +
- * 8 x tail. The stack is below slot 0.
+ * where a turn of the ring does. So within a batch the slow path has done that arithmetic:
+ * ring_turn + 8 x tail. The stack is below slot 0.
  */
 static inline __attribute__((always_inline)) bool
 prudence_sequence_append(void *const *lines, const struct prudence_inline_cache *words,

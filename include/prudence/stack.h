@@ -23,8 +23,8 @@
  *    domain (prudence_free_deferred, prudence_call). If there are threads that pop, this also holds
  *    for nodes of take_all.
  *  - Progress: lock-free. A thread may try again as often as others succeed.
- *  - Signals: push and take_all are async-signal-safe; pop is inside a section. Fork: a child has a
- *    whole stack, with the nodes that were on it.
+ *  - Signals: push and take_all are async-signal-safe; pop is, too, inside a section. Fork: a child
+ *    has a whole stack, with the nodes that were on it.
  *  - Order: the thread that pops a node sees everything that was done before the push.
  */
 #ifndef PRUDENCE_STACK_H

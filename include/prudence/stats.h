@@ -48,7 +48,7 @@ struct prudence_cache_stats {
     uint64_t premoved_slabs;     /* list changes because of objects that will be free */
     uint64_t busy_bypasses;      /* operations that found another owner of their CPU's caches */
     uint64_t remote_drains;      /* quiet CPUs' caches drained by another CPU */
-    uint64_t pressure_waits;     /* allocations that waited for a grace period before failing */
+    uint64_t pressure_waits;     /* allocations that waited for a grace period instead of failing */
 
     uint64_t slabs_now;
     uint64_t slabs_peak;
@@ -75,11 +75,11 @@ struct prudence_stats {
     uint64_t bytes_latent_peak; /* never too low; counts bytes that CPUs had reserved, too */
     uint64_t limit;             /* the option, bytes; 0: none */
     uint64_t latent_limit;
-    uint64_t pressure_waits;    /* allocations that waited before failing */
+    uint64_t pressure_waits;    /* allocations that waited instead of failing at once */
     uint64_t throttle_waits;    /* deferrals that waited because of latent_limit */
     uint64_t throttle_expiries; /* waits of both kinds that met wait_max */
-    uint64_t latent_overruns;   /* times that garbage passed latent_limit, by deferrals that could
-                                   not wait inside a section or after an expiry */
+    uint64_t latent_overruns;   /* times that deferrals passed latent_limit because they could not
+                                   wait (inside a section, or after an expiry) */
     uint64_t
         call_bytes; /* objects whose callbacks wait in the default domain (<prudence/call.h>) */
     uint64_t call_waits;    /* callbacks whose caller was held back by call_limit or to keep pace */
@@ -139,8 +139,8 @@ struct prudence_reader_stats {
      */
     uint64_t inside_ns;
     uint64_t grace_periods_begun; /* since the section began; 0 outside */
-    uint64_t frame_count;         /* if inside, return addresses, innermost first, */
-    void *frames[32];             /* with the option stall_trace */
+    uint64_t frame_count;         /* entries in `frames`; 0 unless inside and stall_trace is set */
+    void *frames[32];             /* return addresses, innermost first */
 };
 
 /*

@@ -25,7 +25,7 @@
  *    are refused.
  *  - Signals: prudence_swap_get is async-signal-safe inside a section. Fork: a child has the handle
  *    as it was. If another thread was in a transfer, the handle stays empty there until
- *    prudence_swap_exchange.
+ *    prudence_swap_exchange stores an object.
  *  - Cost: prudence_swap_get is one load. A transfer is a grace period, in which users cannot get
  *    the object.
  */

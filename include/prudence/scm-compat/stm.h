@@ -4,8 +4,8 @@
  * programs that include <stm.h>. Compile them with -I.../include/prudence/scm-compat and link them
  * with -lprudence instead of -lscm.
  *
- * The functions of <prudence/scm.h> have the same names. Functions of the caller, below, hide the
- * differences of libscm:
+ * The functions of <prudence/scm.h> have the same names. The inline functions below, which become
+ * part of the caller, provide the behaviour of libscm where that differs:
  *  - They return nothing, so they can be stored in pointers to such functions. They set errno on an
  *    error, and leave it unchanged otherwise. All errors but ENOMEM are reported on standard error,
  *    too.

@@ -40,11 +40,9 @@
 extern "C" {
 #endif
 
-/*
- * Member of the caller's object. `below` is atomic, and constant while the node is on a stack and
- * for a grace period after that.
- */
+/* Member of the caller's object. */
 struct prudence_stack_node {
+    /* Atomic. Constant while the node is on a stack, and for a grace period after that. */
     struct prudence_stack_node *below;
 };
 

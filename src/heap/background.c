@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that falls idle: what it has kept goes back by a thread that exists only until that is done (ADR 42).
+ * Gives back the memory that an idle process keeps, by a thread that exists only until that is done
+ * (ADR 42).
  *
- * As long as threads of the program take slow paths they tidy up themselves (slab/tidy.c). After the last call no
- * thread does. So when more than START_BYTES beyond the option retain are kept, the thread that finds this makes
- * another one. That thread looks every `decay` or half of it, and ends when no more is kept than retain, or when
- * nothing more can go. A process that never keeps so much never has such a thread.
+ * As long as threads of the program take slow paths, they tidy up themselves (slab/tidy.c). After
+ * the last call no thread does. So when the process keeps more than START_BYTES beyond the option
+ * retain, the thread that finds this starts the tidy thread. The tidy thread looks every half
+ * `decay` (at least PAUSE_MIN_NS), and less often while the looks are fruitless. It ends when no
+ * more than DONE_BYTES beyond retain are kept, or when nothing more can go. A process that never
+ * keeps that much never has the thread.
  *
- * Nor has a process whose only thread is the caller: a second one would make unshare and setns of a user namespace fail there. Such a
- * process is tidied by its own calls. The C library knows if there was never another thread, at no cost. Once there was one, or in a
- * child of such a process, the system is asked, at most each ALONE_NS, and only when a thread would be made.
+ * A process whose only thread is the caller gets no tidy thread, because unshare and setns of a
+ * user namespace would fail with a second one. Such a process tidies up during calls of the
+ * program. The C library knows at no cost whether there was never another thread. Once there was
+ * one, or in a child of such a process, we ask the system, at most each ALONE_NS, and only when a
+ * thread would be started.
  *
- * Nor has one that keeps to few system calls (few_calls.h).
+ * A process that keeps to few system calls (few_calls.h) gets no tidy thread either.
  *
- * It is made at the end of a slow path, with no lock and no CPU's caches held. It is not made by a signal handler
- * that interrupted the library, between the handlers of a fork, before the library's late constructor or after its
- * destructor. pthread_create takes the lock on glibc's list of stacks, which glibc holds while it frees a thread's
- * storage. So a call of `free` that may come from there (by its return address) makes none in a threaded process: the
- * next slow path does.
+ * The thread is started at the end of a slow path, with no lock and no CPU's caches held. It is not
+ * started by a signal handler that interrupted the library, between the handlers of a fork, before
+ * the library's late constructor or after the destructor. pthread_create takes the lock on glibc's
+ * list of stacks, which glibc holds while it frees a thread's storage. So in a threaded process a
+ * call of `free` that may come from there (by the return address) starts no thread, and the next
+ * slow path does.
  *
- * Locks: none. `state` is the thread's, from the compare-and-swap that announces it until its last store.
+ * There are no locks. `state` belongs to the tidy thread from the compare-and-swap that announces
+ * the thread until the thread's last store.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include <link.h>
@@ -35,30 +42,31 @@
 #include "slab/tidy.h"
 
 #define STACK       ((size_t)256 << 10)
-#define START_BYTES ((uint64_t)1 << 20)   /* beyond retain, before a thread is made */
-#define DONE_BYTES  ((uint64_t)512 << 10) /* beyond retain, that are left alone */
+#define START_BYTES ((uint64_t)1 << 20)   /* kept beyond retain before a thread is started */
+#define DONE_BYTES  ((uint64_t)512 << 10) /* kept beyond retain and left alone */
 
 #define PAUSE_MIN_NS UINT64_C(10000000)
 #define PAUSE_MAX_NS UINT64_C(1000000000)
-#define RETRY_NS     UINT64_C(1000000000)  /* after the system has refused a thread */
-#define ALONE_NS     UINT64_C(10000000)    /* after it has counted one thread */
-#define GIVEN_UP_NS  UINT64_C(60000000000) /* after one that could give nothing back */
+#define RETRY_NS     UINT64_C(1000000000)  /* after the system refused a thread */
+#define ALONE_NS     UINT64_C(10000000)    /* after the system counted one thread */
+#define GIVEN_UP_NS  UINT64_C(60000000000) /* after a thread gave nothing back */
 
-/* The thread ends when it was alone and nothing went in so many looks, unless a reader is in the way. */
+/* The thread ends after more than this number of consecutive looks in which nothing went and no
+ * other thread tidied up, unless a reader delays START_BYTES or more. */
 #define FRUITLESS_MAX 20
-/* A look does so many caches and moves, at most. */
+/* Most caches and moves of one look. */
 #define LOOK_CACHES 1024
 #define LOOK_MOVES  4096
 
 enum { NOBODY, THERE };
-enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* of the process */
+enum { NOT_LOADED, BEING_READIED, READY, ENDED }; /* values of `life` */
 static uint32_t state;
 static uint32_t life;
-static bool wanted = true; /* option */
-static bool forked; /* this process is a child, and a race detector's threads are not made there */
-static uint64_t retry_at; /* ns: none before; atomic */
+static bool wanted = true; /* the option background */
+static bool forked;        /* a forked child under a race detector may not start threads */
+static uint64_t retry_at;  /* no thread is started before this time (ns); atomic */
 
-/* Of the thread that is there. */
+/* State of the tidy thread. */
 static uint64_t kept_before, rounds_before;
 static unsigned fruitless;
 
@@ -69,7 +77,7 @@ static uint64_t kept(void)
 
 /* ------------------------------------------------------------------------------- what it does */
 
-/* Longer each time when it waits for a reader that does not come on. */
+/* Returns the pause until the next look, which grows while a reader delays the thread. */
 static uint64_t pause_ns(void)
 {
     uint64_t pause = load_relaxed(&slab_decay) / 2;
@@ -119,8 +127,8 @@ static void begin(void)
     rounds_before = tidy_rounds();
 }
 
-/* The thread announces that it ends, then looks once more: a thread that still found it there had stored before what
- * makes it worth it. */
+/* Announces the end of the thread, then looks once more. A thread that still found this one there
+ * has made the kept bytes visible before, so the last look sees them. */
 static void tidy_until_done(void *unused)
 {
     uint32_t nobody;
@@ -142,9 +150,10 @@ static void tidy_until_done(void *unused)
              may_retry() && compare_exchange(&state, &nobody, (uint32_t)THERE));
 }
 
-/* ------------------------------------------------------------------------------ where it is made */
+/* ----------------------------------------------------------------------------- where it is made */
 
-/* The C library's code, the dynamic loader's, and our own, which may stand between. */
+/* Code of the C library, of the dynamic loader and of this library, which may stand between
+ * them. */
 #define RANGES_MAX 8
 static struct {
     uintptr_t start, end;
@@ -179,8 +188,8 @@ static int note_module(struct dl_phdr_info *module, size_t size, void *ours)
     return 0;
 }
 
-/* Whether the caller is the only thread of the process. False if the system does not tell. Does not count threads that clone() made, as
- * long as the C library has made none. */
+/* Returns whether the caller is the only thread of the process, or false if the system does not
+ * tell. Does not count threads that clone() made while the C library has made none. */
 static bool is_alone(void)
 {
     if (os_is_single_threaded())
@@ -191,7 +200,7 @@ static bool is_alone(void)
     return true;
 }
 
-/* Whether the C library may hold a lock that pthread_create takes. */
+/* Returns whether the C library may hold a lock that pthread_create takes. */
 static bool is_inside_libc(const void *caller)
 {
     if (!caller || !process_is_malloc)
@@ -220,12 +229,14 @@ void background_come_by(const void *caller)
 {
     if (!load_relaxed(&wanted) || !is_worth_it())
         return;
-    os_full_fence(); /* what is kept is known, then it is seen whether the thread is there (tidy_until_done) */
+    /* Makes the kept bytes visible before the read of `state`. So either this thread finds that the
+     * tidy thread has ended, or that thread sees the bytes (tidy_until_done). */
+    os_full_fence();
     if (load_relaxed(&state) == NOBODY)
         make(caller);
 }
 
-/* ---------------------------------------------------------------------------------- process life */
+/* --------------------------------------------------------------------------------- process life */
 
 void background_set(bool want)
 {
@@ -249,12 +260,13 @@ void background_end(void)
     store_relaxed(&life, (uint32_t)ENDED);
 }
 
-/* The thread is not in the child. A race detector's runtime ends a child of a threaded process that makes threads. */
+/* The tidy thread does not exist in the child. A race detector's runtime ends a child of a threaded
+ * process that starts threads. */
 void background_fork_child(void)
 {
     state = NOBODY;
     forked = race_detector_on;
-    if (life == BEING_READIED) { /* by a thread that is not here */
+    if (life == BEING_READIED) { /* that thread does not exist in the child */
         range_count = 0;
         life = NOT_LOADED;
     }

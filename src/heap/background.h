@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that tidies a process which has fallen idle. See background.c. */
+/* The thread that tidies an idle process. See background.c. */
 #ifndef HEAP_BACKGROUND_H
 #define HEAP_BACKGROUND_H
 
 #include "base/base.h"
 
-/* The first is called when the library has been loaded; it calls the dynamic loader. The second when the process
- * ends: no thread is made any more. */
+/* background_start() is called when the library has been loaded, and calls the dynamic loader.
+ * background_end() is called when the process ends; no thread is started afterwards. */
 void background_start(void);
 void background_end(void);
 
-/* The option background=idle, and whether it is set. */
+/* Sets the option background=idle. */
 void background_set(bool wanted);
 
-/* Called at the end of slow paths, with nothing held: makes the thread if there is enough for it to do. `caller`:
- * where the program called free; NULL: it called another function. Costs a few loads. */
+/* Called at the end of slow paths, with nothing held. Starts the thread if there is enough to tidy.
+ * `caller` is the return address of a call of free, and NULL for other functions. Costs a few
+ * loads. */
 void background_come_by(const void *caller);
 
 void background_fork_child(void);
 
-/* What the thread does each time it wakes up. Returns after how many ns it should wake up again; 0: it is done. For
- * tests, too. */
+/* Tidies once. Returns the time in ns until the next look, or 0 if the thread is done. Also called
+ * by tests. */
 uint64_t background_look(void);
 
 #endif /* HEAP_BACKGROUND_H */

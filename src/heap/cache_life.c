@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache's end. The structures of the caches that were destroyed last are kept, with the trace of the call that
- * destroyed each. So a use of one of them is reported by name, with or without check=1. Nothing else of them is kept
- * (some hundred bytes each).
+ * Ends caches. The structures of the last caches destroyed are kept (some hundred bytes each), with
+ * the trace of the call that destroyed each, so a later use is reported by name, with or without
+ * check=1. Nothing else of a destroyed cache is kept.
  *
- * A cache with live objects is not destroyed. That is reported once for each calling place, with the number of
- * objects; under check=1 also with the traces of the calls that allocated the first few of them.
+ * A cache with live objects is not destroyed. The refusal is reported once for each calling place,
+ * with the number of objects; under check=1 also with the traces of the calls that allocated the
+ * first few of them.
  */
 #include "heap/cache_life.h"
 
@@ -16,12 +17,12 @@
 #include "slab/node.h"
 
 #define GRAVES       64
-#define NAMED_AT_END 8 /* live objects whose allocation is told */
+#define NAMED_AT_END 8 /* live objects whose allocation is reported */
 
-/* Guarded by slab_caches_lock; read without it by reports of misuse. */
+/* Protected by slab_caches_lock; reports of misuse read without the lock. */
 static struct grave {
     struct prudence_cache *cache;
-    uint32_t destroyed_by; /* a trace; 0: unknown */
+    uint32_t destroyed_by; /* a trace, or 0 if unknown */
 } graves[GRAVES];
 static unsigned next_grave;
 
@@ -52,11 +53,11 @@ void cache_refuse(const struct prudence_cache *cache, const char *what)
     os_abort();
 }
 
-/* ------------------------------------------------------------------------------------ live objects */
+/* --------------------------------------------------------------------------------- live objects */
 
 struct live_objects {
     const void *objects[NAMED_AT_END];
-    uint64_t words[NAMED_AT_END]; /* as object_words() has them */
+    uint64_t words[NAMED_AT_END]; /* from object_words() */
     unsigned count;
 };
 
@@ -102,7 +103,8 @@ bool cache_end(struct prudence_cache *cache, void *caller)
 {
     size_t live;
 
-    os_calls_widen(); /* other threads may use what is left of it, so CPUs have to be fenced */
+    /* Other threads may still use the cache's remains, so CPUs have to be fenced. */
+    os_calls_widen();
     if (cache_destroy(cache, &live)) {
         bury(cache);
         return true;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A cache's end, and what is reported of calls that use it afterwards (see cache_life.c). */
+/* The end of a cache, and the reports about calls that use the cache afterwards (see
+ * cache_life.c). */
 #ifndef HEAP_CACHE_LIFE_H
 #define HEAP_CACHE_LIFE_H
 
 #include "slab/cache.h"
 
-/* Destroys the cache as cache_destroy() does. False while objects are live: reported, with their number. */
+/* Destroys the cache as cache_destroy() does. Reports live objects with their number, and returns
+ * false while there are any. */
 bool cache_end(struct prudence_cache *cache, void *caller);
 
 /* Reports the use of a cache that is NULL or was destroyed, and ends the process. */

@@ -30,7 +30,7 @@ static void (*destructor_of(const struct prudence_cache_attr *attr))(void *objec
     return attr->size > SIZE_BEFORE_DESTRUCTOR ? attr->destructor : NULL;
 }
 
-/* Says which attribute cannot be. */
+/* Reports the first attribute that is invalid. */
 static bool attributes_are_valid(const char *name, const struct prudence_cache_attr *attr)
 {
     static const char what[] = "prudence_cache_create";
@@ -57,7 +57,7 @@ static bool attributes_are_valid(const char *name, const struct prudence_cache_a
     return false;
 }
 
-/* Says what cannot be. */
+/* Reports the first argument that is invalid. */
 static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *attr)
 {
     if (!name_is_valid("prudence_cache_create", name))
@@ -175,7 +175,7 @@ void prudence_cache_free_deferred_bulk(struct prudence_cache *cache, size_t coun
     free_deferred_bulk(cache, count, objects, "prudence_cache_free_deferred_bulk");
 }
 
-/* Of the objects that were deferred, the first ones; and a bit for each of these, by its address. */
+/* The first of the objects that were deferred, and a bit for the address of each. */
 #define OLDS 16
 
 struct olds {
@@ -209,7 +209,7 @@ static bool olds_have(const struct olds *olds, const void *object)
     return false;
 }
 
-/* Looks at the objects that came back. Both copies of one may be among them. */
+/* Checks the objects that came back. Both copies of one object may be among them. */
 static void check_returns(struct prudence_cache *cache, const struct olds *olds, size_t count,
                           void *const *objects)
 {
@@ -241,10 +241,11 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
 }
 
 /*
- * What was deferred last has no cookie yet: in open batches, and in `next` of latent slabs. Shrinking takes these cookies,
- * so they are newer than a grace period that the caller has waited for. So the grace periods of the new cookies are
- * pushed on, which ends them at once where no reader is inside. Two times, because `next` gets its cookie only when the
- * objects before it are merged. Twice each time: the grace period that is under way may have to end first.
+ * The objects deferred last have no cookie yet; they are in open batches and in `next` of latent
+ * slabs. Shrinking takes their cookies, so these are newer than a grace period that the caller has
+ * waited for. Pushing the grace periods of the new cookies ends them at once if no reader is
+ * inside. Push two times, because `next` gets a cookie only when the objects before it are merged.
+ * Advance twice each time, because the current grace period may have to end first.
  */
 #define PUSHES 2
 
@@ -290,7 +291,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     return shrink_until_merged(cache);
 }
 
-/* Without a destructor only grace periods of the cache's domain are waited for. */
+/* Without a destructor, the call waits only for grace periods of the cache's domain. */
 static bool may_wait(struct prudence_cache *cache, const char *what, void *caller)
 {
     struct wait_request request = {
@@ -301,8 +302,8 @@ static bool may_wait(struct prudence_cache *cache, const char *what, void *calle
     return may_wait_for_readers(&request, cache->domain);
 }
 
-/* Deferred objects in `next` of their latent slabs get their cookie when those before them are merged:
- * two grace periods at most. */
+/* Waits for two grace periods at most, because deferred objects in `next` of their latent slabs get
+ * a cookie only when the objects before them are merged. */
 static void wait_until_merged(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -331,7 +332,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     if (!cache)
         return EINVAL;
     cache_require(cache, "prudence_cache_destroy");
-    if (os_lock_forking) /* fork holds its CPUs' caches */
+    if (os_lock_forking) /* fork owns the CPUs' caches */
         return EBUSY;
     if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
         return EDEADLK;
@@ -342,7 +343,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
 }
 
-/* Every cache, then the pages they left. */
+/* Shrinks every cache, then purges the pages they gave back. */
 size_t prudence_trim(void)
 {
     struct os_pages_stats before, after;

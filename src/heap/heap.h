@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Private to heap/ and the layers above: any size, on top of slab caches.
- */
+/* Objects of any size on top of slab caches. Private to heap/ and the layers above. */
 #ifndef HEAP_HEAP_H
 #define HEAP_HEAP_H
 
@@ -11,18 +9,19 @@
 
 struct prudence_cache_attr;
 
-/* Guards the making of caches: size classes, the cache of large blocks, and all others, which must
- * not be made while a start option changes (size_class.c). */
+/* Serializes the creation of caches: of size classes, of the cache of large blocks, and of all
+ * others, none of which may be made while a start option changes (size_class.c). */
 extern struct os_lock heap_lock;
 
 /*
- * caches.c: as prudence_cache_create, of objects that the library makes for itself. Tools that look for leaks see a pointer to
- * each while it is allocated, because what the library stores need not be a plain address.
+ * Like prudence_cache_create, for objects that the library makes for itself (caches.c). Leak
+ * checkers are shown a pointer to each while it is allocated, because the library may store the
+ * address in another form.
  */
 struct prudence_cache *own_cache_create(const char *name, size_t object_size,
                                         const struct prudence_cache_attr *attr);
 
-/* large.c: blocks of whole pages. */
+/* Blocks of whole pages (large.c). */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
 void *large_alloc_grown(size_t size, size_t room);
 bool large_resize(struct slab *slab, size_t size);
@@ -34,7 +33,7 @@ static inline bool is_large(const struct slab *slab)
     return !slab->cache->percpu;
 }
 
-/* What the user of an object may use of it, or less where the size that was asked for is known. */
+/* Returns the bytes that the object's user may use, or the size asked for if that is known. */
 static inline size_t object_usable(const struct slab *slab, const void *object)
 {
     size_t asked =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's side of <prudence/inline.h>: the functions that inlined fast paths call when they cannot go on. Their
- * names contain the number of the layout that the inlined code knows. A library with another layout has other names,
- * so a program that was compiled with this one is refused when it is loaded (docs/adr/0040). This file also checks
- * that the layout is this library's.
+ * The library's side of <prudence/inline.h>: the functions that inlined fast paths call when they
+ * cannot go on. Their names contain the number of the layout that the inlined code knows. A library
+ * with another layout has other names, so the loader refuses a program that was compiled with this
+ * layout (docs/adr/0040). This file also checks that the layout matches this library's structures.
  */
 #include <prudence/prudence.h>
 #include <prudence/sequences.h>
@@ -67,14 +67,14 @@ void *NAME(cache_replace)(struct prudence_cache *cache, void *old)
     return object_replace_slow(cache, old, slab_of_cache(cache, old), "prudence_cache_replace");
 }
 
-/* By a constructor of the module that has `address` in it. */
+/* Called by a constructor of the module that contains `address`. */
 void NAME(stay_loaded)(const void *address)
 {
     os_stay_loaded(address);
 }
 
-/* Programs that were compiled with the headers of layout 2 need these names. They know the same words except `cpus`, so
- * they go on as they did (docs/how-to/inline.md). */
+/* Aliases for programs that were compiled with the headers of layout 2. These know the same words
+ * except `cpus`, so they work as before (docs/how-to/inline.md). */
 #if PRUDENCE_INLINE_LAYOUT == 3
 #define ALSO_IN_LAYOUT_2(name)                                                                     \
     PRUDENCE_API extern __typeof__(PASTE(3, name)) PASTE(2, name)                                  \

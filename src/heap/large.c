@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks: more than 32 KiB, or aligned to more than a page. Each is a slab of one object, so it is found,
- * checked, deferred and counted like every other object, in one cache that has no per-CPU caches. A freed block goes
- * back to the page source at once, which keeps what will be wanted.
+ * Large blocks, of more than 32 KiB or aligned to more than a page. Each is a slab of one object,
+ * so a block is found, checked, deferred and counted like every other object, in one cache that has
+ * no per-CPU caches. A freed block goes back to the page source at once, which keeps the pages that
+ * will be wanted again.
  */
 #include "base/checked.h"
 #include "debug/check.h"
@@ -10,10 +11,11 @@
 #include "slab/large.h"
 #include "slab/node.h"
 
-/* Larger ones the page source grows without copying, on nearly every system, unless they have margins. */
+/* On nearly every system the page source grows larger blocks without copying, unless they have
+ * margins. */
 #define GROWN_BY_COPYING ((size_t)32 << 20)
 
-/* Bytes that a process can have at most. */
+/* Most bytes that a process can address. */
 #define ADDRESSES ((size_t)1 << PAGE_MAP_ADDRESS_BITS)
 
 static struct prudence_cache *large;
@@ -34,9 +36,10 @@ static struct prudence_cache *large_cache(void)
 }
 
 /*
- * The pages of a block. False when there can never be memory for it: it and its alignment together are more than the
- * addresses of a process, or it alone is more than the option limit. So a hopeless size is refused before the system
- * is asked, a wait begins or caches are emptied.
+ * Computes the bytes of a block's pages. Returns false if there can never be memory for the block,
+ * because block and alignment together exceed the addresses of a process, or the block alone
+ * exceeds the option limit. So a hopeless size is refused before the system is asked, a wait begins
+ * or caches are emptied.
  */
 static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 {
@@ -59,7 +62,7 @@ static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes,
     return slab ? slab->base : NULL;
 }
 
-/* `room`: for so many bytes there are pages, `size` of them are asked for. */
+/* Allocates pages for `room` bytes; the caller asked for `size`. */
 static void *alloc(size_t size, size_t room, size_t alignment, bool grown, bool *zeroed)
 {
     struct prudence_cache *cache;
@@ -71,13 +74,14 @@ static void *alloc(size_t size, size_t room, size_t alignment, bool grown, bool 
     return cache ? alloc_from(cache, size, bytes, alignment, grown, zeroed) : NULL;
 }
 
-/* NULL when memory ran out. *zeroed tells whether the pages are known to be zero. */
+/* Returns NULL when memory ran out. Sets *zeroed if the pages are known to be zero. */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed)
 {
     return alloc(size, size, alignment, false, zeroed);
 }
 
-/* For an object that has grown and has to be copied, with pages for `room` bytes. NULL when memory ran out. */
+/* Allocates pages for `room` bytes, for an object that has grown and must be copied. Returns NULL
+ * when memory ran out. */
 void *large_alloc_grown(size_t size, size_t room)
 {
     bool zeroed;
@@ -85,8 +89,9 @@ void *large_alloc_grown(size_t size, size_t room)
     return alloc(size, room, 1, true, &zeroed);
 }
 
-/* A cache of its own for such blocks, whose readers are those of `domain` (NULL: the default domain). Blocks are
- * freed and deferred, and the cache is destroyed, as in every other. NULL when memory ran out. */
+/* Creates a separate cache of large blocks whose readers are in `domain` (NULL for the default
+ * domain). Blocks are freed and deferred, and the cache is destroyed, as with every other cache.
+ * Returns NULL when memory ran out. */
 struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain)
 {
     const struct cache_layout layout = {
@@ -109,8 +114,9 @@ void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignm
                : NULL;
 }
 
-/* What to ask for when a block grows to `size` and has to be copied. It will grow again, and then has an eighth of
- * itself to grow into. So all copying together is a constant times the last size. */
+/* Returns the size to ask for when a block grows to `size` and must be copied. The block will grow
+ * again, and then has an eighth more to grow into, so all copying together is a constant times the
+ * last size. */
 size_t large_growing(size_t size)
 {
     size_t grown;
@@ -120,9 +126,9 @@ size_t large_growing(size_t size)
 }
 
 /*
- * Changes the size of a live block without copying, if that is possible and sensible. Under check=1, when two threads
- * do this or free the block at the same time, one is caught for certain, because the block counts as free while its
- * size changes.
+ * Changes the size of a live block without copying, if that is possible and sensible. Under check=1
+ * the block counts as free while the size changes, so when two threads resize or free the block at
+ * the same time, one of them is caught for certain.
  */
 bool large_resize(struct slab *slab, size_t size)
 {

@@ -17,7 +17,8 @@ static void *out_of_memory(void)
     return NULL;
 }
 
-/* What no existing size class serves: a class still to be made, another alignment, a large block. */
+/* Allocates an object that no existing size class serves, because the class is still to be made,
+ * the alignment differs, or the block is large. */
 static void *allocate_anew(size_t size, size_t alignment, bool *zeroed)
 {
     bool failed = false;
@@ -42,7 +43,7 @@ static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, b
     return object ? object : out_of_memory();
 }
 
-/* No registers are saved for what is only counted. */
+/* A separate function, so that allocations that are only counted save no registers. */
 __attribute__((noinline)) void *malloc_slow(size_t size)
 {
     struct prudence_cache *cache = size_class_ready(size);
@@ -111,11 +112,11 @@ size_t prudence_usable_size(const void *object)
     return object_usable(slab, object);
 }
 
-/* Whether an object has ever kept its place although a far smaller size was asked for, because there was no memory to
- * move it to. From then on any smaller size is possible. */
+/* Set once an object could not be moved although a far smaller size was asked for, because there
+ * was no memory. From then on any smaller size is possible. */
 static bool shrinking_has_failed;
 
-/* In place of an object of `slab`. A block that has grown once will grow again. */
+/* Allocates the replacement of an object of `slab`. A block that has grown once will grow again. */
 static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, bool nested)
 {
     size_t growing = large_growing(size);
@@ -130,7 +131,7 @@ static void *malloc_moved(const struct slab *slab, size_t size, size_t usable, b
     return object ? object : out_of_memory();
 }
 
-/* Whether a live object keeps its place when it gets another size. */
+/* Returns whether a live object stays in place when resized. */
 static bool keeps_its_place(struct slab *slab, void *object, size_t size)
 {
     size_t room = slab_usable_bytes(slab);
@@ -142,8 +143,9 @@ static bool keeps_its_place(struct slab *slab, void *object, size_t size)
     return true;
 }
 
-/* Another object of `size` bytes with the contents; NULL: there is no memory, and nothing happened. A
- * short-term one is freed by its dates; they do not move. */
+/* Copies the object to a new one of `size` bytes and frees the old one. Returns NULL and changes
+ * nothing if there is no memory. A short-term object (`owned`) is left to the expiration dates it
+ * has, which do not move. */
 static void *move(void *object, const struct slab *slab, size_t size, bool owned, bool nested)
 {
     size_t usable = object_usable(slab, object);
@@ -157,7 +159,7 @@ static void *move(void *object, const struct slab *slab, size_t size, bool owned
     return moved;
 }
 
-/* The same of a block that a nested call got (heap/nested.c). */
+/* Like prudence_realloc(), for a block of the side area (heap/nested.c). */
 static void *realloc_side_block(void *object, size_t size)
 {
     size_t usable = nested_usable(object, "prudence_realloc");
@@ -203,7 +205,7 @@ void *prudence_realloc(void *object, size_t size)
     if (moved || size > usable)
         return moved;
     store_relaxed(&shrinking_has_failed, true);
-    return object; /* a smaller one need not fail */
+    return object; /* shrinking need not fail */
 }
 
 FAST_ENTRY void prudence_free(void *object)
@@ -211,8 +213,9 @@ FAST_ENTRY void prudence_free(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "prudence_free");
 }
 
-/* Whether an object of this slab can have been asked for with `size`. With red zones that is known. Otherwise an object of a size class was
- * asked for in that class, or has been reallocated in place, down to half of it. */
+/* Returns whether `size` can be the size the program asked for. With red zones that size is known.
+ * Otherwise an object of a size class was allocated in that class, or has been reallocated in
+ * place, down to half of the class's size. */
 static bool size_is_possible(const struct slab *slab, const void *object, size_t size)
 {
     size_t asked =

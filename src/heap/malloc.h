@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fast path of prudence_malloc() and of the functions that mean the same, and what stands behind it (malloc.c). */
+/* Fast paths of prudence_malloc() and equivalent functions, and the slow paths (malloc.c). */
 #ifndef HEAP_MALLOC_H
 #define HEAP_MALLOC_H
 
@@ -7,16 +7,17 @@
 #include "heap/object.h"
 #include "heap/size_class.h"
 
-/* For callers that have found no object: prudence_malloc() without its fast path. */
+/* Works as prudence_malloc() without the fast path, which found no object. */
 void *malloc_slow(size_t size);
 
-/* For callers whose size has no open class: an object that is only to be counted, or malloc_slow(). */
+/* Allocates an object that is only to be counted, else calls malloc_slow(). Called if the size has
+ * no open class. */
 void *malloc_counted(size_t size, size_t place);
 
-/* The same of prudence_calloc(1, bytes). */
+/* Does the same for prudence_calloc(1, bytes). */
 void *calloc_counted(size_t bytes, size_t place);
 
-/* prudence_malloc(), for each function that means the same. */
+/* Implements prudence_malloc() and each function with the same meaning. */
 static inline void *malloc_fast(size_t size)
 {
     size_t place = size_place(size);

@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nested calls: malloc and its relatives, called from within the library.
+ * Nested calls, that is, calls of malloc and related functions from within the library.
  *
- * The library calls the C library: while it starts, in slow paths, and with locks held. A program
- * may have put functions of its own in the C library's place (libfaketime, tracers, checkers of
- * locks), and these may allocate. The thread that runs such a function is inside the library, so
- * what it asks for must not touch what the library is at work on. A call is nested if its thread is
- * in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). This has
- * these consequences:
+ * The library calls the C library while it starts, in slow paths, and with locks held. A program
+ * may have replaced functions of the C library (libfaketime, tracers, lock checkers), and the
+ * replacements may allocate. The thread that runs such a function is inside the library, so the
+ * call must not touch the structures that the library is changing. A call is nested if the thread
+ * is in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). Nested
+ * calls work as follows:
  *
  *   allocate   from the side area, which no other part of the library knows
- *   free       of a block of the side area: it is free at once. Of a slab's object: put off, until
- *              the next slow path of any thread that is not nested
- *   defer      in the same way. A block of the side area is used again when its grace period is
- *              over
+ *   free       a block of the side area at once; an object of a slab later, in the next slow path
+ *              of any thread that is not nested
+ *   defer      likewise; a block of the side area is reused when the grace period is over
  *
- * The library itself calls functions that take no cache only with nothing held, so its own calls
- * are never nested.
+ * The library itself calls functions that take no cache only with nothing held, so these calls are
+ * never nested.
  *
- * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two,
- * which are aligned to that size. A bitmap tells which are in use. The first chunks are static, for
- * a start without memory; others are mapped when they are needed, and stay. There are at most
- * CHUNKS.
+ * The side area consists of chunks, each cut into up to 64 blocks of one size, a power of two, and
+ * aligned to that size. A bitmap tells which blocks are in use. The first chunks are static, for a
+ * start without memory. Others are mapped when needed, and stay. There are at most CHUNKS.
  *
- * Invariant of a chunk: waiting and fresh are subsets of used. They are disjoint, except while
- * close_fresh() moves blocks from one to the other.
+ * Invariant of a chunk: waiting and fresh are subsets of used, and disjoint except while
+ * close_fresh() moves blocks from fresh to waiting.
  *
- * Nothing here waits, because a nested call must not wait for what its own thread holds. A chunk is
- * published by its state. A block is taken by setting its bit (acquire: all that its last user did
- * comes before) and given back by clearing it (release). `merging` is a lock that is only tried;
- * fork alone waits for it. Its holder calls nothing of libc's.
+ * Nothing here waits, because the thread of a nested call may already hold the lock or line that it
+ * would wait for. A chunk is published by `state`. A thread takes a block by setting its bit
+ * (acquire, so that all accesses of the last user come before) and gives it back by clearing the
+ * bit (release). `merging` is a trylock, for which only fork waits. The holder calls no function of
+ * the C library.
  */
 #include "heap/nested.h"
 
@@ -41,24 +40,24 @@
 
 #define CHUNKS       512
 #define BLOCKS_MOST  64
-#define SHIFT_LEAST  6  /* smallest block: 64 bytes */
-#define SHIFT_MAPPED 10 /* of chunks that are mapped: 1 KiB */
+#define SHIFT_LEAST  6  /* smallest block, 64 bytes */
+#define SHIFT_MAPPED 10 /* smallest block of mapped chunks, 1 KiB */
 #define SHIFT_MOST   46
-#define SHIFT_PURGED 16 /* such a block, or a larger one, gives its memory back when it is freed */
-#define SHIFT_WASTE  6  /* a block is not used for less than 1/64 of it */
+#define SHIFT_PURGED 16 /* blocks from this size on are purged when freed */
+#define SHIFT_WASTE  6  /* no block is used for less than 1/64 of the bytes */
 #define CHUNK_LEAST  OS_PAGE_SIZE_MOST
 
 enum chunk_state { CHUNK_NONE, CHUNK_BEING_MADE, CHUNK_READY };
 
 struct chunk {
     uint32_t state;   /* enum chunk_state; atomic */
-    uint32_t merging; /* a thread changes waiting and cookie; atomic */
-    char *blocks;     /* constant, as the next two, once it is ready */
+    uint32_t merging; /* trylock for changes of waiting and cookie; atomic */
+    char *blocks;     /* constant once ready, as are shift and count */
     uint32_t shift, count;
-    uint64_t used;    /* a bit a block, as in the next two; atomic */
-    uint64_t waiting; /* deferred, for the grace period of `cookie`; atomic */
-    uint64_t fresh;   /* deferred, without a cookie yet; atomic */
-    gp_cookie cookie; /* `merging` */
+    uint64_t used;    /* a bit per block, as in the next two; atomic */
+    uint64_t waiting; /* deferred until the grace period of `cookie`; atomic */
+    uint64_t fresh;   /* deferred, no cookie yet; atomic */
+    gp_cookie cookie; /* protected by `merging` */
 };
 
 static char small_blocks[64][64] __attribute__((aligned(64)));
@@ -84,7 +83,8 @@ static uint64_t all_blocks(const struct chunk *chunk)
     return ~UINT64_C(0) >> (BLOCKS_MOST - chunk->count);
 }
 
-/* Chunks are made in the order of the array, so the first that does not exist ends it. */
+/* Returns the chunk after `chunk`, the first one for NULL, or NULL at the end. Chunks are made in
+ * the order of the array, so the first that does not exist ends the walk. */
 static struct chunk *next_chunk(struct chunk *chunk)
 {
     for (chunk = chunk ? chunk + 1 : chunks; chunk < chunks + CHUNKS; chunk++) {
@@ -108,7 +108,7 @@ static struct chunk *chunk_of(const void *object)
     return NULL;
 }
 
-/* One that has room for a chunk more, for this thread alone; NULL: none. */
+/* Claims an unused entry for this thread alone. Returns NULL if there is none. */
 static struct chunk *claim(void)
 {
     for (struct chunk *chunk = chunks; chunk < chunks + CHUNKS; chunk++) {
@@ -121,7 +121,8 @@ static struct chunk *claim(void)
     return NULL;
 }
 
-/* By libc's mmap where that may be called: a program that has one of its own sees what malloc maps. */
+/* Maps memory with libc's mmap if that may be called, so that a program that replaces mmap sees the
+ * mappings of malloc. */
 static char *map(size_t bytes)
 {
     if (injected_failure())
@@ -129,15 +130,15 @@ static char *map(size_t bytes)
     return os_holds_nothing() ? mapping_make(bytes, bytes) : mapping_make_unseen(bytes, bytes);
 }
 
-/* In a mapping call the next purge might come back here, and so on. */
+/* Purges the pages. Skipped in a mapping call, where each purge might lead to another one. */
 static void purge(char *pages, size_t bytes)
 {
     if (os_holds_nothing() && !os_in_mapping_call)
         mapping_purge(pages, bytes);
 }
 
-/* A new chunk, whose first block is the caller's. If there can be no more chunks, nor will there
- * ever be: what has been mapped stays. */
+/* Makes a chunk and returns the first block to the caller. Mapped chunks stay for good, so once
+ * there are CHUNKS, this always fails. */
 static void *chunk_make(unsigned shift)
 {
     size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
@@ -173,7 +174,7 @@ static void give(struct chunk *chunk, uint64_t blocks)
     __atomic_fetch_and(&chunk->used, ~blocks, __ATOMIC_RELEASE);
 }
 
-/* Of one block. */
+/* Frees one block. */
 static void free_block(struct chunk *chunk, uint64_t block)
 {
     size_t bytes = (size_t)1 << chunk->shift;
@@ -183,7 +184,7 @@ static void free_block(struct chunk *chunk, uint64_t block)
     give(chunk, block);
 }
 
-/* Deferred blocks whose grace period is over are free. */
+/* Frees the waiting blocks if their grace period is over. The caller holds `merging`. */
 static void free_safe(struct chunk *chunk, struct prudence_domain *domain)
 {
     uint64_t waiting = load_relaxed(&chunk->waiting);
@@ -195,9 +196,9 @@ static void free_safe(struct chunk *chunk, struct prudence_domain *domain)
     give(chunk, waiting);
 }
 
-/* Those without a cookie get one, if none waits: they are detached, then gp_snapshot() fences and
- * takes the cookie (rule 2). They are in `waiting` before they leave `fresh`, so live() finds them
- * in one of the two. */
+/* Takes a cookie for the fresh blocks, if no others wait. They are detached, then gp_snapshot()
+ * fences and takes the cookie (rule 2). They enter `waiting` before they leave `fresh`, so live()
+ * finds them in one of the two. */
 static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
 {
     uint64_t fresh = load_acquire(&chunk->fresh);
@@ -210,8 +211,9 @@ static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
     return true;
 }
 
-/* There is no grace period before the library has started. Counts as being in the library, so that
- * a signal handler that forks does not wait for it. */
+/* Frees the safe blocks of a chunk and takes a cookie for the fresh ones. Does nothing until the
+ * library has started, because there are no grace periods before. Counts as being in the library,
+ * so that a signal handler that forks does not wait for this. */
 static void merge(struct chunk *chunk)
 {
     struct prudence_domain *domain = gp_default_domain();
@@ -232,11 +234,11 @@ static void merge(struct chunk *chunk)
     if (closed && call_is_nested())
         gp_request(domain, cookie);
     else if (closed)
-        gp_advance(domain, cookie); /* nobody else may have a reason to drive */
+        gp_advance(domain, cookie); /* no other thread may have a reason to drive */
 }
 
-/* Fork holds what guards deferred blocks, so that a child finds them whole. A chunk that another
- * thread was making is not there. */
+/* Takes every `merging` before a fork, so that the child finds deferred blocks in a consistent
+ * state. A chunk that another thread was making does not exist in the child. */
 void nested_fork_prepare(void)
 {
     for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
@@ -244,8 +246,8 @@ void nested_fork_prepare(void)
             os_relax();
 }
 
-/* Also of chunks that were made in between, whose `merging` nobody else has taken: fork holds
- * everything else. */
+/* Releases every `merging`, also of chunks that were made in between. No other thread has taken
+ * theirs, because fork holds everything else. */
 void nested_fork_done(void)
 {
     for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
@@ -278,7 +280,7 @@ void *nested_alloc(size_t size, size_t alignment, bool *zeroed)
     block = take_anywhere(shift);
     if (block)
         return block;
-    *zeroed = true; /* it is mapped for it */
+    *zeroed = true; /* just mapped */
     return chunk_make((unsigned)max_size(shift, SHIFT_MAPPED));
 }
 
@@ -289,12 +291,12 @@ bool nested_has(const void *object)
 
 /* ------------------------------------------------------------------- live, and not any more */
 
-/* The bit of a live block; else a report. */
+/* Returns the bit of a live block. Reports any other pointer and ends the process. */
 static uint64_t live(const struct chunk *chunk, const void *object, const char *what)
 {
     uintptr_t offset = (uintptr_t)object - (uintptr_t)chunk->blocks;
     uint64_t bit = UINT64_C(1) << (offset >> chunk->shift);
-    bool waits = load_acquire(&chunk->fresh) & bit; /* looked at first: merge() */
+    bool waits = load_acquire(&chunk->fresh) & bit; /* read before `waiting`; see close_fresh() */
 
     waits = load_acquire(&chunk->waiting) & bit || waits;
 
@@ -319,7 +321,8 @@ size_t nested_usable(const void *object, const char *what)
     return (size_t)1 << chunk->shift;
 }
 
-/* Two threads that defer it at the same time: one finds its bit set. */
+/* Defers a live block. If two threads defer one block at the same time, one of them finds the bit
+ * set and reports that. */
 static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *what)
 {
     if (__atomic_fetch_or(&chunk->fresh, bit, __ATOMIC_RELEASE) & bit)
@@ -332,7 +335,8 @@ static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *w
 __thread unsigned nested_depth;
 struct put_off *nested_put_off;
 
-/* The entry is a block of the side area. Release: whoever takes it finds it written. */
+/* Notes an object to free later. The entry is a block of the side area. The compare-and-swap
+ * releases the entry to the thread that takes it. */
 static void put_off(void *object, bool deferred, const char *what)
 {
     bool zeroed;
@@ -348,7 +352,7 @@ static void put_off(void *object, bool deferred, const char *what)
         ;
 }
 
-/* All at once, so that none can be taken and put back in between. */
+/* Takes all entries at once, so that none can be taken and put back in between. */
 struct put_off *nested_take_all(void)
 {
     return exchange_acquire(&nested_put_off, NULL);
@@ -363,7 +367,7 @@ struct put_off nested_take(struct put_off *entry)
     return copy;
 }
 
-/* --------------------------------------------------------------------------------- the slow path */
+/* -------------------------------------------------------------------------------- the slow path */
 
 bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred, const char *what)
 {

@@ -1,43 +1,43 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Nested calls: malloc and its relatives, called from within the library (see nested.c).
- */
+/* Nested calls, that is, calls of malloc and related functions from within the library (see
+ * nested.c). */
 #ifndef HEAP_NESTED_H
 #define HEAP_NESTED_H
 
 #include "heap/heap.h"
 
-/* How deep this thread is in slow paths of allocations. A constructor may allocate, so more than
- * one is nothing special. But a function that stands in for libc's and allocates whenever it is
- * called may come back for ever. */
+/* Depth of this thread in slow paths of allocations. A constructor may allocate, so a depth above
+ * one is ordinary. But a replacement of a libc function that allocates whenever it is called could
+ * recurse forever. */
 extern HIDDEN __thread unsigned nested_depth __attribute__((tls_model("initial-exec")));
 #define NESTED_DEPTH_MOST 8
 
-/* Whether the caller has been called from within the library, by the thread that runs it. */
+/* Returns whether this thread called the caller from within the library. */
 static inline bool call_is_nested(void)
 {
     return unlikely(os_busy - os_hands != os_busy_of_fork) || unlikely(process_starting) ||
            unlikely(nested_depth > NESTED_DEPTH_MOST);
 }
 
-/* A block of the side area; NULL: there is no memory. *zeroed: it is known to be zero. Waits for
- * nothing. */
+/* Allocates a block of the side area, or returns NULL if there is no memory. Sets *zeroed if the
+ * block is known to be zero. Never waits. */
 void *nested_alloc(size_t size, size_t alignment, bool *zeroed);
 
-/* Whether the address is in the side area. Any thread, at any time. */
+/* Returns whether the address is in the side area. Any thread may call this at any time. */
 bool nested_has(const void *object);
 
-/* Of a block of the side area, which is live (else a report and the end): what its user may use of
- * it. */
+/* Returns the usable bytes of a block of the side area. Reports a block that is not live and ends
+ * the process. */
 size_t nested_usable(const void *object, const char *what);
 
-/* Ends an object in the slow path. `slab`: NULL: none of ours. `nested`: the call is. True: it was a
- * block of the side area; or the call is nested, and it is noted. */
+/* Frees or defers in the slow path an object that is in the side area, or that a nested call may
+ * only note for later. Returns false for all other objects. `slab` is NULL if no slab has the
+ * object, `nested` tells whether the call is nested. */
 bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred,
                 const char *what);
 
-/* Objects that nested calls have freed or deferred: noted, until a call that is not nested takes them
- * from the list and does it. */
+/* An object that a nested call has freed or deferred, noted until a call that is not nested takes
+ * the entry from the list and carries it out. */
 struct put_off {
     struct put_off *next;
     void *object;

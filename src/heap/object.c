@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The slow side of every public function that takes or gives an object (see object.h): from the pointer to its slab, or a
- * report; then to the gate (slab/gate.c). */
+/* The slow paths of the public functions that take or return an object (see object.h). They find
+ * the object's slab, or report misuse, then call the gate (slab/gate.c). */
 #include "heap/object.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     return object;
 }
 
-/* Saves no registers for what is only counted. */
+/* A separate function, so that allocations that are only counted save no registers. */
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what)
 {
     void *object = NULL;
@@ -89,7 +89,8 @@ void object_settle(void)
     }
 }
 
-/* The library itself names the cache wherever it holds something, so such a call is not nested. */
+/* Returns whether nested_end() took the object. The library itself names the cache wherever it
+ * holds a lock or a CPU, so such a call is not nested. */
 static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
                            void *object, bool deferred, const char *what)
 {
@@ -121,8 +122,8 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
     errno = saved_errno;
 }
 
-/* `old` is deferred before memory is asked for. So it is not lost when there is none, and it may be what a grace
- * period then gives back. */
+/* Defers `old` before asking for memory. So `old` is not lost if there is none, and may be among
+ * the objects that a grace period then gives back. */
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what)
 {
@@ -143,8 +144,10 @@ void *object_replace_checked(struct prudence_cache *cache, void *old, void *obje
 #define RETURN_LOOKED 32
 
 /*
- * Either its grace period began and ended in between, or it had been free or deferred before, and a copy of it is still where
- * it was deferred to, or lay before. The caller would publish it, and it would be handed out once more.
+ * Checks an object that an allocation returned right after the deferral of the same object. Either
+ * a grace period began and ended in between, or the object had been free or deferred before and
+ * another copy is still in the place of that time. In the second case the caller would publish an
+ * object that will be handed out once more, so this reports the object.
  */
 __attribute__((noinline)) void object_check_return(struct prudence_cache *cache, const void *old,
                                                    const char *what)

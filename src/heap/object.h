@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the public functions have in common: the fast path inlined, everything else behind one tail
- * call, so that a fast path saves no registers and does not touch errno.
+ * The common part of the public functions. The fast path is inlined and everything else is behind
+ * one tail call, so a fast path saves no registers and does not touch errno.
  */
 #ifndef HEAP_OBJECT_H
 #define HEAP_OBJECT_H
@@ -10,13 +10,15 @@
 #include "heap/nested.h"
 #include "slab/fast_path.h"
 
-/* object.c. These report misuse, and keep errno (alloc sets it). `cache` is the one that the caller
- * named, OBJECT_ANY_CACHE where the function takes none. `slab` is what slab_of or slab_of_cache
- * found for the object: NULL for misuse and for a NULL object, which these functions tell apart.
- * `what` names the public function, `size` is what its caller asked for; 0: a whole object. */
+/* Slow paths (object.c). They report misuse and preserve errno, except that alloc sets it. `cache`
+ * is the cache that the caller named, or OBJECT_ANY_CACHE if the function takes none. `slab` is the
+ * result of slab_of or slab_of_cache: NULL for misuse and for a NULL object, which these functions
+ * tell apart. `what` names the public function. `size` is the size its caller asked for, or 0 for a
+ * whole object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what);
-/* The same of a caller that has found no object which is only to be counted. */
+/* Like object_alloc_slow(), after the search for an object that is only to be counted found
+ * none. */
 void *object_alloc_slower(struct prudence_cache *cache, size_t size, const char *what);
 void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
                       const char *what);
@@ -24,13 +26,16 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
-/* `old` was deferred, and `object` allocated then; NULL: no fast path had one. */
+/* Checks `object`, allocated after `old` was deferred. Allocates one if it is NULL, because no fast
+ * path had any. */
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what);
-/* The object that was deferred came back by the allocation after it: reports it, if it was free or deferred before. */
+/* Called when the allocation after a deferral returned the same object. Reports the object if it
+ * was free or deferred before. */
 void object_check_return(struct prudence_cache *cache, const void *old, const char *what);
 
-/* Whether the call is nested (heap/nested.c). If not, what nested calls have put off is done now. */
+/* Returns whether the call is nested (heap/nested.c). If not, first frees and defers the objects
+ * that nested calls have put off. */
 void object_settle(void);
 static inline bool object_call_is_nested(void)
 {
@@ -41,13 +46,15 @@ static inline bool object_call_is_nested(void)
     return false;
 }
 
-/* malloc.c: reports an object that was not allocated with `size`, and never reallocated. */
+/* Reports an object whose allocation cannot have asked for `size`, provided that the object was
+ * never reallocated (malloc.c). */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 
-/* Reports an object that is freed already, as far as that is seen at a glance: it is on top of this CPU's stack. */
+/* Reports an object that is on top of this CPU's stack, so already free. Sees no other freed
+ * object. */
 void object_require_unfreed(const struct slab *slab, const void *object, const char *what);
 
-/* The slab of an object; misuse, if it has none. */
+/* Returns the slab of an object, or reports misuse if no slab has the object. */
 struct slab *object_slab(const void *object, const char *what);
 
 static inline void *object_alloc(struct prudence_cache *cache, size_t size, const char *what)
@@ -57,8 +64,8 @@ static inline void *object_alloc(struct prudence_cache *cache, size_t size, cons
     return likely(object) ? object : object_alloc_slow(cache, size, what);
 }
 
-/* If the caller names the cache, its lines are used, so that what follows does not wait for the slab to be found;
- * constants where this is inlined. */
+/* Uses the cache's lines if the caller names the cache, so that the next loads do not wait until
+ * the slab is found. The arguments are constants where this is inlined. */
 static inline void *const *object_lines(const struct slab *slab, struct prudence_cache *cache,
                                         bool named)
 {
@@ -80,8 +87,9 @@ static inline void object_free_deferred(struct slab *slab, struct prudence_cache
         object_free_deferred_slow(cache, object, slab, what);
 }
 
-/* A deferral and an allocation: the second sequence finds the cache's words and the CPU's line where the first left
- * them. A cache whose slab was found is not NULL. An object that comes back at once is looked at (object_check_return). */
+/* Defers and allocates. The second sequence finds the cache's words and the CPU's line where the
+ * first left them. A cache whose slab was found is not NULL. An object that comes back at once is
+ * checked (object_check_return). */
 static inline void *object_replace(struct prudence_cache *cache, void *old, const char *what)
 {
     struct slab *slab = slab_of_cache(cache, old);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Size classes: 16 bytes apart up to 128, then eight to each doubling up to 32 KiB, so that at most
- * 12.5 % of an object above 128 bytes is not asked for. Each class is a slab cache, made when it is first needed.
+ * Size classes are 16 bytes apart up to 128, then eight per doubling up to 32 KiB, so that at most
+ * 12.5 % of an object above 128 bytes is waste. Each class is a slab cache, made when first needed.
  *
- * An object with an alignment is in the class of its size, if all objects of that class are aligned so. Else it is in one of the
- * aligned classes: its size is rounded up to the alignment and then to a class, and the objects of an aligned class are aligned to
- * the largest power of two that divides its size. So it takes at most an eighth more than its size, rounded up to the alignment
- * (ADR 116).
+ * An object with an alignment is in the class of its size if all objects of that class are so
+ * aligned. Otherwise it is in an aligned class: the size is rounded up to the alignment and then to
+ * a class, and the objects of an aligned class are aligned to the largest power of two that divides
+ * their size, up to a page. So the object takes at most an eighth more than the size rounded up to
+ * the alignment (ADR 116).
  *
- * With red zones an object takes its class's size together with its zone. Then no class is `ready`, so that every allocation
- * comes to size_class_cache(). The classes are as many and as large as without.
+ * With red zones, an object takes the class of the size of object and zone together. Then no class
+ * is `ready`, so every allocation reaches size_class_cache(). There are as many classes, of the
+ * same sizes, as without zones.
  */
 #include "heap/size_class.h"
 
@@ -22,7 +24,7 @@ struct prudence_cache *size_classes[CLASSES];
 struct prudence_cache *ready_classes[SIZE_PLACES];
 struct size_tables size_tables;
 static struct prudence_cache *aligned_classes[CLASSES];
-static struct prudence_cache *zoned_classes[CLASSES]; /* instead of size_classes */
+static struct prudence_cache *zoned_classes[CLASSES]; /* with red zones */
 static struct prudence_cache *empty_class;
 struct os_lock heap_lock = OS_LOCK_INIT(OS_RANK_HEAP);
 
@@ -36,7 +38,8 @@ static size_t class_size(unsigned class)
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 
-/* Not by snprintf, whose tables would be resident (200 KB) in a program that prints nothing. */
+/* Formats a class's name. Avoids snprintf, because that would make tables of 200 KB resident in a
+ * program that prints nothing. */
 static void name_class(char *name, const char *kind, size_t size)
 {
     char digits[20];
@@ -53,14 +56,15 @@ static void name_class(char *name, const char *kind, size_t size)
     *name = '\0';
 }
 
-/* What of a class's size is not its objects'. */
+/* Returns the bytes of a class's size that the objects cannot use. */
 static size_t zone(void)
 {
     return red_zones_wanted ? RED_ZONE : 0;
 }
 
-/* `size` 0: objects of no bytes. Aligned classes are dense, because many have few colors, and an object less would cost up to an
- * eighth. */
+/* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
+ * Aligned classes are dense, because many have few colors, and one object less in a slab would cost
+ * up to an eighth. */
 static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
                                    size_t alignment)
 {
@@ -80,14 +84,16 @@ static struct prudence_cache *make(struct prudence_cache **place, const char *ki
     return *place;
 }
 
-/* Also without a profile, because one may still be asked for as long as there is no cache. */
+/* Runs also without a profile, because a profile may still be requested until the first cache is
+ * made. */
 void size_classes_start(void)
 {
     for (size_t place = 0; place < SIZE_PLACES; place++)
         size_tables.counted[place] = os_percpu_owned_lines;
 }
 
-/* An empty object is never only counted, because it has no bytes that could be sampled. */
+/* Publishes a class to the allocations of one place. An empty object is never just counted, because
+ * there are no bytes to sample. */
 static void ready(size_t place, struct prudence_cache *cache)
 {
     store_release(&ready_classes[place], cache);
@@ -97,7 +103,7 @@ static void ready(size_t place, struct prudence_cache *cache)
         store_release(&size_tables.counted[place], cache->slab_percpu);
 }
 
-/* The places of a class: steps end where classes end. */
+/* Return the first and last place of a class. Steps end where classes end. */
 static size_t first_place(unsigned class)
 {
     return class ? size_place(class_size(class - 1) + 1) : empty_guard_wanted;
@@ -129,7 +135,7 @@ static struct prudence_cache *make_empty_class(void)
     return cache;
 }
 
-/* The class of a size, whatever the alignment. */
+/* Returns the class of a size, ignoring alignment. */
 static struct prudence_cache *plain_cache(size_t size)
 {
     unsigned class = size_class_of(size);
@@ -140,9 +146,11 @@ static struct prudence_cache *plain_cache(size_t size)
 }
 
 /*
- * Whether the objects of a size's own class are aligned. Its slabs begin with a color, which is a multiple of a cache line, and the
- * line that spreads some strides (ADR 38) is one, too. A zone behind the objects may be none. Classes of other sizes are
- * not used, because a size that is given when an object is freed has to be in the object's class (object_require_size).
+ * Returns whether the objects of a size's own class are aligned. Slabs of the class begin with a
+ * color, a multiple of a cache line, and the line that spreads some strides (ADR 38) is also one
+ * cache line. A red zone after the objects may be no multiple. Classes of other sizes are not used,
+ * because the size passed when an object is freed must select the object's class
+ * (object_require_size).
  */
 static bool plain_is_aligned(size_t size, size_t alignment)
 {
@@ -160,7 +168,8 @@ static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
                         min_size(bytes & -bytes, OS_PAGE_SIZE));
 }
 
-/* An extension may put an object of a class elsewhere, aligned as the class is and no better (debug/guard.c). */
+/* Returns the class for a size and an alignment. Avoids a plain class with extensions, because
+ * these may put an object elsewhere, aligned as the class is and no better (debug/guard.c). */
 static struct prudence_cache *cache_with_alignment(size_t size, size_t alignment)
 {
     struct prudence_cache *plain = NULL;

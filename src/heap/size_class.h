@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Size classes: from a size to its slab cache (see size_class.c). */
+/* Maps sizes to slab caches (see size_class.c). */
 #ifndef HEAP_SIZE_CLASS_H
 #define HEAP_SIZE_CLASS_H
 
@@ -15,9 +15,10 @@
 extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 
 /*
- * A size's place in the tables below: the smallest sizes in steps, then the others in the steps of the smallest of them, then one
- * for all sizes that have no class, where nothing ever is. It is found without size_class_of(), because that takes `bsr`, which waits
- * for the register that it writes: each call would wait for the call before it (ADR 128).
+ * A size's place in the tables below. The smallest sizes come in steps of LINEAR_STEP, the others
+ * in steps of MEDIUM_STEP; the last place is for all sizes without a class and stays empty. The
+ * place is computed without size_class_of(), because that uses `bsr`, which waits for the register
+ * that it writes, so each call would wait for the call before it (ADR 128).
  */
 #define SMALL_MAX    1024
 #define SMALL_STEPS  (SMALL_MAX / LINEAR_STEP + 1)
@@ -25,23 +26,24 @@ extern HIDDEN struct prudence_cache *size_classes[CLASSES];
 #define MEDIUM_STEPS ((OBJECT_SIZE_MAX - SMALL_MAX) / MEDIUM_STEP)
 #define SIZE_PLACES  (SMALL_STEPS + MEDIUM_STEPS + 1)
 
-/* The classes that are in use. */
+/* Classes in use, by place. */
 extern HIDDEN struct prudence_cache *ready_classes[SIZE_PLACES];
 
-/* Where allocations look. */
+/* Tables that allocations read. */
 struct size_tables {
-    /* The classes whose fast path of allocations was open when they were made: so where all bytes are counted, it is not tried in vain. */
+    /* Classes whose allocation fast path was open when they were made. So if all bytes are counted,
+     * allocations do not try the fast path in vain. */
     struct prudence_cache *open[SIZE_PLACES];
-    /* With a profile: the lines of classes whose objects are only to be counted. All others: lines that are closed for good, so that
-     * allocations need not ask. */
+    /* With a profile, the lines of classes whose objects are only to be counted. All other entries
+     * are lines that are closed for good, so allocations need no test. */
     void *counted[SIZE_PLACES];
 };
 extern HIDDEN struct size_tables size_tables;
 
-/* Before the first class is made. */
+/* Called before the first class is made. */
 void size_classes_start(void);
 
-/* `size` is 1 to OBJECT_SIZE_MAX. */
+/* Returns the class of a `size` from 1 to OBJECT_SIZE_MAX. */
 static inline unsigned size_class_of(size_t size)
 {
     unsigned doubling, step_shift;
@@ -54,7 +56,7 @@ static inline unsigned size_class_of(size_t size)
            (unsigned)((size - 1 - ((size_t)LINEAR_MAX << doubling)) >> step_shift);
 }
 
-/* Of any size. */
+/* Returns the place of any size. */
 static inline __attribute__((always_inline)) size_t size_place(size_t size)
 {
     size_t place = SIZE_PLACES - 1;
@@ -63,24 +65,25 @@ static inline __attribute__((always_inline)) size_t size_place(size_t size)
         place = (size + LINEAR_STEP - 1) / LINEAR_STEP;
     else if (likely(size <= OBJECT_SIZE_MAX))
         place = SMALL_STEPS + (size - SMALL_MAX - 1) / MEDIUM_STEP;
-    __asm__("" : "+r"(place)); /* gcc would multiply it here, with an instruction of its own */
+    __asm__("" : "+r"(place)); /* keep gcc from scaling the index here, with an extra instruction */
     return place;
 }
 
-/* The cache of an ordinary size whose class is in use already; NULL for anything else. */
+/* Returns the cache of an ordinary size whose class is in use already, or NULL. */
 static inline __attribute__((always_inline)) struct prudence_cache *size_class_ready(size_t size)
 {
     return load_acquire(&ready_classes[size_place(size)]);
 }
 
-/* The cache of sizes with that place, for an allocation's fast path; NULL also if that would fail anyway. */
+/* Returns the cache at `place` for the fast path of an allocation. Also NULL if the fast path would
+ * fail anyway. */
 static inline __attribute__((always_inline)) struct prudence_cache *size_class_open(size_t place)
 {
     return load_acquire(&size_tables.open[place]);
 }
 
-/* The cache for `size` bytes at `alignment`, made if need be; NULL when it must be a large block,
- * or (with *failed set) when memory for the cache itself ran out. */
+/* Returns the cache for `size` bytes at `alignment`, making it if necessary. Returns NULL if the
+ * object must be a large block, or (with *failed set) if there is no memory for the cache. */
 struct prudence_cache *size_class_cache(size_t size, size_t alignment, bool *failed);
 
 #endif /* HEAP_SIZE_CLASS_H */

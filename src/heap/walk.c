@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which objects are where, without stopping the world.
+ * Tells where every object is, without stopping the world.
  *
- * An object that is not free or latent in its slab is live, or in some CPU's caches, or in the hands of a thread that moves it
- * between those and a node. To know that it is live, all other places have to be looked at, at one instant. So for some slabs at
- * a time the walk does what fork does for all of them (slab/fork.c):
+ * An object that is neither free nor latent in the slab is live, in some CPU's caches, or carried
+ * by a thread that moves it between those and a node. To know that an object is live, the walk has
+ * to check all other places at one instant. So the walk does for some slabs at a time what fork
+ * does for all of them (slab/fork.c):
  *
- *   1. it takes the lock of the list of caches, which keeps fork, destruction and other walks away; the idle helper pauses; no
- *      thread carries objects. From here on no slab goes, since slabs go in the hands of a carrier (node.c, leave), and no large
- *      block begins or ends to change its size; those that are at it are left out;
- *   2. it finds the next slabs in the page map. They may be of any caches;
- *   3. it owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks and rings stay as they are. Where
- *      there is no membarrier (ADR 123), of each CPU one operation that has just begun may still end: its object may be told as it was
- *      before, or after;
- *   4. it reads each slab under its node's lock. That is the slab's instant: what other threads do to the node before or after it
- *      is a user's whole step (an object freed, deferred or allocated past the CPUs' caches);
- *   5. it looks through stacks and rings for objects of these slabs, and gives everything back.
+ *   1. It takes the lock of the list of caches, which keeps fork, destruction and other walks
+ *      away, pauses the idle helper, and waits until no thread carries objects. From here on no
+ *      slab goes, since only carriers remove slabs (node.c, leave), and no large block begins or
+ *      ends a resize. Blocks whose resize has begun are left out.
+ *   2. It finds the next slabs in the page map. They may belong to any caches.
+ *   3. It owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks
+ *      and rings stay unchanged. Without a membarrier (ADR 123), one operation that has just
+ *      begun may still end on each CPU, and the object may be reported as before or after.
+ *   4. It reads each slab under the node's lock. That is the slab's instant. Other threads change
+ *      the node before or after that instant by whole steps of a user (an object freed, deferred
+ *      or allocated past the CPUs' caches).
+ *   5. It looks through stacks and rings for objects of these slabs, and releases everything.
  *
- * Owners make no system call, take no lock and do not wait. This one does, as fork and destruction do: a thread that finds
- * a line owned goes to the node instead, so all that it delays are those two. Carriers wait for the end of 5.
+ * Other owners make no system call, take no lock and do not wait. The walk does, as fork and
+ * destruction do. A thread that finds a line owned goes to the node instead, so the walk delays
+ * only fork and destruction. Carriers wait for the end of step 5.
  *
- * Slabs are found by address, so a walk needs no place in any list, and slabs that come and go change nothing for the others. Slabs
- * need no word for walks either.
+ * The walk finds slabs by address, so it needs no position in any list and no word in a slab, and
+ * slabs that come and go do not affect the rest of the walk.
  */
 #include "heap/walk.h"
 
@@ -37,9 +41,9 @@
 
 _Static_assert(sizeof(struct heap_walk) <= 300000, "what <prudence/heap_walk.h> says");
 
-/* ------------------------------------------------------------------------------------------ which slabs */
+/* ---------------------------------------------------------------------------------- which slabs */
 
-/* So many are looked at while the heap is held, whether there are slabs or not. */
+/* Bytes of addresses searched while the heap is held, with or without slabs. */
 #define STEP_BYTES ((uintptr_t)16 << 20)
 
 static bool has_room(const struct heap_walk *walk, const struct slab *slab)
@@ -65,7 +69,8 @@ static void note_slab(struct heap_walk *walk, struct slab *slab)
     note_cache(walk, slab->cache);
 }
 
-/* The slabs from walk->next on, as many as there is room for. No slab goes meanwhile. */
+/* Collects the slabs from walk->next on, as many as there is room for. The heap is held, so no slab
+ * goes. */
 static void find_slabs(struct heap_walk *walk)
 {
     uintptr_t end = walk->next + STEP_BYTES;
@@ -73,7 +78,7 @@ static void find_slabs(struct heap_walk *walk)
 
     walk->slab_count = walk->object_count = walk->cache_count = 0;
     while ((slab = os_page_owner_next(&walk->next, end))) {
-        if (slab->changing) { /* where it ends is not known */
+        if (slab->changing) { /* the slab's end is not known */
             walk->next += OS_PAGE_SIZE;
             continue;
         }
@@ -86,7 +91,7 @@ static void find_slabs(struct heap_walk *walk)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- holding the heap */
+/* ----------------------------------------------------------------------------- holding the heap */
 
 static void own_cpus(struct heap_walk *walk)
 {
@@ -117,21 +122,23 @@ static void let_go(void)
     os_lock_release(&slab_caches_lock);
 }
 
-/* --------------------------------------------------------------------------------------- a slab, in its node */
+/* -------------------------------------------------------------------------- a slab, in its node */
 
 static uint8_t wait_of(const struct prudence_domain *domain, gp_cookie cookie)
 {
     return gp_poll(domain, cookie) ? PRUDENCE_WAIT_MERGE : PRUDENCE_WAIT_GRACE_PERIOD;
 }
 
-/* A thread has taken it out of its slab to run its destructor, and has not begun. */
+/* Returns whether a thread took the object out of the slab to run the destructor, and has not
+ * begun. */
 static bool awaits_destructor(struct slab *slab, unsigned index)
 {
     return slab->cache->destructor &&
            destruct_epoch(slab, slab_object(slab, index, slab->cache->stride)) != DESTRUCT_NO_EPOCH;
 }
 
-/* Neither free nor latent to its slab: live, as far as extensions know. Stacks and rings come later. */
+/* Describes an object that is neither free nor latent in the slab, live as far as extensions know.
+ * Stacks and rings are read later. */
 static struct walked_object outside_of_slab(struct slab *slab, unsigned index)
 {
     const uint64_t *words = object_words(slab);
@@ -155,7 +162,7 @@ static struct walked_object latent_in_slab(const struct slab *slab, bool has_coo
                                   .cookie = has_cookie ? slab->waiting_cookie.value : 0};
 }
 
-/* Under its node's lock. */
+/* Reads a slab under the node's lock. */
 static void read_slab(struct heap_walk *walk, const struct walked_slab *walked)
 {
     struct walked_object *objects = &walk->objects[walked->objects];
@@ -174,7 +181,8 @@ static void read_slab(struct heap_walk *walk, const struct walked_slab *walked)
     }
 }
 
-/* Of an object that is guarded alone, the class's size would lead behind its pages. */
+/* Returns the usable bytes of a slab's objects. For an object that is guarded alone, the size of
+ * the class would reach past the slab's pages. */
 static size_t usable_bytes(const struct slab *slab)
 {
     size_t bytes = slab_usable_bytes(slab);
@@ -210,16 +218,18 @@ static void read_slabs(struct heap_walk *walk)
         uint64_t bytes = 0;
 
         describe(walked);
-        node_latent_objects(node, &bytes); /* receives what the idle helper has handed over */
+        node_latent_objects(node,
+                            /* Receives the objects that the idle helper handed over. */
+                            &bytes);
         os_lock_take(&node->lock);
         read_slab(walk, walked);
         os_lock_release(&node->lock);
     }
 }
 
-/* ------------------------------------------------------------------------------------------ CPUs' caches */
+/* --------------------------------------------------------------------------------- CPUs' caches */
 
-/* Where an object of these slabs is noted; NULL: it is of another slab. */
+/* Returns the entry of an object of these slabs, or NULL if the object is in another slab. */
 static struct walked_object *place_of(struct heap_walk *walk, const void *object)
 {
     unsigned first = 0, end = walk->slab_count;
@@ -250,7 +260,7 @@ static void read_stack(struct heap_walk *walk, const struct cpu_cache *cpu)
     }
 }
 
-/* One batch, or the open one. */
+/* Reads one batch, closed or open. */
 static void read_ring(struct heap_walk *walk, const struct cpu_cache *cpu, uint64_t from,
                       uint64_t end, struct walked_object latent)
 {
@@ -273,7 +283,7 @@ static void read_latent_cache(struct heap_walk *walk, const struct prudence_cach
         const struct batch *batch = &batches_of(cpu)[i & cpu->batch_mask];
 
         if ((int64_t)(batch->end - at) <= 0)
-            continue; /* emptied, by its owner or by the idle helper */
+            continue; /* emptied by the owner or by the idle helper */
         read_ring(walk, cpu, at, batch->end,
                   (struct walked_object){.wait = wait_of(cache->domain, batch->cookie),
                                          .cookie = batch->cookie.value});
@@ -297,7 +307,7 @@ static void read_cpus(struct heap_walk *walk)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------- together */
+/* ------------------------------------------------------------------------------------- together */
 
 static void count_states(const struct heap_walk *walk, struct walked_slab *walked)
 {
@@ -327,7 +337,8 @@ static void look(struct heap_walk *walk)
         count_states(walk, &walk->slabs[i]);
 }
 
-/* What it finds may have gone when the heap is held: then it goes on behind it. */
+/* A slab found here may be gone when the heap is held; the search then continues after that
+ * address. */
 bool heap_walk_next(struct heap_walk *walk)
 {
     while (os_page_owner_next(&walk->next, UINTPTR_MAX)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The heap as it is, some slabs at a time (walk.c). */
+/* A snapshot of the heap, some slabs at a time (walk.c). */
 #ifndef HEAP_WALK_H
 #define HEAP_WALK_H
 
@@ -19,22 +19,23 @@ struct walked_object {
 struct walked_slab {
     struct prudence_heap_slab told;
     const char *base;
-    uint32_t objects;  /* of walk->objects: where its own begin */
-    struct slab *slab; /* as long as the heap is held */
+    uint32_t objects;  /* index of the first object in walk->objects */
+    struct slab *slab; /* valid while the heap is held */
 };
 
 struct heap_walk {
-    uint64_t only;  /* the number of a cache; 0: all */
-    uintptr_t next; /* the pages from here on are still to come */
+    uint64_t only;  /* number of a cache, or 0 for all */
+    uintptr_t next; /* first address still to be walked */
     unsigned slab_count, object_count;
     unsigned cache_count;
-    bool fenced;                               /* the CPUs that are owned */
-    struct prudence_cache *caches[WALK_SLABS]; /* of these slabs; as long as the heap is held */
-    struct walked_slab slabs[WALK_SLABS];      /* by their addresses */
+    bool fenced;                               /* whether the owned CPUs were fenced */
+    struct prudence_cache *caches[WALK_SLABS]; /* of these slabs; valid while the heap is held */
+    struct walked_slab slabs[WALK_SLABS];      /* sorted by address */
     struct walked_object objects[WALK_OBJECTS];
 };
 
-/* The next slabs, each at one instant. False: there are no more. Nothing may be held. */
+/* Reads the next slabs, each at one instant. Returns false if there are no more. The caller holds
+ * nothing. */
 bool heap_walk_next(struct heap_walk *walk);
 
 #endif /* HEAP_WALK_H */

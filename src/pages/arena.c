@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The regions of a node, by slots; a new region gets the lowest free slot. A run is taken from the first slot that
- * has room. So low slots stay full and high ones drain, and those lose their dirty pages first. `longest` of all
- * slots, with the maxima of 64 and of 4,096 slots, finds the slot.
+ * The regions of a node, by slots. A new region gets the lowest free slot, and a run is taken from
+ * the first slot that has room. So low slots stay full and high ones drain, and the high ones lose
+ * their dirty pages first. The search for a slot uses `longest` of all slots and the maxima over 64
+ * and over 4,096 slots.
  *
- * Slots come in groups of 4,096 (of regions of 64 MiB: 256 GiB), which are made when they are needed and never
- * unmade: a process that locks its memory pays for what it uses. Groups are entered without the lock, by
- * compare-and-swap; everything else is guarded by pages_lock.
+ * Slots come in groups of 4,096 (256 GiB of regions of 64 MiB). Groups are made when needed and
+ * never unmade, so a process that locks memory pays only for the groups in use. Groups are entered
+ * without the lock, by compare-and-swap; everything else is protected by pages_lock.
  *
- * Invariant: a region's slot is in `dirty` of its group exactly when it has dirty pages.
+ * Invariant: a region's slot is in `dirty` of the group exactly when the region has dirty pages.
  */
 #include "pages/page_source.h"
 
 #define FANOUT      64u
 #define GROUP_SLOTS (FANOUT * FANOUT)
-#define GROUPS      FANOUT /* 16 TiB a node; what is beyond gets huge mappings */
+#define GROUPS      FANOUT /* 16 TiB a node; further memory gets huge mappings */
 
 struct group {
     uint16_t longest[GROUP_SLOTS], longest_of_64[FANOUT];
@@ -23,10 +24,10 @@ struct group {
 };
 
 struct arena {
-    unsigned slots; /* all that are in use are below */
-    size_t bytes;   /* of all regions but windows; read without the lock (atomic) */
+    unsigned slots; /* every slot in use is below this */
+    size_t bytes;   /* of all regions except windows; atomic, read without the lock */
     uint16_t longest_of_4096[GROUPS];
-    struct group *groups[GROUPS]; /* atomic; those that are there come first */
+    struct group *groups[GROUPS]; /* atomic; existing groups come first */
 };
 
 static struct arena arenas[POSIX_NODES_MAX];
@@ -36,8 +37,8 @@ static struct group *group_of(struct arena *arena, unsigned slot)
     return load_acquire(&arena->groups[slot / GROUP_SLOTS]);
 }
 
-/* The first group that does not exist yet. Two threads that come here at the same time may make one each, although
- * one would do: the other is address space that is not touched. */
+/* Makes the first group that does not exist yet. Two threads that do this at the same time may make
+ * one each, although one is enough; the other is address space that is not touched. */
 bool arena_prepare(unsigned node)
 {
     size_t bytes = round_up(sizeof(struct group), os_page_size);
@@ -59,7 +60,7 @@ size_t arena_bytes(unsigned node)
     return load_relaxed(&arenas[node].bytes);
 }
 
-/* -------------------------------------------------------------------------- the longest free run */
+/* ------------------------------------------------------------------------- the longest free run */
 
 static unsigned largest_of(const uint16_t *values)
 {
@@ -70,7 +71,8 @@ static unsigned largest_of(const uint16_t *values)
     return largest;
 }
 
-/* Whether the maximum of `values`, kept in *maximum, has changed because one of them went from `before` to `now`. */
+/* Updates *maximum, the maximum of `values`, after one value went from `before` to `now`. Returns
+ * whether the maximum has changed. */
 static bool maximum_follows(uint16_t *maximum, const uint16_t *values, unsigned before,
                             unsigned now)
 {
@@ -100,7 +102,7 @@ void arena_note_longest(const struct region *region)
                         before_64, group->longest_of_64[of_64]);
 }
 
-/* arena->slots: none. */
+/* Returns arena->slots if no slot has room. */
 static unsigned slot_find(struct arena *arena, unsigned slot, unsigned pages)
 {
     while (slot < arena->slots) {
@@ -126,7 +128,7 @@ struct region *arena_find(unsigned node, unsigned *slot, unsigned pages)
     return *slot < arena->slots ? group_of(arena, *slot)->regions[*slot % GROUP_SLOTS] : NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- dirty */
+/* ---------------------------------------------------------------------------------------- dirty */
 
 void arena_note_dirty(const struct region *region)
 {
@@ -138,7 +140,8 @@ void arena_note_dirty(const struct region *region)
         bits_clear(group->dirty, region->slot % GROUP_SLOTS);
 }
 
-/* Behind the last bit below `end` of the groups' bitmaps of slots in use, or with dirty pages; 0: none. */
+/* Returns one more than the last slot below `end` that is in use, or that has dirty pages. Returns
+ * 0 if there is none. */
 static unsigned behind_last(struct arena *arena, unsigned end, bool dirty)
 {
     unsigned behind = 0;
@@ -166,9 +169,9 @@ struct region *arena_find_dirty(unsigned node, unsigned *slot)
     return group_of(arena, *slot)->regions[*slot % GROUP_SLOTS];
 }
 
-/* --------------------------------------------------------------------------------------- regions */
+/* -------------------------------------------------------------------------------------- regions */
 
-/* ARENA_FULL: no group has one. */
+/* Returns the lowest free slot, or ARENA_FULL if no group has any. */
 static unsigned free_slot(struct arena *arena)
 {
     for (unsigned i = 0; i < GROUPS; i++) {
@@ -183,7 +186,8 @@ static unsigned free_slot(struct arena *arena)
     return ARENA_FULL;
 }
 
-/* In the lowest free slot; with no free run that a search would find yet. */
+/* Adds a region in the lowest free slot. Searches find no free run there until the longest is
+ * noted. */
 bool arena_add(struct region *region)
 {
     struct arena *arena = &arenas[region->node];
@@ -202,7 +206,7 @@ bool arena_add(struct region *region)
     return true;
 }
 
-/* Its longest run and its dirty pages are 0. */
+/* Removes a region whose longest run and number of dirty pages are 0. */
 void arena_remove(struct region *region)
 {
     struct arena *arena = &arenas[region->node];

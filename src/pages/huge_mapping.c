@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Huge mappings: blocks of more than 32 MiB (or aligned to more than a region), and smaller ones that have grown
- * beyond 2 MiB. Each is a mapping of its own that begins at a multiple of 2 MiB.
+ * Huge mappings, for blocks of more than 32 MiB (or aligned to more than a region), for smaller
+ * ones that have grown beyond 2 MiB, and for those for which there is no room for a region. Each is
+ * a separate mapping that begins at a multiple of 2 MiB.
  *
- * A free huge mapping is in the bin of its size, and in the list of all by age; not in the index. Its dirty pages lie
- * at its start. The lists and the index are guarded by pages_lock. A used huge mapping belongs to its user; a huge
- * mapping taken out belongs to the thread that took it. They make system calls for it without the lock.
+ * A free huge mapping is in the bin of its size and in the list of all by age, but not in the
+ * index. Dirty pages lie at the start. The lists and the index are protected by pages_lock. A used
+ * huge mapping belongs to the user, and one taken out belongs to the thread that took it. They make
+ * system calls for the mapping without the lock.
  *
- * Mappings: one for each huge mapping, used or free. A mapping is never cut in the middle, except where a free huge
- * mapping is split between two huge mappings.
+ * Each huge mapping, used or free, is one mapping of the system. A mapping is never cut in the
+ * middle, except when a free huge mapping is split in two.
  */
 #include "base/checked.h"
 #include "pages/page_source.h"
 
-/* Bins by size: four a doubling, from 2 MiB on. */
+/* Bins by size, four per doubling, from 2 MiB on. */
 #define BIN_SHIFT          21
 #define BIN_STEPS          4
 #define BINS               (BIN_STEPS * (PAGE_MAP_ADDRESS_BITS - BIN_SHIFT))
-#define BIN_LOOKS          16 /* huge mappings of a bin that are compared, at most */
+#define BIN_LOOKS          16 /* most huge mappings of a bin that are compared */
 #define HUGE_MAPPING_MAX   (((size_t)1 << PAGE_MAP_ADDRESS_BITS) - 1)
-#define HUGE_MAPPING_WORTH HUGE_MAPPING_ALIGNMENT /* no smaller one is split off */
+#define HUGE_MAPPING_WORTH HUGE_MAPPING_ALIGNMENT /* least bytes worth splitting off */
 
 static struct list bins[BINS];
 static uint64_t bins_used[(BINS + BITS_PER_WORD - 1) / BITS_PER_WORD];
 static struct list by_age = {&by_age, &by_age};
 
-/* The bin with the largest bound that is not above `bytes`; the first has all the smaller ones. */
+/* Returns the bin with the largest bound not above `bytes`. The first bin has all smaller ones
+ * too. */
 static unsigned bin_of(size_t bytes)
 {
     unsigned doubling;
@@ -77,7 +80,8 @@ static bool suits(const struct huge_mapping *huge, size_t alignment, unsigned no
     return huge->node == node && ((uintptr_t)huge->base & (alignment - 1)) == 0;
 }
 
-/* The smallest that suits and has `bytes`, of the first few of its bin. */
+/* Returns the smallest huge mapping of at least `bytes` that suits, among the first few of the
+ * bin. */
 static struct huge_mapping *best_of_bin(unsigned bin, size_t bytes, size_t alignment, unsigned node)
 {
     struct huge_mapping *best = NULL;
@@ -97,8 +101,8 @@ static struct huge_mapping *best_of_bin(unsigned bin, size_t bytes, size_t align
     return best;
 }
 
-/* Keeps what is beyond `bytes` as a free huge mapping of its own, if that is worth it. It counts as older than any,
- * because no thread has wanted it. */
+/* Splits the part beyond `bytes` off as a free huge mapping, if that is worthwhile. The part counts
+ * as older than all others, because no thread has wanted it. */
 static void split(struct huge_mapping *huge, size_t bytes)
 {
     size_t front = round_up(bytes, HUGE_MAPPING_ALIGNMENT);
@@ -157,7 +161,7 @@ struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned node)
     return best ? take_out(best) : NULL;
 }
 
-/* ------------------------------------------------------------------------------- without the lock */
+/* ----------------------------------------------------------------------------- without the lock */
 
 struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node)
 {
@@ -165,7 +169,7 @@ struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned 
     size_t rounded;
 
     if (!checked_round_up(bytes, HUGE_MAPPING_ALIGNMENT,
-                          &rounded)) /* the next mapping is aligned, too */
+                          &rounded)) /* keeps the next mapping aligned */
         return NULL;
     huge = os_meta_alloc(sizeof *huge);
     if (!huge)
@@ -205,7 +209,8 @@ void huge_mapping_lose(struct huge_mapping *huge, size_t bytes)
     os_meta_free(huge, sizeof *huge);
 }
 
-/* Less than half of it is unmapped from: that keeps address space for growing again. */
+/* Unmaps the part beyond `bytes` if less than half remains. Otherwise purges that part, which keeps
+ * the address space for growing again. */
 bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
 {
     if (bytes < huge->mapped / 2 && mapping_unmake(huge->base + bytes, huge->mapped - bytes)) {
@@ -215,7 +220,8 @@ bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
     return mapping_purge(huge->base + bytes, huge->bytes - bytes);
 }
 
-/* A huge mapping that was grown once will be grown again: how much address space to reserve behind it. */
+/* Returns the address space to reserve after a block of `bytes`, because a huge mapping that grew
+ * once will grow again. */
 size_t huge_mapping_reserve_for(size_t bytes)
 {
     return round_up(bytes / 4, os_page_size);
@@ -239,11 +245,11 @@ bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
 }
 
 /*
- * Moves a used huge mapping, by its page tables, to where it has room for `bytes` and a reserve: then it is one
- * mapping. Its first `owned` bytes have `owner` in the page map (NULL: none yet), and have it afterwards. The old
- * address can be another thread's as soon as it is unmapped, so its entries are cleared before. False: nothing has
- * changed. Then what the system has left of the target is not unmapped, because another thread may have mapped
- * something there since (this loses address space, and no memory).
+ * Moves a used huge mapping, by moving page tables, to one mapping with room for `bytes` and a
+ * reserve. The first `owned` bytes have `owner` in the page map (NULL for none yet) before and
+ * after. Another thread can get the old address as soon as it is unmapped, so the entries there are
+ * cleared before. Returns false with nothing changed. Then the target is not unmapped, because
+ * another thread may have mapped something there since; that loses address space, but no memory.
  */
 bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
                        size_t owned)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source's index: for each 2 MiB of address space the region that lies there, or the huge mapping
- * that begins there. A table of leaves; a leaf covers 16 GiB and is never unmade. Leaves are entered
- * without the lock (index_prepare), everything else happens under pages_lock.
+ * The page source's index maps each 2 MiB of address space to the region that lies there or the
+ * huge mapping that begins there. It is a table of leaves; a leaf covers 16 GiB and is never
+ * unmade. Leaves are entered without the lock (index_prepare), everything else happens under
+ * pages_lock.
  */
 #include "base/checked.h"
 #include "pages/page_source.h"
 
 #define UNIT_SHIFT   21
-#define LEAF_SHIFT   13 /* entries of a leaf */
+#define LEAF_SHIFT   13 /* log2 of the entries of a leaf */
 #define LEAF_ENTRIES ((size_t)1 << LEAF_SHIFT)
 #define LEAVES       ((size_t)1 << (PAGE_MAP_ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT))
 #define IS_SPAN      ((uintptr_t)1)
@@ -38,7 +39,9 @@ static bool leaf_prepare(size_t number)
 
 bool index_prepare(const void *base, size_t bytes)
 {
-    uintptr_t last; /* as numbers: what no process can have is asked for, too */
+    uintptr_t
+        /* Computed as a number, because callers also pass ranges that no process can have. */
+        last;
 
     if (!checked_add((uintptr_t)base, bytes - 1, &last))
         return false;

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source: the functions of os/os.h, made of runs and huge mappings (page_source.h names the parts).
+ * The page source implements the functions of os/os.h with runs and huge mappings (page_source.h
+ * names the parts).
  *
- * Invariant: used + dirty bytes bound what is resident of its pages, and stay within the option
- * limit. Pages are counted as asked for before the system is asked, as used when it has given them,
- * and as dirty until they have been given back.
+ * Invariant: used + dirty bytes bound the resident bytes of the pages, and stay within the option
+ * limit. Pages of huge mappings count as asked for before the system is asked, and as used when it
+ * has given them. Pages of regions count as used when a run takes them. Freed pages count as dirty
+ * until they have been purged.
  */
 #include "pages/page_source.h"
 #include "pages/pages.h"
 
-/* So much (an eighth) more than its user wants may be dirty in a huge mapping; otherwise the excess is cut off. */
+/* Most excess (an eighth) that may be dirty in a huge mapping; more is cut off. */
 #define SLACK_SHIFT 3
 
-/* A mapping of its own is not worth less than this: its user better moves to a run. */
+/* Least bytes worth a separate mapping; below this, the user better moves to a run. */
 #define HUGE_MAPPING_SHRUNK_MIN ((size_t)512 << 10)
 
-/* A run that has grown to more than this, and cannot grow in place, becomes a huge mapping: its memory moves, and
- * need not be copied, now or when it grows on. */
+/* Largest run that cannot grow in place and stays a run. A larger one becomes a huge mapping, so
+ * its memory moves and need not be copied, now or when it grows on. */
 #define RUN_GROWN_MAX HUGE_MAPPING_ALIGNMENT
 
-/* Clean pages that were handed out since the system's limits were looked at last; pages_lock. */
+/* Clean bytes handed out since the last check of the system's limits, protected by pages_lock. */
 #define UNCHECKED_MAX ((size_t)4 << 20)
 static size_t unchecked;
 
@@ -35,7 +37,7 @@ static void purge_excess(bool all_of_it)
         purge(&excess);
 }
 
-/* ------------------------------------------------------------------------------------------- runs */
+/* ----------------------------------------------------------------------------------------- runs */
 
 void run_count(unsigned pages, unsigned dirty)
 {
@@ -66,7 +68,7 @@ bool region_append_made(struct region *region)
     return added;
 }
 
-/* For a run of `bytes`. */
+/* Adds a region that has room for a run of `bytes`. */
 static bool region_append(unsigned node, size_t bytes, size_t alignment)
 {
     struct region *region = region_make(node, bytes, alignment);
@@ -77,7 +79,8 @@ static bool region_append(unsigned node, size_t bytes, size_t alignment)
     return added;
 }
 
-/* Before much of what was handed out clean is touched. Under the lock: returns what to check for; 0: nothing yet. */
+/* Returns the bytes whose availability the caller should check before they are touched, or 0 as
+ * long as few were handed out clean. Called under the lock. */
 size_t unchecked_take(void)
 {
     size_t bytes = unchecked;
@@ -114,7 +117,8 @@ static unsigned page_in_region(const struct region *region, const char *pages)
     return (unsigned)((size_t)(pages - region->base) / OS_PAGE_SIZE);
 }
 
-/* Into the free pages behind it. They are in the region, so the page map has their leaf. */
+/* Grows a run into the free pages after it. They are in the region, so the page map has their
+ * leaf. */
 static bool run_grow(struct region *region, char *run, size_t bytes, size_t wanted, void *owner)
 {
     size_t more = wanted - bytes;
@@ -147,9 +151,10 @@ static void run_shrink(struct region *region, char *run, size_t bytes, size_t wa
     os_lock_release(&pages_lock);
 }
 
-/* ------------------------------------------------------------------------------------------ huge mappings */
+/* -------------------------------------------------------------------------------- huge mappings */
 
-/* Under the limit, or false; then the system may be asked for them. */
+/* Counts `bytes` as asked for, after which the system may be asked. Returns false if they exceed
+ * the limit. */
 static bool ask(size_t bytes)
 {
     bool fits;
@@ -162,7 +167,8 @@ static bool ask(size_t bytes)
     return fits;
 }
 
-/* A huge mapping of the caller's has, or has not, got the bytes that were asked for. */
+/* Records whether the system gave the bytes that were asked for, for a huge mapping of the
+ * caller's. */
 static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
 {
     os_lock_take(&pages_lock);
@@ -175,7 +181,7 @@ static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
     os_hands_empty();
 }
 
-/* Used bytes that went straight to the system. */
+/* Counts used bytes that went straight to the system. */
 static void count_back(size_t bytes)
 {
     os_lock_take(&pages_lock);
@@ -184,7 +190,7 @@ static void count_back(size_t bytes)
     os_lock_release(&pages_lock);
 }
 
-/* A free one that has room, cut to size if much of it is too much. */
+/* Takes a free huge mapping that has room, and cuts the excess if that is large. */
 static struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, unsigned node,
                                                bool *clean)
 {
@@ -213,7 +219,8 @@ static struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, u
     return huge;
 }
 
-/* A smaller free one, grown: what it has need not be faulted in again. */
+/* Takes a smaller free huge mapping and grows it, so that the dirty pages need not be faulted in
+ * again. */
 static struct huge_mapping *huge_mapping_reuse_smaller(size_t bytes, unsigned node)
 {
     struct huge_mapping *huge;
@@ -274,8 +281,8 @@ static void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, b
     return huge ? huge->base : NULL;
 }
 
-/* Grows it into what is reserved behind it, or what is free there, or at another place. The huge mapping is in the
- * index again when its answer is noted. */
+/* Makes room in the reserve after the huge mapping, or in free addresses there, or moves the
+ * mapping. note_answer() enters the mapping into the index again. */
 static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size_t wanted,
                                    void *owner)
 {
@@ -304,7 +311,8 @@ static bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wa
     return true;
 }
 
-/* A failure to cut leaves the huge mapping as it was, with more than its user sees. */
+/* Shrinks a huge mapping. A failure to cut leaves the mapping as it was, with more pages than the
+ * user sees. */
 static void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted)
 {
     size_t before = huge->bytes;
@@ -316,12 +324,12 @@ static void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t 
     }
 }
 
-/* -------------------------------------------------------------------------------- taking, freeing */
+/* ------------------------------------------------------------------------------ taking, freeing */
 
 /*
- * The memory that came from a run and what follows it are two mappings (mapping_move says why that is bad). So it
- * moves once more, while only its first `bytes` bytes have been used. If that is refused it stays as it is: growing
- * on will copy it.
+ * Joins the memory that came from a run and the memory after it, which are two mappings
+ * (mapping_move says why that is bad), by one more move while only the first `bytes` bytes have
+ * been used. After a refusal the huge mapping stays as it is, and growing on will copy it.
  */
 static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
 {
@@ -338,7 +346,8 @@ static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
     os_lock_release(&pages_lock);
 }
 
-/* A used huge mapping whose first bytes the system has perhaps unmapped: it must never be handed out again. */
+/* Drops a used huge mapping whose first bytes the system may have unmapped, and which must never be
+ * handed out again. */
 static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 {
     os_lock_take(&pages_lock);
@@ -348,9 +357,9 @@ static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
     huge_mapping_lose(huge, bytes);
 }
 
-/* A run becomes a huge mapping that has room for `wanted` bytes: its memory moves there. NULL, with nothing changed,
- * when that is not possible. The old addresses can be another thread's as soon as the run is free, so their entries
- * are cleared before. */
+/* Moves a run's memory to a huge mapping that has room for `wanted` bytes. Returns NULL with
+ * nothing changed if that is impossible. Another thread can get the old addresses as soon as the
+ * run is free, so the entries there are cleared before. */
 static char *run_move_to_huge_mapping(struct region *region, char *run, size_t bytes, size_t wanted,
                                       void *owner)
 {
@@ -382,7 +391,7 @@ static char *run_move_to_huge_mapping(struct region *region, char *run, size_t b
 static void *pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
 {
     if (bytes <= RUN_MAX && alignment <= REGION_SIZE) {
-        /* Huge mappings are made as well of runs that have grown. */
+        /* Runs that have grown leave free huge mappings of such sizes too. */
         struct huge_mapping *huge = bytes >= HUGE_MAPPING_ALIGNMENT
                                         ? huge_mapping_reuse(bytes, alignment, node, clean)
                                         : NULL;
@@ -403,11 +412,11 @@ void *os_pages_alloc(size_t bytes, size_t alignment, unsigned node, bool *zeroed
         return NULL;
     pages = pages_alloc(bytes, alignment, node, &clean);
     if (!pages) {
-        purge_everything();         /* what the system lacks may lie in our dirty pages */
-        if (purged_ever() != given) /* by this thread or by another */
+        purge_everything();         /* our dirty pages may be the memory that the system lacks */
+        if (purged_ever() != given) /* by this thread or another */
             pages = pages_alloc(bytes, alignment, node, &clean);
     }
-    if (!pages && bytes <= RUN_MAX) /* perhaps there is no room for a region */
+    if (!pages && bytes <= RUN_MAX) /* there may be no room for a region */
         pages = huge_mapping_alloc(bytes, alignment, node, &clean);
     if (os_pages_decaying())
         purge_excess(false);
@@ -454,7 +463,7 @@ void os_pages_free(void *pages, size_t bytes)
         purge(&excess);
 }
 
-/* A huge mapping is one piece. */
+/* Frees the end of a run. Returns false for a huge mapping, which is one piece. */
 bool os_pages_cut(void *pages, size_t bytes)
 {
     struct place place;
@@ -468,7 +477,7 @@ bool os_pages_cut(void *pages, size_t bytes)
     return place.region != NULL;
 }
 
-/* Only of runs. Locked memory is not given back. */
+/* Purges pages of a run. Returns false for huge mappings and for locked memory. */
 bool os_pages_empty(void *pages, size_t bytes)
 {
     struct place place;
@@ -499,7 +508,7 @@ void os_pages_take_back(void *pages, size_t bytes)
     os_lock_release(&pages_lock);
 }
 
-/* -------------------------------------------------------------------------------------- resizing */
+/* ------------------------------------------------------------------------------------- resizing */
 
 static void *grow(const struct place *place, void *pages, size_t bytes, size_t wanted, void *owner)
 {
@@ -535,7 +544,7 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
     return pages;
 }
 
-/* ---------------------------------------------------------------------------------- the other calls */
+/* ------------------------------------------------------------------------------ the other calls */
 
 bool os_pages_decay(void)
 {

@@ -1,46 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving dirty pages back to the system: taken out of circulation under pages_lock, given back without it, and put
- * back as clean ones. One thread at a time does so for the sake of order (`purging`); a thread that finds another one at work
- * goes on, unless it would fail otherwise, and then gives back, too: what both take is apart.
+ * Purges dirty pages. A thread takes them out of circulation under pages_lock, purges them without
+ * the lock, and puts them back as clean ones. Normally one thread at a time does so (`purging`), to
+ * keep order. A thread that finds another at work goes on, unless it would fail otherwise; then it
+ * purges too, because the two take different pages.
  *
- * No thread waits for one that is at it, except one that would fail, for a short time: the function that the system is asked
- * by may be the program's own, and wait for any thread. So what is out of circulation is noted in batches:
+ * No thread waits for one that purges, except a thread that would fail otherwise, for a short time.
+ * The reason is that the system call may go to a function of the program, which may wait for any
+ * thread. So the runs out of circulation are noted in batches:
  *
- *   - fork puts back what other threads had out. In the child nobody knows whether the pages have gone, so they count as dirty
- *     ones. But regions that were being unmapped, and huge mappings, are lost there, as what other threads have in hand
- *     always is: their addresses may be another mapping's already. (The system unmaps before it copies, or after. So memory
- *     is lost only where a thread stood between the two.)
- *   - a window that ends stays until the last of its runs is back, and goes by the thread that brings that one.
+ *   - Fork puts back the runs that other threads had out. The child cannot know whether the pages
+ *     have gone, so they count as dirty. But regions that were being unmapped, and huge mappings,
+ *     are lost in the child, like everything else other threads have in hand, because the
+ *     addresses may belong to another mapping already. (The system unmaps before or after it
+ *     copies, so memory is lost only if a thread was between the two.)
+ *   - A window that ends stays until the last of its runs is back. The thread that returns that
+ *     run unmaps the window.
  *
- * A thread that holds something, or allocates or frees in the call of another mapping, makes no call, but notes what it owes,
- * and that is given back when it holds nothing.
+ * A thread that holds something, or that allocates or frees during a mapping call, makes no call.
+ * It notes the excess, which is purged when the thread holds nothing.
  */
 #include "pages/page_source.h"
 
 #define RUNS_AT_ONCE    64
-#define BATCHES         8         /* more threads at a time than that give nothing back */
-#define REFUSED_NS      100000000 /* memory is locked: not tried again for so long */
-#define CHUNK_PAGES_MIN 64        /* a system call is worth so many */
-#define WAIT_NS         100000    /* for what others have out, so long at a time ... */
-#define WAITS           1000      /* ... and so often */
+#define BATCHES         8         /* more threads than this do not purge at the same time */
+#define REFUSED_NS      100000000 /* pause after all was refused, as for locked memory */
+#define CHUNK_PAGES_MIN 64        /* least pages worth a system call */
+#define WAIT_NS         100000    /* one wait for the pages that other threads have out */
+#define WAITS           1000      /* most such waits */
 
 /* Runs that one thread has out of circulation. */
 struct leaving_batch {
-    const void *thread; /* whose (see me()); NULL: free; pages_lock */
+    const void *thread; /* owner (see me()), or NULL if free; under pages_lock */
     unsigned count;
     struct leaving_run runs[RUNS_AT_ONCE];
 };
 
 static struct leaving_batch batches[BATCHES];
-static struct excess owed;     /* found by threads that held something; pages_lock */
+static struct excess owed;     /* found by threads that held something; under pages_lock */
 static uint32_t purging;       /* atomic */
 static uint64_t refused_until; /* atomic */
 static uint64_t given_ever;    /* bytes; atomic */
 
 enum outcome { GONE, CLEAN, REFUSED };
 
-/* Another address in each thread. */
+/* Returns an address that differs between threads. */
 static const void *me(void)
 {
     return &os_busy;
@@ -55,12 +59,13 @@ static enum outcome run_goes(const struct leaving_run *run)
                : REFUSED;
 }
 
-/* Back into circulation, and into the books. Returns the bytes that went. */
+/* Puts a run back into circulation and counts it. Returns the bytes that went. */
 static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome)
 {
     if (outcome != GONE) {
         if (run->whole && !region_add(run->region))
-            return 0; /* another has its place, and there is no other: it stays out */
+            /* Another region has its slot and no slot is free, so the region stays out. */
+            return 0;
         run_return(run, outcome == CLEAN);
     }
     if (outcome == REFUSED) {
@@ -71,14 +76,15 @@ static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome
     return run->dirty * OS_PAGE_SIZE;
 }
 
-/* A window that has only waited for these runs; NULL: none, or there may be more (call again). */
+/* Removes and returns a window that only waited for these runs. There may be more, so the caller
+ * repeats this until NULL. */
 static struct region *ended_window(const struct leaving_batch *batch, const enum outcome *outcomes)
 {
     for (unsigned i = 0; i < batch->count; i++) {
         struct region *region = batch->runs[i].region;
 
         if (outcomes[i] != GONE && region->ends && !region->leaving) {
-            region->ends = false; /* once */
+            region->ends = false; /* only once */
             space_remove(region);
             return region;
         }
@@ -86,7 +92,7 @@ static struct region *ended_window(const struct leaving_batch *batch, const enum
     return NULL;
 }
 
-/* Under the lock. NULL: all are in use. */
+/* Claims a batch, or returns NULL if all are in use. Called under the lock. */
 static struct leaving_batch *batch_begin(void)
 {
     for (unsigned i = 0; i < BATCHES; i++) {
@@ -129,7 +135,8 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     return given;
 }
 
-/* One batch of about `bytes`. Returns the bytes that went; 0: there was nothing, or all was refused. */
+/* Purges one batch of about `bytes`. Returns the bytes that went, or 0 if there was nothing or all
+ * was refused. */
 static size_t purge_batch(size_t bytes)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
@@ -149,7 +156,7 @@ static size_t purge_runs(size_t bytes)
     return given;
 }
 
-/* The oldest free huge mapping, in hand: fork's child has none. */
+/* Takes the oldest free huge mapping in hand. A fork's child loses it. */
 static struct huge_mapping *huge_mapping_take_out(void)
 {
     struct huge_mapping *huge;
@@ -164,7 +171,8 @@ static struct huge_mapping *huge_mapping_take_out(void)
     return huge;
 }
 
-/* `bytes` of it are not dirty any more. NULL: nor is anything else. */
+/* Accounts for a huge mapping of `bytes` dirty bytes that was in hand, `gone` of which were purged.
+ * Puts the mapping back unless `huge` is NULL, because it was unmapped. */
 static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone)
 {
     os_lock_take(&pages_lock);
@@ -178,7 +186,8 @@ static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_
     os_hands_empty();
 }
 
-/* The oldest free huge mapping. False: there is none, or it was refused. */
+/* Unmaps the oldest free huge mapping, or purges it if that is refused. Returns false if there is
+ * none or the unmapping was refused. */
 static bool purge_huge_mapping(size_t *given)
 {
     struct huge_mapping *huge = huge_mapping_take_out();
@@ -214,7 +223,8 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* Release: a thread that sees the bytes counted (purged_ever) finds the pages in circulation. */
+/* Counts with release order, so that a thread that sees the bytes counted (purged_ever) finds the
+ * pages in circulation. */
 static size_t give_back(const struct excess *excess)
 {
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
@@ -241,7 +251,7 @@ static void purge_owed(void)
     purge(&excess);
 }
 
-/* What the last thread found is all that there is. */
+/* Notes an excess for later. The latest excess includes the earlier ones, so it replaces them. */
 static void owe(const struct excess *excess)
 {
     os_lock_take(&pages_lock);
@@ -250,7 +260,8 @@ static void owe(const struct excess *excess)
     os_later(OS_LATER_PURGE, purge_owed);
 }
 
-/* Returns the bytes that went; leaves the work to the thread that is doing it, or to itself when it holds nothing. */
+/* Returns the bytes that went. Leaves the work to a thread that is purging already, or to this
+ * thread for when it holds nothing. */
 size_t purge(const struct excess *excess)
 {
     uint32_t no = 0;
@@ -281,8 +292,8 @@ static bool others_give_back(void)
     return others;
 }
 
-/* Until others have given something back, or have nothing out. Not for long, because they may wait for this thread; and not
- * between fork's handlers, when they cannot go on. */
+/* Waits until other threads have purged something or have nothing out. Gives up soon, because they
+ * may wait for this thread, and does not wait between fork's handlers, when they cannot go on. */
 static void wait_for_others(void)
 {
     uint64_t given = purged_ever();
@@ -296,7 +307,8 @@ static void wait_for_others(void)
 
 size_t purge_everything(void)
 {
-    size_t kept = os_pages_kept(), given; /* not what is freed in the calls: there may be no end */
+    /* Pages freed during the calls are left out, because there may be no end to them. */
+    size_t kept = os_pages_kept(), given;
     const struct excess everything = {{kept, kept}};
 
     if (!may_give_back()) {
@@ -312,7 +324,8 @@ size_t purge_everything(void)
     return given;
 }
 
-/* The thread that was at it may not be here. What this thread has out stays so. */
+/* Puts back the runs of other threads, because the thread that was purging may not exist in the
+ * child. The runs that this thread has out stay out. */
 void purge_fork_child(bool whole)
 {
     store_relaxed(&purging, 0u);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages, cut from regions. A region belongs to one node and is one mapping for its whole life, so slabs never
- * splinter the address space. It has 64 MiB, except the first ones of a node (REGION_SMALL), and except where that is
- * too much (ADR 25):
- *   - in a process that locks its memory a mapping is resident at once, so there regions follow use;
- *   - when the system refuses a region (a limit of locked memory or of address space), a smaller one is made.
+ * Runs of pages, cut from regions. A region belongs to one node and is one mapping for the whole
+ * life, so slabs never splinter the address space. Regions have 64 MiB, except the first ones of a
+ * node (REGION_SMALL), and except when that is too much (ADR 25):
+ *   - In a process that locks its memory, a mapping is resident at once, so regions follow use.
+ *   - If the system refuses a region (a limit of locked memory or of address space), a smaller one
+ *     is made.
  *
- * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|; free_pages =
- * REGION_PAGES - |used|.
+ * Invariants: used and dirty are disjoint; pages beyond `pages` are used; dirty_pages = |dirty|;
+ * free_pages = REGION_PAGES - |used|.
  *
- * Within a region the search for a run begins at `first` of its power of two, so that the holes that are too small
- * are passed once, and not each time.
+ * The search for a run begins at the `first` of the run's power of two, so that holes that are too
+ * small are passed once, and not each time.
  *
- * Everything is guarded by pages_lock, except region_make and region_unmake.
+ * Everything is protected by pages_lock, except region_make, region_unmake and space_unmake.
  */
 #include "pages/page_source.h"
 
@@ -21,12 +22,12 @@ size_t region_small = REGION_SMALL;
 static void set_longest(struct region *region, unsigned longest)
 {
     if (region->longest == longest || region->window)
-        return; /* a search for runs must not find a window's */
+        return; /* a search for runs must not find a window */
     region->longest = longest;
     arena_note_longest(region);
 }
 
-/* ----------------------------------------------------------------------------------------- pages */
+/* ---------------------------------------------------------------------------------------- pages */
 
 static void count_dirty(struct region *region, int pages)
 {
@@ -34,7 +35,7 @@ static void count_dirty(struct region *region, int pages)
     arena_note_dirty(region);
 }
 
-/* Free pages become used, or leave circulation; returns how many of them were dirty. */
+/* Marks free pages as used or out of circulation. Returns the number of dirty pages among them. */
 static unsigned pages_take(struct region *region, unsigned start, unsigned end)
 {
     unsigned dirty = region->dirty_pages ? bits_count_range(region->dirty, start, end) : 0;
@@ -48,7 +49,7 @@ static unsigned pages_take(struct region *region, unsigned start, unsigned end)
     return dirty;
 }
 
-/* A free run begins at `start`. */
+/* Notes that a free run begins at `start`. */
 static void note_first(struct region *region, unsigned start, unsigned pages)
 {
     for (unsigned order = 0; order < RUN_ORDERS && pages >> order; order++)
@@ -74,15 +75,16 @@ static void pages_put(struct region *region, unsigned start, unsigned end, bool 
         set_longest(region, behind - first);
 }
 
-/* The first free run of `pages` at an address that is a multiple of `step` pages. REGION_PAGES when there is none;
- * then `longest` has become as good a bound as the pages that were looked at allow. */
+/* Returns the first free run of `pages` at an address that is a multiple of `step` pages. If
+ * there is none, returns REGION_PAGES and makes `longest` as good a bound as the pages looked at
+ * allow. */
 static unsigned run_find(struct region *region, unsigned pages, unsigned step)
 {
     unsigned order = 31 - (unsigned)__builtin_clz(pages), begin = region->first[order];
     size_t base = (uintptr_t)region->base / OS_PAGE_SIZE;
     unsigned start = bits_find_clear(region->used, begin, REGION_PAGES), longest = 0;
 
-    region->first[order] = REGION_PAGES; /* unless a run of that order is met */
+    region->first[order] = REGION_PAGES; /* unless the search meets a run of that order */
     while (start < REGION_PAGES) {
         unsigned end = bits_find_set(region->used, start, REGION_PAGES);
         unsigned first = (unsigned)(round_up(base + start, step) - base);
@@ -95,7 +97,7 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
         start = bits_find_clear(region->used, end, REGION_PAGES);
     }
     if (begin > 0 && longest < (1u << order) - 1)
-        longest = (1u << order) - 1; /* what lies before may be as long */
+        longest = (1u << order) - 1; /* runs before `begin` may be as long */
     if (longest < region->longest)
         set_longest(region, longest);
     return REGION_PAGES;
@@ -150,27 +152,27 @@ bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned 
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- regions */
+/* -------------------------------------------------------------------------------------- regions */
 
 static size_t region_bytes(const struct region *region)
 {
     return region->pages * OS_PAGE_SIZE;
 }
 
-/* How large the next region of the node should be, for a run of `bytes`. */
+/* Returns a sensible size for the node's next region, for a run of `bytes`. */
 static size_t sensible_bytes(unsigned node, size_t bytes)
 {
     size_t have = arena_bytes(node), like_all = max_size(have, REGION_FIRST);
 
     if (have < region_small && bytes <= like_all)
-        return like_all; /* perhaps it will be locked */
+        return like_all; /* it may be locked later */
     if (!mapping_is_locked())
         return REGION_SIZE;
     return clamp_size(round_up(have / 2, REGION_FIRST), max_size(bytes, REGION_FIRST), REGION_SIZE);
 }
 
-/* Maps what the system allows of `wanted` bytes, at least `least`. Small ones lie close together, so
- * that few leaves of the page map are needed. */
+/* Maps as much of `wanted` bytes as the system allows, at least `least`. Small regions lie close
+ * together, so that they need few leaves of the page map. */
 static bool region_map(struct region *region, size_t wanted, size_t least, size_t alignment)
 {
     for (;;) {
@@ -185,7 +187,7 @@ static bool region_map(struct region *region, size_t wanted, size_t least, size_
     }
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 struct region *region_make(unsigned node, size_t bytes, size_t alignment)
 {
     struct region *region = os_meta_alloc(sizeof *region);
@@ -198,7 +200,7 @@ struct region *region_make(unsigned node, size_t bytes, size_t alignment)
         goto no_pages;
     if (!index_prepare(region->base, region_bytes(region)))
         goto no_index;
-    if (region_bytes(region) == REGION_SIZE) /* small ones are for small heaps */
+    if (region_bytes(region) == REGION_SIZE) /* small regions are for small heaps */
         mapping_wish_huge(region->base, REGION_SIZE);
     region->free_pages = region->pages;
     bits_set_range(region->used, region->pages, REGION_PAGES);
@@ -257,10 +259,10 @@ void region_opened(struct region *region, unsigned pages)
     pages_put(region, before, before + pages, false);
 }
 
-/* ----------------------------------------------------------------------------------- giving back */
+/* ---------------------------------------------------------------------------------- giving back */
 
-/* The region's last dirty run below page `end`, with the clean free pages in it: one system call
- * does for all of it. At most `pages`. False when there is none. */
+/* Takes the last dirty run of the region below page `end`, at most `pages` long, with the clean
+ * free pages in it, because one system call purges all of it. Returns false if there is none. */
 static bool run_leaves(struct region *region, unsigned end, unsigned pages, struct leaving_run *run)
 {
     unsigned behind = bits_find_set_before(region->dirty, end), first;
@@ -269,7 +271,7 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
         return false;
     first = bits_find_set_before(region->used, behind);
     first = bits_find_set(region->dirty, first, behind);
-    if (behind - first > pages) /* whole pages of the system */
+    if (behind - first > pages) /* align to whole pages of the system */
         first = (behind - pages) & ~(unsigned)(os_page_size / OS_PAGE_SIZE - 1);
     *run = (struct leaving_run){.region = region, .start = first, .pages = behind - first};
     run->dirty = pages_take(region, first, behind);
@@ -277,7 +279,7 @@ static bool run_leaves(struct region *region, unsigned end, unsigned pages, stru
     return true;
 }
 
-/* An empty region goes as a whole. */
+/* Takes an empty region out as a whole. */
 static void region_leaves(struct region *region, struct leaving_run *run)
 {
     *run = (struct leaving_run){.region = region, .pages = region->pages, .whole = true};

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows: addresses that only one cache's slabs have, so that inlined code tells by the address alone what is an
- * object of the cache (docs/adr/0050).
+ * Windows are address ranges that only one cache's slabs use, so that inlined code can tell by the
+ * address alone whether an object belongs to the cache (docs/adr/0050).
  *
- * A window is a region from which only its cache takes runs, in places of one slab each, the lowest first. All of it
- * is reserved and none of it mapped at first; it opens from its start as far as it is used, and doubles as the first
- * regions of a node do. In everything else its pages are like those of other regions: under `limit`, dirty when they
- * are freed, given back in time. Addresses go back when the cache is destroyed.
+ * A window is a region from which only one cache takes runs, in places of one slab each, the lowest
+ * first. At first all of the window is reserved and none of it mapped. The used part is opened from
+ * the start, doubling like the first regions of a node. In all other respects the pages are like
+ * those in other regions: counted under `limit`, dirty when freed, and purged in time. The
+ * addresses go back when the cache is destroyed.
  *
- * Invariants, all under pages_lock: a place is live exactly from the note that its slab is in the page map to the
- * note that it is about to leave it; all places below `prefix` are live, and the one at `prefix` is not; the words
- * that inlined code reads never cover a place that is not live. They are written here alone, and read without the
- * lock: a thread that has an object knows of its slab by what brought the object, and whatever the words say of other
- * places is right or covers nothing.
+ * Invariants, all under pages_lock: a place is live exactly from the note that a slab is in the
+ * page map to the note that the slab is about to leave it; all places below `prefix` are live, and
+ * the one at `prefix` is not; the words that inlined code reads never cover a place that is not
+ * live. Only this file writes the words. They are read without the lock. That is safe, because a
+ * thread that has an object got the object by a way that orders the note of the slab before, and at
+ * all other places the words are right or cover nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,12 +25,13 @@
 
 #define OPENED_FIRST ((size_t)256 << 10)
 
-/* This part of the live places (an eighth) may lie beyond the prefix while it is shown. If there were more, the check
- * that an object takes would change from one object to the next, and the processor would guess it wrong. */
+/* Most live places beyond the prefix while the prefix is shown, as a part (an eighth) of all. With
+ * more, the check that an object takes would vary from one object to the next, and the processor
+ * would predict it wrong. */
 #define BEYOND_SHIFT 3
 
-unsigned windows_max READ_MOSTLY = 1024; /* mappings, and some 12 KiB each; or what a test says */
-static unsigned windows;                 /* that there are; atomic */
+unsigned windows_max READ_MOSTLY = 1024; /* each is a mapping and some 12 KiB; tests change it */
+static unsigned windows;                 /* number of existing windows; atomic */
 
 struct os_window {
     struct region *region;
@@ -43,9 +46,9 @@ static size_t window_bytes(unsigned places)
     return sizeof(struct os_window) + bits_words(places) * sizeof(uint64_t);
 }
 
-/* ----------------------------------------------------------------------------------------- making */
+/* --------------------------------------------------------------------------------------- making */
 
-/* Where addresses are counted they are not reserved. */
+/* Returns whether the process's addresses are limited, because then none are reserved. */
 static bool addresses_are_limited(void)
 {
     struct rlimit limit;
@@ -107,7 +110,8 @@ struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
     return window;
 }
 
-/* Nothing is used. Threads that give pages back may be at work on some of its pages: then the last of them unmaps it. */
+/* Unmakes a window of which nothing is used. If threads are purging some of its pages, the last of
+ * them unmaps the window. */
 void os_window_unmake(struct os_window *window)
 {
     struct region *region = window->region;
@@ -126,10 +130,10 @@ void os_window_unmake(struct os_window *window)
     sub_relaxed(&windows, 1);
 }
 
-/* ----------------------------------------------------------------------------------------- places */
+/* --------------------------------------------------------------------------------------- places */
 
-/* Opens more of it, for one place at least. Two threads may open the same pages: that does no harm, and one of them
- * enters them. */
+/* Opens at least one more place. Two threads may open the same pages; that does no harm, and one of
+ * them enters the pages. */
 static bool open_more(struct os_window *window)
 {
     struct region *region = window->region;
@@ -177,7 +181,7 @@ void *os_window_take(struct os_window *window, bool *zeroed)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ words */
+/* ---------------------------------------------------------------------------------------- words */
 
 static void show(struct os_window *window)
 {
@@ -189,8 +193,8 @@ static void show(struct os_window *window)
 
     if (words->extent == extent)
         return;
-    /* The base first, once: until then it has a value from which no address is within any extent
-     * (OS_WINDOW_NOWHERE). */
+    /* Store the base first. Before the first store it is OS_WINDOW_NOWHERE, and no address is
+     * within any extent from there. */
     store_relaxed(&words->base, (uintptr_t)window->region->base);
     store_release(&words->extent, extent);
 }

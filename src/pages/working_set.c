@@ -1,54 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is used, what is dirty, and how much of that will be wanted again.
+ * Counts used and dirty pages, and estimates how many dirty ones will be wanted again.
  *
- * Time is cut into windows of `decay`. Of each kind of pages, what was taken within this window and the last is
- * expected to be wanted in the next ones, but never more than what the peak of that time exceeds the present use by.
- * That peak is also taken for both kinds together, because what one kind has given up the other may be about to take.
- * Holes are kept as well: dirty pages between used ones of their kind, which did not fit what was asked for lately
- * but may fit what is next, up to half of what is used. Dirty pages beyond all this, and beyond `retain`, are in
- * excess.
+ * Time is cut into windows of `decay`. For each kind of pages, the bytes taken within this window
+ * and the last are expected to be wanted again in the next ones, but never more bytes than the peak
+ * of that time exceeds the present use by. That peak is also taken over both kinds together,
+ * because one kind may be about to take the bytes that the other has given up. Holes are kept as
+ * well. These are dirty pages between used ones of their kind which did not fit the latest requests
+ * but may fit the next; at most half of the used bytes are kept so. Dirty pages beyond all this,
+ * and beyond `retain`, are in excess.
  *
- * That may be too little: what was given back is then taken again soon after, and has to be faulted in. Each byte of
- * that is a regret, and so much more is kept from then on, up to what the peak of the use was, and not beyond what
- * was taken lately. Each window forgets an eighth of it (ADR 42).
+ * That may be too little, and then purged pages are taken again soon after and have to be faulted
+ * in. Each such byte is a regret, and increases the bytes kept from then on, up to the peak of the
+ * use, and not beyond the bytes taken lately. Each window forgets an eighth of the regret (ADR 42).
  *
- * Everything is guarded by pages_lock, except the options and `due`.
+ * Everything is protected by pages_lock, except the options, `due` and reads of `kept`.
  */
 #include "pages/page_source.h"
 #include "pages/pages.h"
 
 struct os_lock pages_lock = OS_LOCK_INIT(OS_RANK_PAGES);
 
-/* Giving back in small steps costs a system call each: a kind may have so much more than its share until the next
- * window begins. */
+/* Bytes that a kind may have beyond its share until the next window begins, because purging in
+ * small steps costs a system call each. */
 #define SLACK_BYTES ((uint64_t)256 << 10)
 #define SLACK_SHIFT 3
 
 struct working_set {
     uint64_t used, dirty;
-    uint64_t taken, taken_before; /* bytes handed out in this window, and in the one before */
-    uint64_t peak, peak_before;   /* of used */
-    uint64_t given, given_before; /* back to the system, in these windows, and not regretted */
-    uint64_t regret;              /* bytes */
+    uint64_t taken, taken_before; /* bytes handed out in this window, and in the last */
+    uint64_t peak, peak_before;   /* most used bytes in these windows */
+    uint64_t given, given_before; /* bytes purged in these windows and not regretted */
+    uint64_t regret;              /* in bytes */
 };
 
 #define REGRET_SHIFT 3
 
 static struct working_set kinds[PAGE_KINDS];
-static struct working_set all; /* of both together; `taken` is not counted there */
+static struct working_set all; /* both kinds together */
 static uint64_t used_peak;
-static uint64_t kept;    /* all.dirty, for those without the lock: atomic */
-static uint64_t asked;   /* of the system, without its answer yet: not used, but under the limit */
-static uint64_t in_hand; /* of the dirty huge mappings: in threads' hands */
+static uint64_t kept;    /* copy of all.dirty for readers without the lock; atomic */
+static uint64_t asked;   /* requested from the system, not answered yet; counts for the limit */
+static uint64_t in_hand; /* dirty bytes of huge mappings that threads hold */
 static uint64_t window_end;
-static uint64_t looked_at; /* the window in which the excess was looked at last */
+static uint64_t looked_at; /* end of the window in which the excess was last checked */
 
 static uint64_t limit_bytes;
 static uint64_t retain_bytes = 2 << 20;
 static uint64_t decay_ns = 100000000;
 
-/* When the next look is due, for os_pages_decay; 0: there is nothing to look for. */
+/* Time of the next check for os_pages_decay, or 0 if there is nothing to check for. */
 static uint64_t due;
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -61,7 +62,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* --------------------------------------------------------------------------------------- windows */
+/* -------------------------------------------------------------------------------------- windows */
 
 static void begin_window(struct working_set *demand)
 {
@@ -85,7 +86,7 @@ static void look_at_clock(void)
 {
     uint64_t decay = load_relaxed(&decay_ns), now = posix_clock_coarse_ns();
 
-    if (now < window_end && window_end - now <= decay) /* else the option has become shorter */
+    if (now < window_end && window_end - now <= decay) /* else the option was shortened */
         return;
     begin_windows();
     if (now > window_end && now - window_end >= decay) /* no call came for a whole window */
@@ -98,7 +99,7 @@ static uint64_t peak_of(const struct working_set *demand)
     return larger(demand->peak, demand->peak_before) - demand->used;
 }
 
-/* What of the dirty pages of a kind will be wanted. */
+/* Returns the bytes of a kind that are expected to be wanted, without the holes. */
 static uint64_t wanted(const struct working_set *demand)
 {
     return smaller(demand->taken + demand->taken_before, peak_of(demand));
@@ -110,7 +111,8 @@ static uint64_t holes(const struct working_set *demand)
                    demand->taken + demand->taken_before);
 }
 
-/* Clean pages were taken: as many of them as were given back lately should have been kept. */
+/* Counts regret when clean pages were taken, because as many of them as were purged lately should
+ * have been kept. */
 static void regret(struct working_set *demand, uint64_t clean)
 {
     uint64_t again = smaller(clean, demand->given), before;
@@ -122,16 +124,16 @@ static void regret(struct working_set *demand, uint64_t clean)
         smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
 }
 
-/* All has gone, because memory is wanted elsewhere. */
+/* Called when everything was purged, because memory is wanted elsewhere. */
 void working_set_trimmed(void)
 {
     for (unsigned kind = 0; kind < PAGE_KINDS; kind++)
         kinds[kind].given = kinds[kind].given_before = kinds[kind].regret = 0;
 }
 
-/* ------------------------------------------------------------------------------------ accounting */
+/* ----------------------------------------------------------------------------------- accounting */
 
-/* After each change. */
+/* Called after each change of all.dirty. */
 static void note_kept(void)
 {
     store_relaxed(&kept, all.dirty);
@@ -209,7 +211,8 @@ void working_set_in_hand(size_t bytes, bool taken)
     in_hand = taken ? in_hand + bytes : in_hand - bytes;
 }
 
-/* What other threads asked for, and what they held, is not in the child. */
+/* Forgets the bytes that other threads requested or held, because these do not exist in the
+ * child. */
 void working_set_fork_child(void)
 {
     asked = 0;
@@ -217,11 +220,11 @@ void working_set_fork_child(void)
     in_hand = 0;
 }
 
-/* ---------------------------------------------------------------------------------------- excess */
+/* --------------------------------------------------------------------------------------- excess */
 
 /*
- * What is to be given back; false: nothing, or too little to be worth it before the next window.
- * `all_of_it`: however little.
+ * Computes the bytes to purge. Returns false if there are none, or too few to be worth purging
+ * before the next window. `all_of_it` counts even a few.
  */
 bool working_set_excess(struct excess *excess, bool all_of_it)
 {
@@ -241,7 +244,7 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
-    /* Huge mappings that will not be wanted first, then runs, and other huge mappings last. */
+    /* Purge huge mappings that will not be wanted first, then runs, then other huge mappings. */
     huge_mappings = smaller(beyond, huge->dirty - smaller(huge->dirty, huge_mappings_keep));
     excess->bytes[RUNS] = smaller(beyond - huge_mappings, run->dirty);
     excess->bytes[HUGE_MAPPINGS] = beyond - excess->bytes[RUNS];
@@ -274,7 +277,7 @@ void working_set_words(struct pages_words *words)
     words->retained = &all.dirty;
 }
 
-/* --------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 void os_pages_set_limit(uint64_t bytes)
 {

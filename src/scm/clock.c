@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks: integers, and a ring of lists of descriptors. A date is the place in the ring. Advancing moves
- * one list to the thread's expired descriptors: constant time, whatever is on it.
+ * A clock is an integer and a ring of lists of descriptors. A date modulo the size of the ring is
+ * the place of a list. Advancing moves one list to the thread's expired descriptors, in constant
+ * time for lists of any length.
  *
- * The ring has as many lists as the largest extension that was used needs (a power of two), so a
+ * The ring has as many lists (a power of two) as the largest extension used so far needs, so a
  * large option scm_max_extension costs nothing. Dates are compared modulo 2^64.
  */
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #define LISTS_MIN 16
 
-/* Where time begins: it wraps after a few ticks, so that every test has seen it wrap. */
+/* Time begins a few ticks before it wraps, so every test sees it wrap. */
 #define TIME_BEGINS (UINT64_MAX - 20)
 
 const char *const scm_clock_names[] = {[LOCAL_CLOCK] = "local clock",
@@ -49,7 +50,7 @@ void clock_release(struct scm_clock *clock)
     clock_drop_owner(clock);
 }
 
-/* Makes the ring so long that a date may be `extension` ahead. False: there is no memory. */
+/* Grows the ring so that a date may be `extension` ahead. Returns false if there is no memory. */
 bool clock_reach(struct scm_clock *clock, uint64_t extension)
 {
     uint64_t lists = max_size(LISTS_MIN, round_up_to_power_of_two(extension + 1));
@@ -79,12 +80,12 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
     if (clock->mask >= STAMP_EPOCH)
         clock_drop_owner(clock);
     if (clock->behind)
-        clock->behind = lists; /* they are at other places now: all are looked at */
+        clock->behind = lists; /* places have changed, so look at all lists */
     return true;
 }
 
-/* The place of the first list that is not empty, from that of the date `from` on, once round the ring; above the mask
- * when all are empty. */
+/* Returns the place of the first list that is not empty, from the place of the date `from` on, once
+ * round the ring. Returns more than the mask if all are empty. */
 uint64_t clock_first(const struct scm_clock *clock, uint64_t from)
 {
     uint64_t place = marks_next(clock->marks, clock->mask + 1, from & clock->mask);
@@ -104,8 +105,8 @@ static bool fits_in_last(const struct page_list *list, const struct page_list *f
     return from->first == from->last && list->last->count + from->last->count <= PAGE_OBJECTS;
 }
 
-/* The page's descriptors go to another page, and leave the stamps. False: by its stamp, one of them has a later
- * date. */
+/* Detaches the page's descriptors from their stamps, because they go to another page. Returns false
+ * if one of them has a later date in a stamp. */
 static bool page_leave_stamps(struct page *page)
 {
     for (uint32_t i = 0; i < page->count; i++) {
@@ -126,7 +127,8 @@ static bool can_be_copied(const struct page_list *list, const struct page_list *
     return fits_in_last(list, from) && page_leave_stamps(from->last);
 }
 
-/* So that many clocks with a date each do not keep a page each. */
+/* Copies a page into the last of a list, so that many clocks with a date each do not keep a page
+ * each. */
 static void copy_into_last(struct scm_thread *self, struct page_list *list, struct page_list *from)
 {
     struct page *page = list->last;
@@ -137,7 +139,8 @@ static void copy_into_last(struct scm_thread *self, struct page_list *list, stru
     page_free(self, from->last);
 }
 
-/* Moves the list at that place to another clock, whose ring reaches the date. At most a page is copied. */
+/* Moves the list at `place` to another clock, whose ring reaches the date. Copies at most one
+ * page. */
 void clock_give(struct scm_thread *self, struct scm_clock *from, uint64_t place,
                 struct scm_clock *to, uint64_t date)
 {

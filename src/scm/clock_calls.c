@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks that programs make: creating and destroying them, and whether a call may use one. */
+/* Creates and destroys the clocks of programs, and checks whether a call may use one. */
 #include "scm/scm.h"
 
 static struct scm_clock *create(enum clock_kind kind, uint64_t period, const char *what)
@@ -41,7 +41,7 @@ static int refuse(const char *what, const struct scm_clock *handle, const char *
     return error;
 }
 
-/* Whether the calling thread may use the clock: 0, or an error number. */
+/* Returns 0 if the calling thread may use the clock, otherwise an error number. */
 int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
                 struct scm_clock **clock)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What destroyed clocks leave. All their dates have expired, but no call walks a ring at once: a list goes to the
- * expired ones whenever these are used up (ended_feed). So a thread, or an orphan, that has ended clocks also has
- * something expired: each function that adds an ended clock, or uses up what has expired, feeds the queue before it
- * returns. A thread that takes over an orphan's clocks takes over its expired queue with them.
+ * Frees the lists of destroyed clocks. All their dates have expired, but no call walks a ring at
+ * once. Instead, a list moves to the expired queue whenever the queue is used up (ended_feed). So a
+ * thread or an orphan that has ended clocks also has an expired descriptor, because each function
+ * that adds an ended clock or uses up the queue feeds the queue before returning. A thread that
+ * takes over an orphan's clocks takes over the expired queue with them.
  */
 #include "scm/scm.h"
 
-/* If the expired list is empty: takes the next list of an ended clock, whose dates were counted when it ended. */
+/* Moves the next list of an ended clock to the expired list if that is empty. The dates were
+ * counted when the clock ended. */
 void ended_feed(struct scm_thread *self)
 {
     struct scm_clock *clock = list_first(&self->ended, struct scm_clock, link);
@@ -23,7 +25,7 @@ void ended_feed(struct scm_thread *self)
         clock_unmake(clock);
 }
 
-/* Time is over on this clock. */
+/* Ends a clock. All its dates expire. */
 void clock_end(struct scm_thread *self, struct scm_clock *clock)
 {
     clock_retire(clock);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has expired: descriptors are taken in the order in which they were made.
- *   - If the object has a later date by its stamp, the descriptor is queued again (stamps.h).
- *   - Otherwise the object's count is lowered by one, and an object that has none left is freed, unless its finalizer
- *     keeps it.
- *   - If an object with none left is the first page of a region, the region ends (region_end.c), and its pages are
- *     freed after what has expired.
+ * Processes expired descriptors in the order in which they were made.
+ *   - If the object has a later date in its stamp, the descriptor is queued again (stamps.h).
+ *   - Otherwise the object's count is lowered by one, and an object with none left is freed,
+ *     unless a finalizer keeps it.
+ *   - If an object with none left is the first page of a region, the region ends (region_end.c),
+ *     and the pages are freed after the expired descriptors.
  *
- * The thread that takes the count to 0 is the only one that has the object then. No other thread has a date for it; a
- * thread that gave it one now would break the rule that an object may not have expired when it is refreshed.
+ * The thread that takes the count to 0 is the only one that has the object then. No other thread
+ * has a date for it. A thread that gave it one now would break the rule that an object may not have
+ * expired when it is refreshed.
  */
 #include "race_detector.h"
 #include "scm/free_expired.h"
@@ -25,14 +26,15 @@ static __attribute__((noinline, cold, noreturn)) void too_few(const struct slab 
 }
 
 /*
- * One date less in the word, which is given as it was before; and no stamp, if the descriptor is the one behind it.
- * True: it was the last.
+ * Removes one date from the word, and the stamp if the descriptor has BEHIND_STAMP. Passes back the
+ * former word. Returns true for the last date.
  *
- * A thread may find that the object has 1 date, its own, which has expired. It then changes the word without an
- * atomic read-modify-write, because no other thread may give the object a date at the same time: such a thread would
- * need a date that has not expired, which counts; or, by global time, it gave the date before its own tick, without
- * which this date would not have expired. Acquire and release: what other threads did with the object, before they
- * took theirs, is before what its next owner does.
+ * If the object has one date, which is this thread's and has expired, the thread changes the word
+ * without an atomic read-modify-write, because no other thread may add a date at the same time.
+ * Such a thread would need an unexpired date, which counts; or, by global time, it added the date
+ * before its own tick, without which this date would not have expired. Acquire and release order
+ * the accesses of other threads, made before they removed their dates, before the accesses of the
+ * next owner.
  */
 static inline bool date_is_last(const struct slab *slab, union expiry_count *expiry,
                                 uint64_t descriptor, uint32_t *word)
@@ -46,7 +48,7 @@ static inline bool date_is_last(const struct slab *slab, union expiry_count *exp
     }
     if (descriptor & BEHIND_STAMP)
         store_relaxed(&expiry->stamp, 0u);
-    if (unlikely(race_detector_on)) /* to the thread whose date ends last: its annotate_taken */
+    if (unlikely(race_detector_on)) /* passed to the thread whose date ends last (annotate_taken) */
         annotate_passes(slab, object);
     *word = __atomic_fetch_sub(&expiry->word, 1, __ATOMIC_ACQ_REL);
     if (unlikely(!expiry_count_dates(*word)))
@@ -78,8 +80,9 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union ex
     free_expired(slab, object);
 }
 
-/* The first page has been taken to its end. Release: a thread that sees the new count sees `begin` of the next page,
- * so what is taken never seems more than it is (add_thread). */
+/* Removes the first page, all of which has been taken. Release order makes `begin` of the next page
+ * visible to a thread that sees the new count, so the count of taken descriptors is never read too
+ * high (add_thread). */
 static void page_end(struct scm_thread *self)
 {
     struct page *page = self->expired.first;
@@ -96,7 +99,7 @@ static void page_end(struct scm_thread *self)
     ended_feed(self);
 }
 
-/* The descriptors before `taken` are done with. */
+/* Records that the descriptors before `taken` have been processed. */
 static inline void take_to(struct scm_thread *self, const struct page *page, uint64_t taken)
 {
     store_relaxed(&self->begin, taken);
@@ -104,8 +107,9 @@ static inline void take_to(struct scm_thread *self, const struct page *page, uin
         page_end(self);
 }
 
-/* Takes up to `most` descriptors and returns how many. 0: there is no memory to queue one again, and it stays the
- * first. A finalizer may call any function, so the list is in order whenever date_end is called. */
+/* Takes up to `most` descriptors and returns their number. Returns 0 if there is no memory to queue
+ * one again, which then stays the first. A finalizer may call any function, so the list is
+ * consistent whenever date_end is called. */
 static inline uint64_t take(struct scm_thread *self, uint64_t most)
 {
     struct page *page = self->expired.first;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of expiry_counts.h: made at a slab's first expiration date, gone with the slab. */
+/* The words of expiry_counts.h. They are made at a slab's first expiration date and freed with the
+ * slab. */
 #include "scm/expiry_counts.h"
 #include "scm/meta.h"
 #include "slab/misuse.h"
@@ -11,8 +12,8 @@ static size_t bytes_of(const struct slab *slab)
     return slab->capacity * sizeof(union expiry_count);
 }
 
-/* If two threads make the words at the same time, one wins. The slab is extended first: a thread that finds the words
- * finds it extended. */
+/* Makes the words of a slab. If two threads do so at the same time, one wins. The slab is extended
+ * first, so that a thread that finds the words finds the slab extended. */
 union expiry_count *expiry_counts_make(struct slab *slab)
 {
     void *counts = expiry_counts_in(slab), *none = NULL;
@@ -38,7 +39,7 @@ uint64_t expiry_counts_bytes(void)
     return load_relaxed(&counts_bytes);
 }
 
-/* All objects are free. */
+/* Frees the words. All objects are free. */
 static void going(struct slab *slab)
 {
     union expiry_count *counts = expiry_counts_in(slab);
@@ -57,8 +58,8 @@ static bool is_short_term(struct slab *slab, const void *object)
     return counts && expiry_count_dates(load_relaxed(&counts[slab_index(slab, object)].word));
 }
 
-/* An object is freed or deferred, by other means than a date: a short-term one is reported, and its finalizer is
- * forgotten. From now on it is a suspect. */
+/* Called when an object is freed or deferred other than by a date. Reports a short-term object.
+ * Forgets the finalizer and makes the object a suspect. */
 static void end(struct slab *slab, void *object, const char *what)
 {
     union expiry_count *counts = expiry_counts_in(slab), *expiry;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expiry counts: how many expiration dates an object has, which finalizer, and the stamp of scm/stamps.h. They are an
- * extension of the slab layer (slab/extension.h), which a slab gets with the first date of one of its objects.
+ * Expiry counts. For each object they hold the number of expiration dates, the finalizer, and the
+ * stamp of scm/stamps.h. They are an extension of the slab layer (slab/extension.h), which a slab
+ * gets with the first date of one of its objects.
  *
- * From then on the slab has two words for each object, out of line; a slab in which no object ever had a date costs
- * nothing. The dates themselves are not here: each is a descriptor with the thread that gave it. An object whose
- * count is above 0 is "short-term": only the end of its last date frees it.
+ * From then on the slab has two words for each object, out of line. A slab without any dated object
+ * costs nothing. The dates themselves are descriptors, kept by the threads that gave them. An
+ * object whose count is above 0 is "short-term", and only the end of the last date frees it.
  *
- * When the words are made, the slab's fast path of freeing is closed, and that of the cache, in caches whose users
- * name them. So any other free of a short-term object is noticed, and the object has neither dates nor a finalizer when
- * it is handed out again. Frees by a date use the restartable sequences directly.
+ * When the words are made, the slab's fast path of freeing is closed, and also the cache's in
+ * caches whose users name them. So any other free of a short-term object is noticed, and the object
+ * has neither dates nor a finalizer when it is allocated again. Frees by a date use the restartable
+ * sequences directly.
  *
- * The count is changed by atomic operations of any thread, but to 0 only by the thread that has the object
- * (expire.c); the finalizer is changed by the thread that has the object; the stamp as stamps.h says. An object
- * without dates has no stamp: the first date makes both and the last one ends both, in one operation each on the two
- * words.
+ * Any thread changes the count by atomic operations, but only the thread that has the object
+ * changes it to 0 (expire.c). That thread also changes the finalizer. stamps.h says who changes the
+ * stamp. An object without dates has no stamp, because the first date makes both and the last one
+ * ends both, in one operation each on the two words.
  */
 #ifndef SCM_EXPIRY_COUNTS_H
 #define SCM_EXPIRY_COUNTS_H
@@ -22,25 +24,30 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { EXPIRY_COUNTS_EXTENSION = 0 }; /* its number; its side data: the words of a slab */
+enum {
+    EXPIRY_COUNTS_EXTENSION = 0
+    /* Number of the extension, whose side data are a slab's words. */
+};
 extern const struct slab_extension expiry_counts_extension;
 
 #define EXPIRY_COUNT_BITS 26
 #define EXPIRY_COUNT_MASK ((UINT32_C(1) << EXPIRY_COUNT_BITS) - 1)
 
-/* The most dates of an object, minus what one thread may add before another sees that it is too many. */
+/* Most dates of an object, less the number that one thread may add before another sees that there
+ * are too many. */
 #define EXPIRY_COUNT_MAX (EXPIRY_COUNT_MASK - (UINT32_C(1) << 20))
 
-/* Above the count: 0, the number of a finalizer, from 1 on, that the object is a page of a region (scm/regions.h), or that
- * it was freed, perhaps without having been allocated again (scm/suspects.c). */
+/* The field above the count is 0, the number of a finalizer (from 1 on), REGION if the object is a
+ * page of a region (scm/regions.h), or SUSPECT if it was freed, perhaps without having been
+ * allocated again (scm/suspects.c). */
 #define EXPIRY_COUNT_FINALIZERS 32
 #define EXPIRY_COUNT_REGION     33
 #define EXPIRY_COUNT_SUSPECT    34
 
 union expiry_count {
     struct {
-        uint32_t word;  /* dates and finalizer */
-        uint32_t stamp; /* 0: none */
+        uint32_t word;  /* number of dates, and finalizer */
+        uint32_t stamp; /* 0 if none */
     };
     uint64_t both;
 };
@@ -52,22 +59,24 @@ static inline void expiry_count_suspect(union expiry_count *expiry)
 }
 
 /* --- suspects.c --- */
-/* Of a slab whose new words nobody sees yet: marks the objects that lie in CPUs' caches. */
+/* Marks the objects that lie in CPUs' caches, in the new words of a slab before other threads see
+ * them. */
 void suspects_mark(const struct slab *slab, union expiry_count *counts);
-/* Reports a suspect that lies in a CPU's caches. `what` is about to be done with it. */
+/* Reports a suspect that is in a CPU's caches. `what` names the operation about to use the
+ * object. */
 void suspect_check(const struct slab *slab, const void *object, const char *what);
 
-/* Those of a slab, made unless it has them; NULL: there is no memory for them. */
+/* Returns the words of a slab, making them if necessary, or NULL if there is no memory. */
 union expiry_count *expiry_counts_make(struct slab *slab);
 uint64_t expiry_counts_bytes(void);
 
-/* Those of a slab; NULL: it has none. */
+/* Returns the words of a slab, or NULL if there are none. */
 static inline union expiry_count *expiry_counts_in(struct slab *slab)
 {
     return load_acquire(&slab->side[EXPIRY_COUNTS_EXTENSION]);
 }
 
-/* Of an object in a slab that has them. */
+/* Returns the words of an object whose slab has them. */
 static inline union expiry_count *expiry_count_of(const void *object)
 {
     struct slab *slab = slab_known(object);

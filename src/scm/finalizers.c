@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finalizers: functions of the program that are called with an object whose last date is over, and may keep it. An
- * object's expiry count has the number of its finalizer.
+ * Finalizers are functions of the program that are called with an object whose last date is over,
+ * and may keep the object. An object's expiry count holds the number of the finalizer.
  */
 #include "debug/annotate.h"
 #include "scm/scm.h"
@@ -9,17 +9,18 @@
 
 _Static_assert(EXPIRY_COUNT_FINALIZERS == SCM_FINALIZERS, "what is promised");
 
-/* Filled from the first on, under scm_lock; read by any thread. */
+/* Filled from the first entry on, under scm_lock; read by any thread. */
 static int (*finalizers[EXPIRY_COUNT_FINALIZERS])(void *object);
 
-/* From 1 on. NULL: there is no such one. */
+/* Returns the finalizer with a number (from 1 on), or NULL if there is none. */
 static int (*finalizer_of(unsigned number))(void *object)
 {
     return load_acquire(&finalizers[number - 1]);
 }
 
-/* True when the object is to be freed. The finalizer may have given it new dates. Until the finalizer has returned
- * the object counts as kept, because it may end the thread instead of returning. */
+/* Calls the finalizer, which may give the object new dates. Returns whether to free the object.
+ * The object counts as kept until the finalizer has returned, because that may end the thread
+ * instead. */
 bool finalize(struct scm_thread *self, uint32_t *word, void *object)
 {
     bool nested = self->collecting, ends;
@@ -77,7 +78,7 @@ int scm_set_finalizer(void *object, int number)
         suspect_check(slab, object, "scm_set_finalizer");
     else if (!expiry_count_dates(word))
         slab_check_live(slab, object, "scm_set_finalizer");
-    /* Dates may come and go meanwhile. */
+    /* Other threads may add and remove dates during this. */
     while (!compare_exchange(
         place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))
         ;

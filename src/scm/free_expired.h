@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to scm/: freeing an object that has expired; or deferring it, for readers that still hold it. */
+/* Frees expired objects, or defers them for readers that still hold them. Private to scm/. */
 #ifndef SCM_FREE_EXPIRED_H
 #define SCM_FREE_EXPIRED_H
 
@@ -10,7 +10,7 @@
 #include "scm/settings.h"
 #include "slab/gate.h"
 
-/* Its word is 0, so its expiry count lets it go. */
+/* The object's word is 0, so the extension does not report the free. */
 static inline void free_expired_slow(struct slab *slab, void *object, bool deferred)
 {
     int saved_errno = errno;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that programs make, and the handles by which programs name them (places.h).
+ * Clocks of programs, and the handles by which programs name them (places.h).
  *
- * A clock's `thread` and `handle` are written by its thread alone, so another thread that looks at them never reads
- * there that the clock is its own.
+ * Only a clock's thread writes `thread` and `handle`, so another thread that reads them never finds
+ * that the clock is its own.
  *
- * Places that are free are in a list under scm_lock. The thread's lists of clocks are its own.
+ * Unused places are in a list under scm_lock. The lists of clocks belong to their threads.
  */
 #include "scm/scm.h"
 
 _Static_assert(sizeof(struct scm_clock *) == sizeof(uint64_t), "a handle looks like a pointer");
 
 static struct places clock_places = {.size = sizeof(struct scm_clock)};
-static struct list unused = {&unused, &unused}; /* of them; scm_lock */
+static struct list unused = {&unused, &unused}; /* unused places; scm_lock */
 
 /* Under scm_lock. */
 static struct scm_clock *place_new(void)
@@ -45,7 +45,7 @@ static void place_give_back(struct scm_clock *clock)
         list_append(&unused, &clock->link);
 }
 
-/* NULL: there is no memory. */
+/* Makes a clock of the thread. Returns NULL if there is no memory. */
 struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind)
 {
     struct scm_clock *clock;
@@ -68,7 +68,7 @@ struct scm_clock *clock_make(struct scm_thread *thread, enum clock_kind kind)
     return clock;
 }
 
-/* From now on its handle is refused. It stays as it is for as long as it has dates. */
+/* Retires a clock, so that the handle is refused. The clock is kept while it has dates. */
 void clock_retire(struct scm_clock *clock)
 {
     store_relaxed(&clock->handle, (uint64_t)0);
@@ -76,7 +76,7 @@ void clock_retire(struct scm_clock *clock)
     list_remove(&clock->link);
 }
 
-/* A clock that was retired, and has no dates. */
+/* Frees a clock that was retired and has no dates. */
 void clock_unmake_locked(struct scm_clock *clock)
 {
     list_remove(&clock->link);
@@ -91,7 +91,7 @@ void clock_unmake(struct scm_clock *clock)
     os_lock_release(&scm_lock);
 }
 
-/* NULL: there is no such clock now. `was`: there was. */
+/* Returns the clock of a handle, or NULL if there is none now. Sets *was if there was one. */
 struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was)
 {
     uint64_t value = (uint64_t)(uintptr_t)handle;

@@ -1,29 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads leave: rings with lists that are not empty. No call walks a ring at once: it is kept as it is, and the
- * calls that come empty it list by list.
+ * Takes over the rings of threads that have ended. No call walks a ring at once. It is kept
+ * unchanged, and later calls empty it list by list.
  *
- *   - left: a clock of a thread that has ended, kept by that thread's heir. It advances with the heir's local clock.
- *     Its lists are moved to that clock, earliest first, before their date comes, if the heir ticks often enough; a
- *     list that is later expires when it is found.
- *   - orphan: a thread that has ended and has no heir. Every tick of any thread takes over a list of one orphan: a
- *     local tick of its local clock or a left one, a global tick of its global clock. An orphan's time stands still,
- *     so the list has as many units left as it had when the thread ended.
+ *   - left: a clock of a thread that has ended, kept by that thread's heir. It advances with the
+ *     heir's local clock. Its lists are moved to that clock, earliest first, before their date
+ *     comes, if the heir ticks often enough. A list that is late expires when it is found.
+ *   - orphan: a thread that has ended and has no heir. Every tick of any thread takes over lists of
+ *     one orphan: a local tick one of the local clock and one of a left clock, a global tick one of
+ *     the global clock. An orphan's time stands still, so a list keeps the units left that it had
+ *     when the thread ended.
  *
- * Orphans have their turn in two queues, one for each kind of tick. Only ticks of that kind move its front. With one
- * queue for both, a thread whose ticks alternate would take local lists of every second orphan and global lists of the
- * others, and would never come to the rest. An orphan leaves a queue when it has nothing more for such ticks, so the
- * first one always has something.
+ * Orphans have their turn in two queues, one for each kind of tick. Only ticks of that kind move
+ * its front. With one queue for both, a thread whose ticks alternate would take local lists of
+ * every second orphan and global lists of the others, and would never reach the remaining lists. An
+ * orphan leaves a queue when it has nothing more for such ticks, so the first one always has
+ * something.
  *
- * A list that moves is at worst later than it would have been, never earlier. When there is no memory for a longer
- * ring, it stays where it is.
+ * A list that moves may expire later than it would have, but never earlier. If there is no memory
+ * for a longer ring, the list stays.
  *
- * Orphans belong to the holder of scm_lock. A tick only tries to take it: if another thread holds it, that one does
- * the work.
+ * Orphans belong to the holder of scm_lock. A tick only tries the lock, because a thread that holds
+ * it does the work itself.
  */
 #include "scm/scm.h"
 
-#define LISTS_AT_ONCE 8 /* when a thread comes or goes */
+#define LISTS_AT_ONCE 8 /* moved when a thread comes or goes */
 
 uint32_t scm_left;
 
@@ -31,7 +33,8 @@ uint32_t scm_left;
 static struct list turns[] = {[LOCAL_CLOCK] = {&turns[LOCAL_CLOCK], &turns[LOCAL_CLOCK]},
                               [GLOBAL_CLOCK] = {&turns[GLOBAL_CLOCK], &turns[GLOBAL_CLOCK]}};
 
-/* Under scm_lock, after orphans, threads in their destructors, or what is left by real time, came or went. */
+/* Updates scm_left. Called under scm_lock after orphans, threads in their destructors, or real-time
+ * clocks of ended threads came or went. */
 void left_note(void)
 {
     bool ticks = !list_is_empty(&scm_orphans) || real_time_left();
@@ -43,7 +46,7 @@ void left_note(void)
 
 /* ---------------------------------------------------------------------------------------- left */
 
-/* The thread ends, or takes no part any more; under scm_lock. */
+/* Retires the clocks of a thread that ends or stops taking part. Called under scm_lock. */
 void clocks_leave(struct scm_thread *thread)
 {
     while (!list_is_empty(&thread->real))
@@ -62,8 +65,8 @@ void clocks_leave(struct scm_thread *thread)
 }
 
 /*
- * Moves the earliest list of a clock to another one, with as many units left as it has from `now` on. False: the
- * clock is empty, or there is no memory.
+ * Moves the earliest list of a clock to another one, keeping the units left from `now` on. Returns
+ * false if the clock is empty or there is no memory.
  */
 static bool move_earliest(struct scm_thread *self, struct scm_clock *clock, uint64_t now,
                           struct scm_clock *to)
@@ -83,14 +86,14 @@ static bool move_earliest(struct scm_thread *self, struct scm_clock *clock, uint
     return true;
 }
 
-/* What time it would be on a left clock. */
+/* Returns the time that it would be on a left clock. */
 static uint64_t left_now(const struct scm_thread *thread, const struct scm_clock *clock)
 {
     return clock->now + (thread->local.now - clock->local_then);
 }
 
-/* Moves a list of the first left clock of `thread`, which is this one or an orphan, to this thread's local clock.
- * Each clock has its turn. False: there is none, or no memory. */
+/* Moves a list of the first left clock of `thread`, which is this one or an orphan, to this
+ * thread's local clock. Each clock has a turn. Returns false if there is none or no memory. */
 static bool move_left(struct scm_thread *self, struct scm_thread *thread, bool *empty)
 {
     struct scm_clock *clock = list_first(&thread->left, struct scm_clock, link);
@@ -121,7 +124,8 @@ bool left_step(struct scm_thread *self)
     return moved;
 }
 
-/* Before a call that may make a list: so that the number of lists does not grow, whichever thread ticks. */
+/* Called before the thread may make a list, so that the number of lists does not grow, whichever
+ * thread ticks. */
 void left_step_if_any(struct scm_thread *self)
 {
     if (!list_is_empty(&self->left))
@@ -136,7 +140,8 @@ void left_steps(struct scm_thread *self)
 
 /* ------------------------------------------------------------------------------------- orphans */
 
-/* What has expired is for the first tick that comes, of either kind. Ended clocks never are without it (ended.c). */
+/* Returns whether the orphan has something for ticks of `kind`. Expired descriptors are for the
+ * first tick of either kind. Ended clocks imply expired descriptors (ended.c). */
 static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
 {
     if (orphan->expired.last || !list_is_empty(&orphan->ended_regions))
@@ -146,8 +151,8 @@ static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
     return !clock_is_empty(&orphan->local) || !list_is_empty(&orphan->left);
 }
 
-/* Under scm_lock. The orphan is in the queues of those ticks for which it has something, and keeps its turn where it
- * is. If it has nothing at all, it is freed. */
+/* Puts the orphan into the queues of those ticks for which it has something. An orphan that is in a
+ * queue keeps the turn there, and one that has nothing at all is freed. Called under scm_lock. */
 void orphan_keep_or_free(struct scm_thread *orphan)
 {
     bool keep = false;
@@ -167,7 +172,8 @@ void orphan_keep_or_free(struct scm_thread *orphan)
     thread_free(orphan);
 }
 
-/* Under scm_lock: a new thread takes the oldest orphan as its own. NULL: there is none. */
+/* Takes the oldest orphan for a new thread. Returns NULL if there is none. Called under
+ * scm_lock. */
 struct scm_thread *orphan_take(void)
 {
     struct scm_thread *orphan = list_first(&scm_orphans, struct scm_thread, link);
@@ -180,7 +186,7 @@ struct scm_thread *orphan_take(void)
     return orphan;
 }
 
-/* The descriptors of the first page that were taken are removed, so that the page can stand on any list. */
+/* Removes the taken descriptors from the first page, so that the page can be on any list. */
 static void first_page_begins_at_0(struct scm_thread *orphan)
 {
     struct page *page = orphan->expired.first;
@@ -192,8 +198,8 @@ static void first_page_begins_at_0(struct scm_thread *orphan)
     orphan->begin = 0;
 }
 
-/* Takes all that has expired, in constant time. After that the orphan no longer has all descriptors of its clocks'
- * owners, so only the pages refer to stamps of these. */
+/* Takes all expired descriptors, in constant time. After that the orphan no longer has all
+ * descriptors of its clocks' owners, so only the pages refer to stamps of these. */
 static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
 {
     clock_begin_life(&orphan->local);
@@ -202,14 +208,16 @@ static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
         first_page_begins_at_0(orphan);
         list_expires(self, &orphan->expired);
     }
-    list_join(&self->ended, &orphan->ended); /* fed when the expired queue is used up (ended.c) */
+    list_join(&self->ended,
+              /* Ended clocks feed the expired queue when it is used up (ended.c). */
+              &orphan->ended);
     if (!list_is_empty(&orphan->ended_regions)) {
         list_join(&self->ended_regions, &orphan->ended_regions);
         thread_watch(self);
     }
 }
 
-/* A list of the orphan's clocks: of its global one, or of the others. */
+/* Takes a list of the orphan's global clock, or one of the local clock and one of a left clock. */
 static void take_list(struct scm_thread *self, struct scm_thread *orphan, enum clock_kind kind)
 {
     bool empty = false;
@@ -232,7 +240,7 @@ static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum c
     orphan_keep_or_free(orphan);
 }
 
-/* A little of what ended threads have left: for a tick of that clock. */
+/* Takes over a little from ended threads, for a tick of that kind. */
 void left_take(struct scm_thread *self, enum clock_kind kind)
 {
     if (!load_relaxed(&scm_left) || !os_lock_try(&scm_lock))
@@ -244,7 +252,7 @@ void left_take(struct scm_thread *self, enum clock_kind kind)
     os_lock_release(&scm_lock);
 }
 
-/* As left_step_if_any, of what waits by real time. */
+/* Does a step as left_step_if_any, for clocks that wait to be merged by real time. */
 void real_time_merge(struct scm_thread *self)
 {
     if (!(load_relaxed(&scm_left) & LEFT_FOR_MERGES) || !os_lock_try(&scm_lock))
@@ -254,7 +262,7 @@ void real_time_merge(struct scm_thread *self)
     os_lock_release(&scm_lock);
 }
 
-/* All of it that has expired. */
+/* Takes everything that has expired from all ended threads. */
 void left_take_expired(struct scm_thread *self)
 {
     struct list *item, *following;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks: which lists of a ring are not empty, so that a ring is searched in a few steps, however long it
- * is. A tree of bitmaps in one array: the first level has a bit for each list, each further one a bit for
- * each word of the level before, the last level is one word. A bit of a further level is set exactly
- * when its word is not 0. Not atomic: a ring has one owner at a time.
+ * Marks record which lists of a ring are not empty, so that a ring of any length is searched in a
+ * few steps. They are a tree of bitmaps in one array. The first level has a bit for each list, each
+ * further level a bit for each word of the level before, and the last level is one word. A bit of a
+ * further level is set exactly when the word below is not 0. Nothing is atomic, because a ring has
+ * one owner at a time.
  */
 #ifndef SCM_MARKS_H
 #define SCM_MARKS_H
@@ -11,14 +12,14 @@
 #include "base/base.h"
 
 #define MARKS_PER_WORD 64
-#define MARKS_LEVELS   6 /* 64^6 lists: more than any ring has */
+#define MARKS_LEVELS   6 /* 64^6 lists, more than any ring has */
 
 static inline uint64_t marks_words_of(uint64_t bits)
 {
     return (bits + MARKS_PER_WORD - 1) / MARKS_PER_WORD;
 }
 
-/* Of all levels. */
+/* Returns the number of words of all levels. */
 static inline uint64_t marks_words(uint64_t lists)
 {
     uint64_t level = marks_words_of(lists), words = level;
@@ -49,7 +50,7 @@ static inline void marks_set(uint64_t *marks, uint64_t lists, uint64_t i)
     }
 }
 
-/* Of the levels behind the first, in which a word has become 0. */
+/* Clears a bit in the levels after the first, in which a word has become 0. */
 static __attribute__((noinline, unused)) void marks_clear_above(uint64_t *marks, uint64_t lists,
                                                                 uint64_t i)
 {
@@ -74,8 +75,8 @@ static inline void marks_clear(uint64_t *marks, uint64_t lists, uint64_t i)
         marks_clear_above(marks, lists, i);
 }
 
-/* The first marked list from `from` on; `lists` when none is. Goes up the levels to the first word that has a bit
- * behind, and down again to the first bit below it. */
+/* Returns the first marked list from `from` on, or `lists` if none is marked. Goes up the levels to
+ * the first word with a later bit, and down again to the first bit below that. */
 static inline uint64_t marks_next(const uint64_t *marks, uint64_t lists, uint64_t from)
 {
     const uint64_t *levels[MARKS_LEVELS];

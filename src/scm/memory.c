@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocating, by the names of the thesis; and what scm_get_mem_info and scm_get_region_info say. */
+/* Allocation functions with the names of the thesis; scm_get_mem_info and scm_get_region_info. */
 #include "scm/scm.h"
 #include "slab/all_caches.h"
 #include "slab/stats.h"
 
-/* What has expired is freed where memory is wanted: it is used again at once. */
+/* Frees a few expired objects when memory is wanted, so that the memory is reused at once. */
 static inline void collect_for_more(void)
 {
     struct scm_thread *self = scm_self;
@@ -54,7 +54,8 @@ static void add_cache(struct scm_mem_info *info, const struct prudence_cache *ca
 static void add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
                        const uint64_t *begin)
 {
-    /* What ends is read first, so each difference is never below the truth. Acquire: see page_end. */
+    /* Read the counts of ends first, so that no difference is below the truth. Acquire order pairs
+     * with page_end. */
     uint64_t ended = load_relaxed(&counts->ended);
     uint64_t taken = load_acquire(&counts->taken) + (begin ? load_relaxed(begin) : 0);
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Private to scm/: memory for its own books (threads, clocks, rings, tables), counted for scm_get_mem_info. */
+/* Memory for scm/'s own structures (threads, clocks, rings, tables), counted for
+ * scm_get_mem_info. */
 #ifndef SCM_META_H
 #define SCM_META_H
 
 #include "os/os.h"
 
 extern uint64_t scm_meta_bytes;     /* atomic */
-void *scm_meta_alloc(size_t bytes); /* zero; NULL: there is no memory */
+void *scm_meta_alloc(size_t bytes); /* zeroed; NULL if there is no memory */
 void scm_meta_free(void *meta, size_t bytes);
 
-/* Tells tracers that the overhead (scm_get_mem_info) has changed by so many bytes, for `use`; `address` tells threads
- * or slabs apart. */
+/* Tells tracers that the overhead (scm_get_mem_info) for `use` has changed by `bytes`; `address`
+ * distinguishes threads or slabs. */
 static inline void tell_overhead(const void *address, const char *use, int64_t bytes)
 {
     os_probe3(overhead, address, use, bytes);

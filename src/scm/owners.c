@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owners of stamps (stamps.h): a table of numbers. A clock takes one when it needs a page of descriptors and has
- * none; each page whose descriptors are made under it refers to it. A number with no reference is used again, so a
- * stamp never means two clocks.
+ * A table of the owners of stamps (stamps.h), which are numbers. A clock takes one when it needs a
+ * page of descriptors and has no owner. Each page whose descriptors are made under an owner refers
+ * to that owner. A number without references is reused, so a stamp never means two clocks.
  */
 #include "scm/scm.h"
 
-#define LOOKED_AT 8 /* numbers, before a new one is used */
+#define LOOKED_AT 8 /* numbers tried before a new one is used */
 
 struct owner *scm_owner_table;
-static uint32_t used = 1, next = 1; /* numbers ever given out, and where to look; scm_lock */
-uint32_t scm_owners = STAMP_OWNERS; /* numbers below this are given out; tests have fewer */
+static uint32_t used = 1, next = 1; /* numbers given out so far, and last one tried; scm_lock */
+uint32_t scm_owners = STAMP_OWNERS; /* only lower numbers are given out; tests lower it */
 
-/* Under scm_lock, before the first thread enters. False: no memory. */
+/* Makes the table, under scm_lock, before the first thread enters. Returns false if there is no
+ * memory. */
 bool owners_start(void)
 {
     if (!scm_owner_table)
@@ -26,7 +27,8 @@ static void refer(uint32_t stamp)
         add_relaxed(&owner_of(stamp)->references, 1);
 }
 
-/* Release: what was read under the number comes before another clock's use of it (acquire: is_unused). */
+/* Drops a reference. Release order puts all reads under the number before another clock's use of
+ * the number (acquire in is_unused). */
 static void refer_no_more(uint32_t stamp)
 {
     if (stamp_owner(stamp) != NO_OWNER)
@@ -38,7 +40,7 @@ static bool is_unused(uint32_t number)
     return !load_acquire(&scm_owner_table[number].references);
 }
 
-/* Under scm_lock. 0: there is none. */
+/* Returns an unused number, or 0 if there is none. Called under scm_lock. */
 static uint32_t number_take(void)
 {
     uint32_t end = (uint32_t)min_size(used, scm_owners);
@@ -51,8 +53,8 @@ static uint32_t number_take(void)
     return used < scm_owners ? used++ : 0;
 }
 
-/* Gives the clock, which has no owner, one if that is possible at once. The lock is only tried: a refresh never
- * waits. */
+/* Gives an owner to a clock without one, if that is possible at once. Only tries the lock, because
+ * a refresh never waits. */
 void clock_take_owner(struct scm_clock *clock)
 {
     uint32_t number;
@@ -71,14 +73,15 @@ void clock_take_owner(struct scm_clock *clock)
     os_lock_release(&scm_lock);
 }
 
-/* Stamps under it go on with their pages. */
+/* Detaches the clock from its owner. Pages keep the owner alive for existing stamps. */
 void clock_drop_owner(struct scm_clock *clock)
 {
     refer_no_more(clock->owner);
     clock->owner = NO_OWNER;
 }
 
-/* Under scm_lock: some of the clock's lists go elsewhere, or it is new. */
+/* Begins a new life of a clock that is new, or some of whose lists go to another thread. Called
+ * under scm_lock. */
 void clock_begin_life(struct scm_clock *clock)
 {
     static uint64_t lives;
@@ -87,7 +90,7 @@ void clock_begin_life(struct scm_clock *clock)
     clock->life = ++lives;
 }
 
-/* The page is empty; `stamp` is of the descriptors that come. */
+/* Sets the stamp of an empty page, for the descriptors that follow. */
 void page_set_stamp(struct page *page, uint32_t stamp)
 {
     if (!stamps_share_owner(page->stamp, stamp)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages of descriptors, from a slab cache of their own. So all threads reuse empty ones, through the CPUs' caches,
- * and they go back to the system like other memory. A thread keeps one that became empty for its next list, because
- * most ticks empty a page and most phases begin one.
+ * Pages of descriptors, from a separate slab cache. So all threads reuse empty pages through the
+ * CPUs' caches, and pages go back to the system like other memory. A thread keeps one page that
+ * became empty for the next list, because most ticks empty a page and most phases begin one.
  */
 #include "scm/scm.h"
 
 static struct prudence_cache *cache;
 
-/* Under scm_lock. */
+/* Creates the cache. Called under scm_lock. */
 bool pages_start(void)
 {
     static const struct cache_layout layout = {.object_size = PAGE_BYTES,
@@ -43,8 +43,9 @@ static struct page *page_new(struct scm_thread *self)
     return page;
 }
 
-/* An empty page at the end of the list of that date. NULL: there is no memory. Allocating may run destructors of
- * other caches' objects, which may refresh, so the list is looked up after it. */
+/* Adds an empty page at the end of a date's list. Returns NULL if there is no memory. Allocating
+ * may run destructors of other caches' objects, which may refresh, so the list is looked up
+ * afterwards. */
 struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t date)
 {
     struct page *page = page_new(self);
@@ -90,7 +91,7 @@ void page_free(struct scm_thread *self, struct page *page)
         self->spare = page;
 }
 
-/* The thread has ended. */
+/* Frees the spare page of a thread that has ended. */
 void page_spare_free(struct scm_thread *thread)
 {
     if (thread->spare)

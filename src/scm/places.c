@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables behind handles: how they grow (places.h). */
+/* Grows the tables behind handles (places.h). */
 #include "scm/places.h"
 
 #include "scm/meta.h"
@@ -15,7 +15,7 @@ void *places_new(struct places *places, uint32_t *number)
         first = scm_meta_alloc(bytes);
     if (!first || places->used == UINT32_MAX)
         return NULL;
-    store_release(&places->blocks[block], first); /* so that its zeros are seen before it is */
+    store_release(&places->blocks[block], first); /* makes the zeros visible first */
     *number = places->used++;
     return places_at(places, *number, places->size);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to scm/: tables behind handles. A handle is the number of a place in a table, and in its upper half how
- * often that place was used. So each handle is given out once, and one that was kept for too long is refused,
- * whatever became of the place since. A place that was used 2^32 times is not used again.
+ * Tables behind handles. Private to scm/. A handle has the number of a place in a table in the
+ * lower half, and the number of uses of that place in the upper half. So each handle is given out
+ * once, and a handle kept for too long is refused, whatever became of the place since. A place that
+ * was used 2^32 times is not used again.
  *
- * A table grows by blocks that are never freed, each twice as large as the one before. So other threads may look at
- * any place at any time. It is grown under scm_lock.
+ * A table grows by blocks that are never freed, each twice as large as the one before, so other
+ * threads may read any place at any time. It grows under scm_lock.
  */
 #ifndef SCM_PLACES_H
 #define SCM_PLACES_H
@@ -18,7 +19,7 @@
 
 struct places {
     void *blocks[PLACES_BLOCKS]; /* made under scm_lock, read by any thread */
-    uint32_t used;               /* places ever given out; scm_lock */
+    uint32_t used;               /* places given out so far; scm_lock */
     uint32_t size;               /* bytes of a place */
 };
 
@@ -37,8 +38,8 @@ static inline uint64_t places_block_size(unsigned block)
     return UINT64_C(1) << (block + PLACES_FIRST_BITS);
 }
 
-/* Of the sum of a place and the size of the first block, the highest bit says in which block the place is, and the
- * bits below it where in the block. */
+/* Returns the block of a place, and the index in the block. The highest bit of the sum of the place
+ * and the size of the first block gives the block, and the lower bits give the index. */
 static inline unsigned places_block_of(uint32_t place, uint64_t *within)
 {
     uint64_t from_first = place + places_block_size(0);
@@ -48,7 +49,8 @@ static inline unsigned places_block_of(uint32_t place, uint64_t *within)
     return highest - PLACES_FIRST_BITS;
 }
 
-/* NULL: there is no such place yet. `size`: that of the table, a constant where this is inlined. */
+/* Returns the address of a place, or NULL if it does not exist yet. `size` is the table's, passed
+ * as a constant where this is inlined. */
 static inline void *places_at(const struct places *places, uint32_t place, size_t size)
 {
     uint64_t within;
@@ -57,7 +59,8 @@ static inline void *places_at(const struct places *places, uint32_t place, size_
     return likely(first) ? first + within * size : NULL;
 }
 
-/* A new place, zero, and its number. NULL: there is no memory. Under scm_lock. */
+/* Adds a zeroed place and passes back the number. Returns NULL if there is no memory. Called under
+ * scm_lock. */
 void *places_new(struct places *places, uint32_t *number);
 
 #endif /* SCM_PLACES_H */

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that follow real time. There time passes by itself, so a clock that was not looked at may find that
- * thousands of its dates have passed. `now` follows at once; the lists behind it are swept bit by bit, a few at each
- * look: those whose date has passed expire. Until a list is swept it stays in its place in the ring, and its first
- * page says which date it has. A thread that needs the place for a later date sweeps it first.
+ * Clocks that follow real time. Time passes by itself there, so when a call looks at a clock,
+ * thousands of dates may have passed. `now` follows at once. The lists with earlier dates are swept
+ * bit by bit, a few at each look, and those whose date has passed expire. Until a list is swept it
+ * stays in the ring, and the first page says which date it has. A thread that needs the place for a
+ * later date sweeps the list first.
  *
- * Units are counted from the beginning of the machine's monotonic clock, so the same period has the same units on
- * every clock.
+ * Units are counted from the start of the machine's monotonic clock, so the same period has the
+ * same units on every clock.
  *
- * These calls look: a tick and scm_collect, with the precise time; every other call that collects, with the coarse
- * time, which the system updates at its timer interrupts (every 1 to 10 ms). The fast paths of threads without such
- * clocks have no test for it: the expired list of a thread that has some is never NULL, because `first` is
- * something_to_do (thread_state.c) when it is empty. Of a thread's clocks each call looks at a few, in turn.
+ * A tick and scm_collect look at clocks with the precise time. Every other call that collects looks
+ * with the coarse time, which the system updates at timer interrupts (every 1 to 10 ms). The fast
+ * paths of threads without such clocks have no test for this, because the expired list of a thread
+ * that has some is never NULL; `first` is something_to_do (thread_state.c) when the list is empty.
+ * Each call looks at a few of the thread's clocks, in turn.
  *
- * Clocks of threads that have ended. Their dates go, list by list, to a clock of a class: one for each power of two
- * of milliseconds, the largest that is not above the clock's period. There a date expires at most one of its units
- * later. So there are at most CLASSES rings, however many threads have come and gone. They, and the clocks that wait
- * to be merged, belong to the holder of scm_lock; every tick of any thread does a step.
+ * The dates of clocks of ended threads go, list by list, to the clock of a class. There is one
+ * class for each power of two of milliseconds, and the class is the largest that is not above the
+ * clock's period. A date expires at most one unit of the class later there. So there are at most
+ * CLASSES rings, however many threads have come and gone. They, and the clocks that wait to be
+ * merged, belong to the holder of scm_lock, and every tick of any thread does a step.
  */
 #include "scm/scm.h"
 
@@ -26,7 +29,7 @@ uint64_t (*scm_real_time)(void) = os_clock_ns;
 #define MS              UINT64_C(1000000)
 #define CLASSES         27 /* 1 ms to 2^26 ms; the longest period is 86400000 ms */
 
-static struct scm_clock *classes[CLASSES];         /* NULL: no object has such dates */
+static struct scm_clock *classes[CLASSES];         /* NULL if no object has such dates */
 static struct list waiting = {&waiting, &waiting}; /* clocks of ended threads */
 
 static void follow_from(struct scm_clock *clock, uint64_t ns)
@@ -44,7 +47,8 @@ void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t 
 
 /* ------------------------------------------------------------------------------------- sweeping */
 
-/* The last `behind` dates before `now` are to be swept; once round the ring is all. */
+/* Advances to the present. The last `behind` dates before `now` remain to be swept; one round of
+ * the ring covers all. */
 static void follow(struct scm_clock *clock, uint64_t ns)
 {
     uint64_t before = clock->now;
@@ -60,7 +64,7 @@ static bool has_passed(const struct scm_clock *clock, uint64_t place)
     return (int64_t)(clock->ring[place].first->date - clock->now) < 0;
 }
 
-/* To the next list that is not empty. */
+/* Sweeps to the next list that is not empty. */
 static void sweep_step(struct scm_thread *self, struct scm_clock *clock)
 {
     uint64_t from = clock->now - clock->behind, place = clock_first(clock, from);
@@ -76,7 +80,7 @@ static void sweep_step(struct scm_thread *self, struct scm_clock *clock)
         clock_expire(self, clock, place);
 }
 
-/* To the unit that it is now, and as many lists further. */
+/* Advances to the present unit, and sweeps up to `lists` lists. */
 void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t ns, uint64_t lists)
 {
     uint64_t expired = self->counts.expired;
@@ -86,7 +90,7 @@ void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t
     clock->dates -= self->counts.expired - expired;
 }
 
-/* So that a date may be `units` ahead. False: there is no memory. */
+/* Makes room for a date that is `units` ahead. Returns false if there is no memory. */
 bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint64_t units)
 {
     uint64_t place;
@@ -101,7 +105,7 @@ bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint6
     return true;
 }
 
-/* A few of the thread's clocks, or all; a few of their lists, or all. */
+/* Looks at a few of the thread's clocks and lists, or at all of them. */
 static void look(struct scm_thread *self, uint64_t ns, bool at_all)
 {
     struct list *first = NULL;
@@ -119,7 +123,7 @@ static void look(struct scm_thread *self, uint64_t ns, bool at_all)
     }
 }
 
-/* Cheaper: up to a timer interrupt behind. */
+/* Returns a time that is cheaper and up to one timer interrupt late. */
 static uint64_t coarse_time(void)
 {
     return scm_real_time == os_clock_ns ? os_clock_coarse_ns() : scm_real_time();
@@ -137,9 +141,9 @@ void real_time_glance(struct scm_thread *self)
         look(self, coarse_time(), false);
 }
 
-/* ------------------------------------------------------------- clocks of threads that have ended */
+/* ------------------------------------------------------------ clocks of threads that have ended */
 
-/* Under scm_lock. */
+/* Retires a clock of an ended thread. Called under scm_lock. */
 void real_time_leave(struct scm_clock *clock)
 {
     clock_retire(clock);
@@ -154,7 +158,7 @@ static unsigned class_of(uint64_t period)
     return 63 - (unsigned)__builtin_clzll(period / MS);
 }
 
-/* The clock of the class, at the time that it is; NULL: there is no memory. */
+/* Returns the clock of a class, made at the present time. Returns NULL if there is no memory. */
 static struct scm_clock *class_clock(unsigned class, uint64_t ns)
 {
     struct scm_clock *clock = classes[class];
@@ -181,8 +185,8 @@ static void class_clock_end(unsigned class)
     classes[class] = NULL;
 }
 
-/* The list at that place of an ended thread's clock: it has expired, or it is moved to its class. False: there is no
- * memory. */
+/* Expires the list at that place of an ended thread's clock, or moves it to the class. Returns
+ * false if there is no memory. */
 static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_t place,
                        uint64_t ns)
 {
@@ -204,7 +208,7 @@ static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_
     return true;
 }
 
-/* A list of the clock that has waited longest. False: nothing can be done. */
+/* Merges a list of the clock that has waited longest. Returns false if nothing can be done. */
 static bool merge_step(struct scm_thread *self, uint64_t ns)
 {
     struct scm_clock *clock = list_first(&waiting, struct scm_clock, link);
@@ -224,7 +228,7 @@ static void class_step(struct scm_thread *self, unsigned class, uint64_t ns, boo
         class_clock_end(class);
 }
 
-/* Under scm_lock: merges a few lists, or all. What has expired in classes goes to the thread. */
+/* Merges a few lists, or all. Expired lists of classes go to the thread. Called under scm_lock. */
 void real_time_left_step(struct scm_thread *self, bool all)
 {
     uint64_t ns;
@@ -239,7 +243,8 @@ void real_time_left_step(struct scm_thread *self, bool all)
             class_step(self, class, ns, all);
 }
 
-/* Whether there is anything for real_time_left_step; whether clocks wait to be merged. Under scm_lock. */
+/* Return whether there is anything for real_time_left_step, and whether clocks wait to be merged.
+ * Called under scm_lock. */
 bool real_time_left(void)
 {
     bool any = real_time_merges();

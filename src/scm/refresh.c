@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Giving dates. If the object's stamp belongs to the clock, the stamp gets a later date (stamps.h). Otherwise a
- * descriptor is put on the list of the date, and the object's count is raised by one. Constant time; with lazy
- * collection a few expired descriptors are processed on the way.
+ * Gives dates to objects. If the object's stamp belongs to the clock, the stamp gets a later date
+ * (stamps.h). Otherwise a descriptor is put on the list of the date, and the object's count is
+ * raised by one. Takes constant time; with lazy collection a few expired descriptors are processed
+ * too.
  *
- * A date that the object was just given on the same list is not given again: it would change nothing.
+ * A date that the object was just given on the same list is not given again, because nothing would
+ * change.
  *
- * The order: room for the descriptor and for the count is made first, so that what fails has changed nothing. Expired
- * descriptors are processed last, so an object that is refreshed a little too late, when its expired dates have not
- * been processed, lives on.
+ * Room for the descriptor and for the count is made first, so that a failure changes nothing.
+ * Expired descriptors are processed last, so an object that is refreshed a little too late, before
+ * its expired dates have been processed, lives on.
  *
- * A refresh of an object in a region, which is no object of the allocator, refreshes the region: its first page.
+ * A refresh of an object in a region, which is no object of the allocator, refreshes the region's
+ * first page, and so the region.
  */
 #include "debug/annotate.h"
 #include "scm/regions.h"
@@ -44,7 +47,7 @@ static inline bool is_last(const struct page_list *list, const void *object)
     return page && object_of(page->descriptors[page->count - 1]) == object;
 }
 
-/* The object's first date, where its slab has extensions or it may be dead. */
+/* Checks an object at the first date, if the slab has extensions or the object may be dead. */
 static __attribute__((noinline, cold)) void first_date(const struct scm_clock *clock,
                                                        const struct slab *slab, void *object)
 {
@@ -52,8 +55,9 @@ static __attribute__((noinline, cold)) void first_date(const struct scm_clock *c
     annotate_held(slab, object);
 }
 
-/* One date more, and the stamp if the object has none: in one operation, so that there is never a stamp without a
- * date. Returns the descriptor for it, and whether it is the object's first. */
+/* Adds a date, and the stamp if the object has none, in one operation, so that there is never a
+ * stamp without a date. Returns the descriptor, and sets *first if this is the first date of the
+ * object. */
 static inline uint64_t expiry_count_add(union expiry_count *expiry, uint32_t stamp, void *object,
                                         bool *first)
 {
@@ -92,7 +96,7 @@ static inline int date_add(struct scm_thread *self, struct scm_clock *clock, uin
     return 0;
 }
 
-/* A descriptor: the object's stamp is not the clock's. */
+/* Gives a date by a descriptor, because the object's stamp is not the clock's. */
 static __attribute__((noinline)) int date_add_and_collect(struct scm_thread *self,
                                                           struct scm_clock *clock, uint64_t date,
                                                           struct slab *slab,
@@ -111,9 +115,9 @@ static __attribute__((noinline)) int collect_and_succeed(struct scm_thread *self
 }
 
 /*
- * Called when the date is within reach of the clock's ring. For an object that the clock has stamped, this calls no
- * function, unless something waits. Only the thread whose clock owns the stamp writes it (stamps.h), so no atomic
- * read-modify-write is needed.
+ * Gives a date within reach of the clock's ring. For an object that the clock has stamped, this
+ * calls no function, unless something waits. Only the thread whose clock owns the stamp writes it
+ * (stamps.h), so no atomic read-modify-write is needed.
  */
 static inline int date_give(struct scm_thread *self, struct scm_clock *clock, uint64_t date,
                             struct slab *slab, union expiry_count *counts, void *object)
@@ -138,7 +142,7 @@ static int beyond_reach(const struct scm_clock *clock, unsigned extension, const
 static int refresh_region(struct scm_thread *self, struct scm_clock *clock, struct region *region,
                           unsigned extension, unsigned more);
 
-/* What is not as it is at most refreshes: the extension, the ring, the object, its slab. */
+/* Slow path for an unusual extension, ring, object or slab. */
 static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
                                                         struct scm_clock *clock, void *object,
                                                         unsigned extension, unsigned more)
@@ -164,7 +168,7 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
     return date_give(self, clock, clock->now + units, slab, counts, object);
 }
 
-/* Of units: `extension` as the caller gave it, `more` that are added to it. */
+/* Gives a date `extension` (from the caller) plus `more` units ahead. */
 static inline __attribute__((always_inline)) int refresh(struct scm_thread *self,
                                                          struct scm_clock *clock, void *object,
                                                          unsigned extension, unsigned more)
@@ -193,7 +197,7 @@ static int refresh_region(struct scm_thread *self, struct scm_clock *clock, stru
     return error;
 }
 
-/* Of a thread that takes no part yet, or is blocked. */
+/* Refreshes for a thread that takes no part yet or is blocked. */
 static __attribute__((noinline, cold)) int
 refresh_entering(int (*again)(void *, unsigned), void *object, unsigned extension, const char *what)
 {
@@ -228,13 +232,13 @@ int scm_global_refresh(void *object, unsigned extension)
     return refresh(self, &self->global, object, extension, 2);
 }
 
-/* The milliseconds in units, rounded up; UINT_MAX is beyond any option. */
+/* Converts milliseconds to units, rounded up. UINT_MAX exceeds any option. */
 static unsigned units_of(const struct scm_clock *clock, unsigned milliseconds)
 {
     return (unsigned)(((uint64_t)milliseconds * 1000000 + clock->period - 1) / clock->period);
 }
 
-/* By the present time of the clock. If a list of a date that has passed is in the way, it makes room. */
+/* Refreshes by the present time of the clock. Sweeps a list of a passed date that is in the way. */
 static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock, void *object,
                                 unsigned milliseconds)
 {

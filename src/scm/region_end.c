@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of regions (regions.h): their handles are refused, and their pages freed bit by bit. */
+/* Ends regions (regions.h). Handles are refused from then on, and pages freed bit by bit. */
 #include "scm/free_expired.h"
 #include "scm/regions.h"
 
@@ -13,7 +13,7 @@ static void region_page_free(struct scm_thread *self, struct region_page *page)
     free_expired(slab, page);
 }
 
-/* Its handle is refused from now on. The pages are freed by this thread's calls. */
+/* Ends a region, so that the handle is refused. Later calls of this thread free the pages. */
 void region_end(struct scm_thread *self, struct region *region)
 {
     region->going = region->first;
@@ -33,7 +33,7 @@ static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void
     os_abort();
 }
 
-/* The region's last date is over. */
+/* Ends the region whose last date is over. */
 void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
 {
     const struct scm_region *handle = (void *)(uintptr_t)((struct region_page *)page)->handle;
@@ -50,7 +50,7 @@ void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
     region_end(self, region);
 }
 
-/* A few pages of the thread's ended regions. */
+/* Frees up to `count` pages of the thread's ended regions. */
 void regions_free_pages(struct scm_thread *self, uint64_t count)
 {
     while (count && !list_is_empty(&self->ended_regions)) {

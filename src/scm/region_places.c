@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Places of regions, behind their handles. Unused places are in a common list, or a few with each thread, so that
- * threads seldom take the lock. */
+/* Places of regions, behind their handles. Unused places are in a common list, and each thread
+ * keeps a few, so that threads seldom take the lock. */
 #include "scm/regions.h"
 
-#define PLACES_AT_ONCE 8 /* that a thread takes from all, or gives back */
+#define PLACES_AT_ONCE 8 /* places a thread takes from the common list or returns */
 
 struct places region_places = {.size = sizeof(struct region)};
 static struct list unused = {&unused, &unused}; /* scm_lock */
@@ -60,7 +60,7 @@ static void places_leave(struct scm_thread *thread, unsigned count)
         list_append(&unused, &place_kept(thread)->link);
 }
 
-/* Under scm_lock: the thread has ended. */
+/* Returns the places of a thread that has ended. Called under scm_lock. */
 void region_places_leave(struct scm_thread *thread)
 {
     places_leave(thread, thread->region_place_count);

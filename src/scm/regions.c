@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions (regions.h): making them, and allocating in them. Refreshing them is in refresh.c.
+ * Makes regions (regions.h) and allocates in them. refresh.c refreshes them.
  *
- * An allocation is a comparison and an addition, and the check that the thread may allocate: the handle is good, the
- * region is the thread's, and its latest local date has not passed. Everything else is on the slow path.
+ * An allocation is a comparison and an addition, and the check that the thread may allocate. It may
+ * if the handle is good, the region is the thread's, and the latest local date has not passed.
+ * Everything else is on the slow path.
  */
 #include "scm/regions.h"
 
-static struct prudence_cache *small, *big; /* of pages */
+static struct prudence_cache *small, *big; /* caches of pages */
 
 /* ---------------------------------------------------------------------------------------- pages */
 
-/* Under the lock of caches. */
+/* Creates a cache unless it exists. Called under heap_lock. */
 static bool cache_start(struct prudence_cache **cache, const char *name, size_t bytes)
 {
     const struct cache_layout layout = {.object_size = bytes, .alignment = CACHE_LINE};
@@ -37,7 +38,7 @@ static bool is_of_cache(const struct slab *slab)
     return slab->cache == load_acquire(&small) || slab->cache == load_acquire(&big);
 }
 
-/* The region has it from now on; the first page stays the first. */
+/* Adds a page to the region. The first page stays the first. */
 static void page_join(struct scm_thread *self, struct region *region, struct region_page *page)
 {
     struct region_page *first = region->first;
@@ -55,8 +56,8 @@ static char *page_begin(struct region_page *page)
     return (char *)(page + 1);
 }
 
-/* An object that no page can hold has a block of its own. Its expiry count says that it is a region's, for
- * region_holding. */
+/* Allocates a separate block for an object that no page can hold. The block's expiry count marks it
+ * as a region's, for region_holding. */
 static void *allocate_alone(struct scm_thread *self, struct region *region, size_t size)
 {
     struct region_page *block;
@@ -77,8 +78,8 @@ static void *allocate_alone(struct scm_thread *self, struct region *region, size
     return page_begin(block);
 }
 
-/* Allocates from a new page. Of it and the one in use, the one with more room is used on. Allocating may run
- * destructors of other caches' objects, which may allocate here. */
+/* Allocates from a new page. Later allocations use the page with more room, this one or the current
+ * one. Allocating may run destructors of other caches' objects, which may allocate here. */
 static void *allocate_in_new_page(struct scm_thread *self, struct region *region, size_t bytes)
 {
     bool is_big = bytes > REGION_SMALL / 4 || region->pages >= REGION_SMALLS;
@@ -99,7 +100,7 @@ static void *allocate_in_new_page(struct scm_thread *self, struct region *region
     return object;
 }
 
-/* ------------------------------------------------------------------------------- what is refused */
+/* ------------------------------------------------------------------------------ what is refused */
 
 static int refuse(const char *what, const struct scm_region *handle, const char *why, int error)
 {
@@ -107,7 +108,8 @@ static int refuse(const char *what, const struct scm_region *handle, const char 
     return error;
 }
 
-/* Whether the handle is good: 0, or an error number. ESTALE, not reported: the region has ended. */
+/* Returns 0 if the handle is good, otherwise an error number. ESTALE, which is not reported, means
+ * that the region has ended. */
 static int find(struct scm_region *handle, const char *what, struct region **found)
 {
     struct region *region = region_at(handle);
@@ -151,9 +153,11 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
 }
 
 /*
- * The owner's dates by its local clock have expired, so the region has expired if it has no other date. Some of them may
- * not have been processed yet. Certain if no other date was ever given. Else it is known only of the stamp's date,
- * whichever owner the clock had in stamps when it was given: the owners change with each epoch, the life does not.
+ * Returns whether the region has certainly expired, after the owner's dates by the local clock
+ * have. Some of these may not have been processed yet. If no other date was ever given, the region
+ * has expired if any date is left. Otherwise this is known only if the one date left is the
+ * stamp's. It does not matter which owner the clock had in stamps when that date was given, because
+ * owners change with each epoch, but the life does not.
  */
 static bool has_expired(const struct scm_thread *self, const struct region *region)
 {
@@ -165,7 +169,8 @@ static bool has_expired(const struct scm_thread *self, const struct region *regi
     return dates == 1 && stamp && load_relaxed(&owner_of(stamp)->life) == self->local.life;
 }
 
-/* The owner's dates by its local clock are over: by time; or all of them have been processed as well. */
+/* Return whether the owner's dates by the local clock are over, and whether all of those have been
+ * processed as well. */
 static bool local_dates_expired(const struct scm_thread *self, const struct region *region)
 {
     return (int32_t)(region->good_until - (uint32_t)self->local.now) < 0;
@@ -176,7 +181,7 @@ static bool local_dates_processed(const struct scm_thread *self)
     return !self->expired.last;
 }
 
-/* Whether the thread may allocate there now: 0, or an error number. */
+/* Returns 0 if the thread may allocate there now, otherwise an error number. */
 static int check_allocation(struct scm_thread *self, struct scm_region *handle,
                             struct region **found)
 {
@@ -193,7 +198,7 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
         return 0;
     if (has_expired(self, region))
         return refuse(what, handle, "has expired", EPERM);
-    if (local_dates_processed(self)) /* until then, each call asks again */
+    if (local_dates_processed(self)) /* until then, each call checks again */
         region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
     return 0;
 }
@@ -224,18 +229,18 @@ static void *allocate_checked(struct scm_thread *self, struct scm_region *handle
     return object;
 }
 
-/* First frees a few pages of regions that have ended: it is them that are wanted now. */
+/* First frees a few pages of ended regions, because such pages are wanted now. */
 static __attribute__((noinline)) void *allocate_slow(struct scm_region *handle, size_t size)
 {
     if (scm_self)
         collect_some(scm_self);
-    if (scm_self) /* still: a finalizer may have changed it */
+    if (scm_self) /* test again; a finalizer may have changed it */
         return allocate_checked(scm_self, handle, size);
     errno = scm_refuse_absent("scm_region_alloc");
     return NULL;
 }
 
-/* A size of 0 wraps, and goes the slow way. */
+/* A size of 0 wraps and takes the slow path. */
 void *scm_region_alloc(struct scm_region *handle, size_t size)
 {
     const struct scm_thread *self = scm_self;
@@ -255,7 +260,8 @@ void *scm_region_alloc(struct scm_region *handle, size_t size)
 
 /* --------------------------------------------------------------------------------------- making */
 
-/* The first page, with a word that ends the region. NULL: there is no memory. */
+/* Allocates the first page, with the word that ends the region. Returns NULL if there is no
+ * memory. */
 static struct region_page *first_page(void)
 {
     struct region_page *page;
@@ -338,9 +344,9 @@ int scm_region_unregister(struct scm_region *handle)
     return 0;
 }
 
-/* ------------------------------------------------------------------------- from objects to regions */
+/* ---------------------------------------------------------------------- from objects to regions */
 
-/* The page that an address lies in; NULL: it is not in a region's. */
+/* Returns the region page that contains an address, or NULL if there is none. */
 static const struct region_page *page_holding(const void *address)
 {
     struct slab *slab = os_page_owner(address);
@@ -361,15 +367,16 @@ static const struct region_page *page_holding(const void *address)
     return page;
 }
 
-/* Not so that a tool reports it: the page may be of a region that has ended, and be free. */
+/* Reads a page's handle without AddressSanitizer, because the page may be of an ended region and
+ * free. */
 __attribute__((no_sanitize("address"))) static const struct scm_region *
 handle_of_page(const struct region_page *page)
 {
     return (const void *)(uintptr_t)((const volatile struct region_page *)page)->handle;
 }
 
-/* The region of an object that is no object of the allocator; NULL: it belongs to no region either. An object of a
- * region that has ended is misuse. */
+/* Returns the region of an object that is no object of the allocator, or NULL if no region has it.
+ * Reports an object of an ended region as misuse. */
 struct region *region_holding(const void *object, const char *what)
 {
     const struct region_page *page = page_holding(object);
@@ -385,7 +392,8 @@ struct region *region_holding(const void *object, const char *what)
     os_abort();
 }
 
-/* The name that the program uses for what has the dates: the handle of the region, if it is the first page of one. */
+/* Returns the program's name for the owner of dates: a region's handle for a page of a region,
+ * otherwise the object. */
 const void *region_or_object(const void *object)
 {
     const struct region_page *page = page_holding(object);

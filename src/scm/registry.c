@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The registry: all threads of short-term memory, in lists, and what is left of those that were freed.
+ * The registry lists all threads of short-term memory, and sums the counts of freed ones.
  *
- * scm_lock guards the lists, and orders coming and going (threads.c) and taking from orphans (left.c). The tables of
- * clocks, regions, owners and finalizers are under it too. Ticks and refreshes never wait for it.
+ * scm_lock protects the lists, and orders coming and going (threads.c) and taking from orphans
+ * (left.c). The lock also protects the tables of clocks, regions, owners and finalizers. Ticks and
+ * refreshes never wait for it.
  */
 #include "scm/scm.h"
 
@@ -14,7 +15,7 @@ struct list scm_abandoned = {&scm_abandoned, &scm_abandoned};
 struct scm_counts scm_gone;
 unsigned scm_ending;
 
-/* The number is of a thread that this process has not, because a fork did not copy it. */
+/* Returns whether the number belongs to a thread that fork did not copy into this process. */
 bool scm_is_abandoned(uint64_t number)
 {
     struct list *item;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Options that short-term memory reads (docs/reference/options.md). Atomic: they change at any time. */
+/* Options of short-term memory (docs/reference/options.md). All are atomic, because they may change
+ * at any time. */
 #ifndef SCM_SETTINGS_H
 #define SCM_SETTINGS_H
 
 #include "base/base.h"
 
-/* How far ahead a date may be, and the most that the option may say. */
+/* The largest distance of a date, and the largest value of that option. */
 #define SCM_EXTENSION_MOST (UINT32_C(1) << 20)
 extern uint32_t scm_max_extension;
 
-extern bool scm_eager;    /* a tick frees all that has expired; else every call a little of it */
-extern bool scm_deferred; /* what has expired is deferred, for readers that still hold it */
+extern bool scm_eager;    /* a tick frees all expired objects, not a few in every call */
+extern bool scm_deferred; /* expired objects are deferred, for readers that hold them */
 
 #endif /* SCM_SETTINGS_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following a stamp: a descriptor that has expired, of an object that has a later date by its stamp, is queued again
+ * Follows stamps. An expired descriptor whose object has a later date in the stamp is queued again
  * at that date (stamps.h).
  */
 #include "scm/scm.h"
 
-/* For a clock that still has the stamp's owner: the page for descriptors of that stamp, if the list has one. NULL: it
- * has none, or the date has passed. */
+/* Returns the page for descriptors of the stamp, of a clock that still has the stamp's owner.
+ * Returns NULL if the list has no such page or the date has passed. */
 static inline struct page *page_to_follow(const struct scm_clock *clock, const struct page *from,
                                           uint32_t stamp)
 {
@@ -19,8 +19,9 @@ static inline struct page *page_to_follow(const struct scm_clock *clock, const s
 }
 
 /*
- * Queues descriptors of the first expired page again, from `taken` on, whose objects last longer: as many as go one
- * after another to pages that have room for that date, up to `most`. Returns how many.
+ * Queues descriptors of the first expired page again, from `taken` on, whose objects last longer.
+ * Stops at the first that does not, that finds no room in a page for the date, or after `most`.
+ * Returns the number of queued descriptors.
  */
 uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
                        uint64_t most)
@@ -52,8 +53,8 @@ uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_
     return i - taken;
 }
 
-/* Where and when the descriptor behind a stamp, which is later than its page, is to be queued. False: that date is
- * over. */
+/* Finds the clock and the date at which to queue a descriptor whose stamp is later than the page.
+ * Returns false if that date is over. */
 static bool later_date(struct scm_thread *self, const struct page *page, uint32_t seen,
                        struct scm_clock **clock, uint64_t *date)
 {
@@ -66,15 +67,16 @@ static bool later_date(struct scm_thread *self, const struct page *page, uint32_
         return (int64_t)(*date - (*clock)->now) >= 0;
     }
     *date = (*clock)->now + (uint64_t)lead -
-            1; /* the page's date has passed, before now at the latest */
+            /* The page's date has passed, so it is before `now`. */
+            1;
     return true;
 }
 
 /*
- * The same as stamps_follow in every case: a descriptor of an expired page, whose object has a later date by its stamp,
- * is queued at that date. Allocating may run destructors, which may refresh the object, but not collect: the
- * descriptor is still the first that has expired. If the clock has no owner, the descriptor becomes an ordinary one,
- * and the object has no stamp any more.
+ * Does the same as stamps_follow in every case, for one descriptor of an expired page, whose object
+ * has a later date in the stamp. Allocating may run destructors, which may refresh the object but
+ * not collect, so the descriptor is still the first that has expired. If the clock has no owner,
+ * the descriptor becomes an ordinary one, and the object loses the stamp.
  */
 enum following stamp_follow(struct scm_thread *self, const struct page *page, uint64_t descriptor)
 {

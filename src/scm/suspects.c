@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suspects: objects that may be free or deferred when their last date ends, because they were refreshed after that.
+ * Suspects are objects that may be free or deferred when the last date ends, because they were
+ * refreshed after being freed.
  *
- * An object that was freed by other means than a date, in a slab that has expiry counts, is marked as a suspect. So is one
- * that lay in a CPU's caches when the counts were made. The mark stays when the object is allocated again, because
- * allocations are not looked at. So when the last date of a suspect ends, it is looked for: a slab knows what it has
- * itself, and of CPUs' caches those objects are looked at that came last (slab/newest.c).
+ * An object that was freed other than by a date, in a slab that has expiry counts, is marked as a
+ * suspect. So is one that was in a CPU's caches when the counts were made. The mark stays when the
+ * object is allocated again, because allocations are not watched. So when the last date of a
+ * suspect ends, we search for the object. A slab knows all its free objects; in CPUs' caches only
+ * the newest objects are searched (slab/newest.c).
  *
- * Cost: nothing for an object that only its dates free; up to some hundred nanoseconds for one that was freed by other means
- * before it became short-term memory again.
+ * An object that only its dates free costs nothing. One that was freed otherwise before becoming
+ * short-term again costs up to some hundred nanoseconds.
  */
 #include "scm/expiry_counts.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"
 
-#define MARKED_MOST 1024 /* objects of a stack or ring; once for each slab */
+#define MARKED_MOST 1024 /* most objects marked per stack or ring, once per slab */
 #define LOOKED_MOST 256
 
 struct marking {
@@ -32,7 +34,8 @@ static void mark(const struct marking *marking, const void *object)
         expiry_count_suspect(&marking->counts[slab_index(slab, object)]);
 }
 
-/* Whether the program has freed or deferred an object there, and not only allocated what was refilled (see stats.c). */
+/* Returns whether the program has freed or deferred an object there, and not only allocated
+ * refilled objects (see stats.c). */
 static bool was_given_any(const struct cpu_cache *cpu)
 {
     return load_relaxed(&cpu->line.ring_tail) ||

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread that takes part is made of: how it is made and freed, and what its fast paths look at. */
+/* Makes and frees the structure of a thread that takes part, and keeps the words that fast paths
+ * test. */
 #include "scm/scm.h"
 
-static struct page something_to_do; /* an address only: never read */
+static struct page something_to_do; /* only the address is used */
 
-/* NULL: there is no memory. */
+/* Returns NULL if there is no memory. */
 struct scm_thread *thread_make(void)
 {
     struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
@@ -43,7 +44,7 @@ static void counts_join(struct scm_counts *to, const struct scm_counts *from)
     to->region_bytes += from->region_bytes;
 }
 
-/* One without a thread, that has nothing left. Under scm_lock. */
+/* Frees a structure that has no thread and nothing left. Called under scm_lock. */
 void thread_free(struct scm_thread *thread)
 {
     counts_join(&scm_gone, &thread->counts);
@@ -52,7 +53,8 @@ void thread_free(struct scm_thread *thread)
     scm_meta_free(thread, sizeof *thread);
 }
 
-/* Called after real-time clocks, ended regions, or `left`, came or went: makes fast paths look at them, or not. */
+/* Called after real-time clocks, ended regions, or `left` came or went. Makes fast paths check for
+ * them, or not. */
 void thread_watch(struct scm_thread *self)
 {
     bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);

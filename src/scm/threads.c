@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads: taking part, blocking, ending, forking.
+ * Threads that take part, block, end and fork.
  *
- * The lists with which a thread has given dates outlive it: they wait among the orphans, as they are, for the next
- * thread that registers, on whose clocks the dates then expire; or for the ticks of any other thread, which take them
- * over list by list (left.c). So nothing is lost when threads come and go, and there are never more orphans than
- * threads took part at a time. A thread that leaves nothing is freed at once.
+ * The lists of a thread that has given dates outlive the thread. They wait unchanged among the
+ * orphans, for the next thread that registers, on whose clocks the dates then expire; or for the
+ * ticks of any other thread, which take them over list by list (left.c). So nothing is lost when
+ * threads come and go, and there are never more orphans than threads took part at a time. A thread
+ * that leaves nothing is freed at once.
  *
- * Destructors of thread-specific data may use short-term memory, in any of their rounds. So a thread takes part until the last
- * round (gp/user/reader_exit.c). Destructors that come after that may refresh. Then the thread is ending, and takes part for
- * the time of each such call only. If a thread takes part for the first time in a destructor, nobody may tell of the last
- * round: it is found to be gone by its number, when others tick (scm_reap_ending), or, if it is as late as in the last round, when others
- * register or the statistics are read (scm_reap).
+ * Destructors of thread-specific data may use short-term memory in any of their rounds, so a thread
+ * takes part until the last round (gp/user/reader_exit.c). Destructors that come after that may
+ * refresh. Then the thread is ending, and takes part only during each such call. If a thread takes
+ * part for the first time in a destructor, there may be no notice of the last round. Other threads
+ * then find by the thread's number that it is gone, when they tick (scm_reap_ending). If that first
+ * time is as late as in the last round, they find this when others register or read the statistics
+ * (scm_reap).
  *
- * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). When it joins it counts as
- * one that has ticked in the present phase, so it cannot end the phase twice; unless it is the only one: then no
- * other thread would end the phase, so its tick does (thesis, section 4.2.2).
+ * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). A joining
+ * thread counts as having ticked in the present phase, so it cannot end the phase twice. The only
+ * thread does not count so, and ends the phase with its tick, because no other thread would
+ * (thesis, section 4.2.2).
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,26 +30,27 @@
 
 __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
-/* This thread's, also while it is blocked. */
+/* State of this thread, also while it is blocked. */
 static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")));
 
-/* Since it last took part. */
+/* Whether an absence was reported since this thread last took part. */
 static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
 
-/* Its last round of destructors has come; and it takes part for a call. */
+/* Set when the last round of destructors has come, and while the thread takes part for one call. */
 static __thread bool ending __attribute__((tls_model("initial-exec")));
 static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
 struct prudence_domain *scm_phases;
 
 static unsigned active;      /* threads that have joined global time; scm_lock */
-static uint64_t last_number; /* of threads, ever given; scm_lock */
+static uint64_t last_number; /* last number given to a thread; scm_lock */
 
 #define LOOK_NS 1000000 /* between looks at threads that are ending */
 
 /* ---------------------------------------------------------------------------------- global time */
 
-/* A thread that is ending takes no part in global time: its dates do not need it. */
+/* Joins global time. A thread that is ending does not join, because the dates it gives do not need
+ * that. */
 static bool join(struct scm_thread *thread)
 {
     bool joined;
@@ -58,7 +63,8 @@ static bool join(struct scm_thread *thread)
     return joined;
 }
 
-/* The others need not wait for the thread any more, so the phase may be over. When no thread is left, time stops. */
+/* Removes a thread from global time. The others no longer wait for the thread, so the phase may be
+ * over. When no thread is left, time stops. */
 static void leave(void)
 {
     if (--active)
@@ -73,7 +79,9 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
-/* What it gave dates is needed until then. Perhaps nobody tells of the last round. */
+/* Notes that the thread's destructors have begun. The thread takes part until the last round,
+ * because objects with its dates may be in use. The last round may come without notice, so ticks
+ * look for the thread. */
 static void note_ends(struct scm_thread *thread)
 {
     if (!thread || thread->ends)
@@ -85,7 +93,8 @@ static void note_ends(struct scm_thread *thread)
     os_lock_release(&scm_lock);
 }
 
-/* Also out of a finalizer. */
+/* Called in each round of destructors. A finalizer may have ended the thread, so `collecting` is
+ * cleared. */
 static void thread_exits(bool last)
 {
     if (!last) {
@@ -104,7 +113,7 @@ static void note_id(struct scm_thread *thread)
     thread->process = os_process_id();
 }
 
-/* Under the lock. */
+/* Prepares short-term memory for the first thread. Called under scm_lock. */
 static bool start(void)
 {
     process_start();
@@ -116,7 +125,7 @@ static bool start(void)
     return scm_phases != NULL;
 }
 
-/* Under the lock: its handles end, its dates do not. */
+/* Ends a thread's part. Handles end, but dates do not. Called under scm_lock. */
 static void thread_ends(struct scm_thread *thread)
 {
     thread->blocked = thread->collecting = false;
@@ -131,7 +140,7 @@ static void thread_ends(struct scm_thread *thread)
     left_note();
 }
 
-/* Under the lock. NULL: there is no memory. */
+/* Registers the calling thread. Returns NULL if there is no memory. Called under scm_lock. */
 static struct scm_thread *enter(void)
 {
     struct scm_thread *thread;
@@ -154,14 +163,15 @@ static struct scm_thread *enter(void)
     return thread;
 }
 
-/* Never one of another process: in a child that no fork handler has prepared, the parent's threads are gone, but it
- * is not known what they were doing. */
+/* Returns whether the thread is gone. Never true for a thread of another process. In a child that
+ * no fork handler has prepared, the parent's threads are gone, but their state is unknown. */
 static bool is_gone(const struct scm_thread *thread)
 {
     return thread->process == os_process_id() && !os_thread_exists(thread->id);
 }
 
-/* A thread that has ended without notice. Global time does not wait for it any more when its reader slot is reaped. */
+/* Removes a thread that has ended without notice. Global time stops waiting for it when the reader
+ * slot is reaped. */
 static void reap(struct scm_thread *thread)
 {
     if (!is_gone(thread))
@@ -172,7 +182,7 @@ static void reap(struct scm_thread *thread)
     thread_ends(thread);
 }
 
-/* Under the lock: all threads. */
+/* Reaps all threads that are gone. Called under scm_lock. */
 void scm_reap(void)
 {
     struct list *item, *following;
@@ -185,7 +195,8 @@ void scm_reap(void)
     errno = saved_errno;
 }
 
-/* A tick: threads that were in their destructors may be gone. Once in a while, because each look is a system call. */
+/* Called by ticks. Reaps threads that were in their destructors and are gone. Looks once in a
+ * while, because each look is a system call. */
 void scm_reap_ending(void)
 {
     static uint64_t looked_at;
@@ -205,8 +216,8 @@ void scm_reap_ending(void)
     errno = saved_errno;
 }
 
-/* Under the lock: looks at one thread, each in its turn. So there are never more threads left that have ended without
- * notice than threads that take part. */
+/* Looks at one thread, each in turn. So there are never more remaining threads that ended without
+ * notice than threads that take part. Called under scm_lock. */
 static void reap_one(void)
 {
     struct scm_thread *thread = list_first(&scm_threads, struct scm_thread, link);
@@ -226,7 +237,7 @@ static void self_register(void)
     left_note();
     os_lock_release(&scm_lock);
     if (mine && !ending && !reader_exit_watch_slow())
-        scm_unregister_thread(); /* its end would not be seen */
+        scm_unregister_thread(); /* the end of the thread would not be seen */
 }
 
 static int refuse_ending(const char *what)
@@ -272,8 +283,8 @@ struct scm_thread *scm_enter(const char *what, int *error)
     return scm_self;
 }
 
-/* For calls that give the thread something. NULL with errno (and reported): it is blocked or ending, or there is no
- * memory. */
+/* Registers the thread for calls that give it something. Returns NULL with errno (and reported) if
+ * the thread is blocked or ending, or there is no memory. */
 struct scm_thread *scm_enter_to_stay(const char *what)
 {
     int error = 0;
@@ -288,14 +299,15 @@ struct scm_thread *scm_enter_to_stay(const char *what)
     return NULL;
 }
 
-/* After the call for which the thread entered. */
+/* Called after the call for which the thread entered. */
 void scm_leave(void)
 {
     if (unlikely(ending))
         scm_unregister_thread();
 }
 
-/* Reported once, because a thread that ticks without taking part does so at each tick; and again after it took part. */
+/* Reports a call of an absent thread. Reports once, because a thread that ticks without taking part
+ * does so at each tick, and again after the thread took part. */
 int scm_refuse_absent(const char *what)
 {
     if (mine)
@@ -386,8 +398,9 @@ void scm_fork_done(void)
 }
 
 /*
- * Threads that the child does not have were at work while page after page was copied, so their lists may be
- * inconsistent. They are never touched again, nor are the objects that have dates there. Orphans are whole.
+ * Abandons the threads that the child does not have. They were running while page after page was
+ * copied, so their lists may be inconsistent. The lists, and the objects that have dates there, are
+ * never touched again. Orphans are consistent.
  */
 void scm_fork_child(bool whole)
 {

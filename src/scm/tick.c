@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ticks. Local: the clock advances, and one list of descriptors has expired. Global: the thread says that it is
- * ready, in the phase of global time that is under way (gp/user/phases.c). At the first global tick in each phase the
- * thread's own view of global time advances, and the last thread to do so advances global time. Further ticks look
- * again whether all have ticked, because threads may be gone without having said so (fork).
+ * Ticks. A local tick advances the clock, and one list of descriptors expires. A global tick
+ * records that the thread is ready in the current phase of global time (gp/user/phases.c). At the
+ * first global tick in each phase the thread's own view of global time advances, and the last
+ * thread to tick advances global time. Further ticks check again whether all have ticked, because
+ * threads may be gone without notice (fork).
  *
- * A thread that takes no part is refused: if its tick made it take part, one tick in the wrong thread would hold up
- * global time for as long as that thread lives.
+ * A thread that takes no part is refused. If a tick made a thread take part, one tick in the wrong
+ * thread would hold up global time for as long as that thread lives.
  *
- * The two times run at the same speed but not in step, which is why scm_global_refresh adds two units.
+ * The two times run at the same speed but not in step, so scm_global_refresh adds two units.
  *
- * Before a local tick, and after a global one, comes what is not the thread's two clocks: real time, and what ended
- * clocks and threads have left. It comes after the global one, so that a list that was taken over has all of the next
- * phase before it, whether the thread had ticked in this phase or not.
+ * Work for clocks other than the thread's own two (real time, ended clocks and ended threads) is
+ * done before a local tick and after a global one. It comes after the global tick so that a list
+ * taken over has all of the next phase before it, whether the thread had ticked in this phase or
+ * not.
  */
 #include "scm/scm.h"
 
-/* Out of line: most threads have no more than their two clocks. */
+/* Out of line, because most threads have only their two clocks. */
 static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum clock_kind kind)
 {
     for (unsigned i = 0; kind == LOCAL_CLOCK && i < LISTS_PER_CALL; i++)
@@ -61,7 +63,9 @@ int scm_global_tick(void)
     if (phase != self->phase) {
         self->phase = phase;
         gp_tell_over(
-            scm_phases); /* what the others did before their ticks, before what expires is used again */
+            /* Orders all that the others did before their ticks before the reuse of expired
+             * objects. */
+            scm_phases);
         clock_advance(self, &self->global);
     }
     gp_phases_advance(scm_phases);

@@ -4,17 +4,16 @@
  * (ADR 42).
  *
  * As long as threads of the program take slow paths, they tidy up themselves (slab/tidy.c). After
- * the last call no thread does. So when the process keeps more than START_BYTES beyond the option
- * retain, the thread that finds this starts the tidy thread. The tidy thread looks every half
- * `decay` (at least PAUSE_MIN_NS), and less often while the looks are fruitless. It ends when no
- * more than DONE_BYTES beyond retain are kept, or when nothing more can go. A process that never
- * keeps that much never has the thread.
+ * the last call no thread does. So a thread that finds more than START_BYTES kept beyond the option
+ * retain starts the tidy thread. That looks every half `decay` (at least PAUSE_MIN_NS), and less
+ * often while the looks are fruitless. It ends when no more than DONE_BYTES beyond retain are kept,
+ * or when nothing more can go.
  *
  * A process whose only thread is the caller gets no tidy thread, because unshare and setns of a
- * user namespace would fail with a second one. Such a process tidies up during calls of the
- * program. The C library knows at no cost whether there was never another thread. Once there was
- * one, or in a child of such a process, we ask the system, at most each ALONE_NS, and only when a
- * thread would be started.
+ * user namespace would fail with a second one, and tidies up during calls of the program. The C
+ * library knows at no cost whether there was never another thread. Once there was one, or in a
+ * child of such a process, we ask the system, at most each ALONE_NS, and only when a thread would
+ * be started.
  *
  * A process that keeps to few system calls (few_calls.h) gets no tidy thread either.
  *
@@ -22,8 +21,8 @@
  * started by a signal handler that interrupted the library, between the handlers of a fork, before
  * the library's late constructor or after the destructor. pthread_create takes the lock on glibc's
  * list of stacks, which glibc holds while it frees a thread's storage. So in a threaded process a
- * call of `free` that may come from there (by the return address) starts no thread, and the next
- * slow path does.
+ * call of `free` that may come from there (by the return address) leaves the start to the next slow
+ * path.
  *
  * There are no locks. `state` belongs to the tidy thread from the compare-and-swap that announces
  * the thread until the thread's last store.

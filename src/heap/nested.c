@@ -3,15 +3,14 @@
  * Nested calls, that is, calls of malloc and related functions from within the library.
  *
  * The library calls the C library while it starts, in slow paths, and with locks held. A program
- * may have replaced functions of the C library (libfaketime, tracers, lock checkers), and the
- * replacements may allocate. The thread that runs such a function is inside the library, so the
- * call must not touch the structures that the library is changing. A call is nested if the thread
- * is in start(), holds a lock or a CPU's line, or is deep in slow paths (NESTED_DEPTH_MOST). Nested
- * calls work as follows:
+ * may have replaced functions of the C library (libfaketime, tracers, lock checkers), and these may
+ * allocate. Such a call must not touch the structures that the library is changing. A call is
+ * nested if the thread is in start(), holds a lock or a CPU's line, or is deep in slow paths
+ * (NESTED_DEPTH_MOST). Nested calls
  *
  *   allocate   from the side area, which no other part of the library knows
- *   free       a block of the side area at once; an object of a slab later, in the next slow path
- *              of any thread that is not nested
+ *   free       a block of the side area at once; an object of a slab in the next slow path of any
+ *              thread that is not nested
  *   defer      likewise; a block of the side area is reused when the grace period is over
  *
  * The library itself calls functions that take no cache only with nothing held, so these calls are
@@ -24,11 +23,10 @@
  * Invariant of a chunk: waiting and fresh are subsets of used, and disjoint except while
  * close_fresh() moves blocks from fresh to waiting.
  *
- * Nothing here waits, because the thread of a nested call may already hold the lock or line that it
- * would wait for. A chunk is published by `state`. A thread takes a block by setting its bit
- * (acquire, so that all accesses of the last user come before) and gives it back by clearing the
- * bit (release). `merging` is a trylock, for which only fork waits. The holder calls no function of
- * the C library.
+ * Nothing here waits, because the thread may hold the lock or line that it would wait for. A chunk
+ * is published by `state`. A thread takes a block by setting its bit (acquire, after all accesses
+ * of the last user) and gives it back by clearing the bit (release). `merging` is a trylock, for
+ * which only fork waits. The holder calls no function of the C library.
  */
 #include "heap/nested.h"
 
@@ -83,8 +81,8 @@ static uint64_t all_blocks(const struct chunk *chunk)
     return ~UINT64_C(0) >> (BLOCKS_MOST - chunk->count);
 }
 
-/* Returns the chunk after `chunk`, the first one for NULL, or NULL at the end. Chunks are made in
- * the order of the array, so the first that does not exist ends the walk. */
+/* Returns the chunk after `chunk` (NULL for the first), or NULL at the end. Chunks are made in the
+ * order of the array. */
 static struct chunk *next_chunk(struct chunk *chunk)
 {
     for (chunk = chunk ? chunk + 1 : chunks; chunk < chunks + CHUNKS; chunk++) {
@@ -211,9 +209,9 @@ static bool close_fresh(struct chunk *chunk, struct prudence_domain *domain)
     return true;
 }
 
-/* Frees the safe blocks of a chunk and takes a cookie for the fresh ones. Does nothing until the
- * library has started, because there are no grace periods before. Counts as being in the library,
- * so that a signal handler that forks does not wait for this. */
+/* Frees the safe blocks of a chunk and takes a cookie for the fresh ones, once the library has
+ * started. Counts as being in the library, so that a signal handler that forks does not wait for
+ * this. */
 static void merge(struct chunk *chunk)
 {
     struct prudence_domain *domain = gp_default_domain();
@@ -237,8 +235,8 @@ static void merge(struct chunk *chunk)
         gp_advance(domain, cookie); /* no other thread may have a reason to drive */
 }
 
-/* Takes every `merging` before a fork, so that the child finds deferred blocks in a consistent
- * state. A chunk that another thread was making does not exist in the child. */
+/* Takes every `merging` before a fork, so that the child finds deferred blocks consistent. A chunk
+ * that another thread was making does not exist in the child. */
 void nested_fork_prepare(void)
 {
     for (struct chunk *chunk = NULL; (chunk = next_chunk(chunk));)
@@ -321,8 +319,8 @@ size_t nested_usable(const void *object, const char *what)
     return (size_t)1 << chunk->shift;
 }
 
-/* Defers a live block. If two threads defer one block at the same time, one of them finds the bit
- * set and reports that. */
+/* Defers a live block. If two threads do so at the same time, one finds the bit set and reports
+ * that. */
 static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *what)
 {
     if (__atomic_fetch_or(&chunk->fresh, bit, __ATOMIC_RELEASE) & bit)
@@ -335,8 +333,8 @@ static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *w
 __thread unsigned nested_depth;
 struct put_off *nested_put_off;
 
-/* Notes an object to free later. The entry is a block of the side area. The compare-and-swap
- * releases the entry to the thread that takes it. */
+/* Notes an object to free later, in a block of the side area. The compare-and-swap releases the
+ * entry to the thread that takes it. */
 static void put_off(void *object, bool deferred, const char *what)
 {
     bool zeroed;

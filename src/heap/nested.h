@@ -30,9 +30,9 @@ bool nested_has(const void *object);
  * the process. */
 size_t nested_usable(const void *object, const char *what);
 
-/* Frees or defers in the slow path an object that is in the side area, or that a nested call may
- * only note for later. Returns false for all other objects. `slab` is NULL if no slab has the
- * object, `nested` tells whether the call is nested. */
+/* Frees or defers an object of the side area, or notes an object of a nested call for later.
+ * Returns false for all others. `slab` is NULL if no slab has the object; `nested` tells whether
+ * the call is nested. */
 bool nested_end(const struct slab *slab, void *object, bool nested, bool deferred,
                 const char *what);
 

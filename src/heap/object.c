@@ -144,10 +144,10 @@ void *object_replace_checked(struct prudence_cache *cache, void *old, void *obje
 #define RETURN_LOOKED 32
 
 /*
- * Checks an object that an allocation returned right after the deferral of the same object. Either
- * a grace period began and ended in between, or the object had been free or deferred before and
- * another copy is still in the place of that time. In the second case the caller would publish an
- * object that will be handed out once more, so this reports the object.
+ * Checks an object that an allocation returned right after it was deferred. Either a grace period
+ * began and ended in between, or the object had been free or deferred before and another copy is
+ * still in its old place. The second case is reported, because the object will be handed out once
+ * more.
  */
 __attribute__((noinline)) void object_check_return(struct prudence_cache *cache, const void *old,
                                                    const char *what)

@@ -12,9 +12,9 @@
 
 /* Slow paths (object.c). They report misuse and preserve errno, except that alloc sets it. `cache`
  * is the cache that the caller named, or OBJECT_ANY_CACHE if the function takes none. `slab` is the
- * result of slab_of or slab_of_cache: NULL for misuse and for a NULL object, which these functions
- * tell apart. `what` names the public function. `size` is the size its caller asked for, or 0 for a
- * whole object. */
+ * result of slab_of or slab_of_cache, NULL for misuse and for a NULL object, which these functions
+ * tell apart. `what` names the public function. `size` is the size asked for, or 0 for a whole
+ * object. */
 #define OBJECT_ANY_CACHE ((struct prudence_cache *)-1)
 void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *what);
 /* Like object_alloc_slow(), after the search for an object that is only to be counted found
@@ -26,8 +26,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
-/* Checks `object`, allocated after `old` was deferred. Allocates one if it is NULL, because no fast
- * path had any. */
+/* Checks `object`, allocated after `old` was deferred. Allocates one if it is NULL. */
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what);
 /* Called when the allocation after a deferral returned the same object. Reports the object if it
@@ -46,8 +45,8 @@ static inline bool object_call_is_nested(void)
     return false;
 }
 
-/* Reports an object whose allocation cannot have asked for `size`, provided that the object was
- * never reallocated (malloc.c). */
+/* Reports an object that cannot have been allocated with `size`, unless it was reallocated
+ * (malloc.c). */
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 
 /* Reports an object that is on top of this CPU's stack, so already free. Sees no other freed

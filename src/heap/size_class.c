@@ -3,15 +3,15 @@
  * Size classes are 16 bytes apart up to 128, then eight per doubling up to 32 KiB, so that at most
  * 12.5 % of an object above 128 bytes is waste. Each class is a slab cache, made when first needed.
  *
- * An object with an alignment is in the class of its size if all objects of that class are so
- * aligned. Otherwise it is in an aligned class: the size is rounded up to the alignment and then to
- * a class, and the objects of an aligned class are aligned to the largest power of two that divides
- * their size, up to a page. So the object takes at most an eighth more than the size rounded up to
- * the alignment (ADR 116).
+ * An object with an alignment is in the class of its size if all objects there are so aligned.
+ * Otherwise it is in an aligned class. The size is rounded up to the alignment and then to a class,
+ * and the objects of that class are aligned to the largest power of two that divides their size, up
+ * to a page. So the object takes at most an eighth more than the size rounded up to the alignment
+ * (ADR 116).
  *
- * With red zones, an object takes the class of the size of object and zone together. Then no class
- * is `ready`, so every allocation reaches size_class_cache(). There are as many classes, of the
- * same sizes, as without zones.
+ * With red zones, an object takes the class of object and zone together. Then no class is `ready`,
+ * so every allocation reaches size_class_cache(). There are as many classes, of the same sizes, as
+ * without.
  */
 #include "heap/size_class.h"
 
@@ -63,8 +63,8 @@ static size_t zone(void)
 }
 
 /* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
- * Aligned classes are dense, because many have few colors, and one object less in a slab would cost
- * up to an eighth. */
+ * Aligned classes are dense, because many have few colors, and one object less would cost up to an
+ * eighth. */
 static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
                                    size_t alignment)
 {
@@ -146,11 +146,10 @@ static struct prudence_cache *plain_cache(size_t size)
 }
 
 /*
- * Returns whether the objects of a size's own class are aligned. Slabs of the class begin with a
- * color, a multiple of a cache line, and the line that spreads some strides (ADR 38) is also one
- * cache line. A red zone after the objects may be no multiple. Classes of other sizes are not used,
- * because the size passed when an object is freed must select the object's class
- * (object_require_size).
+ * Returns whether the objects of a size's own class are aligned. Slabs begin with a color, a
+ * multiple of a cache line, and the line that spreads some strides (ADR 38) is one too; a red zone
+ * may be none. Classes of other sizes are not used, because the size passed to a free must select
+ * the object's class (object_require_size).
  */
 static bool plain_is_aligned(size_t size, size_t alignment)
 {

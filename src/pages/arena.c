@@ -37,8 +37,8 @@ static struct group *group_of(struct arena *arena, unsigned slot)
     return load_acquire(&arena->groups[slot / GROUP_SLOTS]);
 }
 
-/* Makes the first group that does not exist yet. Two threads that do this at the same time may make
- * one each, although one is enough; the other is address space that is not touched. */
+/* Makes the first group that does not exist yet. Two threads that do so at the same time may make
+ * one each; the second is address space that is not touched. */
 bool arena_prepare(unsigned node)
 {
     size_t bytes = round_up(sizeof(struct group), os_page_size);
@@ -140,8 +140,8 @@ void arena_note_dirty(const struct region *region)
         bits_clear(group->dirty, region->slot % GROUP_SLOTS);
 }
 
-/* Returns one more than the last slot below `end` that is in use, or that has dirty pages. Returns
- * 0 if there is none. */
+/* Returns one more than the last slot below `end` that is in use or has dirty pages; 0 if none
+ * is. */
 static unsigned behind_last(struct arena *arena, unsigned end, bool dirty)
 {
     unsigned behind = 0;
@@ -186,7 +186,7 @@ static unsigned free_slot(struct arena *arena)
     return ARENA_FULL;
 }
 
-/* Adds a region in the lowest free slot. Searches find no free run there until the longest is
+/* Adds a region in the lowest free slot. Searches find no run there until region->longest is
  * noted. */
 bool arena_add(struct region *region)
 {

@@ -39,9 +39,7 @@ static bool leaf_prepare(size_t number)
 
 bool index_prepare(const void *base, size_t bytes)
 {
-    uintptr_t
-        /* Computed as a number, because callers also pass ranges that no process can have. */
-        last;
+    uintptr_t last; /* a number, because callers also pass ranges that no process can have */
 
     if (!checked_add((uintptr_t)base, bytes - 1, &last))
         return false;

@@ -42,9 +42,7 @@
  * that locks its memory later has to pay for whole regions. */
 #define REGION_FIRST ((size_t)1 << 20)
 #define REGION_SMALL ((size_t)8 << 20)
-extern size_t
-    /* REGION_SMALL, unless a test changes it; 0 means that no region is small. */
-    region_small;
+extern size_t region_small; /* REGION_SMALL, or a test's value; 0 if no region is small */
 /* The smallest region worth making when the system refuses larger ones. */
 #define REGION_LEAST ((size_t)128 << 10)
 

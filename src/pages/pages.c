@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The page source implements the functions of os/os.h with runs and huge mappings (page_source.h
- * names the parts).
+ * Implements the functions of os/os.h with runs and huge mappings (page_source.h names the parts).
  *
  * Invariant: used + dirty bytes bound the resident bytes of the pages, and stay within the option
  * limit. Pages of huge mappings count as asked for before the system is asked, and as used when it
- * has given them. Pages of regions count as used when a run takes them. Freed pages count as dirty
- * until they have been purged.
+ * has given them; pages of runs count as used when taken. Freed pages count as dirty until purged.
  */
 #include "pages/page_source.h"
 #include "pages/pages.h"
@@ -17,8 +15,8 @@
 /* Least bytes worth a separate mapping; below this, the user better moves to a run. */
 #define HUGE_MAPPING_SHRUNK_MIN ((size_t)512 << 10)
 
-/* Largest run that cannot grow in place and stays a run. A larger one becomes a huge mapping, so
- * its memory moves and need not be copied, now or when it grows on. */
+/* Largest run that stays a run when it cannot grow in place. A larger one becomes a huge mapping,
+ * so its memory moves and need not be copied, now or later. */
 #define RUN_GROWN_MAX HUGE_MAPPING_ALIGNMENT
 
 /* Clean bytes handed out since the last check of the system's limits, protected by pages_lock. */
@@ -79,8 +77,8 @@ static bool region_append(unsigned node, size_t bytes, size_t alignment)
     return added;
 }
 
-/* Returns the bytes whose availability the caller should check before they are touched, or 0 as
- * long as few were handed out clean. Called under the lock. */
+/* Returns the bytes to check for before they are touched, or 0 as long as few were handed out
+ * clean. Called under the lock. */
 size_t unchecked_take(void)
 {
     size_t bytes = unchecked;
@@ -167,8 +165,7 @@ static bool ask(size_t bytes)
     return fits;
 }
 
-/* Records whether the system gave the bytes that were asked for, for a huge mapping of the
- * caller's. */
+/* Records whether the system gave the bytes that the caller asked for, for `huge`. */
 static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
 {
     os_lock_take(&pages_lock);
@@ -282,7 +279,7 @@ static void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, b
 }
 
 /* Makes room in the reserve after the huge mapping, or in free addresses there, or moves the
- * mapping. note_answer() enters the mapping into the index again. */
+ * mapping, which note_answer() enters into the index again. */
 static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size_t wanted,
                                    void *owner)
 {
@@ -346,8 +343,8 @@ static void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
     os_lock_release(&pages_lock);
 }
 
-/* Drops a used huge mapping whose first bytes the system may have unmapped, and which must never be
- * handed out again. */
+/* Drops a used huge mapping whose first bytes may be unmapped, so that it is never handed out
+ * again. */
 static void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 {
     os_lock_take(&pages_lock);

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Purges dirty pages. A thread takes them out of circulation under pages_lock, purges them without
- * the lock, and puts them back as clean ones. Normally one thread at a time does so (`purging`), to
- * keep order. A thread that finds another at work goes on, unless it would fail otherwise; then it
- * purges too, because the two take different pages.
+ * the lock, and puts them back as clean ones. One thread at a time does so (`purging`), to keep
+ * order. A thread that finds another at work goes on, unless it would fail otherwise; then it
+ * purges too, and the two take different pages.
  *
- * No thread waits for one that purges, except a thread that would fail otherwise, for a short time.
- * The reason is that the system call may go to a function of the program, which may wait for any
- * thread. So the runs out of circulation are noted in batches:
+ * Only a thread that would fail otherwise waits for one that purges, and not for long, because the
+ * system call may go to a function of the program that waits for any thread. So the runs out of
+ * circulation are noted in batches:
  *
  *   - Fork puts back the runs that other threads had out. The child cannot know whether the pages
  *     have gone, so they count as dirty. But regions that were being unmapped, and huge mappings,
  *     are lost in the child, like everything else other threads have in hand, because the
  *     addresses may belong to another mapping already. (The system unmaps before or after it
  *     copies, so memory is lost only if a thread was between the two.)
- *   - A window that ends stays until the last of its runs is back. The thread that returns that
- *     run unmaps the window.
+ *   - A window that ends stays until a thread returns the last of its runs and unmaps the window.
  *
- * A thread that holds something, or that allocates or frees during a mapping call, makes no call.
- * It notes the excess, which is purged when the thread holds nothing.
+ * A thread that holds something, or that allocates or frees during a mapping call, makes no call,
+ * and notes the excess, which is purged when the thread holds nothing.
  */
 #include "pages/page_source.h"
 
@@ -76,8 +75,8 @@ static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome
     return run->dirty * OS_PAGE_SIZE;
 }
 
-/* Removes and returns a window that only waited for these runs. There may be more, so the caller
- * repeats this until NULL. */
+/* Removes and returns a window that only waited for these runs. Call again until this returns
+ * NULL. */
 static struct region *ended_window(const struct leaving_batch *batch, const enum outcome *outcomes)
 {
     for (unsigned i = 0; i < batch->count; i++) {
@@ -135,8 +134,8 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     return given;
 }
 
-/* Purges one batch of about `bytes`. Returns the bytes that went, or 0 if there was nothing or all
- * was refused. */
+/* Purges one batch of about `bytes`. Returns the bytes that went, 0 if there were none or all were
+ * refused. */
 static size_t purge_batch(size_t bytes)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
@@ -171,8 +170,8 @@ static struct huge_mapping *huge_mapping_take_out(void)
     return huge;
 }
 
-/* Accounts for a huge mapping of `bytes` dirty bytes that was in hand, `gone` of which were purged.
- * Puts the mapping back unless `huge` is NULL, because it was unmapped. */
+/* Counts a huge mapping of `bytes` dirty bytes, of which `gone` were purged, out of hand. Puts the
+ * mapping back, unless it was unmapped (NULL). */
 static void huge_mapping_put_back(struct huge_mapping *huge, size_t bytes, size_t gone)
 {
     os_lock_take(&pages_lock);
@@ -223,8 +222,8 @@ static bool was_refused(void)
     return until && posix_clock_coarse_ns() < until;
 }
 
-/* Counts with release order, so that a thread that sees the bytes counted (purged_ever) finds the
- * pages in circulation. */
+/* Counts the bytes with release order, so a thread that reads them (purged_ever) finds the pages in
+ * circulation. */
 static size_t give_back(const struct excess *excess)
 {
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
@@ -251,7 +250,7 @@ static void purge_owed(void)
     purge(&excess);
 }
 
-/* Notes an excess for later. The latest excess includes the earlier ones, so it replaces them. */
+/* Notes an excess for later. The latest one includes all earlier ones. */
 static void owe(const struct excess *excess)
 {
     os_lock_take(&pages_lock);
@@ -260,8 +259,8 @@ static void owe(const struct excess *excess)
     os_later(OS_LATER_PURGE, purge_owed);
 }
 
-/* Returns the bytes that went. Leaves the work to a thread that is purging already, or to this
- * thread for when it holds nothing. */
+/* Returns the bytes that went. Leaves the work to a thread that is purging, or until this thread
+ * holds nothing. */
 size_t purge(const struct excess *excess)
 {
     uint32_t no = 0;
@@ -293,7 +292,7 @@ static bool others_give_back(void)
 }
 
 /* Waits until other threads have purged something or have nothing out. Gives up soon, because they
- * may wait for this thread, and does not wait between fork's handlers, when they cannot go on. */
+ * may wait for this thread, and at once between fork's handlers, when they cannot go on. */
 static void wait_for_others(void)
 {
     uint64_t given = purged_ever();
@@ -324,8 +323,8 @@ size_t purge_everything(void)
     return given;
 }
 
-/* Puts back the runs of other threads, because the thread that was purging may not exist in the
- * child. The runs that this thread has out stay out. */
+/* Puts back the runs of other threads, which do not exist in the child. The runs that this thread
+ * has out stay out. */
 void purge_fork_child(bool whole)
 {
     store_relaxed(&purging, 0u);

@@ -12,9 +12,9 @@
  * Invariants, all under pages_lock: a place is live exactly from the note that a slab is in the
  * page map to the note that the slab is about to leave it; all places below `prefix` are live, and
  * the one at `prefix` is not; the words that inlined code reads never cover a place that is not
- * live. Only this file writes the words. They are read without the lock. That is safe, because a
- * thread that has an object got the object by a way that orders the note of the slab before, and at
- * all other places the words are right or cover nothing.
+ * live. Once the cache has initialised the words, only this file writes them. They are read without
+ * the lock. That is safe, because a thread that has an object got it by a way that orders the note
+ * of the slab before, and at all other places the words are right or cover nothing.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -24,10 +24,8 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum {
-    EXPIRY_COUNTS_EXTENSION = 0
-    /* Number of the extension, whose side data are a slab's words. */
-};
+/* Number of the extension, whose side data are a slab's words. */
+enum { EXPIRY_COUNTS_EXTENSION = 0 };
 extern const struct slab_extension expiry_counts_extension;
 
 #define EXPIRY_COUNT_BITS 26

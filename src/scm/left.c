@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Takes over the rings of threads that have ended. No call walks a ring at once. It is kept
- * unchanged, and later calls empty it list by list.
+ * Takes over the rings of threads that have ended. No call walks a ring at once; later calls empty
+ * it list by list.
  *
  *   - left: a clock of a thread that has ended, kept by that thread's heir. It advances with the
  *     heir's local clock. Its lists are moved to that clock, earliest first, before their date
@@ -12,16 +12,15 @@
  *     when the thread ended.
  *
  * Orphans have their turn in two queues, one for each kind of tick. Only ticks of that kind move
- * its front. With one queue for both, a thread whose ticks alternate would take local lists of
- * every second orphan and global lists of the others, and would never reach the remaining lists. An
- * orphan leaves a queue when it has nothing more for such ticks, so the first one always has
- * something.
+ * the front. With one queue for both, a thread whose ticks alternate would take local lists of
+ * every second orphan and global lists of the others, and never the rest. An orphan leaves a queue
+ * when it has nothing more for such ticks, so the first one always has something.
  *
  * A list that moves may expire later than it would have, but never earlier. If there is no memory
  * for a longer ring, the list stays.
  *
  * Orphans belong to the holder of scm_lock. A tick only tries the lock, because a thread that holds
- * it does the work itself.
+ * it does the work.
  */
 #include "scm/scm.h"
 
@@ -124,8 +123,8 @@ bool left_step(struct scm_thread *self)
     return moved;
 }
 
-/* Called before the thread may make a list, so that the number of lists does not grow, whichever
- * thread ticks. */
+/* Called before the thread may make a list, so that lists do not become more, whichever thread
+ * ticks. */
 void left_step_if_any(struct scm_thread *self)
 {
     if (!list_is_empty(&self->left))
@@ -151,8 +150,8 @@ static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
     return !clock_is_empty(&orphan->local) || !list_is_empty(&orphan->left);
 }
 
-/* Puts the orphan into the queues of those ticks for which it has something. An orphan that is in a
- * queue keeps the turn there, and one that has nothing at all is freed. Called under scm_lock. */
+/* Puts the orphan into the queues of those ticks for which it has something, keeping the turn it
+ * has there. Frees an orphan that has nothing at all. Called under scm_lock. */
 void orphan_keep_or_free(struct scm_thread *orphan)
 {
     bool keep = false;
@@ -208,9 +207,8 @@ static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
         first_page_begins_at_0(orphan);
         list_expires(self, &orphan->expired);
     }
-    list_join(&self->ended,
-              /* Ended clocks feed the expired queue when it is used up (ended.c). */
-              &orphan->ended);
+    /* Ended clocks feed the expired queue when it is used up (ended.c). */
+    list_join(&self->ended, &orphan->ended);
     if (!list_is_empty(&orphan->ended_regions)) {
         list_join(&self->ended_regions, &orphan->ended_regions);
         thread_watch(self);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table of the owners of stamps (stamps.h), which are numbers. A clock takes one when it needs a
- * page of descriptors and has no owner. Each page whose descriptors are made under an owner refers
- * to that owner. A number without references is reused, so a stamp never means two clocks.
+ * page of descriptors and has none. Each page refers to the owner of the descriptors. A number
+ * without references is reused, so a stamp never means two clocks.
  */
 #include "scm/scm.h"
 
@@ -27,8 +27,8 @@ static void refer(uint32_t stamp)
         add_relaxed(&owner_of(stamp)->references, 1);
 }
 
-/* Drops a reference. Release order puts all reads under the number before another clock's use of
- * the number (acquire in is_unused). */
+/* Drops a reference. Release order puts reads under the number before the next clock's use (acquire
+ * in is_unused). */
 static void refer_no_more(uint32_t stamp)
 {
     if (stamp_owner(stamp) != NO_OWNER)
@@ -73,15 +73,15 @@ void clock_take_owner(struct scm_clock *clock)
     os_lock_release(&scm_lock);
 }
 
-/* Detaches the clock from its owner. Pages keep the owner alive for existing stamps. */
+/* Detaches the clock from the owner. Pages keep the owner alive for existing stamps. */
 void clock_drop_owner(struct scm_clock *clock)
 {
     refer_no_more(clock->owner);
     clock->owner = NO_OWNER;
 }
 
-/* Begins a new life of a clock that is new, or some of whose lists go to another thread. Called
- * under scm_lock. */
+/* Begins a new life of a clock that is new or loses lists to another thread. Called under
+ * scm_lock. */
 void clock_begin_life(struct scm_clock *clock)
 {
     static uint64_t lives;

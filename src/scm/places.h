@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables behind handles. Private to scm/. A handle has the number of a place in a table in the
- * lower half, and the number of uses of that place in the upper half. So each handle is given out
- * once, and a handle kept for too long is refused, whatever became of the place since. A place that
- * was used 2^32 times is not used again.
+ * Tables behind handles. Private to scm/. The lower half of a handle is the number of a place in a
+ * table, the upper half the number of uses of that place. So each handle is given out once, and a
+ * handle kept for too long is refused, whatever became of the place since. A place that was used
+ * 2^32 times is not used again.
  *
  * A table grows by blocks that are never freed, each twice as large as the one before, so other
  * threads may read any place at any time. It grows under scm_lock.
@@ -38,8 +38,8 @@ static inline uint64_t places_block_size(unsigned block)
     return UINT64_C(1) << (block + PLACES_FIRST_BITS);
 }
 
-/* Returns the block of a place, and the index in the block. The highest bit of the sum of the place
- * and the size of the first block gives the block, and the lower bits give the index. */
+/* Returns the block of a place, and the index in the block. These are the highest bit, and the bits
+ * below, of the sum of the place and the size of the first block. */
 static inline unsigned places_block_of(uint32_t place, uint64_t *within)
 {
     uint64_t from_first = place + places_block_size(0);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks that follow real time. Time passes by itself there, so when a call looks at a clock,
- * thousands of dates may have passed. `now` follows at once. The lists with earlier dates are swept
- * bit by bit, a few at each look, and those whose date has passed expire. Until a list is swept it
- * stays in the ring, and the first page says which date it has. A thread that needs the place for a
- * later date sweeps the list first.
+ * Clocks that follow real time. When a call looks at a clock, thousands of dates may have passed.
+ * `now` follows at once. The lists with earlier dates are swept bit by bit, a few at each look, and
+ * those whose date has passed expire. Until a list is swept it stays in the ring, and the first
+ * page says which date it has. A thread that needs the place for a later date sweeps the list
+ * first.
  *
  * Units are counted from the start of the machine's monotonic clock, so the same period has the
  * same units on every clock.
  *
- * A tick and scm_collect look at clocks with the precise time. Every other call that collects looks
- * with the coarse time, which the system updates at timer interrupts (every 1 to 10 ms). The fast
- * paths of threads without such clocks have no test for this, because the expired list of a thread
- * that has some is never NULL; `first` is something_to_do (thread_state.c) when the list is empty.
- * Each call looks at a few of the thread's clocks, in turn.
+ * A tick and scm_collect look with the precise time. Every other call that collects looks with the
+ * coarse time, which the system updates at timer interrupts (every 1 to 10 ms). The fast paths of
+ * threads without such clocks have no test for this, because the expired list of a thread that has
+ * some is never NULL; `first` is something_to_do (thread_state.c) when the list is empty. Each call
+ * looks at a few of the thread's clocks, in turn.
  *
- * The dates of clocks of ended threads go, list by list, to the clock of a class. There is one
- * class for each power of two of milliseconds, and the class is the largest that is not above the
- * clock's period. A date expires at most one unit of the class later there. So there are at most
- * CLASSES rings, however many threads have come and gone. They, and the clocks that wait to be
- * merged, belong to the holder of scm_lock, and every tick of any thread does a step.
+ * The dates of clocks of ended threads go, list by list, to the clock of a class. There is a class
+ * for each power of two of milliseconds, and a clock's class is the largest not above the period. A
+ * date expires at most one unit of the class later. So there are at most CLASSES rings, however
+ * many threads have come and gone. They, and the clocks that wait to be merged, belong to the
+ * holder of scm_lock, and every tick of any thread does a step.
  */
 #include "scm/scm.h"
 

@@ -50,10 +50,9 @@ struct region {
     /* The region is certainly alive until then (lowest bits of the owner's local time). */
     uint32_t good_until;
     uint8_t pages; /* number of pages, up to REGION_SMALLS */
-    bool
-        /* The region got a date that is not by the owner's local clock; any thread writes this;
-         * atomic. */
-        others;
+    /* The region got a date that is not by the owner's local clock. Any thread writes this;
+     * atomic. */
+    bool others;
     struct list link; /* in a list of ended regions or of unused places */
 };
 _Static_assert(sizeof(struct region) == CACHE_LINE,

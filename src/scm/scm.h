@@ -120,9 +120,7 @@ struct scm_counts {
     uint64_t ended;   /* objects whose last date was processed */
     uint64_t kept;    /* of these, not freed because of a finalizer, or not yet */
     int64_t pages;    /* descriptor pages now */
-    uint64_t
-        /* Lists moved or swept, and pages of regions freed, by work that is done bit by bit. */
-        steps;
+    uint64_t steps;   /* lists moved or swept and region pages freed, bit by bit */
     /* Live regions. This and the next count are meaningful only as sums over all threads. */
     int64_t regions;
     int64_t region_bytes; /* of pages of live regions, and of ended ones not yet freed */
@@ -136,13 +134,10 @@ struct scm_thread {
     struct page *spare;       /* an empty page, or NULL */
     bool collecting;          /* a finalizer is running, and calls do not collect */
     bool blocked;
-    bool ends;           /* destructors of thread-specific data have begun */
-    int32_t id, process; /* of the thread, to find out whether it is gone */
-    uint32_t more;       /* real-time clocks, ended regions or `left` exist, for ticks */
-    uint64_t
-        /* Owner number in regions, never reused. The thread gets a new one each time it begins to
-         * take part. */
-        number;
+    bool ends;                 /* destructors of thread-specific data have begun */
+    int32_t id, process;       /* of the thread, to find out whether it is gone */
+    uint32_t more;             /* real-time clocks, ended regions or `left` exist, for ticks */
+    uint64_t number;           /* owner in regions; new each time a thread begins to take part */
     uint64_t phase;            /* phase of global time of the last tick (gp_phases_tick) */
     struct list clocks;        /* clocks it made, except real-time clocks */
     struct list real;          /* real-time clocks, in the order of looks */
@@ -152,10 +147,8 @@ struct scm_thread {
     uint32_t region_place_count;
     struct list left; /* clocks with dates of ended threads, whose heir this is */
     struct scm_counts counts;
-    struct list link; /* in scm_threads or scm_orphans; scm_lock */
-    struct list
-        /* Links of an orphan in the queues of local and of global ticks (left.c); scm_lock. */
-        turns[2];
+    struct list link;     /* in scm_threads or scm_orphans; scm_lock */
+    struct list turns[2]; /* an orphan's links in the queues of left.c; scm_lock */
 };
 
 /* --- registry.c: all threads --- */

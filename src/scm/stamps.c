@@ -66,9 +66,8 @@ static bool later_date(struct scm_thread *self, const struct page *page, uint32_
         *date = page->date + (uint64_t)lead;
         return (int64_t)(*date - (*clock)->now) >= 0;
     }
-    *date = (*clock)->now + (uint64_t)lead -
-            /* The page's date has passed, so it is before `now`. */
-            1;
+    /* The page's date has passed; now - 1 is the latest that it can be. */
+    *date = (*clock)->now + (uint64_t)lead - 1;
     return true;
 }
 

@@ -6,10 +6,10 @@
  * An object that was freed other than by a date, in a slab that has expiry counts, is marked as a
  * suspect. So is one that was in a CPU's caches when the counts were made. The mark stays when the
  * object is allocated again, because allocations are not watched. So when the last date of a
- * suspect ends, we search for the object. A slab knows all its free objects; in CPUs' caches only
+ * suspect ends, we search for the object. A slab knows all free objects in it; in CPUs' caches only
  * the newest objects are searched (slab/newest.c).
  *
- * An object that only its dates free costs nothing. One that was freed otherwise before becoming
+ * An object that only dates free costs nothing. One that was freed otherwise before becoming
  * short-term again costs up to some hundred nanoseconds.
  */
 #include "scm/expiry_counts.h"

@@ -3,23 +3,22 @@
  * Threads that take part, block, end and fork.
  *
  * The lists of a thread that has given dates outlive the thread. They wait unchanged among the
- * orphans, for the next thread that registers, on whose clocks the dates then expire; or for the
- * ticks of any other thread, which take them over list by list (left.c). So nothing is lost when
- * threads come and go, and there are never more orphans than threads took part at a time. A thread
- * that leaves nothing is freed at once.
+ * orphans for the next thread that registers, on whose clocks the dates then expire, or for ticks
+ * of other threads, which take them over list by list (left.c). So nothing is lost when threads
+ * come and go, and there are never more orphans than threads took part at a time. A thread that
+ * leaves nothing is freed at once.
  *
- * Destructors of thread-specific data may use short-term memory in any of their rounds, so a thread
- * takes part until the last round (gp/user/reader_exit.c). Destructors that come after that may
- * refresh. Then the thread is ending, and takes part only during each such call. If a thread takes
- * part for the first time in a destructor, there may be no notice of the last round. Other threads
- * then find by the thread's number that it is gone, when they tick (scm_reap_ending). If that first
- * time is as late as in the last round, they find this when others register or read the statistics
- * (scm_reap).
+ * Destructors of thread-specific data may use short-term memory in any round, so a thread takes
+ * part until the last round (gp/user/reader_exit.c). Later destructors may refresh; the thread is
+ * then ending, and takes part only during each such call. If a thread first takes part in a
+ * destructor, there may be no notice of the last round. Ticks of other threads then find by the
+ * thread's number that it is gone (scm_reap_ending). If it first takes part in the last round,
+ * registering threads and readers of the statistics find that (scm_reap).
  *
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). A joining
- * thread counts as having ticked in the present phase, so it cannot end the phase twice. The only
- * thread does not count so, and ends the phase with its tick, because no other thread would
- * (thesis, section 4.2.2).
+ * thread counts as having ticked in the present phase, so it cannot end the phase twice. An only
+ * thread does not, and its tick ends the phase, because no other thread would (thesis, section
+ * 4.2.2).
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,10 +32,11 @@ __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 /* State of this thread, also while it is blocked. */
 static __thread struct scm_thread *mine __attribute__((tls_model("initial-exec")));
 
-/* Whether an absence was reported since this thread last took part. */
+/* Set once an absence was reported, until this thread takes part again. */
 static __thread bool absence_reported __attribute__((tls_model("initial-exec")));
 
-/* Set when the last round of destructors has come, and while the thread takes part for one call. */
+/* `ending` is set from the last round of destructors on, `is_visiting` during a call that takes
+ * part. */
 static __thread bool ending __attribute__((tls_model("initial-exec")));
 static __thread bool is_visiting __attribute__((tls_model("initial-exec")));
 
@@ -49,8 +49,7 @@ static uint64_t last_number; /* last number given to a thread; scm_lock */
 
 /* ---------------------------------------------------------------------------------- global time */
 
-/* Joins global time. A thread that is ending does not join, because the dates it gives do not need
- * that. */
+/* Joins global time, except for an ending thread, whose dates do not need that. */
 static bool join(struct scm_thread *thread)
 {
     bool joined;
@@ -63,8 +62,7 @@ static bool join(struct scm_thread *thread)
     return joined;
 }
 
-/* Removes a thread from global time. The others no longer wait for the thread, so the phase may be
- * over. When no thread is left, time stops. */
+/* Removes a thread from global time, which may end the phase. Time stops when no thread is left. */
 static void leave(void)
 {
     if (--active)
@@ -79,9 +77,8 @@ static void leave_myself(void)
 
 /* ----------------------------------------------------------------------------- coming and going */
 
-/* Notes that the thread's destructors have begun. The thread takes part until the last round,
- * because objects with its dates may be in use. The last round may come without notice, so ticks
- * look for the thread. */
+/* Notes that the thread's destructors have begun. Objects with its dates may be in use until the
+ * last round, which may come without notice, so ticks look for the thread. */
 static void note_ends(struct scm_thread *thread)
 {
     if (!thread || thread->ends)
@@ -163,8 +160,8 @@ static struct scm_thread *enter(void)
     return thread;
 }
 
-/* Returns whether the thread is gone. Never true for a thread of another process. In a child that
- * no fork handler has prepared, the parent's threads are gone, but their state is unknown. */
+/* Returns whether a thread of this process is gone. In a child that no fork handler has prepared,
+ * the parent's threads are gone, but their state is unknown, so this returns false. */
 static bool is_gone(const struct scm_thread *thread)
 {
     return thread->process == os_process_id() && !os_thread_exists(thread->id);
@@ -195,8 +192,8 @@ void scm_reap(void)
     errno = saved_errno;
 }
 
-/* Called by ticks. Reaps threads that were in their destructors and are gone. Looks once in a
- * while, because each look is a system call. */
+/* Reaps threads that were in their destructors and are gone. Called by ticks, but looks only once
+ * in a while, because each look is a system call. */
 void scm_reap_ending(void)
 {
     static uint64_t looked_at;
@@ -216,8 +213,8 @@ void scm_reap_ending(void)
     errno = saved_errno;
 }
 
-/* Looks at one thread, each in turn. So there are never more remaining threads that ended without
- * notice than threads that take part. Called under scm_lock. */
+/* Reaps one thread if it is gone, each in turn. So never more threads that ended without notice
+ * remain than take part. Called under scm_lock. */
 static void reap_one(void)
 {
     struct scm_thread *thread = list_first(&scm_threads, struct scm_thread, link);
@@ -306,8 +303,8 @@ void scm_leave(void)
         scm_unregister_thread();
 }
 
-/* Reports a call of an absent thread. Reports once, because a thread that ticks without taking part
- * does so at each tick, and again after the thread took part. */
+/* Reports a call of an absent thread, once until it has taken part again, because a thread that
+ * ticks without taking part does so at each tick. */
 int scm_refuse_absent(const char *what)
 {
     if (mine)
@@ -398,9 +395,9 @@ void scm_fork_done(void)
 }
 
 /*
- * Abandons the threads that the child does not have. They were running while page after page was
- * copied, so their lists may be inconsistent. The lists, and the objects that have dates there, are
- * never touched again. Orphans are consistent.
+ * Abandons the threads that the child does not have. They ran while page after page was copied, so
+ * the child never touches their lists again, nor the objects with dates there. Orphans are
+ * consistent.
  */
 void scm_fork_child(bool whole)
 {

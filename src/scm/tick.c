@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ticks. A local tick advances the clock, and one list of descriptors expires. A global tick
- * records that the thread is ready in the current phase of global time (gp/user/phases.c). At the
- * first global tick in each phase the thread's own view of global time advances, and the last
- * thread to tick advances global time. Further ticks check again whether all have ticked, because
- * threads may be gone without notice (fork).
+ * records that the thread is ready in the current phase of global time (gp/user/phases.c). The
+ * first global tick of a thread in each phase advances the thread's own view of global time, and
+ * the last thread to tick advances global time. Further ticks check again whether all have ticked,
+ * because threads may be gone without notice (fork).
  *
- * A thread that takes no part is refused. If a tick made a thread take part, one tick in the wrong
- * thread would hold up global time for as long as that thread lives.
+ * A thread that takes no part is refused. If a tick made it take part, one tick in the wrong thread
+ * would hold up global time for as long as that thread lives.
  *
  * The two times run at the same speed but not in step, so scm_global_refresh adds two units.
  *
- * Work for clocks other than the thread's own two (real time, ended clocks and ended threads) is
- * done before a local tick and after a global one. It comes after the global tick so that a list
- * taken over has all of the next phase before it, whether the thread had ticked in this phase or
- * not.
+ * Work for other clocks (real time, ended clocks and ended threads) is done before a local tick and
+ * after a global one, so that a list taken over has all of the next phase before it, whether the
+ * thread had ticked in this phase or not.
  */
 #include "scm/scm.h"
 
@@ -63,9 +62,7 @@ int scm_global_tick(void)
     if (phase != self->phase) {
         self->phase = phase;
         gp_tell_over(
-            /* Orders all that the others did before their ticks before the reuse of expired
-             * objects. */
-            scm_phases);
+            scm_phases); /* the others' work before their ticks precedes reuse of objects */
         clock_advance(self, &self->global);
     }
     gp_phases_advance(scm_phases);

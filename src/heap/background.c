@@ -76,7 +76,7 @@ static uint64_t kept(void)
 
 /* ------------------------------------------------------------------------------- what it does */
 
-/* Returns the pause until the next look, which grows while a reader delays the thread. */
+/* Returns the pause until the next look, which grows while looks are fruitless. */
 static uint64_t pause_ns(void)
 {
     uint64_t pause = load_relaxed(&slab_decay) / 2;

@@ -22,7 +22,7 @@
 #include "pages/page_source.h"
 
 #define RUNS_AT_ONCE    64
-#define BATCHES         8         /* more threads than this do not purge at the same time */
+#define BATCHES         8         /* more threads than this purge no runs at the same time */
 #define REFUSED_NS      100000000 /* pause after all was refused, as for locked memory */
 #define CHUNK_PAGES_MIN 64        /* least pages worth a system call */
 #define WAIT_NS         100000    /* one wait for the pages that other threads have out */

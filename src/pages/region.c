@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages, cut from regions. A region belongs to one node and is one mapping for the whole
+ * Runs of pages, cut from regions. A region belongs to one node and stays one mapping all its
  * life, so slabs never splinter the address space. Regions have 64 MiB, except the first ones of a
  * node (REGION_SMALL), and except when that is too much (ADR 25):
  *   - In a process that locks its memory, a mapping is resident at once, so regions follow use.

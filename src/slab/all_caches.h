@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The list of all slab caches, and holding one of them. */
+/* The list of all slab caches, and how to hold one of them. */
 #ifndef SLAB_ALL_CACHES_H
 #define SLAB_ALL_CACHES_H
 
@@ -12,14 +12,15 @@ extern struct list slab_caches;
 void for_all_caches(void (*visit)(struct prudence_cache *cache));
 void cache_wait_for_visitors(const struct prudence_cache *cache);
 
-/* Called under that lock: the cache is not destroyed until cache_let_go. A thread that holds a cache waits only for
- * the lock of a node, that lock and the end of a fork. */
+/* Keeps the cache from destruction until cache_let_go(). The caller holds slab_caches_lock. A
+ * thread that holds a cache waits only for a node's lock, slab_caches_lock and the end of a
+ * fork. */
 static inline void cache_hold(struct prudence_cache *cache)
 {
     add_relaxed(&cache->visitors, 1);
 }
 
-/* Release: what was done to the cache is done before its destruction goes on. */
+/* Release: the destruction sees all that the holder did to the cache. */
 static inline void cache_let_go(struct prudence_cache *cache)
 {
     __atomic_fetch_sub(&cache->visitors, 1, __ATOMIC_RELEASE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What the caches of a CPU may hold together, and those of all CPUs. */
+/* The budget bounds the bytes that the caches of a CPU, and of all CPUs, may hold. */
 #ifndef SLAB_BUDGET_H
 #define SLAB_BUDGET_H
 
@@ -11,10 +11,10 @@ struct prudence_cache;
 
 struct cpu_budget {
     int64_t used; /* bytes that object caches and rings of all slab caches may hold; atomic */
-    /* Of give.c. */
-    struct list *hand;       /* the cache that is asked next; slab_caches_lock */
-    uint32_t in_vain, pause; /* hints, as the next */
-    uint32_t wishes;         /* ever made; the clock by which hits are weighed */
+    /* Used by give.c. */
+    struct list *hand;       /* the cache to ask next; under slab_caches_lock */
+    uint32_t in_vain, pause; /* hints, like `wishes` */
+    uint32_t wishes;         /* wishes ever made; the clock by which hits are weighed */
     char pad[CACHE_LINES_APART - 4 * sizeof(uint64_t)];
 };
 extern struct cpu_budget *slab_budgets;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * One CPU's caches: the object cache (a stack) and the latent cache (a ring of closed batches and an open one), and
- * owning them. Between take and release the caller makes no system call, takes no lock and does not wait.
+ * A CPU's caches and their ownership: the object cache (a stack) and the latent cache (a ring of
+ * closed batches and an open one). Between take and release the caller makes no system call, takes
+ * no lock and does not wait.
  */
 #ifndef SLAB_CPU_CACHE_H
 #define SLAB_CPU_CACHE_H
@@ -11,42 +12,45 @@
 #include "slab/cache.h"
 
 struct batch {
-    uint64_t end; /* the ring's tail when it was closed */
+    uint64_t end; /* the ring's tail when the batch was closed */
     gp_cookie cookie;
 };
 
-/* Counters of a CPU; written by the owner of its caches. */
+/* Counters of a CPU. The owner of the caches writes them. */
 struct cpu_counts {
-    uint64_t stacked;   /* objects that the owner put on the stack: refills, merges */
-    uint64_t unstacked; /* objects that the owner took off it: flushes */
+    uint64_t stacked;   /* objects that the owner put on the stack by refills and merges */
+    uint64_t unstacked; /* objects that the owner took off the stack by flushes */
     uint64_t refills, refilled_objects;
     uint64_t merges, merged_objects;
     uint64_t hits_after_merge;
 };
 
 /*
- * Invariants: objects on the stack <= size; tail - head <= size; closed batches are batches[batch_head ..
- * batch_tail), the last one ends at `closed`, and the open one is [closed, tail). head <= tail <= stop <= reserved,
- * and reserved - head objects are in the account of latent bytes. Only the owner writes, except for head, tail, stop
- * and the stack's word.
+ * Invariants: objects on the stack <= size; tail - head <= size; closed batches are
+ * batches[batch_head .. batch_tail), the last one ends at `closed`, and the open one is [closed,
+ * tail). head <= tail <= stop <= reserved, and the account of latent bytes covers reserved - head
+ * objects. Only the owner writes, except for head, tail, stop and the stack's word.
  */
 struct cpu_cache {
     struct os_percpu_line line;
-    bool churned;   /* flushed since its last growth: a refill then makes a churn */
-    unsigned size;  /* of the object cache, and the limit of the latent cache; follows demand */
-    unsigned slots; /* of stack and ring; a power of two, 0: none yet */
-    unsigned batch_head, batch_tail; /* ever closed; index & batch_mask */
-    unsigned ahead;                  /* objects: reserved - tail, at the owner's last visit */
-    unsigned not_at_once;            /* closed batches until latent_end_at_once() tries again */
-    unsigned batch_mask;             /* batch_slots() - 1, a power of two less 1 */
+    /* set by a flush, cleared by an attempt to grow */
+    bool churned;
+    unsigned size;  /* of the object cache, and limit of the latent cache; follows demand */
+    unsigned slots; /* of stack and ring; a power of two, or 0 before the arrays exist */
+    unsigned batch_head, batch_tail; /* running counts; the slot is index & batch_mask */
+    unsigned ahead;                  /* objects reserved past the tail, at the owner's last visit */
+    /* calls of latent_end_at_once() left to skip */
+    unsigned not_at_once;
+    unsigned batch_mask; /* batch_slots() - 1, a power of two less 1 */
     uint64_t closed;
     struct cpu_counts counts;
-    uint64_t quiet_word, quiet_tail;  /* what drain_quiet_cpus() saw last */
-    gp_cookie closed_cookie;          /* of the newest closed batch; written before `closed` */
-    uint64_t tidy_word, tidy_tail;    /* what tidying saw last */
-    uint32_t preflush_gained;         /* what the idle helper saw last */
-    uint32_t worth_pops, worth_since; /* since when hits are weighed (give.c); hints */
-    uint64_t reserved; /* the tail up to which the account knows of objects; >= tail */
+    uint64_t quiet_word, quiet_tail; /* last seen by drain_quiet_cpus() */
+    gp_cookie closed_cookie;       /* cookie of the newest closed batch; written before `closed` */
+    uint64_t tidy_word, tidy_tail; /* last seen by tidying */
+    uint32_t preflush_gained;      /* gained() at the helper's last look (preflush.c) */
+    /* Start of the period over which hits are weighed (give.c); hints. */
+    uint32_t worth_pops, worth_since;
+    uint64_t reserved; /* the tail up to which the account covers objects; >= tail */
 };
 _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride apart");
 
@@ -55,7 +59,7 @@ static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache,
     return (struct cpu_cache *)((char *)cache->percpu + cpu * OS_PERCPU_STRIDE);
 }
 
-/* Objects that share a cookie: less in a small ring. */
+/* Returns the number of objects that share a cookie, at most half of the ring's limit. */
 static inline unsigned batch_of(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return (unsigned)clamp_size(cpu->size / 2, 1, cache->batch);
@@ -63,7 +67,7 @@ static inline unsigned batch_of(const struct prudence_cache *cache, const struct
 
 static inline struct batch *batches_of(const struct cpu_cache *cpu)
 {
-    return (struct batch *)(cpu->line.ring + cpu->slots); /* behind the ring, in the same block */
+    return (struct batch *)(cpu->line.ring + cpu->slots); /* after the ring, in the same block */
 }
 
 static inline unsigned batch_slots(const struct prudence_cache *cache, unsigned slots)
@@ -88,13 +92,13 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);
-/* All CPUs' caches: claim those of one or more slab caches, os_percpu_fence_all(), confirm them. Not fenced, they may be read
- * only. */
+/* Claim the caches of all CPUs, for one or more slab caches; then call os_percpu_fence_all(), and
+ * confirm the claims. If the fence failed, the caches may only be read. */
 void cpu_cache_claim_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token);
 void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool fenced);
-/* For a fork that could not fence, of each CPU: what was claimed; and the repair in the child of what came of it since. Without
- * notes (NULL) the child loses an object of each CPU. */
+/* State of a CPU's caches in a fork that could not fence, from which the child undoes later
+ * changes. Without notes (NULL) the child loses one object of each stack and open batch. */
 struct cpu_note {
     uint64_t stack_word, ring_tail;
 };

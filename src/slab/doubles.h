@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The last look for objects that were freed or deferred twice. */
+/* Looks once, at the end of a process, for objects that were freed or deferred twice. */
 #ifndef SLAB_DOUBLES_H
 #define SLAB_DOUBLES_H
 
 #include "base/base.h"
 
-/* Reports the first that is found, and ends the process. Called once, when the process ends, by a thread that is not
- * inside the library. */
+/* Reports the first one found, and ends the process. Called once, when the process ends, by a
+ * thread that is not inside the library. */
 void doubles_look(void);
-bool doubles_may_look(void); /* not in a forked child */
+bool doubles_may_look(void); /* false in a forked child */
 void doubles_fork_child(void);
-/* CPUs' caches that were not looked at, because other threads held them. */
+/* Returns the number of CPUs' caches that were skipped because other threads held them. */
 uint64_t doubles_passed_over(void);
 
 #endif /* SLAB_DOUBLES_H */

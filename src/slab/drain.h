@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What CPUs have goes to the nodes. */
+/* Drain moves objects from CPUs' caches to nodes. */
 #ifndef SLAB_DRAIN_H
 #define SLAB_DRAIN_H
 
@@ -19,12 +19,12 @@ void cache_settle_here(struct prudence_cache *cache);
 void slab_retire_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
-/* How far drain_unwanted() or drain_unwanted_of() has come. */
+/* Position of drain_unwanted() or drain_unwanted_of(). */
 struct drain_place {
     unsigned cpu;
-    unsigned spare; /* objects of that CPU that are still to be taken */
-    bool looked;    /* at that CPU */
-    bool ring;      /* nothing was deferred there */
+    unsigned spare; /* objects of that CPU still to be taken */
+    bool looked;    /* whether that CPU has been looked at */
+    bool ring;      /* whether safe objects of the ring are to be taken */
     uint64_t left;  /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);

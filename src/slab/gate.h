@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The gate: where objects come that the fast path (fast_path.h) did not serve.
+ * The gate serves objects that the fast path (fast_path.h) did not serve.
  *
- * `size`: what was asked for; 0: a whole object. `what` names the caller in reports.
+ * Callers ask for `size` bytes, or 0 for a whole object. Reports name the caller by the last
+ * parameter.
  */
 #ifndef SLAB_GATE_H
 #define SLAB_GATE_H
@@ -17,7 +18,7 @@ size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objec
                         os_alloc_flags flags);
 void cache_free_slow(struct slab *slab, void *object, const char *what);
 void cache_free_deferred_slow(struct slab *slab, void *object, const char *what);
-/* A freed object that an extension has kept, and lets go now. */
+/* Frees an object that an extension kept until now. */
 void cache_put_kept(struct slab *slab, void *object);
 
 #endif /* SLAB_GATE_H */

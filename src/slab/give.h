@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Caches of a CPU give to those that are used more. */
+/* Slab caches on a CPU give room to those that are used more. */
 #ifndef SLAB_GIVE_H
 #define SLAB_GIVE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Slabs of one object: large blocks, and what extensions put on pages of their own. */
+/* Slabs of one object, which are large blocks, and objects that extensions put on pages of their
+ * own. */
 #ifndef SLAB_LARGE_H
 #define SLAB_LARGE_H
 

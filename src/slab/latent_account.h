@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The account of garbage: bytes deferred and not merged, under latent_limit. */
+/* The account of deferred bytes that are not merged yet, bounded by latent_limit. */
 #ifndef SLAB_LATENT_ACCOUNT_H
 #define SLAB_LATENT_ACCOUNT_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The latent cache: a ring of deferred objects a CPU. Called by its owner, except latent_count(). */
+/* The latent cache is a CPU's ring of deferred objects. Only the owner calls these functions,
+ * except latent_count(). */
 #ifndef SLAB_LATENT_CACHE_H
 #define SLAB_LATENT_CACHE_H
 
@@ -7,14 +8,15 @@
 
 static inline unsigned latent_count(const struct cpu_cache *cpu)
 {
-    /* The head first: it never passes a tail read after it, so the difference is never negative. */
+    /* Read the head first. It never passes a tail read later, so the difference is never
+     * negative. */
     uint64_t head = load_acquire(&cpu->line.ring_head);
 
     return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
 }
 
-/* What latent_open() found: no room under the limit; room for one object or more; the same, but what other rings of
- * the CPU have reserved leaves no more than that. */
+/* Result of latent_open(): no room under the limit, room for at least one object, or the same when
+ * reservations of the CPU's other rings leave no room for more. */
 enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
 bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* From a pointer to its slab, or a report and abort. */
+/* Finds the slab of a pointer, or reports misuse and aborts. */
 #ifndef SLAB_MISUSE_H
 #define SLAB_MISUSE_H
 
 #include "slab/slab.h"
 
-/* `cache` NULL: any. */
+/* Accepts objects of any cache if `cache` is NULL. */
 struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
                              const char *what);
 
-/* Follows the first line of a report: says what else is known (`slab` may be NULL), and ends the process. */
+/* Prints other known facts after the first line of a report, and ends the process. `slab` may be
+ * NULL. */
 void explain_and_abort(const struct slab *slab, const void *object) __attribute__((noreturn));
 
 void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
@@ -29,17 +30,18 @@ report_not_live(const struct slab *slab, const void *object, bool latent, const 
     os_abort();
 }
 
-/* Reads a bitmap that other threads may be changing under a lock that this thread does not have. The bit of an object
- * that belongs to this thread does not change. */
+/* Reads a bitmap that other threads may change under a lock that the caller does not hold. The bit
+ * of an object that belongs to this thread does not change. */
 __attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint64_t *bits,
                                                                       unsigned index)
 {
     return *(const volatile uint64_t *)&bits[index / BITS_PER_WORD] >> (index % BITS_PER_WORD) & 1;
 }
 
-/* Whether an object of this thread's may be free or deferred, as far as its slab can tell: it is back in its slab, or
- * an extension other than those that the caller knows may know. If so, slab_check_live tells for certain. The slab
- * may get another extension at the same time, which knows nothing yet, so a plain read is enough. */
+/* Returns whether an object of this thread may be free or deferred. That is so if the slab has the
+ * object back, or has an extension that is not in `known`; slab_check_live() then tells for
+ * certain. A plain read of the extensions is enough, because one added at the same time knows
+ * nothing yet. */
 __attribute__((no_sanitize("thread"))) static inline bool
 slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
 {

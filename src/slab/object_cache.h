@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The object cache: a stack of free objects a CPU. Called by its owner. */
+/* The object cache is a CPU's stack of free objects. Only the owner calls these functions. */
 #ifndef SLAB_OBJECT_CACHE_H
 #define SLAB_OBJECT_CACHE_H
 

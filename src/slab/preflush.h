@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Pre-flush: latent objects go to their latent slabs in idle time. */
+/* Pre-flush moves latent objects to their latent slabs in idle time. */
 #ifndef SLAB_PREFLUSH_H
 #define SLAB_PREFLUSH_H
 

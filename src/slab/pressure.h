@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Memory is short: waiting instead of failing, and giving back. */
+/* Waits when memory is short, instead of failing, and gives memory back. */
 #ifndef SLAB_PRESSURE_H
 #define SLAB_PRESSURE_H
 
@@ -9,7 +9,7 @@ struct prudence_cache;
 
 struct reclaim {
     uint64_t began, pause; /* ns */
-    bool go_on;            /* the last wait ended by a grace period */
+    bool go_on;            /* the last wait ended with a grace period */
 };
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Refill: slabs -> object cache. */
+/* Refill moves objects from slabs to an object cache. */
 #ifndef SLAB_REFILL_H
 #define SLAB_REFILL_H
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Runs: objects whose bits stand in one word of one slab's bitmaps. What goes to a node or comes from
- * it is turned into runs before its lock is taken, and back into objects after it is released: under
- * the lock a run costs what an object would. Objects that were handed out together lie side by side
- * (refill.c), and are mostly freed or deferred together.
+ * A run is a set of objects whose bits are in one word of a slab's bitmaps. Callers turn objects
+ * into runs before they take a node's lock, and runs into objects after its release, so that a run
+ * costs no more under the lock than an object. Objects that were handed out together lie side by
+ * side (refill.c), and are mostly freed or deferred together.
  *
- * Whoever has a run has its objects: they are allocated or latent, so their slab stays.
+ * The holder of a run holds the objects. They are allocated or latent, so the slab stays.
  */
 #ifndef SLAB_RUNS_H
 #define SLAB_RUNS_H
 
 #include "slab/slab.h"
 
-/* So many at a time: they stand on a stack, which in a kernel is small. */
+/* Most runs handled at a time. They are on a stack, which is small in a kernel. */
 #define RUNS_MAX 24
 
 struct run {
@@ -21,8 +21,9 @@ struct run {
     uint32_t word, count;
 };
 
-/* Makes a run of the first objects, as many as belong to it; the first is of `slab`. An object that comes twice ends
- * the run: the second one is noticed when the next run is put. Returns how many. */
+/* Makes a run of the first objects, as long as they fit into one, and returns their number. The
+ * first object belongs to `slab`. A repeated object ends the run; the next run to be put reports
+ * it. */
 static inline unsigned run_gather(struct run *run, struct slab *slab, void **objects,
                                   unsigned count)
 {
@@ -37,11 +38,11 @@ static inline unsigned run_gather(struct run *run, struct slab *slab, void **obj
             break;
         if ((char *)objects[taken] == (char *)objects[taken - 1] + stride &&
             (char *)objects[taken] < end) {
-            bit <<= 1; /* the next one; 0: of the next word */
+            bit <<= 1; /* the next object; 0 if it is in the next word */
             continue;
         }
         if ((uint64_t)((char *)objects[taken] - slab->base) >= (uint64_t)(end - slab->base))
-            break; /* of another slab */
+            break; /* object of another slab */
         index = slab_index(slab, objects[taken]);
         bit = index / BITS_PER_WORD == word ? UINT64_C(1) << (index % BITS_PER_WORD) : 0;
     } while (bit && !(bits & bit));
@@ -49,14 +50,14 @@ static inline unsigned run_gather(struct run *run, struct slab *slab, void **obj
     return taken;
 }
 
-/* The object of the lowest of `bits`. */
+/* Returns the object of the lowest of `bits`. */
 static inline void *run_object(const struct run *run, uint64_t bits)
 {
     return slab_object(run->slab, run->word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits),
                        run->slab->cache->stride);
 }
 
-/* Its objects, lowest address first; returns how many. */
+/* Stores the objects of the run, lowest address first, and returns their number. */
 static inline unsigned run_spread(const struct run *run, size_t stride, void **objects)
 {
     char *object = run_object(run, run->bits);

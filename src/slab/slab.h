@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* One slab: a run of pages cut into equal objects, and its latent slab (two bitmaps). */
+/* A slab is a run of pages cut into equal objects. Two bitmaps, its latent slab, hold the deferred
+ * ones. */
 #ifndef SLAB_SLAB_H
 #define SLAB_SLAB_H
 
@@ -11,35 +12,37 @@
 #include "slab/cache.h"
 
 /* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent; the
- * three bitmaps are disjoint; list = list_for(slab); in node->waiting exactly when |waiting| > 0;
- * next is empty unless waiting is not. */
+ * three bitmaps are disjoint; list = list_for(slab); the slab is in node->waiting exactly when
+ * |waiting| > 0; next is empty if waiting is. */
 struct slab {
-    /* What every free looks at; constant except the lines. */
+    /* Read by every free. Constant, except `fast_percpu`, and until a large block is resized. */
     struct prudence_cache *cache;
     char *base; /* the first object */
     struct grid grid;
-    void *fast_percpu; /* the cache's; closed if the slab has extensions that the cache has not */
+    void *fast_percpu; /* as in the cache; closed if the slab has extensions that the cache lacks */
     uint32_t capacity; /* objects */
     uint16_t node;
-    bool alone; /* one object, on pages of the extension that made it: never in CPUs' caches */
-    uint8_t margin_pages; /* of OS_PAGE_SIZE, behind a large block: they may not be touched */
+    bool alone; /* one object, on pages of the extension that made it; never in CPUs' caches */
+    uint8_t margin_pages; /* in units of OS_PAGE_SIZE, after a large block; nobody may touch them */
     void *pages;
     size_t bytes;
-    /* What moving objects between the node and CPUs' caches changes: a line of its own. */
-    uint32_t free __attribute__((aligned(CACHE_LINE))); /* objects; the node's lock, as all below */
-    uint32_t latent;                                    /* objects in waiting and next */
-    uint8_t list;                                       /* enum slab_list (node.h) */
-    bool changing;                                      /* a large block: see slab_resize_large */
-    uint32_t extensions;                                /* a bit each (extension.h); atomic */
-    /* Hints for ranking (node.c); atomic. Live objects that something else is about to free, ... */
+    /* Changed when objects move between the node and CPUs' caches, so these have a line of their
+     * own. */
+    /* Objects; under the node's lock, like all below. */
+    uint32_t free __attribute__((aligned(CACHE_LINE)));
+    uint32_t latent;     /* objects in waiting and next */
+    uint8_t list;        /* enum slab_list (node.h) */
+    bool changing;       /* large blocks only; see slab_resize_large() */
+    uint32_t extensions; /* one bit each (extension.h); atomic */
+    /* Hints for ranking (node.c); atomic. Number of live objects that are about to be freed ... */
     uint32_t leaving;
-    int32_t may_leave; /* ... and that it may free; not exact */
+    int32_t may_leave; /* ... and of live objects with an expiration date; inexact */
     gp_cookie waiting_cookie;
-    gp_cookie free_cookie; /* type-safe memory: when the pages may go, once the slab is free */
-    struct list link;      /* in a list of its node */
+    gp_cookie free_cookie; /* in type-safe memory, when the pages of a free slab may go */
+    struct list link;      /* in a list of the node */
     struct list waiting_link;
-    void *side[OS_EXTENSION_SIDES]; /* a word for each of the first extensions */
-    uint64_t bits[];                /* free, waiting, next: bits_words(capacity) words each */
+    void *side[OS_EXTENSION_SIDES]; /* one word for each of the first extensions */
+    uint64_t bits[];                /* free, waiting, next, with bits_words(capacity) words each */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -62,7 +65,7 @@ static inline uint64_t slab_offset(const struct slab *slab, const void *object)
     return (uint64_t)((const char *)object - slab->base);
 }
 
-/* Whether an address in the slab's pages is that of an object. */
+/* Returns whether an address in the slab's pages is the start of an object. */
 static inline bool slab_has(const struct slab *slab, const void *object)
 {
     return grid_has(slab->grid, slab_offset(slab, object));
@@ -78,7 +81,7 @@ static inline void *slab_object(const struct slab *slab, unsigned index, size_t 
     return slab->base + index * stride;
 }
 
-/* Bytes before a large block that may not be touched, and behind it. */
+/* Return the bytes before and after a large block that nobody may touch. */
 static inline size_t slab_front_margin(const struct slab *slab)
 {
     return (size_t)(slab->base - (char *)slab->pages);
@@ -89,15 +92,16 @@ static inline size_t slab_back_margin(const struct slab *slab)
     return slab->margin_pages * OS_PAGE_SIZE;
 }
 
-/* What one object of the slab takes: of a large block its pages, without margins, because these have no memory. */
+/* Returns the bytes that one object takes. Margins of a large block do not count, because they have
+ * no memory. */
 static inline size_t slab_object_bytes(const struct slab *slab)
 {
     return slab->cache->percpu ? slab->cache->stride
                                : slab->bytes - slab_front_margin(slab) - slab_back_margin(slab);
 }
 
-/* What the user of an object may use of it: without the line that spreads some strides (ADR 38), without the red zone
- * and without margins. */
+/* Returns the bytes of an object that a user may use. They exclude the line that spreads some
+ * strides (ADR 38), the red zone and margins. */
 static inline size_t slab_usable_bytes(const struct slab *slab)
 {
     const struct prudence_cache *cache = slab->cache;
@@ -107,10 +111,10 @@ static inline size_t slab_usable_bytes(const struct slab *slab)
     return round_up(cache->object_size + cache->redzone, cache->alignment) - cache->redzone;
 }
 
-/* ------------------------------------------------------------------------- from an object to its slab */
+/* ------------------------------------------------------------------- from an object to its slab */
 
-/* The slab of an object that is known to be ours. NULL, in a kernel only: it is not ours any more, because it was
- * freed twice and its slab has gone. */
+/* Returns the slab of an object that is known to be ours. Returns NULL in a kernel only, after
+ * reporting that the object was freed twice and its slab has gone. */
 static inline struct slab *slab_known(const void *object)
 {
     struct slab *slab = os_page_owner(object);
@@ -122,7 +126,7 @@ static inline struct slab *slab_known(const void *object)
     return slab;
 }
 
-/* The slab of an object of any cache, or NULL for misuse. */
+/* Returns the slab of an object of any cache, or NULL for misuse. */
 static inline struct slab *slab_of(const void *object)
 {
     struct slab *slab = os_page_owner(object);
@@ -130,7 +134,7 @@ static inline struct slab *slab_of(const void *object)
     return likely(slab && slab_has(slab, object)) ? slab : NULL;
 }
 
-/* The slab of an object of `cache`, or NULL for misuse. */
+/* Returns the slab of an object of `cache`, or NULL for misuse. */
 static inline struct slab *slab_of_cache(const struct prudence_cache *cache, const void *object)
 {
     struct slab *slab = os_page_owner(object);
@@ -144,7 +148,8 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
                        size_t margin, bool *zeroed, os_alloc_flags flags);
 void slab_unmake(struct slab *slab);
 
-/* The slab's own memory, of so many bytes, at `slab`; and its end, by an extension that has kept the pages. */
+/* slab_memory() returns the bytes of metadata at `slab`. An extension that kept the pages frees the
+ * metadata with slab_forget_memory(). */
 size_t slab_memory(const struct slab *slab);
 void slab_forget_memory(void *memory, size_t bytes);
 void slab_count(struct prudence_cache *cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* An object's way out (alloc.c) and in (free.c, defer.c), behind the gate. */
+/* Slow paths after the gate, to allocate (alloc.c), free (free.c) and defer (defer.c) an object. */
 #ifndef SLAB_SLOW_PATH_H
 #define SLAB_SLOW_PATH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Free slabs are for all caches. */
+/* Lets every cache use the free slabs of others. */
 #ifndef SLAB_SPARE_H
 #define SLAB_SPARE_H
 

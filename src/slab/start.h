@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The slab layer in the life of the process: start.c, fork.c. */
+/* Starts, stops and forks the slab layer (start.c, fork.c). */
 #ifndef SLAB_START_H
 #define SLAB_START_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The sums of a cache's counters over its CPUs and nodes; named as in <prudence/stats.h>. */
+/* Sums of a cache's counters over CPUs and nodes, named as in <prudence/stats.h>. */
 #ifndef SLAB_STATS_H
 #define SLAB_STATS_H
 

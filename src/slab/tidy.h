@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Tidying: what has not been wanted for long goes back. */
+/* Tidying gives back memory that has been unused for long. */
 #ifndef SLAB_TIDY_H
 #define SLAB_TIDY_H
 
@@ -17,9 +17,10 @@ void tidy_fork_child(void);
 bool tidy_some(unsigned caches, unsigned moves);
 void tidy_come_by(void);
 void tidy_drive(void);
-/* A look at one CPU's caches, after tidy_is_wanted_on() has said that it is worth it. It begins as {.place.cpu = CPU}. */
+/* State of a look at a CPU's caches. Begins as {.place.cpu = CPU} when tidy_is_wanted_on() says
+ * so. */
 struct tidy_pass {
-    struct prudence_cache *cache; /* whose turn it is, held; NULL: none's */
+    struct prudence_cache *cache; /* the cache whose turn is now, held; or NULL */
     struct drain_place place;
 };
 bool tidy_is_wanted_on(unsigned cpu);

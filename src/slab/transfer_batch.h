@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A transfer batch: latent objects on their way from the idle helper to a node, under one cookie. */
+/* A transfer batch carries latent objects from the idle helper to a node, under one cookie. */
 #ifndef SLAB_TRANSFER_BATCH_H
 #define SLAB_TRANSFER_BATCH_H
 

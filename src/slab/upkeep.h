@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Upkeep: what threads on a slow path do for all. */
+/* Upkeep that threads on a slow path do for all. */
 #ifndef SLAB_UPKEEP_H
 #define SLAB_UPKEEP_H
 

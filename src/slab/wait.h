@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Waits for grace periods, each of which has an end. */
+/* Waits for grace periods, each bounded. */
 #ifndef SLAB_WAIT_H
 #define SLAB_WAIT_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An object's way out: object cache, else merge, else refill (paper, Algorithm 1, lines 1 to 33).
+ * Allocation slow path: takes an object from the object cache, else after a merge, else by a refill
+ * (paper, Algorithm 1, lines 1 to 33).
  */
 #include "base/pace.h"
 #include "gp/gp.h"
@@ -17,15 +18,16 @@
 #include "slab/throttle.h"
 
 /*
- * Bytes deferred on one CPU that are worth a grace period. If a grace period costs no system call, they are few
- * enough that an object is reused within some ten microseconds, and enough objects that the cost of a scan is small
- * next to theirs.
+ * Bytes deferred on a CPU that are worth a grace period. If that costs no system call, they are few
+ * enough to reuse an object within some ten microseconds, and enough objects to make the cost of a
+ * scan small in comparison.
  */
 #define DUE_CHEAP_OBJECTS     ((size_t)1024)
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10)
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
 #define DUE_COSTLY_BYTES      ((size_t)4 << 20)
-#define DUE_COSTLY_PER_NS     3 /* objects: a pair takes some 10 ns, so that is one part in 30 */
+#define DUE_COSTLY_PER_NS                                                                          \
+    3 /* objects; a pair takes some 10 ns, so a grace period costs one part in 30 */
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {
@@ -38,29 +40,30 @@ static size_t due_bytes(const struct prudence_cache *cache)
                       DUE_CHEAP_OBJECTS * cache->stride);
 }
 
-/* What a miss found out while it owned the caches. */
+/* Findings of a miss while it owned the caches. */
 struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
-    unsigned grow;   /* the size that demand asks for; 0: the present one will do */
-    bool demanded;   /* ... and other caches are to give for it; else it takes what is unused */
-    bool waits;      /* there are closed batches; `cookie` makes them all safe */
-    bool enough;     /* ... and so much that a grace period is worth its cost, or it has begun */
-    bool due;        /* ... or so much that no more fits */
+    unsigned grow;   /* the size that demand asks for; 0 keeps the present one */
+    bool demanded;   /* ... and other caches must give for it; else only unused budget is taken */
+    bool waits;      /* closed batches exist; `cookie` makes them all safe */
+    bool enough;     /* ... and enough to be worth a grace period, or one has been requested */
+    bool due;        /* ... or so much that the ring is full */
     gp_cookie cookie;
-    unsigned cpu; /* whose caches they are */
+    unsigned cpu; /* the CPU whose caches the miss owned */
 };
 
-/* Whether a grace period is worth its cost: enough was deferred here, in any cache; or one that serves this cache as
- * well was requested. */
+/* Returns whether a grace period is worth its cost: caches deferred enough on this CPU, or one that
+ * serves this cache as well was requested. */
 static bool is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
 {
     return latent_due(miss->cpu) >= due_bytes(cache) ||
            gp_is_requested(cache->domain, miss->cookie);
 }
 
-/* Rule 10. A cache grows in three cases: all that may wait is waiting, and it is not even worth a grace period or
- * none can end (`crowded`); what was flushed is wanted back; and at first. */
+/* Decides on growth (rule 10). A cache grows when the ring is full and a grace period is not
+ * worth it or not the caller's to drive (`crowded`), when a flushed object is wanted back, and
+ * at first. */
 static void weigh_growth(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                          bool crowded, struct miss *miss)
 {
@@ -79,7 +82,7 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     bool full = latent + batch_of(cache, cpu) > cpu->size;
 
     miss->cpu = cpu->line.cpu;
-    /* o - d, at least one: the latent ones will want the room (rule 3). */
+    /* o - d, at least one: latent objects will need the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
     miss->waits = latent_newest_cookie(cpu, &miss->cookie);
     miss->enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
@@ -87,7 +90,8 @@ static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct mi
     weigh_growth(cache, cpu, full && !miss->enough, miss);
 }
 
-/* From this CPU's caches: the stack, or after a merge. False when they are another's. */
+/* Takes an object from this CPU's stack, if need be after a merge. Returns false if another thread
+ * owns the caches. */
 static bool take_here(struct prudence_cache *cache, struct miss *miss)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, miss);
@@ -103,7 +107,7 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
             count_add(&cpu->counts.hits_after_merge, 1);
         }
         if (cpu->ahead && !latent_is_open(cache, cpu))
-            latent_open(cache, cpu); /* a whole batch again, for the fast path */
+            latent_open(cache, cpu); /* reserve a whole batch again, for the fast path */
     }
     if (!miss->object)
         weigh(cache, cpu, miss);
@@ -111,7 +115,7 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
     return true;
 }
 
-/* Drives the grace period that the batches wait for, and looks again. */
+/* Drives the grace period that the closed batches wait for, and tries the CPU's caches again. */
 static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 {
     if (!gp_advance(cache->domain, miss->cookie))
@@ -121,9 +125,9 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 }
 
 /*
- * Whether to try for latent objects before the cache grows, although a grace period is not due. Otherwise a few of
- * them would wait forever while it grows. Not each time, or a cache would never grow to the size at which grace
- * periods are rare.
+ * Returns whether to try for latent objects before the cache grows, although a grace period is not
+ * due. Otherwise a few would wait forever while the cache grows. Tries are paced, so that a cache
+ * can grow to the size at which grace periods are rare.
  */
 #define AVOID_CHEAP_NS  100000
 #define AVOID_COSTLY_NS 1000000
@@ -156,8 +160,8 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
     return object_cache_refill(cache, miss->refill, true, &empty, flags);
 }
 
-/* False when the budget does not allow it. The ring then stays full, so a full ring alone is no reason for a grace
- * period: few objects would pay for it. */
+/* Returns false if the budget does not allow the growth. The ring then stays full, so a full ring
+ * alone is no reason for a grace period, which few objects would pay for. */
 static bool grow(struct prudence_cache *cache, const struct miss *miss)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
@@ -183,7 +187,7 @@ void *cache_take(struct prudence_cache *cache, os_alloc_flags flags)
     return miss.object ? miss.object : refill(cache, &miss, flags);
 }
 
-/* Takes what the stack has in one go, then one by one. */
+/* Takes the stack's objects in one go, the others one by one. */
 size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **objects,
                        os_alloc_flags flags)
 {
@@ -195,7 +199,7 @@ size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **object
 
         if (cpu) {
             taken = object_cache_take(cpu, objects + done, want);
-            /* These are pops, too: count them where the fast path does. */
+            /* Bulk takes are pops, too; count them where the fast path does. */
             store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) +
                                                      ((uint64_t)taken << STACK_COUNT_BITS));
             cpu_cache_release(cpu);

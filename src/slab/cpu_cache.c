@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Owning a CPU's caches, and the arrays behind them.
+ * Ownership of a CPU's caches, and their arrays.
  *
- * Stack, ring and batches of one CPU are one block of metadata, made when the CPU first needs them and again when the
- * size follows demand. A new block is made before the caches are taken and the old one freed after they are released,
- * because an owner may neither allocate nor free.
+ * Stack, ring and batches of a CPU are one block of metadata, made when the CPU first needs them
+ * and again when the size follows demand. An owner may neither allocate nor free, so the caller
+ * makes a new block before taking the caches, and frees the old one after their release.
  */
 #include "slab/cpu_cache.h"
 
@@ -52,8 +52,8 @@ void cpu_cache_release(struct cpu_cache *cpu)
     os_busy_leave();
 }
 
-/* Fork and destruction need the caches of all CPUs. An owner finishes without waiting for anything, so they do not
- * wait long either. */
+/* Claims a line for fork or destruction, which need the caches of all CPUs. Owners finish without
+ * waiting for anything, so the loop is short. */
 static void claim_patiently(struct os_percpu_line *line, const void *token)
 {
     while (!os_percpu_claim(line, token))
@@ -66,8 +66,8 @@ void cpu_cache_claim_all(struct prudence_cache *cache, const void *token)
         claim_patiently(&cpu_cache_of(cache, i)->line, token);
 }
 
-/* Claims a line once more whose claim was overwritten. Not by a remote take: in a kernel that leaves interrupts off,
- * and threads that want all CPUs sleep. */
+/* Claims a line again if the claim was overwritten. Does not take it remotely, because in a kernel
+ * that leaves interrupts off, and callers that want all CPUs sleep. */
 void cpu_cache_confirm_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
@@ -92,8 +92,8 @@ void cpu_cache_release_all(struct prudence_cache *cache, const void *token, bool
     }
 }
 
-/* The parts of a block for so many slots: a slot below the stack that is always NULL, so that pop finds NULL when the
- * stack is empty; the stack, the ring and the batches. */
+/* Returns the size of a block for `slots`. The block has a slot below the stack that is always
+ * NULL, so that pop finds NULL when the stack is empty; then stack, ring and batches. */
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots)
 {
     return ((size_t)2 * slots + 1) * sizeof(void *) +
@@ -110,7 +110,7 @@ static struct arrays arrays_of(const struct prudence_cache *cache, void *block, 
     return (struct arrays){.block = block, .bytes = cpu_cache_array_bytes(cache, slots)};
 }
 
-/* Copies what the caches hold into a block for `slots`, owned; gives the old block back. */
+/* Copies the contents of owned caches into a block for `slots`, and returns the old block. */
 static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cache *cpu,
                                     void *block, unsigned slots)
 {
@@ -132,11 +132,11 @@ static struct arrays arrays_replace(struct prudence_cache *cache, struct cpu_cac
     cpu->line.ring = ring;
     cpu->line.ring_mask = slots - 1;
     cpu->batch_mask = batch_mask;
-    store_relaxed(&cpu->slots, slots); /* read by threads that look whether there is anything */
+    store_relaxed(&cpu->slots, slots); /* read by threads that check whether anything is there */
     return old;
 }
 
-/* Freed with nothing owned. */
+/* Allocates arrays. The caller owns nothing when it frees them. */
 struct arrays cpu_cache_arrays_for(const struct prudence_cache *cache, unsigned size)
 {
     struct arrays arrays = arrays_of(cache, NULL, (unsigned)round_up_to_power_of_two(size));
@@ -151,7 +151,8 @@ void cpu_cache_arrays_free(struct arrays arrays)
         os_arrays_free(arrays.block, arrays.bytes);
 }
 
-/* Their size has changed; owned. Here every path passes that makes or takes arrays. */
+/* Applies a changed size to owned caches. Every path that makes or takes arrays ends here, except
+ * for the destruction. */
 static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     debug_assert(cpu->size <= cpu->slots);
@@ -160,7 +161,7 @@ static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
-/* Acquire: the object of a push that is counted is in its slot. */
+/* Acquire: the slot of a counted push holds the object. */
 void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *notes)
 {
     for (unsigned i = 0; i < os_cpu_count(); i++) {
@@ -169,8 +170,8 @@ void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *not
     }
 }
 
-/* As if nothing had ever been there. The thread that took these caches is not in the process, and nobody knows how far it has
- * come; what it had, and what they held, is lost to it. */
+/* Empties the caches as if they had never held anything. Their owner does not exist in this
+ * process, and its progress is unknown, so its objects and the contents of the caches are lost. */
 static void forget(struct cpu_cache *cpu)
 {
     cpu->line.stack_word -= stack_count(&cpu->line);
@@ -188,7 +189,7 @@ static void restore(struct cpu_cache *cpu, const struct cpu_note *note)
     cpu->line.ring_tail = note->ring_tail;
 }
 
-/* The same where nobody has noted it. */
+/* Does the same without notes. */
 static void drop_newest(struct cpu_cache *cpu)
 {
     if (stack_count(&cpu->line))
@@ -198,9 +199,10 @@ static void drop_newest(struct cpu_cache *cpu)
 }
 
 /*
- * In the child. Of each CPU one operation at most has ended after it was noted (os_percpu_fence_all). Of a push or an append
- * the child may have the count and not the object: its page was copied before. The thread that freed it is not here, so
- * the object counts as never freed. A pop has the child as it is: the object is that thread's.
+ * Runs in the child. At most one operation of each CPU ended after it was noted
+ * (os_percpu_fence_all). The child may have the count of a push or append but not the object, if
+ * the page was copied before. The thread that freed the object is not here, so the object counts as
+ * never freed. A pop stays, because the object belongs to the thread that popped.
  */
 void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
                           const struct cpu_note *notes)
@@ -223,9 +225,9 @@ void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
 }
 
 /*
- * Gives `size` objects to the object cache and the latent limit of the CPU that the caller runs on, if they have less
- * now; or what the budget allows. False when they are no larger: there is no memory for it, or no room in the budget,
- * or another thread owns the caches.
+ * Grows the object cache and latent limit of the current CPU to `size`, or to the size that the
+ * budget allows. Returns false if they stay smaller, for lack of memory or budget, or because
+ * another thread owns the caches.
  */
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 {
@@ -253,7 +255,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
     return grown;
 }
 
-/* Whether what the caches hold, owned, finds room in arrays for `slots`, with that size. */
+/* Returns whether the contents of owned caches fit into arrays for `slots`, and into `size`. */
 static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size,
                  unsigned slots)
 {
@@ -261,8 +263,8 @@ static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu
            cpu->batch_tail - cpu->batch_head <= batch_slots(cache, slots);
 }
 
-/* Makes the caches of a CPU smaller, which the caller owns. The arrays are the caller's, for that size; afterwards it
- * has the old ones. False when the caches hold more than that. */
+/* Shrinks owned caches to `size`. The caller passes arrays for that size, and gets the old ones
+ * back in *spare. Returns false if the caches hold more. */
 bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
                       struct arrays *spare)
 {
@@ -276,9 +278,9 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
     return true;
 }
 
-/* Takes the arrays away from caches that the caller owns and that are empty and have nothing reserved, as if the CPU
- * had never needed any. The caller frees them (os_arrays_free), with nothing owned. NULL: there is something in them,
- * or there are none. */
+/* Detaches the arrays of owned caches that are empty and have nothing reserved, as if the CPU had
+ * never needed any. The caller frees them (os_arrays_free) when it owns nothing. Returns NULL if
+ * they are not empty or do not exist. */
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes)
 {
     struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);

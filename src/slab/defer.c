@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An object's way in, when readers may still hold it: latent cache, else latent slab (paper, Algorithm 1, lines 34 to
- * 51).
+ * Defers the free of an object that readers may still hold: puts it into the latent cache, else
+ * into the latent slab (paper, Algorithm 1, lines 34 to 51).
  *
- * Its memory is not touched: all that is remembered is in rings and bitmaps. Deferring never fails, and waits only to
- * keep garbage under latent_limit (latent_make_room). It waits before the object is in any account, so what waits is
- * not yet garbage.
+ * The object's memory is not touched; rings and bitmaps hold all bookkeeping. A deferral never
+ * fails, and waits only to keep deferred bytes under latent_limit (latent_make_room). While it
+ * waits, the object is in no account, so waiting objects do not count as deferred.
  */
 #include "gp/gp.h"
 #include "os/os.h"
@@ -24,18 +24,18 @@
 #include "slab/throttle.h"
 #include "slab/upkeep.h"
 
-#define LONG_RING 2048 /* objects: longer than what waits for readers that answer */
+#define LONG_RING 2048 /* objects; longer than a ring gets while readers answer */
 
-/* An object on its way in, and what was found out on it. */
+/* An object to defer, and findings about it. */
 struct deferral {
     struct prudence_cache *cache;
     struct slab *slab; /* may go as soon as the object is deferred */
     void *object;
-    bool past_limit; /* latent_limit does not count any more */
-    bool comes_by;   /* its thread does upkeep afterwards */
-    bool twice;      /* it is in the ring already */
-    /* Of the last visit to this CPU's caches: */
-    bool owned; /* they were not another's */
+    bool past_limit; /* latent_limit no longer counts */
+    bool comes_by;   /* the thread does upkeep afterwards */
+    bool twice;      /* the object is the newest in the ring already */
+    /* Findings of the last visit to this CPU's caches: */
+    bool owned; /* no other thread owned them */
     bool no_arrays;
     bool begins; /* nothing was deferred there before */
     enum latent_room room;
@@ -44,17 +44,17 @@ struct deferral {
     gp_cookie cookie;
 };
 
-/* Objects taken out of the caches, on their way to the nodes: either free and safe ones (`flushed`), or latent ones
- * (`overflowed`), never both. */
+/* Objects taken out of the caches for the nodes. They are either free and safe (`flushed`), or
+ * latent (`overflowed`), never both. */
 struct hand {
     unsigned flushed, overflowed;
-    gp_cookie cookie; /* of the latent ones */
+    gp_cookie cookie; /* of the latent objects */
     void *objects[TRANSFER_MAX];
 };
 
-/* ------------------------------------------------------------------------------------------ owned */
+/* ---------------------------------------------------------------------------------------- owned */
 
-/* Room for one object in the account. False: the limit on latent bytes does not allow it. */
+/* Reserves room for one object in the account. Returns false if latent_limit does not allow it. */
 static bool reserve(struct deferral *deferral, struct cpu_cache *cpu)
 {
     struct prudence_cache *cache = deferral->cache;
@@ -66,10 +66,10 @@ static bool reserve(struct deferral *deferral, struct cpu_cache *cpu)
         all_is_safe = latent_end_at_once(cache, cpu);
         if (GP_CALLERS_DRIVE && latent_merge(cache, cpu) &&
             (all_is_safe || latent_count(cpu) > LONG_RING))
-            latent_merge(cache, cpu); /* so a long ring empties, by a batch each time */
+            latent_merge(cache, cpu); /* shortens a long ring by one more batch each time */
     }
     if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))
-        return true; /* room yet, but no fast path: as with check=1 */
+        return true; /* room was reserved, but no fast path used it, as with check=1 */
     deferral->room = latent_open(cache, cpu);
     if (deferral->room == LATENT_NO_ROOM && deferral->past_limit) {
         latent_open_past_limit(cache, cpu);
@@ -83,8 +83,9 @@ static bool is_at_limit(const struct cpu_cache *cpu)
     return latent_count(cpu) >= cpu->size;
 }
 
-/* Makes room in the ring, if its oldest batch is safe: by a merge, for which a flush makes room in the object cache.
- * Objects whose destructors run soon are never merged there (latent_merge): they go to their slabs. */
+/* Makes room in the ring if the oldest batch is safe. The batch is merged, after a flush if the
+ * object cache has no room. Objects that are destructed soon go to their slabs instead
+ * (latent_merge). */
 static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struct hand *hand)
 {
     if (!latent_oldest_is_safe(cache, cpu))
@@ -103,8 +104,8 @@ static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struc
 }
 
 /*
- * At the limit, when nothing is safe, the oldest latent objects go to their latent slabs: a batch of them, because
- * they share a cookie, and one object is not worth taking a node's lock.
+ * Appends the object. At the limit, when nothing is safe, a batch of the oldest latent objects goes
+ * to latent slabs: they share a cookie, and a single object is not worth taking a node's lock.
  */
 static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_overflow,
                    struct hand *hand)
@@ -122,9 +123,10 @@ static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_ov
         preflush_schedule(cache, cpu);
 }
 
-/* ----------------------------------------------------------------------------- with nothing owned */
+/* ----------------------------------------------------------------------------- nothing owned */
 
-/* Appends to the ring of this CPU, unless another thread owns it. What had to make room goes to the nodes. */
+/* Appends to the ring of this CPU, unless another thread owns it. Objects that had to make room go
+ * to the nodes. */
 static void visit(struct deferral *deferral, bool may_overflow)
 {
     struct prudence_cache *cache = deferral->cache;
@@ -151,8 +153,9 @@ static void visit(struct deferral *deferral, bool may_overflow)
     os_carry_end();
 }
 
-/* Defers into the latent cache if that is possible, else into the latent slab. False when latent_limit does not allow
- * it, and `past_limit` does not override it: then the object is still in no account. */
+/* Defers into the latent cache if possible, else into the latent slab. Returns false if
+ * latent_limit does not allow that and `past_limit` is not set; the object is then still in no
+ * account. */
 static bool defer(struct deferral *deferral)
 {
     struct prudence_cache *cache = deferral->cache;
@@ -160,13 +163,14 @@ static bool defer(struct deferral *deferral)
 
     if (!cache->percpu || unlikely(deferral->slab->alone))
         return node_put_latent(deferral->slab, deferral->object, deferral->past_limit);
-    deferral->room = LATENT_ROOM; /* there will be a latent slab, where the ring is another's */
+    /* If another thread owns the ring, the latent slab takes the object. */
+    deferral->room = LATENT_ROOM;
     deferral->appended = deferral->may_drive = deferral->begins = false;
     visit(deferral, false);
     if (deferral->owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
         visit(deferral, false);
     } else if (deferral->owned && !deferral->appended && deferral->room && deferral->may_drive) {
-        /* At the limit: perhaps a grace period is all that is missing. */
+        /* At the limit. Perhaps only a grace period is missing. */
         gp_advance(cache->domain, deferral->cookie);
         visit(deferral, true);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An object's way in, when no reader can hold it: object cache; when that is full, a flush first. An object that is on
- * top of the object cache is freed twice; fast paths send it here.
+ * Frees an object that no reader can hold: pushes it on the object cache, after a flush if that is
+ * full. Fast paths also send objects here that are already on top of the object cache, and so freed
+ * twice.
  */
 #include "os/os.h"
 #include "slab/cache.h"
@@ -14,9 +15,9 @@
 
 /* Objects on their way from the object cache to their slabs. */
 struct flush {
-    bool no_arrays;  /* what was found out on the way: the CPU has no arrays yet */
-    bool twice;      /* ... or the object is in its stack */
-    unsigned wanted; /* still to be taken */
+    bool no_arrays;  /* finding: the CPU has no arrays yet */
+    bool twice;      /* finding: the object is on top of the stack already */
+    unsigned wanted; /* objects still to be taken */
     unsigned taken;
     void *objects[TRANSFER_MAX];
 };
@@ -30,8 +31,8 @@ static void take_for_flush(struct cpu_cache *cpu, struct flush *flush)
     cpu->churned = true;
 }
 
-/* Makes room on this CPU's stack if need be, and pushes. False when another thread owns the caches, or they have no
- * arrays yet. */
+/* Pushes the object on this CPU's stack, and makes room first if necessary. Returns false if
+ * another thread owns the caches, or they have no arrays yet. */
 static bool push_or_flush(struct prudence_cache *cache, void *object, struct flush *flush)
 {
     struct cpu_cache *cpu = cpu_cache_take(cache, flush);
@@ -50,7 +51,8 @@ static bool push_or_flush(struct prudence_cache *cache, void *object, struct flu
     return pushed;
 }
 
-/* The rest of a flush: one move at a time, so that the caches are never owned for long. */
+/* Takes the next part of a flush. Each part is one move, so that the caches are never owned for
+ * long. */
 static void flush_more(struct prudence_cache *cache, struct flush *flush)
 {
     struct cpu_cache *cpu = flush->wanted ? cpu_cache_take(cache, flush) : NULL;

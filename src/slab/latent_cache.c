@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The latent cache: a ring of deferred objects for each CPU, oldest first, in batches. The last batch is open: the
- * fast path appends to it. Closed ones have a cookie and become safe in order.
+ * The latent cache: a ring of deferred objects for each CPU, oldest first, in batches. The last
+ * batch is open, and the fast path appends to it. Closed batches have a cookie and become safe in
+ * order.
  *
- * Closing: detach (own the CPU, so that no append is under way, and read the tail), full fence, cookie (both in
- * gp_snapshot). In that order: a cookie taken before the detach could predate the unlink of an object that another
- * thread of this CPU pushed in between.
+ * Closing a batch takes three steps in this order: detach (own the CPU, so that no append is under
+ * way, and read the tail), full fence, cookie. gp_snapshot() does the last two. A cookie taken
+ * before the detach could predate the unlink of an object that another thread on this CPU pushed in
+ * between.
  *
- * All functions are called by the CPU's owner.
+ * Only the CPU's owner calls these functions.
  */
 #include "slab/latent_cache.h"
 
@@ -27,8 +29,8 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return (int64_t)(a - b) < 0 ? a : b;
 }
 
-/* Where the fast path must stop: at the end of the open batch, where the ring is at its limit, where its turn ends,
- * or where the account has not yet been told of more. */
+/* Sets the place where the fast path must stop: the end of the open batch, the limit of the ring,
+ * the end of the ring's turn, or the end of the reservation, whichever comes first. */
 void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
@@ -44,7 +46,7 @@ void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
     os_percpu_stop_ring(&cpu->line, stop);
 }
 
-/* ------------------------------------------------------------------------------- reserving ahead */
+/* ------------------------------------------------------------------------------ reserving ahead */
 
 static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned ahead)
 {
@@ -57,8 +59,8 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 }
 
 /*
- * Reserves a batch for what will be appended next, as far as limit and share allow. Returns whether at least one
- * object may be appended, and whether what rings of this CPU have reserved and not used should be taken back.
+ * Reserves a batch for later appends, as far as limit and share allow. Returns whether at least one
+ * object may be appended, and whether unused reservations of this CPU's rings should be taken back.
  */
 enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -77,20 +79,20 @@ enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu
     return !ahead ? LATENT_NO_ROOM : share ? LATENT_ROOM : LATENT_ROOM_CROWDED;
 }
 
-/* Whether a whole batch is reserved. */
+/* Returns whether a whole batch is reserved. */
 bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return cpu->reserved - load_relaxed(&cpu->line.ring_tail) >= batch_of(cache, cpu);
 }
 
-/* Room for one object, whatever the limit says. */
+/* Reserves room for one object, whatever the limit says. */
 void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     latent_reserve_past_limit(cpu->line.cpu, cache->stride);
     set_ahead(cache, cpu, (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)) + 1);
 }
 
-/* Releases what was reserved ahead: the next append needs the slow path. */
+/* Releases the reservation ahead, so the next append needs the slow path. */
 void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uint64_t unused = cpu->reserved - load_relaxed(&cpu->line.ring_tail);
@@ -100,9 +102,9 @@ void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
         latent_release(cpu->line.cpu, unused * cache->stride);
 }
 
-/* ----------------------------------------------------------------------------------------- batches */
+/* -------------------------------------------------------------------------------------- batches */
 
-/* The oldest closed batch that still has objects; NULL: none. */
+/* Returns the oldest closed batch that still has objects, or NULL. */
 static struct batch *oldest_batch(struct cpu_cache *cpu)
 {
     uint64_t head = load_relaxed(&cpu->line.ring_head);
@@ -110,15 +112,16 @@ static struct batch *oldest_batch(struct cpu_cache *cpu)
     for (; cpu->batch_head != cpu->batch_tail; cpu->batch_head++) {
         struct batch *batch = &batches_of(cpu)[cpu->batch_head & cpu->batch_mask];
 
-        /* At the head: emptied. Before it: the idle helper has gone on into the next batch. */
+        /* A batch that ends at the head is empty; the idle helper may even be inside the next
+         * one. */
         if ((int64_t)(batch->end - head) > 0)
             return batch;
     }
     return NULL;
 }
 
-/* Where the cookie of a batch that ends at the tail is stored: with the newest batch, if that has the same cookie,
- * else in a new place; NULL when there is none. */
+/* Returns the place for the cookie of a batch that ends at the tail: the newest batch if it has the
+ * same cookie, else a new place, or NULL if none is left. */
 static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 {
     unsigned mask = cpu->batch_mask;
@@ -132,9 +135,9 @@ static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
 }
 
 /*
- * Closes the open batch. Batches with one cookie are one batch: while a reader keeps a grace period from ending,
- * misses close batches of single objects, and those must not use up the places. When all are used, the batch stays
- * open and grows.
+ * Closes the open batch. Batches with the same cookie are joined: while a reader keeps a grace
+ * period from ending, misses close batches of single objects, and those must not use up the places.
+ * When all places are used, the batch stays open and grows.
  */
 void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -154,19 +157,19 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (GP_CALLERS_DRIVE)
         latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     gp_note_closed((unsigned)(tail - cpu->closed), cache->stride);
-    store_release(&cpu->closed, tail); /* pairs with take_oldest in preflush.c */
+    store_release(&cpu->closed, tail); /* pairs with the acquires in preflush.c and stats.c */
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
 #define TRY_AGAIN_AFTER  32  /* batches */
-#define LOOK_AGAIN_AFTER 512 /* objects, where readers were asked */
+#define LOOK_AGAIN_AFTER 512 /* objects, if readers were asked */
 
 /*
- * Ends the grace period of what is closed without a system call, if that is possible (gp_try): then few objects are
- * in flight, and stay in the CPU's own memory caches. Only in a ring that has its full batches, because a smaller one
- * is still to grow; and only for a full batch, because fewer objects would soon be missed again. After a refusal it
- * is not tried for a while, so trying costs nothing when it is hopeless. Returns whether all that is closed is safe;
- * some may be in any case.
+ * Tries to end the grace period of the closed batches without a system call (gp_try). Then few
+ * objects are in flight, and stay in the CPU's memory caches. Skips rings without room for full
+ * batches, which will still grow, and less than a full batch, because so few objects would soon be
+ * missed again. Pauses after a refusal, so hopeless tries cost nothing. Returns whether all closed
+ * batches are safe; some may be in any case.
  */
 bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
@@ -190,7 +193,7 @@ bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
     return tried == GP_OVER;
 }
 
-/* Whether the open batch is complete, or nothing more fits behind it. */
+/* Returns whether the open batch is complete, or the ring is at the limit. */
 bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
@@ -199,7 +202,7 @@ bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *
            tail - load_relaxed(&cpu->line.ring_head) >= cpu->size;
 }
 
-/* Whether the object is the newest one in the ring, and is deferred once more. */
+/* Returns whether the object is the newest one in the ring, and so is deferred twice. */
 bool latent_is_newest(const struct cpu_cache *cpu, const void *object)
 {
     uint64_t newest = load_relaxed(&cpu->line.ring_tail) - 1;
@@ -207,15 +210,16 @@ bool latent_is_newest(const struct cpu_cache *cpu, const void *object)
     return latent_count(cpu) && cpu->line.ring[newest & cpu->line.ring_mask] == object;
 }
 
-/* The slow path's append, which also works when the batch could not be closed. Room for it is reserved. False when
- * the ring is at its limit. */
+/* Appends on the slow path, also when the batch could not be closed. The caller has reserved the
+ * room. Returns false if the ring is at the limit. */
 bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
 
     if (tail - load_relaxed(&cpu->line.ring_head) >= cpu->size)
         return false;
-    if (unlikely(!tail)) /* it comes here: nothing was reserved before */
+    /* Every first append of a ring comes here, because nothing was reserved before. */
+    if (unlikely(!tail))
         budget_ring_begins(cache, cpu);
     cpu->line.ring[tail & cpu->line.ring_mask] = object;
     store_relaxed(&cpu->line.ring_tail, tail + 1);
@@ -230,7 +234,7 @@ bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache 
     return batch && gp_poll(cache->domain, batch->cookie);
 }
 
-/* The cookie after which all closed batches are safe. */
+/* Stores the cookie after which all closed batches are safe. Returns false if there are none. */
 bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie)
 {
     if (cpu->batch_head == cpu->batch_tail)
@@ -249,7 +253,7 @@ static void ring_copy(const struct cpu_cache *cpu, uint64_t head, void **objects
     os_copy_pointers(objects + run, cpu->line.ring, count - run);
 }
 
-/* Of a cache with extensions: leak checkers look for pointers. */
+/* Clears slots in caches with extensions, because leak checkers look for pointers. */
 static void ring_forget(const struct cpu_cache *cpu, uint64_t head, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -266,8 +270,8 @@ static void all_are_safe(void **objects, unsigned count)
     }
 }
 
-/* Takes up to `count` of the oldest objects, of as many closed batches as needed, safe or not. They stay latent,
- * under *cookie: the newest of these batches'. Returns how many. */
+/* Takes up to `count` of the oldest objects from closed batches, safe or not. They stay latent
+ * under *cookie, the newest cookie of these batches. Returns their number. */
 unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                             unsigned count, gp_cookie *cookie)
 {
@@ -289,7 +293,7 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
     return taken;
 }
 
-/* As latent_take_safe, but the account is not told yet. */
+/* Does the work of latent_take_safe() without releasing bytes in the account. */
 static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
 {
@@ -312,7 +316,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
     return count;
 }
 
-/* Takes up to `count` objects of the oldest batch, if it is safe. They are latent no more. */
+/* Takes up to `count` objects of the oldest batch if it is safe, and releases their bytes. */
 unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
 {
@@ -323,10 +327,10 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 }
 
 /*
- * So many objects were merged here. Their bytes become the ring's reservation for what comes next, as far as its
- * share allows, and the rest is released: in steady state a miss leaves the account alone. Not above the limit, where
- * nothing more could be reserved either; nor for a ring without a reservation, which has lost it to others or never
- * needed one.
+ * Passes the bytes of merged objects on to the ring's reservation, as far as the share allows, and
+ * releases the rest. So a miss in steady state leaves the account alone. Keeps nothing above the
+ * limit, where nothing could be reserved either, nor for a ring without a reservation, which other
+ * rings took or which never needed one.
  */
 static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned merged)
 {
@@ -344,8 +348,9 @@ static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigne
         latent_release(cpu->line.cpu, (merged - kept) * cache->stride);
 }
 
-/* Merges the oldest batch into the object cache, as far as it is safe and fits; one batch and not too much of it, so
- * that the caches are not owned for long. Returns how many objects. */
+/* Merges the oldest batch into the object cache, if it is safe, as far as it fits. Merges at most
+ * one batch and MERGE_MAX objects, so that the caches are not owned for long. Returns the number of
+ * objects. */
 unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned have = stack_count(&cpu->line);
@@ -353,7 +358,7 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
     unsigned merged;
 
     if (!cpu->slots || !room || unlikely(cache->flags & CACHE_DESTRUCT_SOON))
-        return 0; /* those go to their slabs */
+        return 0; /* objects of such a cache go to their slabs */
     merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
     if (merged)
         pass_on(cache, cpu, merged);

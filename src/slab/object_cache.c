@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The object cache: a stack of free objects a CPU.
+ * The object cache: a CPU's stack of free objects.
  *
- * All functions are called by the CPU's owner. Pops are counted in the stack's word, where the
- * fast path counts them too.
+ * Only the CPU's owner calls these functions. They count pops in the stack's word, like the fast
+ * path.
  */
 #include "slab/object_cache.h"
 
 #include "slab/cache.h"
 #include "slab/latent_cache.h"
 
-/* Pointers that are moved down at most, to take some from below them: a few hundred nanoseconds. */
+/* Most pointers moved down to take some from below them, which costs a few hundred nanoseconds. */
 #define COLD_STACK_MAX 1024
 
-/* A flush is at most so many moves of objects to a node. */
+/* Most objects that one flush moves to nodes. */
 #define FLUSH_MAX ((size_t)4 * TRANSFER_MAX)
 
 void *object_cache_pop(struct cpu_cache *cpu)
@@ -30,7 +30,7 @@ void *object_cache_pop(struct cpu_cache *cpu)
     return object;
 }
 
-/* It is there already, and is freed once more. */
+/* Returns whether the object is on top of the stack, and so is freed twice. */
 bool object_cache_is_top(const struct cpu_cache *cpu, const void *object)
 {
     unsigned count = stack_count(&cpu->line);
@@ -38,7 +38,7 @@ bool object_cache_is_top(const struct cpu_cache *cpu, const void *object)
     return count && cpu->line.stack[count - 1] == object;
 }
 
-/* Puts as many as fit, the first on top; returns how many. */
+/* Pushes as many objects as fit, the first on top, and returns their number. */
 unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count)
 {
     unsigned have = stack_count(&cpu->line);
@@ -51,7 +51,7 @@ unsigned object_cache_push(struct cpu_cache *cpu, void **objects, unsigned count
     return count;
 }
 
-/* Takes up to `count`; not counted as pops: the caller counts what it does with them. */
+/* Takes up to `count` objects. They are not counted as pops; the caller counts them. */
 unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count)
 {
     unsigned have = stack_count(&cpu->line);
@@ -66,9 +66,9 @@ unsigned object_cache_take(struct cpu_cache *cpu, void **objects, unsigned count
 }
 
 /*
- * The same from the bottom: the objects that were put there longest ago, and perhaps never handed out, so that their
- * pages have never been touched. What stays moves down, so this is for stacks of which little stays; of larger ones
- * it takes the top.
+ * Takes objects from the bottom. They were put there longest ago, and perhaps never handed out, so
+ * their pages may be untouched. The objects above move down, so from a stack of more than
+ * COLD_STACK_MAX it takes the top instead.
  */
 unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsigned count)
 {
@@ -89,9 +89,9 @@ unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsign
 }
 
 /*
- * How many objects an overflow flushes: half of the cache, or as many as are latent, because these will need the room
- * (rule 5: more are flushed when more are latent). Bounded, so that one free is never slow; the next overflow goes
- * on.
+ * Returns the number of objects that an overflow flushes: half of the cache, or as many as are
+ * latent, which will need the room (rule 5: more are flushed when more are latent). FLUSH_MAX keeps
+ * each free fast; the next overflow goes on.
  */
 unsigned object_cache_flush_count(const struct cpu_cache *cpu)
 {

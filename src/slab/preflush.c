@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Pre-flush: latent objects go from a latent cache to their latent slabs in idle time, before they would overflow the
- * object cache (paper, section 4.2).
+ * Pre-flush: moves latent objects from a latent cache to their latent slabs in idle time, before
+ * they would overflow the object cache (paper, section 4.2).
  *
- * The thread that does this may lose its CPU, so it owns nothing that allocating or freeing threads wait for. It
- * takes single objects from its own CPU by a restartable sequence, collects them in a counted transfer batch, and
- * hands that over by a lock-free push, which the next holder of the node's lock receives. When the pool of transfer
- * batches (transfer_batch.c) is used up, the work waits. Before and after each transfer batch it merges what has become
- * safe into the object cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
+ * The helper that does this may lose its CPU, so it owns nothing that allocating or freeing threads
+ * wait for. It takes single objects from its own CPU by a restartable sequence, collects them in a
+ * counted transfer batch, and hands that over by a lock-free push. The next holder of the node's
+ * lock receives it. When all transfer batches (transfer_batch.c) are in use, the rest is left for
+ * later. Before and after each transfer batch, the helper merges safe objects into the object
+ * cache. For that it owns the CPU's caches, a batch at a time, as any thread does on a slow path;
  * threads that find them owned go to the node.
  *
- * Fork and the destruction of a cache do wait for a helper that holds objects. In a process the helper is a thread of
- * ordinary priority. In a kernel, which has no fork, it has the lowest priority, so the destruction of a cache may wait
- * until a busy CPU lets it run. In both it holds no object while it looks for idle time, so the others wait for a pool
- * of transfer batches at most.
+ * Fork and the destruction of a cache do wait for a helper that holds objects. In a process the
+ * helper has ordinary priority. In a kernel, which has no fork, it has the lowest, so the
+ * destruction of a cache may wait until a busy CPU lets the helper run. The helper holds no object
+ * while looking for idle time, so the others wait for one pool of transfer batches at most.
  */
 #include "slab/preflush.h"
 
@@ -28,13 +29,13 @@
 #include "slab/tidy.h"
 #include "slab/transfer_batch.h"
 
-/* ------------------------------------------------------------------------------ one CPU's work */
+/* ------------------------------------------------------------------------------ work on a CPU */
 
 /*
- * Takes the oldest object of the calling CPU's closed batches, under the newest cookie of these, which covers the
- * older ones. The order of reads: the end of the closed batches first (acquire), then the cookie, which the owner
- * wrote before that end. So it is the cookie of that end, or a later one. If the head has moved since, the take
- * fails.
+ * Takes the oldest object of this CPU's closed batches, and the newest cookie of these, which
+ * covers the older ones. Reads the end of the closed batches first (acquire), then the cookie,
+ * which the owner wrote before that end. So the cookie belongs to that end or a later one. The take
+ * fails if the head has moved since.
  */
 static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp_cookie *cookie)
 {
@@ -62,8 +63,9 @@ static bool fits(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) + latent_count(cpu) <= load_relaxed(&cpu->size);
 }
 
-/* Fills a transfer batch with objects of one node and one cookie, or as far as there are any. `carry` is an object
- * that was taken for the last one but belongs to another node or batch. */
+/* Fills a transfer batch with objects of the same node and cookie, as far as there are any. `carry`
+ * holds an object that was taken for the previous transfer batch but belongs to another node or
+ * cookie. */
 struct carry {
     void *object;
     gp_cookie cookie;
@@ -97,8 +99,8 @@ static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cp
     return node;
 }
 
-/* Merges a batch, if the caller runs on that CPU; returns how many objects. 0: nothing was safe, there is no room, or
- * another thread owns the caches. */
+/* Merges a batch if the caller runs on that CPU, and returns the number of objects. Returns 0 if
+ * nothing is safe, there is no room, or another thread owns the caches. */
 static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     struct cpu_cache *taken;
@@ -112,8 +114,9 @@ static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
     return merged;
 }
 
-/* What is safe by now need not go to its latent slab, to wait there for a later grace period; and no allocation has to
- * merge it. No more than is latent now: others wait for the helper, and what comes meanwhile is for its next round. */
+/* Merges safe objects, so that they do not wait for a later grace period in a latent slab, and no
+ * allocation has to merge them. Merges at most the number latent now, because others wait for the
+ * helper; later ones are for the next round. */
 static void merge_safe(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned left = latent_count(cpu), merged;
@@ -131,10 +134,10 @@ static unsigned hand_over(struct slab_node *node, struct transfer_batch *batch)
 }
 
 /*
- * Pre-flushes a CPU until both caches fit, so many transfer batches were handed over, or the pool is used up. With
- * rseq the caller runs on that CPU. Returns the objects moved to their latent slabs; those that were safe and fit went
- * to the object cache. One transfer batch is spare, for an object that was taken and then found to belong to another
- * node than the others.
+ * Pre-flushes a CPU until both caches fit, `batches` transfer batches were handed over, or the pool
+ * is empty. With rseq the caller must run on that CPU. Returns the number of objects moved to
+ * latent slabs; safe ones that fit went to the object cache. A spare transfer batch takes an object
+ * that was taken and then found to belong to another node.
  */
 unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigned batches)
 {
@@ -154,7 +157,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
         moved += hand_over(node, batch);
         merge_safe(cache, cpu); /* a grace period may have ended */
     }
-    if (carry.object) { /* its slab is there: fill has seen it */
+    if (carry.object) { /* fill() has seen the slab, so it exists */
         spare->cookie = carry.cookie;
         spare->objects[spare->count++] = carry.object;
         moved += hand_over(node_of(slab_known(carry.object)), spare);
@@ -169,15 +172,15 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
 /* ----------------------------------------------------------------------------- the helper */
 
 /*
- * A box for each CPU holds the cache that wants a pre-flush there, or 0. The helper marks the box
- * while it works for that cache (bit 0), and a cache that is destroyed clears its boxes first.
+ * Each CPU has a box with the cache that wants a pre-flush there, or 0. The helper marks the box
+ * (bit 0) while it works for that cache. Destruction of a cache clears the boxes first.
  */
 #define BEING_SERVED ((uintptr_t)1)
 
-bool preflush_helper READ_MOSTLY = false;  /* there is one, or will be: the option background */
-bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes: the option preflush */
+bool preflush_helper READ_MOSTLY = false;  /* a helper exists, or will; the option background */
+bool preflush_enabled READ_MOSTLY = false; /* ... and it pre-flushes; the option preflush */
 static uintptr_t *boxes READ_MOSTLY = NULL;
-static uint32_t paused; /* forks and walks that are under way */
+static uint32_t paused; /* number of forks and walks under way */
 
 bool preflush_start(void)
 {
@@ -185,7 +188,7 @@ bool preflush_start(void)
     return boxes != NULL;
 }
 
-/* By the owner of the caches, so without a system call; the helper is kicked later. */
+/* Called by the owner of the caches, so without a system call; the helper is kicked later. */
 void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uintptr_t empty = 0;
@@ -194,26 +197,27 @@ void preflush_schedule(struct prudence_cache *cache, struct cpu_cache *cpu)
         compare_exchange(&boxes[cpu->line.cpu], &empty, (uintptr_t)cache);
 }
 
-/* What frees and deferrals have brought to a CPU's caches, less what allocations took. Neither a merge, a refill nor a flush
- * changes it. */
+/* Returns the number of objects that frees and deferrals brought to a CPU's caches, less those that
+ * allocations took. Merges, refills and flushes do not change it. */
 static uint32_t gained(const struct cpu_cache *cpu)
 {
     return (uint32_t)(load_relaxed(&cpu->line.ring_tail) + stack_count(&cpu->line) +
                       load_relaxed(&cpu->counts.unstacked) - load_relaxed(&cpu->counts.stacked));
 }
 
-/* Whether more came than was taken since the last look, and the latent cache is nearly full: then the work is urgent. */
+/* Returns whether the work is urgent: since the last look more objects came than went, and the
+ * latent cache is nearly full. */
 static bool is_urgent(struct cpu_cache *cpu)
 {
     uint32_t now = gained(cpu);
     bool filling = (int32_t)(now - cpu->preflush_gained) > 0;
 
-    cpu->preflush_gained = now; /* the helper's own */
+    cpu->preflush_gained = now; /* written by the helper only */
     return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
 }
 
-/* Serves the cache of a box, if there is one; `here`: the caller runs on that CPU. After it has set the mark, for
- * which others wait, it waits for nothing. Returns whether to come back soon. */
+/* Serves the cache of a box. `here` says that the caller runs on that CPU. Others wait for the
+ * mark, so nothing waits while it is set. Returns whether to come back soon. */
 static bool serve(unsigned cpu, bool here)
 {
     uintptr_t box = load_relaxed(&boxes[cpu]);
@@ -222,23 +226,24 @@ static bool serve(unsigned cpu, bool here)
 
     if (!box || box & BEING_SERVED || !compare_exchange(&boxes[cpu], &box, box | BEING_SERVED))
         return false;
-    os_full_fence(); /* the mark before the test: fork sees one, or this the other */
+    /* Mark before test: either fork sees the mark, or this thread sees the pause. */
+    os_full_fence();
     if (!load_acquire(&paused)) {
         unsigned batches = is_urgent(cpu_cache_of(cache, cpu)) ? TRANSFER_BATCHES : 2;
         unsigned moved = here ? preflush_cpu(cache, cpu, batches) : 0;
 
-        /* Nothing could be moved: the next batch that is closed asks again. */
+        /* If nothing could be moved, the next closed batch asks again. */
         more = moved && !fits(cpu_cache_of(cache, cpu));
     }
     store_release(&boxes[cpu], more ? (uintptr_t)cache : 0);
     return more;
 }
 
-/* A box whose CPU had no idle time in so many rounds is emptied, so that the helper can sleep; the
- * next batch that is closed asks again. */
+/* When no CPU with a box was idle for this many rounds, all boxes are emptied so that the helper
+ * can sleep. The next closed batch asks again. */
 #define FRUITLESS_MAX 20
 
-/* The helper tidies up as well; false: little is kept. */
+/* Tidies in the helper. Returns false if little unused memory is kept. */
 #define TIDY_CACHES 64
 #define TIDY_MOVES  512
 
@@ -250,10 +255,10 @@ static bool tidy(void)
     return tidy_is_worth_it();
 }
 
-/* One round of the helper over the boxes, and a look at the pages that decay. Returns whether to come back soon. */
+/* Serves all boxes once, tidies, and lets pages decay. Returns whether to come back soon. */
 bool preflush_work(void)
 {
-    static unsigned fruitless; /* rounds */
+    static unsigned fruitless; /* rounds in a row without service */
     bool more = false, served = false;
 
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
@@ -271,14 +276,15 @@ bool preflush_work(void)
     return os_pages_decay() || more;
 }
 
-/* Makes the helper, if the option wants one. That makes a thread: not from inside an allocation. */
+/* Starts the helper if the option wants one. Not called inside an allocation, because it creates a
+ * thread. */
 void preflush_start_helper(void)
 {
     if (load_relaxed(&preflush_helper))
         os_idle_start(preflush_work);
 }
 
-/* Before a cache is destroyed. Waits for the helper, if it is just at work for this cache. */
+/* Called before a cache is destroyed. Waits until the helper no longer works for the cache. */
 void preflush_forget(struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
@@ -292,8 +298,8 @@ void preflush_forget(struct prudence_cache *cache)
     }
 }
 
-/* From here on the helper has no objects in its hands. Fork: the child has no helper, so none of its transfer batches may be
- * half full during the copy. */
+/* Makes the helper hold no objects until preflush_go_on(). The child of a fork has no helper, so no
+ * transfer batch may be half full during the copy. */
 void preflush_pause(void)
 {
     add_relaxed(&paused, 1);
@@ -305,8 +311,8 @@ void preflush_pause(void)
             os_sleep_ns(10000);
 }
 
-/* There is no helper. One that began just then has marked its box, and would have seen that it is paused. Of those that
- * paused it, only this thread's fork goes on. */
+/* Runs in a child, which has no helper. A helper that had just begun has marked its box, but would
+ * have seen the pause. Of the pauses only the one of this thread's fork remains. */
 void preflush_fork_child(void)
 {
     paused = 1;
@@ -314,13 +320,13 @@ void preflush_fork_child(void)
         boxes[cpu] &= ~BEING_SERVED;
 }
 
-/* Release: what was done meanwhile is done before the helper goes on. */
+/* Release: the helper sees all that was done during the pause. */
 void preflush_go_on(void)
 {
     __atomic_fetch_sub(&paused, 1, __ATOMIC_RELEASE);
 }
 
-/* Nobody is at work any more. */
+/* Called when no thread works any more. */
 void preflush_stop(void)
 {
     if (boxes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Refill: slabs -> object cache, and where the objects come from: this CPU's node, quiet CPUs, other caches' free
- * slabs, new pages, any node. Nothing is owned.
+ * Refill: fills an object cache from slabs. The objects come from this CPU's node, quiet CPUs, free
+ * slabs of other caches, new pages, or any node, in this order. The caller owns nothing.
  */
 #include "slab/refill.h"
 
@@ -17,7 +17,7 @@
 #include "slab/spare.h"
 #include "slab/upkeep.h"
 
-/* Objects that fit beside what is free and what is latent. */
+/* Returns how many objects fit in addition to the free and the latent ones. */
 static unsigned room_beside_latent(const struct cpu_cache *cpu)
 {
     unsigned taken = stack_count(&cpu->line) + latent_count(cpu);
@@ -26,9 +26,9 @@ static unsigned room_beside_latent(const struct cpu_cache *cpu)
 }
 
 /*
- * Puts refilled objects on the stack of the CPU that runs now; what does not fit goes back. So a grace period that ends
- * right after a refill overfills no object cache, whatever was deferred since the miss counted, and whichever CPU the
- * thread has come to.
+ * Puts refilled objects on the stack of the current CPU, and returns the rest to the node. So a
+ * grace period that ends right after a refill overfills no object cache, even if objects were
+ * deferred since the miss counted, or the thread has moved to another CPU.
  */
 static void stack_refilled(struct prudence_cache *cache, void **objects, unsigned count)
 {
@@ -47,7 +47,7 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
         node_flush(cache, objects + put, count - put);
 }
 
-/* From a node; while there are any they are carried. */
+/* Takes objects from a node. If there are any, the caller carries them. */
 static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, void **objects,
                         unsigned count)
 {
@@ -60,8 +60,8 @@ static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, vo
     return taken;
 }
 
-/* Objects of a new slab. If the node's memory is used up, its pages are another node's, and so is the slab; then that
- * node is asked for objects before the next slab is made. */
+/* Takes objects of a new slab. If the node has no memory left, the pages and the slab belong to
+ * another node, which is then asked for objects before the next slab is made. */
 static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, void **objects,
                          unsigned count, os_alloc_flags flags)
 {
@@ -81,8 +81,9 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
     return node_add_slab(helper, slab, objects, count);
 }
 
-/* Objects from this CPU's node, unless it is *empty: found to have none a moment ago. If the cache may grow, from quiet
- * CPUs or a new slab, else from any node that has some; if not, *empty is told. */
+/* Takes objects from this CPU's node, unless *empty says that it had none a moment ago. If the
+ * cache may grow, then tries quiet CPUs, a new slab, and all nodes. Otherwise stores a node without
+ * objects in *empty. */
 static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
                      const struct slab_node **empty, os_alloc_flags flags)
 {
@@ -104,9 +105,10 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
 }
 
 /*
- * The miss: takes up to `count` objects from the node. One is returned, the others go to the object cache, to be
- * handed out in the order of their addresses, because a program often walks in that order what it makes in one go. If
- * the cache may grow, it does so, and under memory pressure waits for a grace period before it fails (rule 9).
+ * Serves a miss with up to `count` objects from the node. Returns one and puts the others into the
+ * object cache, to be handed out in address order, because programs often walk in that order the
+ * objects made in one go. If the cache may grow, it does, and under memory pressure waits for a
+ * grace period before failing (rule 9).
  */
 static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                     const struct slab_node **empty, os_alloc_flags flags)
@@ -130,8 +132,9 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
     return objects[0];
 }
 
-/* The refill of a miss: from the node, or if the cache may grow, from wherever there are objects. One that may not says which
- * node is *empty, and the one that follows does not look there again, unless the caller has waited and so forgets it. */
+/* Refills after a miss, from the node, or from anywhere if the cache may grow. A refill that may
+ * not grow stores the empty node in *empty; the next refill skips that node, unless the caller
+ * clears *empty after a wait. */
 void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
                           const struct slab_node **empty, os_alloc_flags flags)
 {
@@ -142,7 +145,7 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
     return object;
 }
 
-/* Past the object cache, which is another's now. */
+/* Allocates past the object cache, which another thread owns. */
 void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags)
 {
     bool comes_by = count_bypass(cache);

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * One budget for what a CPU caches: what object caches and rings of all slab caches may hold there.
+ * A budget bounds the bytes that the object caches and rings of all slab caches may hold on a CPU.
  *
- * Charged is what they may hold, not what they do hold: size x stride of each slab cache. From its first deferral on
- * that CPU on it is charged twice, because `size` is the limit of its object cache and of its ring. So fast paths
- * count nothing, and the bound holds at any time. A size changes only here, by the owner of those caches. It grows
- * (alloc.c, weigh) while
- *   - all sizes of the CPU stay within cache_per_cpu; a slab cache that is nearly alone there may have twice as much,
- *     so that one of large objects has a thousand of them; and
- *   - all CPUs stay within cache_total. A quarter of that is divided equally, so that one CPU's caches cannot use up
- *     another's: a CPU goes beyond its part only while all together use less than the rest.
- * A cache begins with a few objects and doubles at each miss, up to what serves a batch well: so a cache that is used much
- * has that after some misses. Caches double by themselves only while a quarter of the budget suffices; the rest is for
- * demand. When the CPU's budget is used up, other caches give (give.c). Only these go beyond it:
- *   - floors: on a CPU that uses it, a slab cache may have a 256th of what a CPU may have in any case, at most what
- *     it begins with, and at least one object. Half of that when rings are many;
- *   - caches whose creator named a size (object_cache_bytes). They count, too.
+ * A slab cache is charged for the objects that it may hold, size x stride, rather than for those
+ * that it holds. After the first deferral on the CPU the charge doubles, because `size` limits both
+ * object cache and ring. So fast paths count nothing, and the bound holds at any time. Only the
+ * owner of the caches changes a size, and only here. A size grows (alloc.c, weigh) while
+ *   - all sizes of the CPU stay within cache_per_cpu. A slab cache that is nearly alone there may
+ *     have twice as much, so that a cache of large objects has a thousand of them; and
+ *   - all CPUs stay within cache_total. A quarter of that is divided equally, so that one CPU's
+ *     caches cannot use up another's. A CPU exceeds its part only while all together use less than
+ *     the rest.
+ * A cache begins with a few objects and doubles at each miss, up to a size that serves a batch
+ * well. Caches double by themselves only while a quarter of the budget suffices; the rest is for
+ * demand. When the CPU's budget is used up, other caches give (give.c). Only these exceed it:
+ *   - floors. A slab cache that is used may have a 256th of the bytes guaranteed to the CPU, at
+ *     most its first size, and at least one object. When rings are many, half of that;
+ *   - caches whose creator set a size (object_cache_bytes). They count, too.
  *
- * Any thread; sums change where a size does. A sum is raised before the size, and lowered after it.
+ * Any thread may call these functions. A sum changes just before the size does.
  */
 #include "slab/budget.h"
 
@@ -26,17 +27,17 @@
 #include "slab/cpu_cache.h"
 #include "slab/latent_account.h"
 
-#define NEARLY_ALONE 8 /* the others have such a part of the budget, at most */
+#define NEARLY_ALONE 8 /* all others together have at most this part of the budget */
 #define ALONE_MORE   2 /* times the budget */
-#define START_PART   4 /* of the budget, for those that come first */
+#define START_PART   4 /* part of the budget for the first caches */
 #define FLOOR_PART   256
-#define KEPT_PART    4 /* of the total */
+#define KEPT_PART    4 /* part of the total */
 
 uint64_t slab_cache_per_cpu READ_MOSTLY = OS_CACHE_PER_CPU;
 uint64_t slab_cache_total READ_MOSTLY = OS_CACHE_TOTAL;
 struct cpu_budget *slab_budgets READ_MOSTLY = NULL;
 
-/* What all CPUs use. Written where a size changes. */
+/* Sum over all CPUs; written when a size changes. */
 static int64_t used_by_all __attribute__((aligned(CACHE_LINES_APART)));
 
 bool budget_start(void)
@@ -45,7 +46,7 @@ bool budget_start(void)
     return slab_budgets != NULL;
 }
 
-/* No cache is left. */
+/* Called when no cache is left. */
 void budget_stop(void)
 {
     if (slab_budgets)
@@ -54,7 +55,7 @@ void budget_stop(void)
     used_by_all = 0;
 }
 
-/* What caches of a CPU with that size are charged. */
+/* Returns the charge of a CPU's caches at that size. */
 int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                       unsigned size)
 {
@@ -63,7 +64,7 @@ int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache
     return (int64_t)(load_relaxed(&cpu->line.ring_tail) ? 2 * bytes : bytes);
 }
 
-/* What each CPU may use, whatever the others do. */
+/* Returns the bytes that each CPU may use, whatever the others do. */
 static int64_t kept(void)
 {
     return (int64_t)(load_relaxed(&slab_cache_total) / KEPT_PART / os_cpu_count());
@@ -80,7 +81,7 @@ static bool fits(int64_t others, int64_t bytes)
            (others <= most_of_a_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= most_of_a_cpu());
 }
 
-/* What all may use together, where one has more than that. */
+/* Returns the bytes that all CPUs may use together when one exceeds kept(). */
 static int64_t shared(void)
 {
     uint64_t total = load_relaxed(&slab_cache_total);
@@ -88,7 +89,8 @@ static int64_t shared(void)
     return (int64_t)(total - total / KEPT_PART);
 }
 
-/* A CPU's use becomes `after`, by `change` more. False: the total does not allow it. */
+/* Raises the total by `change`, after which the CPU uses `after`. Returns false if the total does
+ * not allow it. */
 static bool raise_total(int64_t after, int64_t change)
 {
     int64_t now = load_relaxed(&used_by_all);
@@ -124,8 +126,8 @@ static void change_anyway(const struct prudence_cache *cache, struct cpu_cache *
     add_relaxed(&used_by_all, change);
 }
 
-/* Called by the owner before the first deferral of a cache on a CPU. If that takes more than the budget, the cache
- * gives half of its size (defer.c). */
+/* Called by the owner before the first deferral of a cache on a CPU. If that exceeds the budget,
+ * the cache gives half of its size (defer.c). */
 void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     int64_t bytes = budget_charge(cache, cpu, cpu->size);
@@ -134,7 +136,8 @@ void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cac
     add_relaxed(&used_by_all, bytes);
 }
 
-/* Whether the rings of all CPUs may hold more than half of latent_limit, as with thousands of caches. */
+/* Returns whether the rings of all CPUs may hold more than half of latent_limit, as with thousands
+ * of caches. */
 static bool rings_are_many(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit);
@@ -142,8 +145,8 @@ static bool rings_are_many(void)
     return limit && (uint64_t)load_relaxed(&used_by_all) > limit;
 }
 
-/* How many objects a cache may hold on each CPU, whatever the budget: fewer when rings are many, so that safe objects
- * in them do not fill latent_limit. */
+/* Returns the number of objects that a cache may hold on each CPU, whatever the budget. When rings
+ * are many it is smaller, so that safe objects in them do not fill latent_limit. */
 unsigned budget_least(const struct prudence_cache *cache)
 {
     int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
@@ -153,7 +156,8 @@ unsigned budget_least(const struct prudence_cache *cache)
     return rings_are_many() ? (least + 1) / 2 : least;
 }
 
-/* Whether the caches of a CPU may have that size now; a hint, nothing is owned. */
+/* Returns whether the caches of a CPU may have that size now. This is a hint, because nothing is
+ * owned. */
 bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size)
 {
     int64_t now = load_relaxed(&slab_budgets[cpu->line.cpu].used);
@@ -165,23 +169,23 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
             (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <= shared()));
 }
 
-/* Whether the caches of a CPU may grow before demand says so. */
+/* Returns whether the caches of a CPU may grow before demand asks for it. */
 bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return cpu->size < OS_CACHE_START_BATCHES * cache->batch &&
            load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 
-/* Caches of a CPU get their first arrays: their hits count from now on (give.c). */
+/* Counts hits from now on (give.c), when caches of a CPU get their first arrays. */
 static void weigh_from_now(struct cpu_cache *cpu)
 {
     store_relaxed(&cpu->worth_pops, (uint32_t)stack_pops(&cpu->line));
     store_relaxed(&cpu->worth_since, load_relaxed(&slab_budgets[cpu->line.cpu].wishes));
 }
 
-/* Gives `size`, which is larger than the present one, to the caches of a CPU, which the caller owns. If the budget refuses,
- * gives their floor, but never more than `size`, because the caller has made arrays for that. False: they keep what they
- * have. */
+/* Raises the size of caches that the caller owns. If the budget refuses, raises it to the floor,
+ * but at most to `size`, because the caller has made arrays for that. Returns false if the size
+ * stays. */
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
     if (cache->sized) {
@@ -198,7 +202,7 @@ bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsi
     return true;
 }
 
-/* ... a smaller one. */
+/* Lowers the size of caches that the caller owns. */
 void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
     change_anyway(cache, cpu, size);

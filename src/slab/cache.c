@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A slab cache's beginning and end.
+ * Creates and destroys slab caches.
  *
- * Sizes follow proven heuristics: a slab is the smallest power of two of pages that holds 128
- * objects, up to 64 KiB, or at least 8 of the large ones; a node keeps 5 to 10 free slabs. Where the system's pages are
- * larger, so are slabs of small objects, and a node keeps as many free bytes of them (ADR 112). A dense cache takes as many pages as
- * leave the least over (ADR 116). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
+ * Sizes follow proven heuristics. A slab is the smallest power of two of pages that holds 128
+ * objects, up to OS_SLAB_BYTES_MAX, or at least 8 large ones; a node keeps 5 to 10 free slabs. If
+ * the system's pages are larger, slabs of small objects are larger too, and a node keeps as many
+ * free bytes of them (ADR 112). A dense cache takes the number of pages that leaves the least over
+ * (ADR 116). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
  */
 #include "slab/cache.h"
 
@@ -25,7 +26,7 @@
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
-#define DENSE_BYTES_MIN     ((size_t)32 << 10) /* so that a slab's metadata is little beside it */
+#define DENSE_BYTES_MIN     ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
 #define COLORS_MAX          64
 
 #define WINDOW_CROWDED ((size_t)1024)
@@ -41,7 +42,8 @@
 size_t slab_redzone READ_MOSTLY = 0;
 size_t slab_margin READ_MOSTLY = 0;
 
-/* As round_up_to_power_of_two(): whether a lone object would need more pages when contiguous pages are short. */
+/* Returns whether a lone object would need more pages when contiguous pages are short; see
+ * round_up_to_power_of_two(). */
 static bool needs_more_pages(size_t stride, size_t before)
 {
     return OS_SLAB_MAY_BE_LESS && round_up_to_power_of_two(max_size(stride, OS_PAGE_SIZE)) >
@@ -49,10 +51,10 @@ static bool needs_more_pages(size_t stride, size_t before)
 }
 
 /*
- * A stride with one cache line more, if it is a multiple of SKEW_GRAIN. The first lines of such objects share eight
- * sets of a first-level cache, or fewer, which do not hold a batch of them; with one line more they use all 64. Not
- * for smaller objects, because it would cost too much of their memory; not for larger ones, of which a slab holds
- * few; and not for objects whose alignment does not allow it.
+ * Returns the stride, plus one cache line if it is a multiple of SKEW_GRAIN. The first lines of
+ * such objects share at most eight sets of a first-level cache, which do not hold a batch of them;
+ * with one line more they use all 64. Smaller objects would pay too much memory for it, a slab
+ * holds few larger ones, and some alignments do not allow it.
  */
 static size_t skewed(const struct prudence_cache *cache, size_t stride)
 {
@@ -62,9 +64,10 @@ static size_t skewed(const struct prudence_cache *cache, size_t stride)
     return stride + CACHE_LINE;
 }
 
-/* Leftover bytes of a slab let its first object lie in different places. Large objects of a power of two leave none.
- * Then one object less is worth it, because what is read of many such objects would share a few cache sets (see
- * docs/adr); not if their stride spreads them already, nor if the cache is dense. */
+/* Chooses the number of colors. Leftover bytes of a slab let the first object lie in different
+ * places. Large objects of a power of two leave none. For them one object less is worth it, because
+ * the bytes read of many such objects would share a few cache sets (see docs/adr), unless their
+ * stride spreads them already, or the cache is dense. */
 static void choose_colors(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
@@ -80,15 +83,16 @@ static void choose_colors(struct prudence_cache *cache)
     cache->colors = (unsigned)clamp_size(left / step + 1, 1, COLORS_MAX);
 }
 
-/* Whether a slab of so many bytes has fewer bytes left over, for each of its bytes, than one of `other`. */
+/* Returns whether a slab of `bytes` leaves less over, for each byte, than one of `other`. */
 static bool is_denser(size_t stride, size_t bytes, size_t other)
 {
     return bytes % stride * other < other % stride * bytes;
 }
 
 /*
- * Of the sizes from `most` down to half of it, the densest. Where the system's pages are larger, there are few such
- * sizes. So if that one still leaves more than 1/64, sizes up to twice `most` are tried, until one leaves less.
+ * Returns the densest size from `most` down to half of it. With larger system pages there are few
+ * such sizes. So if that one still leaves more than 1/64, larger sizes are tried, up to twice
+ * `most`, until one leaves less.
  */
 static size_t densest(size_t stride, size_t most)
 {
@@ -124,8 +128,9 @@ static void choose_slab(struct prudence_cache *cache)
 }
 
 /*
- * Whether slabs go to a window, where all slabs have their first object in the same place. Objects keep their colors
- * instead if without them one object would share a few cache sets with those of all slabs.
+ * Chooses whether slabs go to a window, in which each slab has the first object in the same place.
+ * Objects keep their colors instead if otherwise an object would share a few cache sets with those
+ * of all slabs.
  */
 static void choose_window(struct prudence_cache *cache)
 {
@@ -203,8 +208,8 @@ static bool lines_make(struct prudence_cache *cache)
     return cache->percpu != NULL;
 }
 
-/* Frees all parts of the cache except its structure. Its fast paths are closed, so a call that uses it nevertheless
- * takes the slow ones, which see that it is destroyed. */
+/* Frees all parts of the cache except the structure. Fast paths are closed, so a late call takes
+ * the slow paths, which see that the cache is destroyed. */
 static void cache_release_parts(struct prudence_cache *cache)
 {
     struct slab_node *nodes = cache->nodes;
@@ -229,9 +234,10 @@ void cache_forget(struct prudence_cache *cache)
     os_meta_free(cache, sizeof *cache);
 }
 
-/* The layout is valid. NULL when memory ran out. */
-static uint64_t caches_made; /* guarded by slab_caches_lock */
+/* Number of caches ever made; protected by slab_caches_lock. */
+static uint64_t caches_made;
 
+/* Creates a cache of a valid layout. Returns NULL if memory ran out. */
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
     struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
@@ -253,9 +259,9 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     return cache;
 }
 
-/* ------------------------------------------------------------------------------------ destruction */
+/* ---------------------------------------------------------------------------------- destruction */
 
-/* All that is free or safe goes to its slab; all CPUs are owned. */
+/* Moves all free or safe objects of a CPU to their slabs. The caller owns all CPUs. */
 static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     void *objects[TRANSFER_MAX];
@@ -264,7 +270,7 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (!cpu->slots)
         return;
     do {
-        latent_close(cache, cpu); /* each time: there may have been no room to remember a batch */
+        latent_close(cache, cpu); /* each time, because there may have been no place for a batch */
         latent_take_back(cache, cpu);
         taken = object_cache_take(cpu, objects, TRANSFER_MAX);
         count_add(&cpu->counts.unstacked, taken);
@@ -290,8 +296,8 @@ static unsigned slabs_left(const struct prudence_cache *cache)
     return slabs;
 }
 
-/* How many objects are live: what slabs have given out, minus what is latent, which is counted in rings (`latent`)
- * and in slabs. */
+/* Returns the number of live objects: those that slabs gave out, minus latent ones, which are in
+ * rings (`latent`) or slabs. */
 static size_t live_objects(struct prudence_cache *cache)
 {
     struct list *item;
@@ -314,10 +320,11 @@ static size_t live_objects(struct prudence_cache *cache)
 }
 
 /*
- * Merges and empties everything there is. True when no slab is left: then the cache is off the list, so that neither
- * fork nor pressure nor trim can find it, and every CPU stays owned permanently. Otherwise *live is the number of
- * live objects. The lock of the list keeps out threads that carry objects of the cache, which would look like live
- * ones. Where CPUs cannot be fenced (ADR 123), no other thread uses the cache: that is the caller's to see to.
+ * Merges and empties everything. Returns true if no slab is left; then the cache is off the list,
+ * so that fork, pressure and trim cannot find it, and every CPU stays owned permanently. Otherwise
+ * *live is the number of live objects. The lock of the list keeps out threads that carry objects of
+ * the cache, which would look live. If CPUs cannot be fenced (ADR 123), the caller must ensure that
+ * no other thread uses the cache.
  */
 static bool retire(struct prudence_cache *cache, size_t *live)
 {
@@ -344,14 +351,14 @@ static bool retire(struct prudence_cache *cache, size_t *live)
 }
 
 /*
- * False while objects are live, and *live says how many. The cache's structure stays until cache_forget(). Waits for
- * grace periods of this cache's domain as long as it has latent objects (or type-safe pages), and for no other
- * domain's. Nothing is held while it waits.
+ * Returns false while objects are live, with their number in *live. The cache's structure stays
+ * until cache_forget(). Waits for grace periods of this cache's domain, and no other, as long as
+ * there are latent objects or type-safe pages. Holds nothing while waiting.
  */
 bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {
     preflush_forget(cache);
-    os_hands_full(); /* off the list it still holds its domain */
+    os_hands_full(); /* off the list, the cache still holds the domain */
     while (!retire(cache, live)) {
         os_hands_empty();
         if (*live)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Emptying CPUs: what is safe or free in their caches goes to the nodes, when memory is wanted elsewhere, when a CPU
- * has gone quiet, or when its caches are taken away.
+ * Drains CPUs: moves safe or free objects from their caches to the nodes, when memory is wanted
+ * elsewhere, when a CPU has gone quiet, or when its caches are taken away.
  *
- * Each step owns the CPU's caches, for a batch at most; the nodes are visited in between, with nothing owned.
+ * Each step owns the CPU's caches, for a batch at most. Between steps it visits the nodes and owns
+ * nothing.
  */
 #include "slab/drain.h"
 
@@ -25,7 +26,7 @@ static bool is_empty(const struct cpu_cache *cpu)
     return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
 }
 
-/* The caller's own CPU costs no system call. */
+/* Takes the caches of the caller's own CPU, which costs no system call. */
 static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, const void *token)
 {
     struct cpu_cache *taken;
@@ -38,25 +39,26 @@ static bool take_if_here(struct prudence_cache *cache, struct cpu_cache *cpu, co
     return taken == cpu;
 }
 
-/* What is taken out of a CPU's caches at a time. */
+/* Objects and arrays that one step takes out of a CPU's caches. */
 struct haul {
     struct prudence_cache *cache;
-    bool free_ones;        /* too */
-    bool ring;             /* what is safe */
-    unsigned spare;        /* objects of the object cache, at most */
-    unsigned size;         /* what is beyond it */
-    bool latent;           /* what was taken is */
-    struct arrays smaller; /* for that size; then the old ones */
-    void *arrays;          /* of a CPU that needs none; so many bytes */
+    bool free_ones;        /* takes free objects, too */
+    bool ring;             /* takes safe objects */
+    unsigned spare;        /* most objects to take from the object cache */
+    unsigned size;         /* takes objects beyond this size */
+    bool latent;           /* the taken objects are latent */
+    struct arrays smaller; /* arrays for that size; afterwards the old ones */
+    void *arrays;          /* arrays of a CPU that needs none, and their bytes */
     size_t bytes;
-    gp_cookie cookie; /* of those that are latent */
+    gp_cookie cookie; /* of latent objects */
     unsigned taken;
     void *objects[TRANSFER_MAX];
 };
 
 typedef void (*visit_step)(struct os_percpu_line *line, void *haul);
 
-/* Runs `step` as the owner, if that is the caller's CPU and no thread owns it; else false. */
+/* Runs `step` as the owner. Returns false if that is not the caller's CPU, or another thread owns
+ * the caches. */
 static bool visit_here(struct cpu_cache *cpu, struct haul *haul, visit_step step)
 {
     haul->taken = 0;
@@ -67,7 +69,8 @@ static bool visit_here(struct cpu_cache *cpu, struct haul *haul, visit_step step
     return true;
 }
 
-/* The same on any CPU. Owners are quick, unless they lost their CPU: worth a few short waits, no more. */
+/* Runs `step` as the owner on any CPU. Owners are quick unless they lost their CPU, so a few short
+ * waits are enough. */
 static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step step)
 {
     if (visit_here(cpu, haul, step))
@@ -80,7 +83,8 @@ static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step
     return false;
 }
 
-/* One step as the owner: closes the open batch, takes back what the ring reserved, and takes what a node may have. */
+/* Closes the open batch, takes back the ring's reservation, and takes safe objects, else free
+ * ones. */
 static void take_some(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
@@ -97,7 +101,7 @@ static void take_some(struct os_percpu_line *line, void *data)
     }
 }
 
-/* The same of what is not wanted. */
+/* Takes unwanted objects in the same way. */
 static void take_unwanted(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
@@ -119,7 +123,7 @@ static void take_unwanted(struct os_percpu_line *line, void *data)
     count_add(&cpu->counts.unstacked, haul->taken);
 }
 
-/* The same with what is not safe yet. */
+/* Takes latent objects, safe or not. */
 static void take_latent(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
@@ -136,7 +140,8 @@ static void take_arrays(struct os_percpu_line *line, void *data)
     haul->arrays = cpu_cache_detach_arrays(haul->cache, (struct cpu_cache *)line, &haul->bytes);
 }
 
-/* Frees the arrays of a CPU that has nothing in them; returns their bytes. The CPU gets arrays again by demand. */
+/* Frees the arrays of a CPU if they hold nothing, and returns their bytes. The CPU gets arrays
+ * again by demand. */
 static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     struct haul haul;
@@ -151,7 +156,7 @@ static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
     return haul.bytes;
 }
 
-/* What is beyond a size; when nothing is, the caches get that size. */
+/* Takes objects beyond a size. If there are none, shrinks the caches to that size. */
 static void take_beyond(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
@@ -176,7 +181,7 @@ static void take_beyond(struct os_percpu_line *line, void *data)
     }
 }
 
-/* One move of drain_to_size(). False: it was the last. */
+/* Makes one move of drain_to_size(). Returns false after the last. */
 static bool move_beyond(struct cpu_cache *cpu, struct haul *haul)
 {
     haul->latent = false;
@@ -191,8 +196,8 @@ static bool move_beyond(struct cpu_cache *cpu, struct haul *haul)
     return haul->taken > 0;
 }
 
-/* Makes the caches of the CPU that the caller runs on smaller; what they hold beyond goes to the nodes. False when
- * that was not possible: another thread owns the caches, the caller has lost its CPU, or there is no memory for
+/* Shrinks the caches of the current CPU; objects beyond `size` go to the nodes. Returns false if
+ * another thread owns the caches, the caller has moved to another CPU, or there is no memory for
  * smaller arrays. */
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size)
 {
@@ -209,8 +214,8 @@ bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned
     return load_relaxed(&cpu->size) <= size;
 }
 
-/* Closes the CPU's open batch and returns to the nodes what is safe there, and if `free_ones` what is free. Gives up
- * when another thread owns the caches. Returns how many objects went. */
+/* Closes the CPU's open batch, and returns safe objects to the nodes, also free ones if
+ * `free_ones`. Gives up if another thread owns the caches. Returns the number of objects. */
 static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *haul, visit_step step),
                            struct prudence_cache *cache, struct cpu_cache *cpu, bool free_ones)
 {
@@ -238,8 +243,8 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
-/* Empties the CPUs, also of free objects if wanted, merges what is safe, and gives back free slabs beyond `keep` of
- * each node; returns their bytes. */
+/* Drains all CPUs, including free objects if `free_ones`, merges safe objects, and gives back free
+ * slabs beyond `keep` of each node. Returns the bytes of these slabs. */
 size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
     size_t bytes = 0;
@@ -251,7 +256,7 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
     return bytes;
 }
 
-/* Whether any object is deferred and not merged. */
+/* Returns whether any object is deferred and not merged. */
 bool cache_has_latent(struct prudence_cache *cache)
 {
     uint64_t bytes = 0;
@@ -265,7 +270,8 @@ bool cache_has_latent(struct prudence_cache *cache)
     return false;
 }
 
-/* Frees arrays that were empty before: a CPU would make arrays that it uses again at once. */
+/* Frees only arrays that were empty before, because a CPU that is in use would soon make them
+ * again. */
 size_t cache_shrink(struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
@@ -273,8 +279,8 @@ size_t cache_shrink(struct prudence_cache *cache)
     return cache_empty(cache, true, 0);
 }
 
-/* Gives back free slabs, and merges what is safe, until `wanted` bytes have gone or nothing is left. No other CPU is
- * disturbed. */
+/* Merges safe objects and gives back free slabs, until `wanted` bytes have gone or nothing is left.
+ * Disturbs no other CPU. */
 size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
@@ -284,7 +290,8 @@ size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted)
     return bytes;
 }
 
-/* The same with what CPUs have, one after the other; only those that may be disturbed. */
+/* Does the same with CPUs' caches, one CPU after the other, skipping CPUs that must not be
+ * disturbed. */
 size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
@@ -301,7 +308,7 @@ size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
     return bytes;
 }
 
-/* Bytes of arrays that cache_shrink_cpus would give back. */
+/* Returns the bytes of arrays that cache_shrink_cpus() would free. */
 size_t cache_spare_arrays(const struct prudence_cache *cache)
 {
     size_t bytes = 0;
@@ -316,14 +323,14 @@ size_t cache_spare_arrays(const struct prudence_cache *cache)
     return bytes;
 }
 
-/* Closes all batches, and brings what is safe to the nodes; what is free, too, if wanted. */
+/* Closes all batches, and moves safe objects to the nodes, also free ones if `free_ones`. */
 void cache_settle(struct prudence_cache *cache, bool free_ones)
 {
     cache_empty(cache, free_ones, cache->free_limit);
 }
 
-/* The same without disturbing another CPU, or waiting for a lock: looks at the caller's own CPU, and at what is safe
- * in latent slabs, where most of it is when much is latent. */
+/* Does the same without disturbing another CPU or waiting for a lock: visits the caller's own CPU
+ * and the safe objects in latent slabs, where most are when much is latent. */
 void cache_settle_here(struct prudence_cache *cache)
 {
     if (cache->percpu)
@@ -342,7 +349,7 @@ static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
         node_overflow(cache, haul.objects, haul.taken, haul.cookie);
 }
 
-/* For a CPU whose caches end: what is free or safe there goes to the nodes, what is latent to its latent slabs. */
+/* Retires a CPU: free and safe objects go to the nodes, latent ones to their latent slabs. */
 void slab_retire_cpu(unsigned cpu)
 {
     struct list *item;
@@ -359,9 +366,10 @@ void slab_retire_cpu(unsigned cpu)
 }
 
 /*
- * Strays: objects on CPUs that have gone quiet. Called where demand would grow the cache, and in a kernel by work
- * that runs now and then. Looks at most every QUIET_NS, and empties the CPUs on which nothing has moved since the
- * last look, the caller's own too. So what lies on a quiet CPU is back within two looks.
+ * Drains strays, which are objects on CPUs that have gone quiet. Called when demand would grow the
+ * cache, and in a kernel by periodic work. Looks at most every QUIET_NS, and drains CPUs, including
+ * the caller's own, on which nothing has moved since the last look. So objects on a quiet CPU are
+ * back within two looks. Returns whether any moved.
  */
 bool drain_quiet_cpus(struct prudence_cache *cache)
 {
@@ -389,15 +397,16 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
     return moved > 0;
 }
 
-/* -------------------------------------------------------------------------------------- unwanted */
+/* ------------------------------------------------------------------------------------- unwanted */
 
-/* Of a CPU that is at work, less is not worth the trouble. */
+/* Least bytes that are worth taking from a busy CPU. */
 #define SPARE_LEAST ((size_t)64 << 10)
 
 /*
- * Whether a CPU is at rest: since the last look so little has moved there that one refill serves it. What lies there
- * came from many slabs, and each object keeps its slab from going back. A refill takes from few (ADR 97). Not one that
- * `had` no more than it then keeps in use: a refill's objects, and as many that are latent.
+ * Returns whether a CPU is at rest: one refill would serve all moves since the last look. The
+ * objects there came from many slabs, and each keeps a slab from going back, but a refill takes
+ * from few (ADR 97). A CPU is not at rest if it `had` no more than such a CPU keeps in use, which
+ * is a refill's objects and as many latent ones.
  */
 static bool is_at_rest(uint64_t had, uint64_t moved)
 {
@@ -405,8 +414,9 @@ static bool is_at_rest(uint64_t had, uint64_t moved)
 }
 
 /*
- * What a CPU has kept in vain since the last look. So many pops reach at most so many objects deep into the object
- * cache: what was below was not wanted. If nothing at all has moved, or the CPU is at rest, that is everything.
+ * Finds the objects that a CPU has kept in vain since the last look. N pops reach at most N objects
+ * deep into the object cache, so deeper objects were not wanted. If nothing has moved, or the CPU
+ * is at rest, all are unwanted.
  */
 static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                         struct drain_place *place)
@@ -433,7 +443,7 @@ static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *
     return place->spare || (place->ring && latent_count(cpu));
 }
 
-/* The next look compares with what is there now. */
+/* Note the state that the next look compares with. */
 static void note_ring(struct cpu_cache *cpu)
 {
     store_relaxed(&cpu->tidy_tail, load_relaxed(&cpu->line.ring_tail));
@@ -444,8 +454,8 @@ static void note_stack(struct cpu_cache *cpu)
     store_relaxed(&cpu->tidy_word, load_relaxed(&cpu->line.stack_word));
 }
 
-/* One move. Does not wait for the CPU's owner. False: nothing was there, or the owner was; or it is another CPU, which a
- * move would interrupt. */
+/* Makes one move, without waiting for the CPU's owner. Returns false if nothing was there, another
+ * thread owns the caches, or the move would interrupt another CPU. */
 static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
                           struct drain_place *place)
 {
@@ -467,8 +477,9 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 }
 
 /*
- * What the CPU at *place has kept in vain goes to the nodes, as long as there are moves left; a move takes a batch of objects
- * at most. False: the moves are used up; the next call goes on. Called by one thread at a time for each CPU.
+ * Moves unwanted objects of the CPU at *place to the nodes. Each of *moves takes a batch at most.
+ * Returns false if the moves are used up; the next call goes on. Called by one thread at a time for
+ * each CPU.
  */
 bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
 {
@@ -494,7 +505,7 @@ bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, 
     return true;
 }
 
-/* The same of all CPUs, one after the other. */
+/* Does the same for all CPUs, one after the other. */
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves)
 {
     for (; place->cpu < os_cpu_count(); place->cpu++)
@@ -503,7 +514,7 @@ bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, uns
     return true;
 }
 
-/* Whether the CPU has kept anything in vain; takes nothing. */
+/* Returns whether the CPU has kept anything in vain; takes nothing. */
 bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
@@ -515,7 +526,7 @@ bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number)
     return has_unwanted(cpu, &place);
 }
 
-/* It was looked at, and has kept nothing in vain. */
+/* Notes a look at a CPU that has kept nothing in vain. */
 void drain_note(struct prudence_cache *cache, unsigned cpu_number)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, cpu_number);
@@ -524,7 +535,7 @@ void drain_note(struct prudence_cache *cache, unsigned cpu_number)
     note_stack(cpu);
 }
 
-/* Bytes in the object caches of all CPUs. */
+/* Returns the bytes in the object caches of all CPUs. */
 uint64_t drain_cached(const struct prudence_cache *cache)
 {
     uint64_t objects = 0;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Caches of one CPU give to each other, when its budget (budget.c) is used up.
+ * Slab caches on a CPU give each other room when the CPU's budget (budget.c) is used up.
  *
- * A cache that wants to grow asks the next few of those that are used on its CPU. The one that has had the fewest
- * hits for its bytes lately gives half of its size, if the one that asks has had twice as many. A hand for each CPU
- * goes round the list of all caches, so each is asked in turn. Hits are divided by the time in which they came,
- * counted in wishes to grow on that CPU; now and then, when a cache is asked, half of both is forgotten. Two caches
- * that are used alike keep what they have. When no cache gave, none is asked for a while.
+ * A cache that wants to grow asks the next few caches in use on the CPU. The cache with the fewest
+ * recent hits for its bytes gives half of its size, if the asker has had twice as many. A hand for
+ * each CPU goes round the list of all caches, so each is asked in turn. Hits are divided by their
+ * time, counted in wishes to grow on that CPU; now and then, when a cache is asked, half of both is
+ * forgotten. Two equally used caches keep their sizes. When no cache gave, none is asked for a
+ * while.
  *
- * The giver is held by its count of visitors (all_caches.c), so the lock of the list is held for the looks only, and
- * only tried. Its caches are owned for a batch of objects at a time, by a thread of that CPU: no membarrier.
+ * The count of visitors holds the giver (all_caches.c), so the list's lock is held only for the
+ * looks, and only tried. A thread on that CPU owns the giver's caches for a batch of objects at a
+ * time, so this needs no membarrier.
  */
 #include "slab/give.h"
 
@@ -19,11 +21,11 @@
 #include "slab/cpu_cache.h"
 #include "slab/drain.h"
 
-#define ASKED      8   /* used on that CPU; the one with the fewest hits for its bytes is taken */
-#define LOOKS      64  /* at caches of the list */
-#define WORTH      2   /* times the giver's hits for a byte */
-#define REMEMBERED 16  /* wishes, at least */
-#define PAUSE_MAX  255 /* growths that are given up in a row, without asking */
+#define ASKED      8   /* caches in use on that CPU; the least used for its bytes gives */
+#define LOOKS      64  /* most caches of the list to look at */
+#define WORTH      2   /* factor by which the asker's hits for a byte exceed the giver's */
+#define REMEMBERED 16  /* least wishes before hits are halved */
+#define PAUSE_MAX  255 /* growths given up in a row, without asking */
 
 void give_start(void)
 {
@@ -31,7 +33,7 @@ void give_start(void)
         slab_budgets[cpu].hand = &slab_caches;
 }
 
-/* A cache is about to go off the list, whose lock is held. */
+/* Called under slab_caches_lock before a cache leaves the list. */
 void give_forget(const struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
@@ -44,7 +46,7 @@ static uint32_t now_on(unsigned cpu)
     return load_relaxed(&slab_budgets[cpu].wishes);
 }
 
-/* Hits lately, for what the caches may hold, in a unit of time. */
+/* Returns recent hits, for each byte that the caches may hold and each unit of time. */
 static uint64_t worth(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t hits = (uint32_t)stack_pops(&cpu->line) - load_relaxed(&cpu->worth_pops);
@@ -54,7 +56,7 @@ static uint64_t worth(const struct prudence_cache *cache, const struct cpu_cache
     return (hits << 30) / (max_size(bytes >> 10, 1) * time);
 }
 
-/* Half of the hits are forgotten, and half of their time, if that was long enough to be halved. */
+/* Forgets half of the hits and half of their time, if that was long enough. */
 static void note_asked(struct cpu_cache *cpu)
 {
     uint32_t pops = load_relaxed(&cpu->worth_pops), since = load_relaxed(&cpu->worth_since);
@@ -71,7 +73,7 @@ static bool can_give(const struct prudence_cache *cache, const struct cpu_cache 
     return !cache->sized && load_relaxed(&cpu->size) > budget_least(cache);
 }
 
-/* NULL: once round. */
+/* Returns the next cache, or NULL at the end of a round. */
 static struct prudence_cache *turn_hand(struct cpu_budget *budget)
 {
     struct list *item = budget->hand;
@@ -80,7 +82,8 @@ static struct prudence_cache *turn_hand(struct cpu_budget *budget)
     return item == &slab_caches ? NULL : list_entry(item, struct prudence_cache, link);
 }
 
-/* The one of the next few that is used least, held; NULL: none has less than `most`. The list is locked. */
+/* Returns, held, the least used of the next few caches, or NULL if none is below `most`. The caller
+ * holds the list's lock. */
 static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned cpu, uint64_t most)
 {
     struct prudence_cache *giver = NULL, *cache;
@@ -133,8 +136,8 @@ static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
     return given;
 }
 
-/* The caches of the CPU that the caller runs on want that size, and the budget is used up: other caches give some of
- * theirs. Nothing is owned. */
+/* Makes other caches give room to a cache that wants `size` on the current CPU, where the budget is
+ * used up. Nothing is owned. */
 void give_to(struct prudence_cache *cache, unsigned size)
 {
     unsigned cpu = os_cpu_current();
@@ -159,8 +162,9 @@ void give_to(struct prudence_cache *cache, unsigned size)
     }
 }
 
-/* The caller has begun to defer objects of a cache on this CPU, whose ring now counts. If that is more than the
- * budget allows, object cache and ring each give half of their size. Nothing is owned. */
+/* Called after the first deferral of a cache on this CPU, when the ring begins to count. If the
+ * budget does not allow that, object cache and ring each give half of their size. Nothing is
+ * owned. */
 void give_half(struct prudence_cache *cache)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, os_cpu_current());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has put on a page of
- * its own. They begin their life in their node, allocated.
+ * Slabs of one object, which pass no CPU's caches: large blocks, and objects that an extension has
+ * put on pages of their own. The node gets them as allocated.
  */
 #include "slab/large.h"
 
@@ -12,11 +12,11 @@
 #include "slab/slab.h"
 #include "slab/throttle.h"
 
-/* A larger one gets no margins as one of the first. */
+/* Most bytes of a block that gets margins as one of the first. */
 #define FIRST_MOST ((size_t)1 << 20)
 
-/* One of the first blocks, with margins although its cache has none. NULL: it is none of them, or there is no memory for it and
- * its margins. */
+/* Makes one of the first blocks, with margins although the cache has none. Returns NULL if it is
+ * none of them, or there is no memory for block and margins. */
 static struct slab *make_first(struct prudence_cache *cache, unsigned node, size_t bytes,
                                size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
@@ -26,7 +26,7 @@ static struct slab *make_first(struct prudence_cache *cache, unsigned node, size
     return slab_make(cache, node, bytes, alignment, os_page_size, zeroed, flags);
 }
 
-/* Waits for memory, in the ways that `flags` allow. */
+/* Makes a slab, and waits for memory as `flags` allow. */
 static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, size_t bytes,
                                    size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
@@ -40,8 +40,8 @@ static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, 
     return slab ? slab : slab_make(cache, node, bytes, alignment, margin, zeroed, flags);
 }
 
-/* A slab of one object, of any size: a large block. It is live when this returns. `grown`: it takes the place of a smaller
- * one and will grow on, so that margins would be in the way. */
+/* Makes a large block, a slab of one object of any size, which is live on return. A `grown` block
+ * replaces a smaller one and will grow on, so margins would be in the way. */
 struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool grown, bool *zeroed, os_alloc_flags flags)
 {
@@ -61,7 +61,8 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
     return slab;
 }
 
-/* While a block is marked so, walks over the heap leave it out. A walk keeps carriers away, so it sees no mark come or go. */
+/* Marks a block, so that walks over the heap leave it out. A walk keeps carriers away, so it sees
+ * no mark come or go. */
 static void mark(struct slab *slab, bool changing)
 {
     os_carry_begin();
@@ -85,10 +86,11 @@ static bool resize(struct slab *slab, size_t bytes)
 }
 
 /*
- * Changes the size of a large block that is live, without copying. False, with nothing changed, when the page source
- * cannot. Only the thread that frees a live block looks at its size and place, so nothing is held while they change, and the
- * page source may call functions of the program. In a child of fork a block that another thread was changing stays marked:
- * nobody knows where it is, and that thread, whose it was, is not there.
+ * Resizes a live large block without copying. Returns false, with nothing changed, if the page
+ * source cannot. Only the thread that frees a live block looks at the size and place, so nothing is
+ * held while they change, and the page source may call functions of the program. In a child of
+ * fork, a block that another thread was resizing stays marked, because the place is unknown, and
+ * the owner does not exist there.
  */
 bool slab_resize_large(struct slab *slab, size_t bytes)
 {
@@ -102,8 +104,9 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     return resized;
 }
 
-/* A slab of the one object `object`, alone on its pages. NULL: this failed, and the pages are the caller's again.
- * Otherwise the object is live, and the pages go with the slab: to the extension whose `going` knows them. */
+/* Makes the slab of `object`, alone on `pages`. Returns NULL on failure, and the pages belong to
+ * the caller again. Otherwise the object is live, and the pages go with the slab, to the extension
+ * whose `going` knows them. */
 struct slab *slab_make_lone(struct prudence_cache *cache, void *pages, size_t bytes, void *object,
                             uint32_t extensions)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A node: the slabs of one cache on one NUMA node, and everything that happens to them.
+ * A node holds the slabs of a cache on one NUMA node; all changes of these slabs are here.
  *
- * The lock that counts is that of a slab's home node, not of the current CPU (rule 11). Nothing is called under it
- * that waits, makes system calls or takes a lock of a lower rank; pages go back after it is released.
+ * The lock that counts belongs to the slab's home node, not to the current CPU's (rule 11). Except
+ * to report misuse, nothing under it waits, makes system calls or takes a lock of lower rank; pages
+ * go back after the release.
  *
- * Each slab stands where its free, latent and live objects put it (list_for). Because latent objects count, a
- * deferral moves its slab at once to where it will belong: pre-movement (rule 8). In the partial and draining lists,
- * slabs with free objects stand before those without.
+ * A slab's list follows from its free, latent and live objects (list_for). Because latent objects
+ * count, a deferral moves the slab at once to the list where it will belong, which is pre-movement
+ * (rule 8). In the partial and draining lists, slabs with free objects stand before those without.
  */
 #include "slab/node.h"
 
@@ -21,7 +22,7 @@
 #include "slab/slab.h"
 #include "slab/transfer_batch.h"
 
-/* A refill looks at so many partial slabs (paper, section 5.4). */
+/* Number of partial slabs that a refill looks at (paper, section 5.4). */
 #define SLABS_WEIGHED 10
 
 static enum slab_list list_for(const struct slab *slab)
@@ -35,17 +36,18 @@ static enum slab_list list_for(const struct slab *slab)
     return SLAB_FULL;
 }
 
-/* ---------------------------------------------------------------------------------- what is free */
+/* ---------------------------------------------------------------------------------- free slabs */
 
-/* Free slabs that are not noted, in bytes, at most. */
+/* Most bytes of a node's free slabs that are not noted. */
 #define FREE_UNNOTED ((size_t)64 << 10)
 
-/* What all nodes noted; atomic. All CPUs write it, so it has its lines for itself. */
+/* Sum of the bytes that nodes noted; atomic. All CPUs write it, so it has cache lines of its
+ * own. */
 static struct noted {
     int64_t free_bytes;
 } __attribute__((aligned(CACHE_LINES_APART))) noted;
 
-/* Bytes of free slabs, of all caches and nodes; roughly. */
+/* Returns about how many bytes the free slabs of all caches and nodes have. */
 uint64_t node_free_bytes(void)
 {
     int64_t bytes = load_relaxed(&noted.free_bytes);
@@ -53,8 +55,8 @@ uint64_t node_free_bytes(void)
     return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* The process counts what is free, except a little of each node, so that no locked operation is needed for each
- * slab. */
+/* Updates the process's count of free bytes, which leaves out a little of each node, so that few
+ * slabs cost a locked operation. */
 static void note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted)
 {
     int64_t more = (int64_t)node->free_slabs - (int64_t)node->free_noted;
@@ -63,10 +65,10 @@ static void note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted)
     if (likely((size_t)(bytes < 0 ? -bytes : bytes) <= unnoted))
         return;
     add_relaxed(&noted.free_bytes, bytes);
-    store_relaxed(&node->free_noted, node->free_slabs); /* read by spare.c, without the lock */
+    store_relaxed(&node->free_noted, node->free_slabs); /* spare.c reads it without the lock */
 }
 
-/* ------------------------------------------------------------------------------------------ lists */
+/* ---------------------------------------------------------------------------------------- lists */
 
 void node_init(struct slab_node *node)
 {
@@ -76,7 +78,7 @@ void node_init(struct slab_node *node)
         list_init(&node->lists[list]);
 }
 
-/* It has no slab. */
+/* Ends a node that has no slabs. */
 void node_end(struct slab_node *node, size_t slab_bytes)
 {
     sub_relaxed(&noted.free_bytes, (int64_t)node->free_noted * (int64_t)slab_bytes);
@@ -105,8 +107,8 @@ static void detach(struct slab_node *node, struct slab *slab)
     }
 }
 
-/* Puts the slab where it belongs after a change; `had_free` is whether it had free objects before.
- * Returns whether it went to another list. */
+/* Moves the slab to the right list after a change. `had_free` tells whether it had free objects
+ * before. Returns whether the list changed. */
 static bool place(struct slab_node *node, struct slab *slab, bool had_free)
 {
     enum slab_list from = slab->list, to = list_for(slab);
@@ -116,7 +118,7 @@ static bool place(struct slab_node *node, struct slab *slab, bool had_free)
     detach(node, slab);
     attach(node, slab, to);
     if (to == SLAB_FREE)
-        store_relaxed(&slab->may_leave, 0); /* what it should be */
+        store_relaxed(&slab->may_leave, 0); /* removes drift */
     if (to == SLAB_FREE && from != SLAB_FREE && slab->cache->flags & CACHE_TYPESAFE)
         slab->free_cookie = gp_snapshot(slab->cache->domain);
     return from != to;
@@ -137,7 +139,8 @@ static bool is_waiting(const struct slab *slab)
 
 bool slab_process_ends = false;
 
-/* Reports objects that are free or latent already. That ends a process; in a kernel the objects stay as they were. */
+/* Reports objects that are free or latent already, which ends a process. In a kernel the objects
+ * stay as they were. */
 static void refuse(struct run *run, uint64_t bits, bool latent, const char *what)
 {
     describe_double(run->slab, run_object(run, bits), latent,
@@ -147,7 +150,7 @@ static void refuse(struct run *run, uint64_t bits, bool latent, const char *what
     run->count -= (unsigned)__builtin_popcountll(bits);
 }
 
-/* Bits that should be clear. */
+/* Refuses objects of the run whose bits are set, though they should be clear. */
 static void check_run(struct run *run, const char *what)
 {
     const struct slab *slab = run->slab;
@@ -162,7 +165,8 @@ static void check_run(struct run *run, const char *what)
         refuse(run, latent, true, what);
 }
 
-/* The same for deferred objects: the refused ones do not become latent by this deferral. False: none is left. */
+/* Does the same for deferred objects; refused ones do not become latent by this deferral. Returns
+ * false if none is left. */
 static bool check_latent_run(struct run *run)
 {
     unsigned count = run->count;
@@ -175,9 +179,9 @@ static bool check_latent_run(struct run *run)
 }
 
 /*
- * Puts objects into their latent slab: under the waiting cookie if that is their own, else into next, which gets a
- * cookie when waiting is merged. (If one cookie were renewed at each deferral, it would never merge under load; to
- * keep an older one is unsound.) `cookie` NULL: none was taken yet.
+ * Puts objects into their latent slab: into waiting if they have the same cookie, else into next,
+ * which gets a cookie when waiting is merged. (One cookie renewed by each deferral would never
+ * merge under load; an older one is unsound.) `cookie` is NULL if none was taken yet.
  */
 static void put_latent(struct slab_node *node, struct run *run, const gp_cookie *cookie)
 {
@@ -212,7 +216,7 @@ static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
     }
 }
 
-/* Latent slab -> slab: the waiting objects are safe. */
+/* Merges the waiting objects, which are safe, into the slab. */
 static void merge_waiting(struct slab_node *node, struct slab *slab)
 {
     unsigned words = bits_words(slab->capacity), merged = 0;
@@ -236,8 +240,9 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
-/* Merges the slabs whose grace period is over. Those with further latent objects wait anew: one fence and one cookie,
- * taken when all of them are detached from next, serve them all. Returns how many. */
+/* Merges up to NODE_SLABS_A_VISIT slabs whose grace period is over, and returns their number. Slabs
+ * with further latent objects wait anew, under one cookie, which is taken after all of them were
+ * detached from next. */
 static unsigned merge_safe(struct slab_node *node)
 {
     struct list again;
@@ -280,8 +285,8 @@ static void note_used(struct slab_node *node)
         node->used_peak = used_slabs(node);
 }
 
-/* Free slabs that were all in use within the last one or two windows of decay will be in use again. To keep them
- * saves a shrink, a grow and the page faults of both. */
+/* Returns the number of free slabs to keep. Slabs used within the last one or two windows of decay
+ * will be used again; keeping them saves a shrink, a grow and the page faults of both. */
 static unsigned keep_for_demand(struct slab_node *node)
 {
     uint64_t decay = load_relaxed(&slab_decay), now;
@@ -301,7 +306,8 @@ static unsigned keep_for_demand(struct slab_node *node)
 
 /* ----------------------------------------------------------------------------------- hand-over */
 
-/* Without the lock: called by threads that must own nothing. Release: pairs with the acquire in `receive`. */
+/* Pushes a batch without the lock, for the idle helper, which must own nothing. Release: pairs with
+ * the acquire in `receive`. */
 void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
 {
     struct transfer_batch *first = load_relaxed(&node->handover);
@@ -311,7 +317,7 @@ void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
     while (!compare_exchange(&node->handover, &first, batch));
 }
 
-/* Tidying has to look at the node again. */
+/* Makes tidying look at the node again. */
 static void unsettle(struct slab_node *node)
 {
     if (node->settled)
@@ -333,7 +339,7 @@ static void receive(struct slab_node *node)
             struct slab *slab = slab_known(batch->objects[i]);
             struct run run;
 
-            if (unlikely(!slab)) { /* and it is not known how much it was */
+            if (unlikely(!slab)) { /* the size of the object is unknown, too */
                 i++;
                 continue;
             }
@@ -351,7 +357,8 @@ static void lock(struct slab_node *node)
     unsettle(node);
 }
 
-/* Every visit to a node begins with what has become due there; returns how many slabs that were. */
+/* Begins a visit: takes the lock, receives transfer batches and merges safe slabs. Returns the
+ * number of these. */
 static unsigned enter(struct slab_node *node)
 {
     lock(node);
@@ -361,7 +368,8 @@ static unsigned enter(struct slab_node *node)
 
 /* ------------------------------------------------------------------------------------- taking */
 
-/* Objects that are neither free nor about to be. The hint may come late: it is no invariant. */
+/* Returns the number of objects neither free nor about to be. The hint may be late; it is no
+ * invariant. */
 static unsigned lasting(const struct slab *slab)
 {
     unsigned live = slab->capacity - slab->free - slab->latent;
@@ -371,9 +379,10 @@ static unsigned lasting(const struct slab *slab)
 }
 
 /*
- * Threads that give and end dates in one slab at a time may lose each other's changes of the count: a locked addition
- * would double the cost of a refresh. The drift is harmless: of slabs that are equally good another one is picked. It
- * cannot last, either: impossible values are cut off here, and the count is right again when all of the slab is free.
+ * Returns the number of lasting objects with an expiration date. Threads that set and end dates in
+ * a slab at the same time may lose each other's changes; a locked addition would double the cost of
+ * a refresh. The drift only lets pick() choose another of equally good slabs. Nor does it last,
+ * because impossible values are cut off here, and a slab that becomes free resets the count.
  */
 static unsigned may_leave(const struct slab *slab, unsigned lasts)
 {
@@ -384,19 +393,20 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
 
 bool slab_spares_latent READ_MOSTLY = false;
 
-/* Whether the slab is left alone as long as there is a free one. The switch adds, as in the paper, the slabs that are
- * mostly latent: their few other objects may soon be freed, too (ADR 81). */
+/* Returns whether to leave the slab alone while there is a free one. The switch adds mostly latent
+ * slabs, as in the paper, because their few other objects may soon be freed, too (ADR 81). */
 static bool is_left_alone(const struct slab *slab, unsigned lasts)
 {
     return load_relaxed(&slab_spares_latent) ? 2 * lasts < slab->capacity - slab->free : !lasts;
 }
 
 struct choice {
-    struct slab *slab; /* NULL: none yet */
+    struct slab *slab; /* NULL before the first */
     unsigned lasts;
 };
 
-/* The more lasting objects, the better; among equals, the fewer that have an expiration date. */
+/* Prefers the slab with more lasting objects, and among equals the one with fewer expiration
+ * dates. */
 static void weigh(struct slab *slab, unsigned lasts, struct choice *best)
 {
     const struct slab *other = best->slab;
@@ -407,11 +417,12 @@ static void weigh(struct slab *slab, unsigned lasts, struct choice *best)
 }
 
 /*
- * The slab to refill from. First choice: of the first partial slabs with free objects, the one with most lasting
- * objects. It is the least likely to become free, so the others drain, and total fragmentation ends lowest (paper,
- * Figure 5). Among equals it is the slab with the fewest objects that have an expiration date: these may stay as long
- * as the other objects, whose end is not known at all. Second choice: a free slab. Then, rather than grow, one that was
- * left alone; a draining one; or one that will drain when callbacks have run.
+ * Picks the slab to refill from. The first choice is, among the first partial slabs with free
+ * objects, the one with most lasting objects. This slab is the least likely to become free, so the
+ * others drain, and total fragmentation ends lowest (paper, Figure 5). Among equals the fewest
+ * objects with an expiration date win, because they may stay as long as the others, whose end is
+ * unknown. The second choice is a free slab. Rather than grow, pick() then takes a slab that was
+ * left alone, a draining one, or one that will drain when callbacks have run.
  */
 static struct slab *pick(const struct slab_node *node)
 {
@@ -440,7 +451,7 @@ static struct slab *pick(const struct slab_node *node)
     return slab && slab->free ? slab : leaves.slab;
 }
 
-/* The lowest `count` of the bits; there are more. */
+/* Returns the lowest `count` of the bits; more are set. */
 static uint64_t lowest_bits(uint64_t bits, unsigned count)
 {
     uint64_t rest = bits;
@@ -450,7 +461,8 @@ static uint64_t lowest_bits(uint64_t bits, unsigned count)
     return bits ^ rest;
 }
 
-/* Takes up to `count` objects as up to `room` runs; returns how many runs, and subtracts from *count. */
+/* Takes up to `count` objects as up to `room` runs. Returns the number of runs, and subtracts from
+ * *count. */
 static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned room, unsigned *count)
 {
     unsigned made = 0;
@@ -474,7 +486,7 @@ static unsigned take_from_slab(struct slab *slab, struct run *runs, unsigned roo
     return made;
 }
 
-/* Under the lock, which is released. */
+/* Takes runs from the node, and releases the lock that the caller holds. */
 static unsigned take_runs(struct slab_node *node, struct run *runs, unsigned count)
 {
     unsigned made = 0;
@@ -499,8 +511,8 @@ static unsigned spread_runs(const struct run *runs, unsigned made, size_t stride
     return taken;
 }
 
-/* Takes up to `count` free objects for one allocation and its refill; returns how many. It returns fewer than there
- * are only if they lie in very many places. */
+/* Takes up to `count` free objects for an allocation and refill, and returns their number. Takes
+ * fewer than there are only if they need more than RUNS_MAX runs. */
 unsigned node_take(struct prudence_cache *cache, struct slab_node *node, void **objects,
                    unsigned count)
 {
@@ -517,7 +529,7 @@ static void put_free(struct slab_node *node, struct run *run, const gp_cookie *c
     struct slab *slab = run->slab;
     bool had_free = slab->free > 0;
 
-    (void)cookie; /* they are free already */
+    (void)cookie; /* the objects are free already */
     check_run(run, "free");
     slab_free_bits(slab)[run->word] |= run->bits;
     slab->free += run->count;
@@ -533,7 +545,7 @@ static void take_out(struct slab_node *node, struct slab *slab, struct list *exc
     os_event(shrink, slab->cache, slab->capacity);
 }
 
-/* The free slab that was used last longest ago, of those that may go. */
+/* Returns the free slab unused for longest, among those that may go. */
 static struct slab *last_free(struct slab_node *node)
 {
     struct list *item = node->lists[SLAB_FREE].previous;
@@ -548,9 +560,10 @@ static struct slab *last_free(struct slab_node *node)
     return NULL;
 }
 
-/* Puts slabs onto `excess`: retired ones; and free ones beyond `keep` (0: all) and beyond what demand will want,
- * oldest first, until it is `wanted` bytes. Never one with a latent bit: those are not free. Type-safe memory stays
- * until a grace period after its slab became free. Returns how many. */
+/* Moves slabs onto `excess`: retired ones, then free ones, oldest first, up to `wanted` bytes.
+ * Keeps `keep` free slabs (0: none), or more if demand wants them, and all slabs with a latent bit,
+ * which are not free. Type-safe memory stays until a grace period after the slab became free.
+ * Returns the number of slabs. */
 static unsigned detach_excess(struct slab_node *node, unsigned keep, size_t wanted,
                               struct list *excess)
 {
@@ -593,7 +606,7 @@ static size_t unmake_all(struct list *excess)
     return bytes;
 }
 
-/* Whether there may be something for detach_excess. */
+/* Returns whether detach_excess() may find something. */
 static bool has_excess(const struct slab_node *node, unsigned keep)
 {
     return node->free_slabs > keep || !list_is_empty(&node->lists[SLAB_RETIRED]);
@@ -601,9 +614,9 @@ static bool has_excess(const struct slab_node *node, unsigned keep)
 
 #define ALL_BYTES (~(size_t)0)
 
-/* Leaves the node. What the node has too much of, or `wanted` bytes of that, is given back after the lock is released
- * (unless a fork is under way: then it stays for the next visit), and its bytes are added to *bytes. Returns how many
- * slabs that were. */
+/* Leaves the node. Releases the lock, then gives back the node's excess slabs, up to `wanted`
+ * bytes, and adds their bytes to *bytes. During a fork they stay for the next visit. Returns the
+ * number of slabs. */
 static unsigned leave(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     struct list excess;
@@ -624,18 +637,19 @@ static unsigned leave(struct slab_node *node, unsigned keep, size_t wanted, size
     return detached;
 }
 
-/* Objects on their way to their home nodes, and what is done there. */
+/* Objects on their way to their home nodes, and the operation there. */
 struct delivery {
-    void **objects; /* those that are still to go; the array is used up */
+    void **objects; /* objects still to go; the array is overwritten */
     unsigned count, made;
     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie);
     void (*visit)(struct slab_node *node, unsigned objects, bool first); /* counts */
-    const gp_cookie *cookie;   /* of latent objects; else NULL */
-    struct run runs[RUNS_MAX]; /* so many of them: of one node, and no more among the objects */
+    const gp_cookie *cookie; /* of latent objects; else NULL */
+    /* The first `made` are of one node; their objects left `objects`. */
+    struct run runs[RUNS_MAX];
 };
 
-/* Makes runs of the node's objects, as many as there is room for; returns how many objects that are. The others stay, in
- * their order. */
+/* Makes runs of the node's objects, as many as fit, and returns the number of objects. The others
+ * stay in order. */
 static unsigned gather(struct delivery *delivery, const struct slab_node *node)
 {
     unsigned at = 0, others = 0, count = delivery->count;
@@ -657,7 +671,7 @@ static unsigned gather(struct delivery *delivery, const struct slab_node *node)
     return count - delivery->count;
 }
 
-/* All of the node's objects, under one hold of its lock, or few. */
+/* Delivers all objects of the node, under one hold of the lock, or a few. */
 static void deliver_to(struct slab_node *node, struct delivery *delivery, unsigned keep)
 {
     bool first = true;
@@ -676,8 +690,8 @@ static void deliver_to(struct slab_node *node, struct delivery *delivery, unsign
     }
 }
 
-/* Hands objects to their home nodes, one node after the other, in whatever order they come: a CPU's caches have objects
- * of all nodes among each other. */
+/* Hands objects to their home nodes, one node after the other. They come in any order, because a
+ * CPU's caches mix objects of all nodes. */
 static void put_all(struct prudence_cache *cache, void **objects, unsigned count,
                     void (*put)(struct slab_node *node, struct run *run, const gp_cookie *cookie),
                     const gp_cookie *cookie,
@@ -697,7 +711,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
             deliver_to(node_of(slab), &delivery, cache->free_limit);
             continue;
         }
-        if (cookie) /* nowhere to put it; if it was latent it is no more */
+        if (cookie) /* no slab takes the object; a latent one no longer counts */
             latent_release(os_cpu_current(), cache->stride);
         delivery.objects++;
         delivery.count--;
@@ -722,27 +736,28 @@ static void count_overflow(struct slab_node *node, unsigned objects, bool first)
     node->counts.overflowed += objects;
 }
 
-/* Objects that were freed past the object cache. */
+/* Frees objects past the object cache. */
 void node_put(struct prudence_cache *cache, void **objects, unsigned count)
 {
     put_all(cache, objects, count, put_free, NULL, count_frees);
 }
 
-/* Objects that come from an object cache or a latent cache (safe ones). */
+/* Flushes objects from an object cache, or safe ones from a latent cache. */
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count)
 {
     os_event(flush, cache, count);
     put_all(cache, objects, count, put_free, NULL, count_flush);
 }
 
-/* Latent objects from a latent cache that was full; `cookie` makes them all safe. */
+/* Puts latent objects from a full latent cache into latent slabs; `cookie` makes them all safe. */
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie)
 {
     os_event_until(overflow, cache, count, cookie);
     put_all(cache, objects, count, put_latent, &cookie, count_overflow);
 }
 
-/* Defers an object straight into its latent slab. False when latent_limit does not allow it. */
+/* Defers an object straight into the latent slab. Returns false if latent_limit does not allow
+ * it. */
 bool node_put_latent(struct slab *slab, void *object, bool past_limit)
 {
     struct slab_node *node = node_of(slab);
@@ -764,9 +779,9 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     return room;
 }
 
-/* -------------------------------------------------------------------------- coming and going */
+/* -------------------------------------------------------------------------- slabs come and go */
 
-/* A new slab, under the lock. */
+/* Adds a new slab to the node. The caller holds the lock. */
 static void join(struct slab_node *node, struct slab *slab, enum slab_list list)
 {
     attach(node, slab, list);
@@ -775,7 +790,7 @@ static void join(struct slab_node *node, struct slab *slab, enum slab_list list)
     node->counts.grows++;
 }
 
-/* The same of a node with a slab more, so at least one, if `count` is. */
+/* Adds a slab, then takes like node_take(), at least one object if `count` is. */
 unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count)
 {
     struct run runs[RUNS_MAX] UNINITIALIZED;
@@ -786,18 +801,18 @@ unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects
     return spread_runs(runs, take_runs(node, runs, count), stride, objects);
 }
 
-/* A large block begins its life allocated. */
+/* Adds the slab of a large block, which is allocated from the start. */
 void node_adopt_live(struct slab_node *node, struct slab *slab)
 {
     lock(node);
-    bits_clear(slab_free_bits(slab), 0); /* a walk over the heap may have found it already */
+    bits_clear(slab_free_bits(slab), 0); /* a walk over the heap may have found the slab already */
     slab->free = 0;
     join(node, slab, SLAB_FULL);
     node->counts.allocations++;
     os_lock_release(&node->lock);
 }
 
-/* A large block that is about to be changed, rather than freed; a free or latent one is reported. */
+/* Reports a large block that a caller is about to change, if it is free or latent. */
 void node_check_live(struct slab *slab, const char *what)
 {
     struct slab_node *node = node_of(slab);
@@ -811,8 +826,8 @@ void node_check_live(struct slab *slab, const char *what)
         report_double(slab, slab->base, latent > 0, what);
 }
 
-/* One visit, and so one hold of the lock, that merges and gives back as much as one visit may, or `wanted` bytes.
- * False when there was less than that. */
+/* Makes one visit, under one hold of the lock, that merges slabs and gives back up to `wanted`
+ * bytes. Returns true if the visit reached NODE_SLABS_A_VISIT. */
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     unsigned merged = enter(node);
@@ -820,8 +835,9 @@ bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size
     return leave(node, keep, wanted, bytes) == NODE_SLABS_A_VISIT || merged == NODE_SLABS_A_VISIT;
 }
 
-/* Merges what is safe and gives back free slabs beyond `keep`, until it is `wanted` bytes; returns how many. It makes
- * as many visits as the slabs of now need: other threads may bring more all the time. */
+/* Merges safe slabs and gives back free slabs beyond `keep`, until `wanted` bytes have gone;
+ * returns the bytes. The present slabs bound the number of visits, because other threads may bring
+ * more all the time. */
 size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted)
 {
     size_t bytes = 0;
@@ -840,14 +856,15 @@ size_t node_shrink(struct slab_node *node, unsigned keep)
     return node_shrink_until(node, keep, ALL_BYTES);
 }
 
-/* Whether a visit has something to merge or to give back, now or later. */
+/* Returns whether a visit has something to merge or give back, now or later. */
 static bool has_work(const struct slab_node *node)
 {
     return node->latent || node->free_slabs || !list_is_empty(&node->lists[SLAB_RETIRED]);
 }
 
-/* One visit that merges what is safe, and gives back the free slabs that demand does not want. True: there is more. A node
- * where the last visit found nothing, and to which no thread has come since, is passed by without its lock. */
+/* Makes one visit that merges safe slabs and gives back free slabs that demand does not want.
+ * Returns true if there is more. Skips, without the lock, a node where the last visit found nothing
+ * and to which no thread has come since. */
 bool node_tidy(struct prudence_cache *cache, struct slab_node *node)
 {
     unsigned merged, keep;
@@ -863,7 +880,7 @@ bool node_tidy(struct prudence_cache *cache, struct slab_node *node)
            merged == NODE_SLABS_A_VISIT;
 }
 
-/* The same as far as no other thread is at the node; one that is merges, too. */
+/* Shrinks the node as long as no other thread holds the lock; a thread that does merges, too. */
 void node_try_shrink(struct slab_node *node, unsigned keep)
 {
     unsigned merged = NODE_SLABS_A_VISIT;
@@ -876,7 +893,7 @@ void node_try_shrink(struct slab_node *node, unsigned keep)
     }
 }
 
-/* Free objects of this slab that are selected, marked as allocated; how many. */
+/* Takes selected free objects of this slab, marks them as allocated, and returns their number. */
 static unsigned take_selected(struct slab *slab, const struct node_filter *filter, void **objects,
                               unsigned count)
 {
@@ -897,8 +914,8 @@ static unsigned take_selected(struct slab *slab, const struct node_filter *filte
     return taken;
 }
 
-/* Takes selected free objects of one slab, for an extension: of free slabs alone, or of any. For their slab they are
- * then neither free nor latent, until node_put_selected(). */
+/* Takes selected free objects of one slab for an extension, from free slabs only or from any. The
+ * slab counts them as neither free nor latent until node_put_selected(). */
 unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct node_filter *filter,
                             void **objects, unsigned count)
 {
@@ -924,8 +941,8 @@ unsigned node_take_selected(struct slab_node *node, bool any_slab, const struct 
     return taken;
 }
 
-/* Takes a selected free object for an allocation; NULL: there is none in the first slabs of each list, as many as one
- * visit may look at. */
+/* Takes a selected free object for an allocation. Returns NULL if the first NODE_SLABS_A_VISIT
+ * slabs of each list have none. */
 void *node_take_one(struct slab_node *node, const struct node_filter *filter)
 {
     static const enum slab_list lists[] = {SLAB_PARTIAL, SLAB_FREE, SLAB_DRAINING};
@@ -954,7 +971,7 @@ void *node_take_one(struct slab_node *node, const struct node_filter *filter)
     return object;
 }
 
-/* A new slab, of which the caller has an object. */
+/* Adds a new slab, and takes one object for the caller. */
 void node_add_slab_and_take(struct slab_node *node, struct slab *slab, void **object)
 {
     struct run run;
@@ -975,13 +992,14 @@ static void count_nothing(struct slab_node *node, unsigned objects, bool first)
     (void)node, (void)objects, (void)first;
 }
 
-/* Puts them back: free, as they were. */
+/* Puts selected objects back as free. */
 void node_put_selected(struct prudence_cache *cache, void **objects, unsigned count)
 {
     put_all(cache, objects, count, put_free, NULL, count_nothing);
 }
 
-/* Objects in the node's latent slabs and on their way there; adds their bytes to *bytes. */
+/* Returns the number of latent objects in the node or on their way there; adds their bytes to
+ * *bytes. */
 unsigned node_latent_objects(struct slab_node *node, uint64_t *bytes)
 {
     unsigned latent;

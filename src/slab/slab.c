@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * One slab: its pages, and apart from them its metadata. Metadata is type-stable enough for a
- * lookup that races: a page's owner is cleared before the pages go.
+ * A slab has pages and, apart from them, metadata. The metadata is type-stable enough for a racing
+ * lookup, because a page's owner is cleared before the pages go.
  */
 #include "slab/slab.h"
 
@@ -15,8 +15,8 @@ static size_t metadata_bytes(unsigned capacity)
     return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
 }
 
-/* Bytes of the color: where the first object of this slab lies, so that equal objects of many
- * slabs do not all fall into the same cache sets (Bonwick 1994, section 4.3). */
+/* Returns the offset of a slab's first object, so that equal objects of many slabs do not all fall
+ * into the same cache sets (Bonwick 1994, section 4.3). */
 static size_t next_color_offset(struct prudence_cache *cache)
 {
     size_t step = max_size(cache->alignment, CACHE_LINE);
@@ -24,9 +24,9 @@ static size_t next_color_offset(struct prudence_cache *cache)
     return cache->colors > 1 ? add_relaxed(&cache->next_color, 1) % cache->colors * step : 0;
 }
 
-/* ----------------------------------------------------------------------------------------- windows */
+/* -------------------------------------------------------------------------------------- windows */
 
-/* The cache's window, made with the first slab that inlined code needed; NULL: it has none. */
+/* Returns the cache's window, made with the first slab that inlined code needed, or NULL. */
 static struct os_window *window_of(struct prudence_cache *cache)
 {
     struct os_window *window = load_acquire(&cache->window), *made;
@@ -38,11 +38,11 @@ static struct os_window *window_of(struct prudence_cache *cache)
     if (made && compare_exchange(&cache->window, &window, made))
         return made;
     if (made)
-        os_window_unmake(made); /* another thread was first */
+        os_window_unmake(made); /* another thread installed one first; use that */
     return load_acquire(&cache->window);
 }
 
-/* The window that the slab is in. */
+/* Returns the window that the slab is in, or NULL. */
 static struct os_window *window_around(const struct slab *slab)
 {
     struct os_window *window =
@@ -51,7 +51,7 @@ static struct os_window *window_around(const struct slab *slab)
     return window && os_window_has(window, slab->pages) ? window : NULL;
 }
 
-/* False: no memory. */
+/* Takes pages from the window or the page source. Returns false if there is no memory. */
 static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned node, size_t bytes,
                        size_t alignment, bool *zeroed, os_alloc_flags flags)
 {
@@ -65,7 +65,7 @@ static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned
     return slab->pages != NULL;
 }
 
-/* Found by its addresses, or no more. */
+/* Tells the window whether addresses in the slab find it. */
 static void note_live(struct slab *slab, bool live)
 {
     struct os_window *window = window_around(slab);
@@ -74,7 +74,7 @@ static void note_live(struct slab *slab, bool live)
         os_window_note(window, slab->pages, live);
 }
 
-/* ------------------------------------------------------------------------------------------ making */
+/* --------------------------------------------------------------------------------------- making */
 
 static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned node,
                       unsigned capacity, size_t bytes)
@@ -92,8 +92,8 @@ static void slab_init(struct slab *slab, struct prudence_cache *cache, unsigned 
     list_init(&slab->waiting_link);
 }
 
-/* Calls the extensions of a slab that has its pages; from then on the slab can be found. False when memory ran out,
- * with nothing kept. */
+/* Calls the extensions of a slab that has pages, then lets lookups find the slab. Returns false,
+ * with nothing kept, if memory ran out. */
 static bool slab_complete(struct slab *slab)
 {
     if (unlikely(load_relaxed(&slab->extensions)) && !extensions_made(slab))
@@ -106,8 +106,8 @@ static bool slab_complete(struct slab *slab)
     return false;
 }
 
-/* To the page source. Or its extensions keep them, or the one that keeps the first large blocks; then false, and the slab's
- * memory is theirs, too. */
+/* Gives the pages to the page source. Returns false if an extension keeps them, such as the one
+ * that keeps the first large blocks; the slab's memory then belongs to the extension, too. */
 static bool give_pages(struct slab *slab)
 {
     if (!slab->cache->percpu && unlikely(load_relaxed(&slab_first.kept)))
@@ -128,15 +128,16 @@ void slab_forget_memory(void *memory, size_t bytes)
     os_meta_free(memory, bytes);
 }
 
-/* Objects of a slab of `bytes`. */
+/* Returns the number of objects in a slab of `bytes`. */
 static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
 {
     return bytes == cache->slab_bytes || cache->capacity == 1 ? cache->capacity
                                                               : (unsigned)(bytes / cache->stride);
 }
 
-/* Pages and metadata for a slab that is on no list yet and all of whose objects are free, with `margin` bytes before
- * and behind them that the extension which wants these closes. NULL when memory ran out, with nothing lost. */
+/* Makes a slab that is on no list yet and whose objects are all free. The `margin` bytes on both
+ * sides are closed by the extension that wants them. Returns NULL, with nothing lost, if memory ran
+ * out. */
 struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes, size_t alignment,
                        size_t margin, bool *zeroed, os_alloc_flags flags)
 {
@@ -166,7 +167,7 @@ no_pages:
     return NULL;
 }
 
-/* The slab of one object that lies alone on pages of the caller's. NULL: no memory. */
+/* Makes the slab of an object that is alone on pages of the caller. Returns NULL without memory. */
 struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,
                           void *object, uint32_t extensions)
 {
@@ -203,7 +204,7 @@ void slab_unmake(struct slab *slab)
     sub_relaxed(&cache->slabs_now, 1);
 }
 
-/* It is in its node: together with that, for fork. */
+/* Counts a slab together with the node, for fork. */
 void slab_count(struct prudence_cache *cache)
 {
     uint64_t now = add_relaxed(&cache->slabs_now, 1) + 1;
@@ -213,7 +214,8 @@ void slab_count(struct prudence_cache *cache)
         ;
 }
 
-/* The fewest pages that hold an object, for where more in a row are not available. */
+/* Returns the bytes of the fewest pages that hold an object, for when contiguous pages are
+ * short. */
 static size_t least_bytes(const struct prudence_cache *cache)
 {
     return OS_SLAB_MAY_BE_LESS ? round_up_to_power_of_two(max_size(cache->stride, OS_PAGE_SIZE))
@@ -241,7 +243,7 @@ static void construct_all(const struct slab *slab)
         cache->constructor(slab_object(slab, i, cache->stride), cache->context);
 }
 
-/* A new slab with constructed objects. */
+/* Makes a new slab with constructed objects. */
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags)
 {
     struct slab *slab = slab_make_best(cache, node, flags);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Spare slabs: what a slab cache keeps free is for all of them (ADR 54).
+ * Spare slabs: the free slabs of a cache are available to all (ADR 54).
  *
- * A node keeps the free slabs that were in use within the last one or two windows of decay, because it will want them
- * again. When another slab cache grows in that time, and only by pages that the process does not have yet, it gets
- * the pages of such slabs instead. Otherwise a program that builds up one kind of objects, ends them, and builds up
- * another kind has both in memory. SPARE_BYTES stay untouched, so that small caches that take turns do not remake
- * their slabs.
+ * A node keeps the free slabs that were in use within the last one or two windows of decay, because
+ * it will want them again. If another slab cache has to grow in that time, and could do so only by
+ * pages that the process does not have yet, it gets the pages of such slabs instead. Otherwise a
+ * program that builds up objects of one kind, ends them, and builds up another kind would have both
+ * in memory. SPARE_BYTES stay untouched, so that small caches that take turns do not remake their
+ * slabs.
  *
- * Locks: the place in the list is guarded by slab_caches_lock, which is not held while a cache gives. Such a cache is
- * held by its count of visitors (all_caches.c). No thread waits here, except for a node's lock.
+ * Locks: slab_caches_lock guards the place in the list, and is not held while a cache gives. The
+ * count of visitors holds that cache (all_caches.c). No thread waits here, except for a node's
+ * lock.
  */
 #include "slab/spare.h"
 
@@ -18,28 +20,31 @@
 #include "slab/node.h"
 #include "slab/tidy.h"
 
-#define SPARE_BYTES ((uint64_t)4 << 20) /* of the process: left alone */
-#define GIVEN_BYTES ((size_t)1 << 20)   /* at a time, so that it is worth the visit */
-#define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is passed by */
-#define LOOKS       64                  /* at caches */
+#define SPARE_BYTES ((uint64_t)4 << 20) /* free bytes of the process that are left alone */
+#define GIVEN_BYTES ((size_t)1 << 20)   /* given at a time, so that a visit is worth it */
+#define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is skipped */
+#define LOOKS       64                  /* caches to look at */
 
-static struct list *at; /* the cache to look at next; slab_caches_lock. NULL: the first */
+/* The cache to look at next, or NULL for the first; under slab_caches_lock. */
+static struct list *at;
 
-/* A cache is about to go off the list, whose lock is held. */
+/* Called under slab_caches_lock before a cache leaves the list. */
 void spare_forget(const struct prudence_cache *cache)
 {
     if (at == &cache->link)
         at = NULL;
 }
 
-/* As far as is known without the node's lock. The slabs of a window stay in it: their pages serve no other. */
+/* Returns whether a cache seems to have spare slabs, without the node's lock. Slabs of a window
+ * stay, because their pages serve no other cache. */
 static bool has_spare(const struct prudence_cache *cache, unsigned node)
 {
     return !load_relaxed(&cache->window) &&
            load_relaxed(&cache->nodes[node].free_noted) * cache->slab_bytes >= WORTH_BYTES;
 }
 
-/* A cache that has free slabs on the node, held; NULL: none was found, or the list is in use. */
+/* Returns, held, a cache with free slabs on the node, or NULL if none was found or the list is in
+ * use. */
 static struct prudence_cache *hold_one(unsigned node)
 {
     struct prudence_cache *found = NULL;
@@ -63,8 +68,8 @@ static struct prudence_cache *hold_one(unsigned node)
     return found;
 }
 
-/* Called before a slab of so many bytes is made on the node. If the page source has no resident page, free slabs of
- * other caches go to it. */
+/* Called before a slab of `bytes` is made on the node. If the page source has no resident pages for
+ * it, gives it free slabs of another cache. */
 void spare_give(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tidying: what has not been wanted for `decay` goes back, a little at a time (ADR 42).
+ * Tidying gives back memory that has not been wanted for `decay`, a little at a time (ADR 42).
  *
- * A round looks at all caches, one after the other. Objects of a CPU's object cache that were not reached since the
- * last round go to the nodes; if nothing moved, all that is free or safe does. A node merges what is safe and gives
- * back the free slabs that were not in use within the last one or two windows of decay. Rounds begin `decay` apart,
- * and are made by threads on a slow path: each visit does a bounded part of a round, one thread at a time, and the
- * others go on. In a kernel, where taking from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), such a round
- * looks at nodes alone. What lies on a CPU is taken by a thread that runs there (tidy_pass).
+ * A round visits all caches, one after the other. Objects of a CPU's object cache that were not
+ * reached since the last round go to the nodes; if nothing moved, all free and safe objects do. A
+ * node merges safe objects and gives back free slabs that were not in use within the last one or
+ * two windows of decay. Rounds begin `decay` apart. Threads on a slow path make them: each visit
+ * does a bounded part, one thread at a time, and other threads do not wait. In a kernel, taking
+ * from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round visits nodes only, and a
+ * thread that runs on the CPU takes the objects there (tidy_pass).
  *
- * Locks: such a thread holds no lock of the slab layer; a plain free may hold one of a layer above. The place in the
- * round is guarded by slab_caches_lock, which is not held while a cache is looked at. Such a cache is held by its
- * count of visitors, and its destruction waits for them.
+ * Locks: a tidying thread holds no lock of the slab layer; a plain free may hold one of a layer
+ * above. slab_caches_lock guards the place in the round, and is not held during the visit to a
+ * cache. The count of visitors holds the cache, whose destruction waits for them.
  */
 #include "slab/tidy.h"
 
@@ -22,7 +23,8 @@
 #include "slab/node.h"
 #include "slab/wait.h"
 
-/* A visit of a thread that has other things to do: so many caches, or so many moves of a batch of objects or slabs. */
+/* Limits of a visit by a thread that has other things to do: caches, and moves of a batch of
+ * objects or slabs. */
 #define VISIT_CACHES 4
 #define VISIT_MOVES  8
 
@@ -30,32 +32,33 @@
 
 bool slab_tidies READ_MOSTLY; /* constant after start */
 
-static uint32_t tidying;   /* a thread is at it; compare-and-swap */
-static uint64_t next_at;   /* ns: when the next round may begin. Atomic, as the next */
-static uint32_t under_way; /* a round is */
-static uint64_t rounds;    /* ever ended */
-static uint32_t drive_due; /* since one ended while something was latent */
+static uint32_t tidying;   /* a thread is tidying; compare-and-swap */
+static uint64_t next_at;   /* ns; earliest begin of the next round. Atomic, like the next */
+static uint32_t under_way; /* a round is under way */
+static uint64_t rounds;    /* rounds ever ended */
+static uint32_t drive_due; /* a round ended with latent objects, so tidy_drive() has work */
 static uint64_t cached;    /* bytes that the last round found in object caches */
 
-/* The cache whose turn it is; slab_caches_lock. */
+/* The cache whose turn it is; under slab_caches_lock. */
 static struct list *turn;
 
-/* How far the turn has come. It belongs to the thread that is tidying; if the cache is destroyed in that time, to the
- * destroying thread, which has waited for the other. */
+/* Progress of the turn. Belongs to the tidying thread or, if the cache is destroyed, to the
+ * destroying thread, which has waited for the former. */
 static struct place {
     struct drain_place drain;
-    unsigned moves; /* that its turn has taken */
+    unsigned moves; /* moves that this turn has taken */
     bool done;
 } place;
-static uint64_t cached_now; /* of the thread that is tidying */
+static uint64_t cached_now; /* bytes found so far in this round; owned by the tidying thread */
 
-/* What slabs and object caches keep without its being live, and what is latent; roughly. */
+/* Returns about how many bytes are latent, or kept in slabs and object caches without being
+ * live. */
 uint64_t tidy_kept(void)
 {
     return node_free_bytes() + load_relaxed(&cached) + latent_bytes_roughly();
 }
 
-/* Whether a thread that has nothing else to do should. */
+/* Returns whether an otherwise idle thread should tidy. */
 bool tidy_is_worth_it(void)
 {
     return tidy_kept() > WORTH_BYTES;
@@ -66,7 +69,7 @@ uint64_t tidy_rounds(void)
     return load_relaxed(&rounds);
 }
 
-/* A cache is about to go off the list, whose lock is held. Nobody holds it. */
+/* Called under slab_caches_lock before a cache leaves the list. No thread holds the cache. */
 void tidy_forget(struct prudence_cache *cache)
 {
     if (turn == &cache->link) {
@@ -75,23 +78,24 @@ void tidy_forget(struct prudence_cache *cache)
     }
 }
 
-/* In a forked child no thread is tidying. */
+/* Runs in a forked child, in which no thread is tidying. */
 void tidy_fork_child(void)
 {
     tidying = 0;
 }
 
-/* ---------------------------------------------------------------------------------------- a cache */
+/* -------------------------------------------------------------------------------------- a cache */
 
-/* False: there is more. */
+/* Returns false if there is more. */
 static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
 {
     unsigned most = (unsigned)(load_relaxed(&cache->slabs_now) / NODE_SLABS_A_VISIT) + 2;
 
     for (unsigned i = 0; i < os_node_count(); i++) {
         while (node_tidy(cache, &cache->nodes[i])) {
+            /* Other threads may bring more, but this is enough for a round. */
             if (!*moves)
-                return place.moves > most; /* others may bring more: enough for this round */
+                return place.moves > most;
             --*moves;
             place.moves++;
         }
@@ -108,9 +112,9 @@ static bool tidy_cache(struct prudence_cache *cache, unsigned *moves)
     return tidy_nodes(cache, moves);
 }
 
-/* ---------------------------------------------------------------------------------------- a round */
+/* -------------------------------------------------------------------------------------- a round */
 
-/* Where the option has become shorter, so has the time until then. */
+/* Returns whether a round is due. If the option was lowered, the remaining time shrinks with it. */
 static bool is_due(void)
 {
     uint64_t now, next;
@@ -138,7 +142,7 @@ static void round_end(void)
     add_relaxed(&rounds, 1);
 }
 
-/* The cache whose turn it is, held; NULL: the round is over, or the list is in use. */
+/* Returns, held, the cache whose turn it is, or NULL if the round is over or the list is in use. */
 static struct prudence_cache *hold_next(void)
 {
     struct prudence_cache *cache = NULL;
@@ -162,7 +166,8 @@ static struct prudence_cache *hold_next(void)
     return cache;
 }
 
-/* A part of a round, if one is due: so many caches and moves at most. Returns whether it goes on. */
+/* Does part of a round if one is due, at most `caches` and `moves`. Returns whether the round goes
+ * on. */
 bool tidy_some(unsigned caches, unsigned moves)
 {
     struct prudence_cache *cache = NULL;
@@ -183,7 +188,7 @@ bool tidy_some(unsigned caches, unsigned moves)
     return cache != NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- a CPU */
+/* ---------------------------------------------------------------------------------------- a CPU */
 
 static bool is_wanted_on(unsigned cpu)
 {
@@ -212,8 +217,8 @@ static void note_all(unsigned cpu)
     }
 }
 
-/* Looks at a CPU. True: something was kept there in vain, in some cache, for tidy_pass() to take; until then, looks compare
- * with what there was before. */
+/* Looks at a CPU. Returns true if a cache has kept objects there in vain, for tidy_pass() to take;
+ * until then, looks compare with the earlier state. */
 bool tidy_is_wanted_on(unsigned cpu)
 {
     bool wanted;
@@ -226,8 +231,9 @@ bool tidy_is_wanted_on(unsigned cpu)
     return wanted;
 }
 
-/* The cache after that one (NULL: the first), held; that one is let go. NULL: there is none. No thread has the lock while
- * it waits for the visitors of a cache. */
+/* Returns, held, the cache after `cache` (NULL: the first), or NULL at the end. Lets `cache` go,
+ * without the lock. The destroying thread releases the lock while it waits for visitors, so this
+ * one can take it. */
 static struct prudence_cache *hold_after(struct prudence_cache *cache)
 {
     struct prudence_cache *next = NULL;
@@ -245,8 +251,9 @@ static struct prudence_cache *hold_after(struct prudence_cache *cache)
     return next;
 }
 
-/* What a CPU has kept in vain goes to the nodes, of all caches, so many moves at a time; by a thread that runs there: in a
- * kernel nothing is taken if it does not. Returns whether it goes on. After the last call: tidy_pass_end(). */
+/* Moves objects that a CPU has kept in vain, of all caches, to the nodes, at most `moves` at a
+ * time. The caller runs on that CPU; otherwise a kernel takes nothing. Returns whether there is
+ * more. The caller ends with tidy_pass_end(). */
 bool tidy_pass(struct tidy_pass *pass, unsigned moves)
 {
     if (!pass->cache)
@@ -264,12 +271,12 @@ void tidy_pass_end(struct tidy_pass *pass)
     pass->cache = NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 /*
- * Latent objects need grace periods, which no other thread may ask for: they are pushed on once a round. Foreign
- * functions may be called, so nothing is held; and not by a plain free, whose caller may hold a lock that those
- * functions want.
+ * Drives grace periods once a round, for latent objects whose grace period no other thread may ask
+ * for. This may call foreign functions, so nothing is held, and a plain free does not call it,
+ * because its caller may hold a lock that those functions want.
  */
 void tidy_drive(void)
 {
@@ -277,7 +284,7 @@ void tidy_drive(void)
         latent_drive_all();
 }
 
-/* Called by threads on a slow path. No foreign function is called. */
+/* Called by threads on a slow path. Calls no foreign function. */
 void tidy_come_by(void)
 {
     if (slab_tidies)

@@ -2,9 +2,9 @@
 /*
  * The list of all slab caches.
  *
- * `slab_caches_lock` guards the list; it is never held across a wait for a grace period. A thread that looks at a
- * cache for longer counts itself as a visitor of the cache (cache_hold) and releases the lock; the cache's
- * destruction waits for its visitors.
+ * `slab_caches_lock` guards the list, and is never held across a wait for a grace period. A thread
+ * that looks at a cache for longer counts as a visitor of the cache (cache_hold) and releases the
+ * lock; the cache's destruction waits for visitors.
  */
 #include "slab/all_caches.h"
 
@@ -25,9 +25,9 @@ void for_all_caches(void (*visit)(struct prudence_cache *cache))
     os_lock_release(&slab_caches_lock);
 }
 
-/* Waits until the cache has no visitors. Called before the cache goes off the list, with the lock of the list held.
- * Visitors come under that lock only, and wait only for that lock, a node's and the end of a fork. Acquire: what they did
- * is done. */
+/* Waits until the cache has no visitors. The caller holds slab_caches_lock, and has not yet removed
+ * the cache from the list. New visitors need that lock; present ones wait only for that lock, a
+ * node's lock and the end of a fork. Acquire: the caller sees all that they did. */
 void cache_wait_for_visitors(const struct prudence_cache *cache)
 {
     while (load_acquire(&cache->visitors)) {

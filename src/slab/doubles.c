@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The last look for objects that were freed or deferred twice, when a process ends.
+ * The last look, at the end of a process, for objects that were freed or deferred twice.
  *
- * Every object is in one place (cache.h). One that was given back twice is in two, unless a copy was allocated again. A copy on
- * a CPU's stack or ring is in no bitmap, so two such copies do not meet by themselves. Here all stacks and rings are
- * emptied: what is free goes to its slab, what is latent to its latent slab, and bitmaps that refuse an object
- * report it (node.c). This needs no grace period, because latent objects stay latent.
+ * Every object is in one place (cache.h). An object that was given back twice is in two, unless a
+ * copy was allocated again. A copy on a CPU's stack or ring is in no bitmap, so two such copies do
+ * not meet by themselves. The look empties all stacks and rings: free objects go to their slabs,
+ * latent ones to latent slabs, and a bitmap that refuses an object reports the double (node.c).
+ * This needs no grace period, because latent objects stay latent.
  *
- * Other threads may go on meanwhile, or stand still for good with a lock of theirs. So the lock of the list of caches and
- * the CPUs' caches are tried for a short while only; CPUs' caches that were passed over are counted. All are claimed before
- * one fence for all CPUs, as in a fork (fork.c), so the look costs one system call however many CPUs there are. An owner
- * takes a node's lock here, which other owners may not: no thread waits for a CPU's caches while it holds such a lock, and
- * those that wait for all of them (fork, destruction) hold the lock of the list.
+ * Other threads may go on, or stand still for good with one of their locks held. So the list's lock
+ * and the CPUs' caches are tried for a short while only, and skipped CPUs' caches are counted. All
+ * are claimed before one fence for all CPUs, as in a fork (fork.c), so the look costs one system
+ * call however many CPUs there are. Unlike other owners, this one takes a node's lock. That is safe
+ * because no thread waits for a CPU's caches while it holds such a lock, and threads that wait for
+ * all of them (fork, destruction) hold the lock of the list.
  */
 #include "slab/doubles.h"
 
@@ -23,10 +25,10 @@
 #include "slab/node.h"
 #include "slab/object_cache.h"
 
-#define TRIES    64 /* for what another thread holds, some hundred microseconds in all */
+#define TRIES    64 /* for locks and caches of other threads; some hundred microseconds in all */
 #define PAUSE_NS 5000
 
-static bool is_child; /* its parent looks, and to look would copy the pages that they share */
+static bool is_child; /* the parent looks; here a look would copy the pages that both share */
 static uint64_t passed_over;
 
 void doubles_fork_child(void)
@@ -76,7 +78,8 @@ static void return_free(struct prudence_cache *cache, struct cpu_cache *cpu)
     }
 }
 
-/* Closes again and again: the batch stays open where there is no place for its cookie (latent_close). */
+/* Closes before each take, because a batch stays open while there is no place for the cookie
+ * (latent_close). */
 static void return_latent(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     void *objects[TRANSFER_MAX];
@@ -92,8 +95,8 @@ static void return_latent(struct prudence_cache *cache, struct cpu_cache *cpu)
     } while (taken);
 }
 
-/* Passes those over that could not be claimed, or where a thread on that CPU took its caches at the same moment
- * (os_percpu.h). */
+/* Returns the objects of all claimed CPUs. Skips CPUs that could not be claimed, or where a thread
+ * took the caches at the same moment (os_percpu.h). */
 static void return_all(struct prudence_cache *cache, const void *token)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
@@ -109,7 +112,7 @@ static void return_all(struct prudence_cache *cache, const void *token)
     }
 }
 
-/* The same of the caller's CPU alone, where the others are out of reach. */
+/* Returns the objects of the caller's CPU only, for when the others are out of reach. */
 static void return_here(struct prudence_cache *cache, const void *token)
 {
     struct cpu_cache *cpu = cache->percpu ? cpu_cache_take(cache, token) : NULL;
@@ -126,7 +129,7 @@ static void return_here(struct prudence_cache *cache, const void *token)
             add_relaxed(&passed_over, 1);
 }
 
-/* On their way from the idle helper to the nodes. */
+/* Receives objects on their way from the idle helper to the nodes. */
 static void receive_all(struct prudence_cache *cache)
 {
     uint64_t bytes = 0;
@@ -155,8 +158,7 @@ void doubles_look(void)
         add_relaxed(&passed_over, os_cpu_count());
         return;
     }
-    store_relaxed(&slab_process_ends,
-                  true); /* what other threads report from now on says so, too */
+    store_relaxed(&slab_process_ends, true); /* reports of other threads then say so, too */
     for (item = slab_caches.next; reached && item != &slab_caches; item = item->next)
         claim_all(list_entry(item, struct prudence_cache, link), &token);
     reached = reached && os_percpu_fence_all();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Calling extensions: each function here calls those of the same name, of all extensions of a slab or a cache. */
+/* Each function here calls the functions of the same name, of all extensions of a slab or cache. */
 #include "slab/extension.h"
 
 #include "os/os.h"
@@ -10,7 +10,7 @@ struct first_blocks slab_first READ_MOSTLY = {.extension = 0};
 
 #define ALL_EXTENSIONS (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
-/* The first extension of a set, which is without it then; NULL: none is left. */
+/* Removes the first extension from a set and returns it. Returns NULL if none is left. */
 static const struct slab_extension *take_first(uint32_t *set)
 {
     const struct slab_extension *first = NULL;
@@ -23,12 +23,13 @@ static const struct slab_extension *take_first(uint32_t *set)
 #define for_each_extension(extension, set)                                                         \
     for (uint32_t left_ = (set); ((extension) = take_first(&left_)) != NULL;)
 
-/* The sets of extensions that have a function for a frequent step. Constant after start; there is no cache before. */
+/* Sets of extensions with a function for a frequent step. Written at start, before any cache
+ * exists. */
 static struct {
     uint32_t instead, taken, allocated, freed, deferred, after_deferral, safe, released, keeps;
 } having;
 
-/* Those of a set that have a function for the step. */
+/* Visits extensions of a set that have a function for the step. */
 #define for_each_having(extension, step, set)                                                      \
     for (uint32_t left_ = (set)&having.step;                                                       \
          left_ && ((extension) = slab_extensions[__builtin_ctz(left_)], true); left_ &= left_ - 1)
@@ -61,7 +62,7 @@ bool extensions_meet_objects(uint32_t extensions)
             having.after_deferral | having.safe | having.released | having.keeps);
 }
 
-/* ------------------------------------------------------------------------------------ caches, slabs */
+/* -------------------------------------------------------------------------------- caches, slabs */
 
 uint32_t extensions_wanted(const struct cache_layout *layout)
 {
@@ -73,7 +74,7 @@ uint32_t extensions_wanted(const struct cache_layout *layout)
     return wanted;
 }
 
-/* Of those that are wanted, the ones that the cache's slabs have as well. */
+/* Returns the wanted extensions that the cache's slabs have as well. */
 uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout)
 {
     uint32_t of_slabs = wanted;
@@ -85,7 +86,7 @@ uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout)
     return of_slabs;
 }
 
-/* Those that were told so before one failed are told that it goes. */
+/* If one fails, tells those that succeeded that the cache goes. */
 bool extensions_cache_made(struct prudence_cache *cache)
 {
     uint32_t wanted = cache->extensions;
@@ -198,7 +199,7 @@ void extensions_kept(void)
     }
 }
 
-/* The paths are closed first: a thread that finds the extension finds them closed. */
+/* Closes a path. Called first, so that a thread which sees the extension sees closed paths. */
 static void close_path(void **fast_percpu)
 {
     if (load_relaxed(fast_percpu) != os_percpu_owned_lines)
@@ -213,7 +214,7 @@ void slab_extend(struct slab *slab, unsigned number)
     __atomic_fetch_or(&slab->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
 }
 
-/* ------------------------------------------------------------------------------------------ objects */
+/* -------------------------------------------------------------------------------------- objects */
 
 void *extensions_instead(struct prudence_cache *cache, size_t size)
 {
@@ -281,7 +282,7 @@ void extensions_deferred(struct slab *slab, void *object, const char *what)
     }
 }
 
-/* `extensions`: of the object's slab, which may be gone. */
+/* `extensions` are those of the object's slab, which may be gone. */
 void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone)
 {
     const struct slab_extension *extension;

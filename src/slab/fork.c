@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slab caches and fork. While the process is copied, no thread owns a CPU's caches or a node's lock, or carries
- * objects between them. So in the child, too, every object is in one place, and what is counted of caches can be
- * counted anew from that, without what other threads were doing. Where the CPUs of other threads cannot be fenced (ADR 123), one
- * operation of each may still end while the process is copied; the child repairs what came of it. Caches that other handlers make in between are owned
- * by no thread.
+ * Slab caches and fork. While the process is copied, no thread owns a CPU's caches or a node's
+ * lock, or carries objects between them. So in the child, too, every object is in one place, and
+ * the child counts anew from that, whatever other threads were doing. If the CPUs of other threads
+ * cannot be fenced (ADR 123), one operation of each may still end while the process is copied; the
+ * child repairs the result. No thread owns caches that other handlers make in between.
  */
 #include "gp/gp.h"
 #include "os/os.h"
@@ -20,14 +20,14 @@
 #include "slab/transfer_batch.h"
 
 static char fork_token;
-static bool fenced; /* all CPUs, in the fork that is under way */
+static bool fenced; /* all CPUs are, in the fork under way */
 
 static size_t notes_bytes(void)
 {
     return os_cpu_count() * sizeof(struct cpu_note);
 }
 
-static struct cpu_note no_notes; /* there is no memory for them */
+static struct cpu_note no_notes; /* stands for notes that found no memory */
 
 static void note_unfenced(struct prudence_cache *cache)
 {
@@ -40,7 +40,8 @@ static void note_unfenced(struct prudence_cache *cache)
         cache->fork_notes = &no_notes;
 }
 
-/* In the child. A cache that was made by another handler since has no notes, and is owned by no thread. */
+/* Runs in the child. A cache that another handler made since has no notes, and no thread owns
+ * it. */
 static void repair_unfenced(struct prudence_cache *cache)
 {
     if (cache->fork_notes)
@@ -96,9 +97,9 @@ void slab_fork_done(void)
     preflush_go_on();
 }
 
-/* ------------------------------------------------------------------------------------- the child */
+/* ------------------------------------------------------------------------------------ the child */
 
-/* Reserved, by rings. */
+/* Counts the bytes that rings have reserved. */
 static void count_rings(const struct prudence_cache *cache)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++) {
@@ -137,8 +138,8 @@ void slab_fork_child(bool whole)
 {
     struct list *item;
 
-    /* In a whole copy, too: another thread may just have begun, and not yet have seen that it may not. Its mark
-     * is in the copy, and nobody would take it away. */
+    /* Runs also in a whole copy. Another thread may have begun to carry, and not have seen yet that
+     * it may not. The copy has the mark of that thread, which does not exist here to remove it. */
     os_carry_forget_others();
     preflush_fork_child();
     tidy_fork_child();

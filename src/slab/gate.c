@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The gate: every object passes here whose fast path did not serve it, because it found too much or too little,
- * because it is closed, or because it does not exist. Extensions are called here, and nowhere else. Then the object
- * goes its way by the restartable sequences, if those may serve it and were not tried, or by the slow one.
+ * The gate: every object passes here that the fast path did not serve, because the path found too
+ * much or too little, is closed, or does not exist. Extensions see allocations, frees and deferrals
+ * here. Then the restartable sequences serve the object if they can and were not tried, else the
+ * slow path.
  */
 #include "slab/gate.h"
 
@@ -11,7 +12,7 @@
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
-/* Whether the restartable sequences may serve a cache, although its fast paths may be closed. */
+/* Returns whether restartable sequences may serve a cache, even if the fast paths are closed. */
 static bool sequences_serve(const struct prudence_cache *cache)
 {
     return likely(os_percpu_rseq) && likely(cache->percpu != NULL);
@@ -31,7 +32,7 @@ static void *take(struct prudence_cache *cache, os_alloc_flags flags)
     return object ? object : cache_take(cache, flags);
 }
 
-/* `size`: what was asked for; 0: a whole object. */
+/* Allocates with extensions. The caller asked for `size`. */
 static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
 {
     void *object = extensions_instead(cache, size);
@@ -52,7 +53,7 @@ void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags
     return take(cache, flags);
 }
 
-/* The stack's objects in one go, then one by one. */
+/* Takes the stack's objects in one go, the others one by one; with extensions, all one by one. */
 size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
                         os_alloc_flags flags)
 {
@@ -73,7 +74,8 @@ void cache_put_kept(struct slab *slab, void *object)
         cache_put(slab, object);
 }
 
-/* Whether the caller found its cache closed, because allocations are looked at, but a slab of it that is open. */
+/* Returns whether the slab is open although the cache is closed, because an extension looks at
+ * allocations only. */
 static bool slab_is_open(const struct slab *slab)
 {
     return load_relaxed(&slab->cache->fast_percpu) != load_relaxed(&slab->fast_percpu);
@@ -92,7 +94,7 @@ void cache_free_slow(struct slab *slab, void *object, const char *what)
         cache_put_kept(slab, object);
 }
 
-/* Once it is deferred, its slab may go at any time. */
+/* Defers with extensions. Once deferred, the object may lose the slab at any time. */
 static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The account of garbage: bytes that are deferred and not yet merged, held under latent_limit.
+ * The account of latent bytes, which are deferred and not yet merged, held under latent_limit.
  *
- * Invariant: the account is never below the truth. Bytes are reserved in it before an object is deferred, and
- * released after it is merged. It is the sum of
- *   - the latent bytes: in rings, in transfer batches, in latent slabs;
- *   - what rings have reserved ahead, because fast paths append without asking: for each cache and CPU at most a
- *     batch. Those of one CPU together are kept below ahead_max (latent_take_back);
- *   - credits: what was released on a CPU lately, ready to be reserved there again.
- * The last two are taken back before any thread is held back, so nearly all of the limit can be used.
+ * Invariant: the account is never below the truth. Bytes are reserved before an object is deferred,
+ * and released after the object is merged. The account is the sum of
+ *   - the latent bytes in rings, in transfer batches and in latent slabs;
+ *   - bytes that rings have reserved ahead, because fast paths append without asking. Each ring has
+ *     at most a batch, and all rings of a CPU together stay below ahead_max (latent_take_back);
+ *   - credits, which are bytes released on a CPU lately and ready to be reserved there again.
+ * The last two are taken back before any thread is held back, so nearly all of the limit can be
+ * used.
  *
- * Any thread, no locks. Bytes are reserved and released while the caller owns the CPU's caches or holds the node's
- * lock, or carries what they account for. So the account does not change during fork, and the child counts it anew
- * (fork.c).
+ * Any thread may call these functions, without locks. A caller that reserves or releases owns the
+ * CPU's caches, holds the node's lock, or carries the objects. So the account does not change
+ * during fork, and the child counts it anew (fork.c).
  */
 #include "slab/latent_account.h"
 
@@ -20,14 +21,16 @@
 
 #define CREDIT_MAX ((int64_t)64 << 10)
 
-/* A ring may reserve this part of what its CPU has left, so that the first ring does not take all. */
+/* A ring may reserve 1/AHEAD_PART of the CPU's remaining share, so that the first ring does not
+ * take all. */
 #define AHEAD_PART 8
 
 struct account {
     int64_t credit; /* bytes in `total` that nobody uses */
     int64_t ahead;  /* bytes that rings of this CPU reserved ahead at their last visits */
     int64_t quota;  /* bytes that one ring may reserve ahead */
-    uint64_t due; /* bytes of batches closed here since a grace period was requested here; a hint */
+    /* bytes of batches closed since this CPU last requested a grace period; a hint */
+    uint64_t due;
     char pad[CACHE_LINES_APART - 4 * sizeof(int64_t)];
 };
 
@@ -36,14 +39,14 @@ uint64_t slab_growth_limit READ_MOSTLY = 0;
 
 static struct account *accounts READ_MOSTLY = NULL;
 static int64_t credit_max READ_MOSTLY = 0,
-                          ahead_max READ_MOSTLY = 0; /* of a CPU; they follow the limit */
+                          ahead_max READ_MOSTLY = 0; /* for each CPU; they follow the limit */
 
-/* What all CPUs write. */
+/* Written by all CPUs. */
 static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
 static int64_t total_peak;
 uint64_t latent_overruns;
 
-/* A CPU's share of half the limit may be reserved ahead. */
+/* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead. */
 static void set_shares(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit), share = limit / os_cpu_count();
@@ -61,7 +64,7 @@ bool latent_account_start(void)
     return accounts != NULL;
 }
 
-/* No cache is left. */
+/* Called when no cache is left. */
 void latent_account_stop(void)
 {
     if (accounts)
@@ -114,7 +117,7 @@ static void credits_collect(void)
             sub_relaxed(&total, exchange_relaxed(&accounts[cpu].credit, 0));
 }
 
-/* Reserves bytes that are about to be deferred. False: the limit does not allow it. */
+/* Reserves bytes that are about to be deferred. Returns false if the limit does not allow it. */
 bool latent_reserve(unsigned cpu, size_t bytes)
 {
     int64_t spare = load_relaxed(&credit_max);
@@ -129,7 +132,7 @@ bool latent_reserve(unsigned cpu, size_t bytes)
     return total_raise((int64_t)bytes);
 }
 
-/* Past the limit: where a deferral may not wait, or has waited for wait_max. */
+/* Reserves past the limit, for a deferral that may not wait, or has waited for wait_max. */
 void latent_reserve_past_limit(unsigned cpu, size_t bytes)
 {
     if (latent_reserve(cpu, bytes))
@@ -138,7 +141,7 @@ void latent_reserve_past_limit(unsigned cpu, size_t bytes)
     add_relaxed(&latent_overruns, 1);
 }
 
-/* Bytes that are latent no more, or were not used. */
+/* Releases bytes that are no longer latent, or were not used. */
 void latent_release(unsigned cpu, size_t bytes)
 {
     int64_t credit = add_relaxed(&accounts[cpu].credit, (int64_t)bytes) + (int64_t)bytes;
@@ -150,10 +153,11 @@ void latent_release(unsigned cpu, size_t bytes)
 /* -------------------------------------------------------------------------------------- ahead */
 
 /*
- * How many objects a ring of the CPU may reserve ahead, which has `ahead` now; 0: the CPU's share is used up, and
- * unused reservations should be taken back. When many rings share it, each may have less; otherwise a few would have
- * it all, and the others' deferrals take the slow path. So the quota halves when the share is used up, and grows by
- * an object each time there is plenty.
+ * Returns the number of objects that a ring of the CPU, which has `ahead` now, may reserve ahead.
+ * Returns 0 if the CPU's share is used up, and unused reservations should be taken back. When many
+ * rings share, each may have less; otherwise a few would have all, and deferrals into the others
+ * would take the slow path. So the quota halves when the share is used up, and grows by an object
+ * each time there is plenty.
  */
 unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
 {
@@ -171,11 +175,11 @@ unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigne
     if (room / AHEAD_PART < quota)
         quota = room / AHEAD_PART;
     if ((size_t)quota >= batch * stride)
-        return batch; /* without a division, which each miss would make */
+        return batch; /* saves a division at each miss */
     return (unsigned)clamp_size((size_t)quota / stride, 1, batch);
 }
 
-/* A ring's reservation ahead has changed by so many bytes. */
+/* Notes a change of a ring's reservation ahead, in bytes. */
 void latent_ahead_note(unsigned cpu, int64_t change)
 {
     if (change)
@@ -184,14 +188,15 @@ void latent_ahead_note(unsigned cpu, int64_t change)
 
 /* ---------------------------------------------------------------------------------------- due */
 
-/* A batch of so many bytes was closed on the CPU. Different threads may own its caches at the same time, so a count
- * may be lost. */
+/* Notes a batch of `bytes` closed on the CPU. Different threads may own caches of the CPU at the
+ * same time, so a count may be lost. */
 void latent_due_note(unsigned cpu, size_t bytes)
 {
     store_relaxed(&accounts[cpu].due, load_relaxed(&accounts[cpu].due) + bytes);
 }
 
-/* Bytes of all caches that a grace period requested now would serve, and that the last one requested here did not. */
+/* Returns the bytes of all caches closed here since the last grace period requested here; a new one
+ * would serve them. */
 uint64_t latent_due(unsigned cpu)
 {
     return load_relaxed(&accounts[cpu].due);
@@ -216,19 +221,20 @@ static bool fits_under(int64_t limit, size_t bytes, bool idle)
     return now <= limit;
 }
 
-/* Whether `bytes` more would fit; with `idle`: if all that can be taken back were. */
+/* Returns whether `bytes` more fit, and with `idle`, whether they would after taking back all
+ * reservations ahead. */
 bool latent_fits(size_t bytes, bool idle)
 {
     return fits_under((int64_t)load_relaxed(&slab_latent_limit), bytes, idle);
 }
 
-/* Whether so much is latent that no cache should grow before a grace period. */
+/* Returns whether so much is latent that no cache should grow before a grace period. */
 bool latent_holds_growth(void)
 {
     return !fits_under((int64_t)load_relaxed(&slab_growth_limit), 0, true);
 }
 
-/* More than could ever be deferred at a time. */
+/* Returns whether `bytes` exceed the limit, and so can never be deferred under it. */
 bool latent_never_fits(size_t bytes)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit);
@@ -236,7 +242,7 @@ bool latent_never_fits(size_t bytes)
     return limit && bytes > limit;
 }
 
-/* The account without credits: never below what is latent. */
+/* Returns the account without credits, which is never below the latent bytes. */
 uint64_t latent_bytes(void)
 {
     int64_t sum = load_relaxed(&total);
@@ -246,7 +252,7 @@ uint64_t latent_bytes(void)
     return sum > 0 ? (uint64_t)sum : 0;
 }
 
-/* With what is reserved ahead, and with credits: one load. */
+/* Returns the account with reservations ahead and credits, by one load. */
 uint64_t latent_bytes_roughly(void)
 {
     int64_t sum = load_relaxed(&total);
@@ -261,7 +267,7 @@ uint64_t latent_bytes_peak(void)
 
 /* -------------------------------------------------------------------------------------- fork */
 
-/* In the child, before all that is latent is added again: nothing but credits is left. */
+/* Runs in the child, before it adds all latent bytes again. Only credits are left. */
 void latent_account_clear(void)
 {
     total = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Misuse: one clear message with pointer, cache and what happened, then abort. Nothing here trusts
- * the pointer or the memory around it.
+ * Prints one clear message with pointer, cache and event, then aborts. Nothing here trusts the
+ * pointer or the memory nearby.
  */
 #include "slab/misuse.h"
 

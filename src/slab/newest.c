@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A look at what came last into CPUs' caches.
+ * Searches the newest objects in CPUs' caches.
  *
- * Other CPUs' caches cost a system call each, so they are looked at a few times in a process's life only: enough for a
- * program that is tried out, nothing for one that runs for long. What is not seen here meets its copy in the slab, at
- * the latest when the process ends (doubles.c).
+ * Other CPUs' caches cost a system call each, so only the first few searches of a process visit
+ * them. That is enough for a program under test, and costs a long-running one nothing. A double
+ * that these searches miss meets the copy in the slab, at the latest when the process ends
+ * (doubles.c).
  */
 #include "slab/newest.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied before the system has
- * to kill.
+ * Memory is short: an allocation waits instead of failing (rule 9), and all caches are emptied
+ * before the system has to kill.
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
@@ -15,7 +15,8 @@
 #include "slab/latent_account.h"
 #include "slab/wait.h"
 
-/* Between two waits of an allocation whose memory others take before it: longer each time. */
+/* Pauses between two waits of an allocation whose memory other threads take first. They grow each
+ * time. */
 #define RECLAIM_PAUSE_MIN_NS 50000
 #define RECLAIM_PAUSE_MAX_NS 10000000
 
@@ -24,8 +25,9 @@ static void give_back(struct prudence_cache *cache)
     cache_shrink(cache);
 }
 
-/* Gives back all that is free, except in the cache that wants memory: what it has in its slabs will do, and pages
- * that go back may be out of its reach (a kernel keeps them in lists of each CPU). Returns the bytes. */
+/* Gives back all that is free, except in the cache that wants memory. That one can use its free
+ * slabs, and pages that go back may be out of its reach (a kernel keeps them in per-CPU lists).
+ * Returns the bytes. */
 static size_t give_back_to(const struct prudence_cache *wants)
 {
     struct list *item;
@@ -42,7 +44,8 @@ static size_t give_back_to(const struct prudence_cache *wants)
     return bytes;
 }
 
-/* Other threads may have taken what the last wait brought: whether another wait makes sense, after a pause. */
+/* Returns, after a pause, whether another wait makes sense: other threads may have taken the memory
+ * of the last one. */
 static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
 {
     if (!reclaim->go_on || latent_bytes() < cache->slab_bytes ||
@@ -54,11 +57,12 @@ static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *recl
 }
 
 /*
- * Before an allocation fails (rule 9): closes the open batches of all CPUs and caches, waits for one grace period,
- * merges, shrinks everywhere. The caller then tries again, and if that is in vain comes back with the same *reclaim
- * (zero at first). False: nothing more is to be expected; the caller's next try is the last, and may fail, or go as
- * far as the OOM killer. For a large block that is so at once when nothing was waited for and no page came, because
- * only pages can serve it.
+ * Called before an allocation fails (rule 9). Closes the open batches of all CPUs and caches, waits
+ * for a grace period, merges, and shrinks everywhere. The caller then tries again, and after
+ * another failure comes back with the same *reclaim (zero at first). Returns false if nothing more
+ * is likely; the caller's next try is the last, and may fail, or go as far as the OOM killer. A
+ * large block gets false at once when nothing was waited for and no page came, because only pages
+ * can serve it.
  */
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim)
 {
@@ -72,7 +76,7 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     } else if (!may_reclaim_again(cache, reclaim)) {
         return false;
     }
-    reclaim->go_on = false; /* unless something is waited for */
+    reclaim->go_on = false; /* unless a wait below ends well */
     extensions_pressure();
     bytes = give_back_to(cache);
     if (latent_bytes() > 0 && gp_may_wait()) {
@@ -88,8 +92,8 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
 }
 
 /*
- * Called where memory was taken from the system. When that has become short, all caches are emptied and their pages
- * given back, before the system has to kill. Nothing is held, and nothing is waited for.
+ * Called after memory was taken from the system. If memory has become short, empties all caches and
+ * gives their pages back, before the system has to kill. Holds nothing and waits for nothing.
  */
 void pressure_relieve(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The slab layer's beginning and end: the data that its files have for each CPU. Called before and after all caches. */
+/* Creates and frees the per-CPU data of the slab layer. Called before the first cache and after the
+ * last. */
 #include "slab/start.h"
 
 #include "os/os.h"
@@ -9,7 +10,7 @@
 #include "slab/latent_account.h"
 #include "slab/preflush.h"
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool slab_start(void)
 {
     extensions_start();
@@ -20,7 +21,7 @@ bool slab_start(void)
     return true;
 }
 
-/* No cache is left, and no thread calls any more. */
+/* Called when no cache is left, and no thread calls any more. */
 void slab_stop(void)
 {
     preflush_stop();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Adding up a cache's counters. What fast paths do not count follows from what is conserved:
- * objects on a stack = frees pushed + put there by owners - pops - taken off by owners.
+ * Adds up a cache's counters. Conservation yields the counts that fast paths do not keep: objects
+ * on a stack = frees pushed + put there by owners - pops - taken off by owners.
  */
 #include "slab/stats.h"
 
@@ -11,8 +11,9 @@
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 
-/* How many objects in a ring are known to be safe: all that are in closed batches, or none. `closed` is read before
- * the cookie: the cookie is that of the batch that ends at `closed`, or a later one, which covers it. */
+/* Returns the number of objects in a ring that are known to be safe: all in closed batches, or
+ * none. Reads `closed` before the cookie, so the cookie belongs to the batch that ends at `closed`,
+ * or to a later one, which covers it. */
 static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_close */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Garbage under its limit: deferrals and growth are held back until there is room (ADR 6, 34). How long: wait.c.
+ * Holds back deferrals and growth until deferred bytes are under their limit (ADR 6, 34). wait.c
+ * says for how long.
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
@@ -17,17 +18,17 @@
 #include "slab/wait.h"
 
 #define THROTTLE_PAUSE_MIN_NS 20000
-#define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; then a 64th of the time that was waited */
+#define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; later a 64th of the time waited */
 #define THROTTLE_LOOK_NS      10000000
-#define THROTTLE_SLEEP_NS     50000000 /* at least until a sleeping thread looks for itself */
-#define THROTTLE_TURN_NS      4000000  /* between two of all that sleep */
+#define THROTTLE_SLEEP_NS     50000000 /* least time until a sleeping thread looks by itself */
+#define THROTTLE_TURN_NS      4000000  /* between two looks of all sleeping threads */
 
-/* Of the threads that are held back. */
-static uint32_t looking; /* one of them is at it; compare-and-swap */
+/* State shared by the threads that are held back. */
+static uint32_t looking; /* a thread is looking; compare-and-swap */
 static uint32_t looking_everywhere;
-static uint32_t looks_that_helped; /* the others sleep on it */
-static uint32_t sleepers;          /* so many */
-static uint64_t looked_at;         /* ns: when one of them looked at all CPUs last */
+static uint32_t looks_that_helped; /* the others sleep on this word */
+static uint32_t sleepers;          /* number of sleeping threads */
+static uint64_t looked_at;         /* ns; the last look at all CPUs */
 
 static void settle(struct prudence_cache *cache)
 {
@@ -47,16 +48,17 @@ static void take_back_here(struct prudence_cache *cache)
     cpu_cache_release(cpu);
 }
 
-/* What rings of this CPU have reserved and not used goes back to the account. */
+/* Returns unused reservations of this CPU's rings to the account. */
 void latent_take_back_here(void)
 {
     for_all_caches(take_back_here);
 }
 
 /*
- * Whether all CPUs and caches are worth a look. Yes for the thread whose turn it is, if what it closed at its last
- * look is safe by now, or if this is its first look and no reader is in the way. After a while yes for one of all
- * threads, because other domains may have made progress.
+ * Returns whether a look at all CPUs and caches is worth it. The thread whose turn it is looks if
+ * the objects that it closed last time are safe by now, or if this is its first look and no reader
+ * is in the way. Also, one thread looks every THROTTLE_LOOK_NS, because other domains may have made
+ * progress.
  */
 static bool is_worth_a_look(const struct prudence_cache *cache, const struct throttle *throttle)
 {
@@ -66,8 +68,9 @@ static bool is_worth_a_look(const struct prudence_cache *cache, const struct thr
     return is_time_again(&looked_at, os_clock_ns(), THROTTLE_LOOK_NS);
 }
 
-/* Closes the batches of all CPUs, and pushes grace periods of all domains on; this disturbs other CPUs. Called by one
- * thread at a time: it holds the lock of the list of caches, and may lose its CPU while it does. */
+/* Closes the batches of all CPUs, and drives grace periods of all domains, which disturbs other
+ * CPUs. One thread does this at a time, because it holds the lock of the list of caches, and may
+ * lose its CPU meanwhile. */
 static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0;
@@ -87,7 +90,8 @@ static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct
     store_release(&looking_everywhere, 0u);
 }
 
-/* Of one that may not wait: what CPUs have reserved and not used is enough. */
+/* Makes room for a caller that may not wait. Called if taking back unused reservations is
+ * enough. */
 static bool settle_at_once(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     cache_settle_here(cache);
@@ -96,7 +100,7 @@ static bool settle_at_once(struct prudence_cache *cache, size_t bytes, struct th
     return latent_fits(bytes, false);
 }
 
-/* One attempt to make room, without waiting: as little as will do. */
+/* Makes one attempt at room, without waiting and with as little work as possible. */
 static bool settle_for(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     cache_settle_here(cache);
@@ -115,7 +119,8 @@ static void wake_all(void)
     os_word_wake(&looks_that_helped);
 }
 
-/* Waiting gives the CPU to the reader that keeps garbage. It is a sleep, because a yield need not hand the CPU over. */
+/* Sleeps, to give the CPU to the reader that holds up objects. A yield need not hand the CPU
+ * over. */
 static void nap(struct throttle *throttle)
 {
     uint64_t age = os_clock_ns() - throttle->began;
@@ -125,8 +130,8 @@ static void nap(struct throttle *throttle)
     os_sleep_ns(throttle->pause);
 }
 
-/* How long a thread sleeps until it looks for itself: the more threads sleep, the longer; but not beyond the time at
- * which it has waited for wait_max. */
+/* Returns the time that a thread sleeps until it looks by itself. The more threads sleep, the
+ * longer, but the thread wakes when it has waited for wait_max. */
 static uint64_t sleep_most(const struct throttle *throttle, unsigned all)
 {
     uint64_t age = os_clock_ns() - throttle->began, max = load_relaxed(&slab_wait_max);
@@ -143,7 +148,8 @@ static void sleep_until_one_helped(const struct throttle *throttle, uint32_t rou
     sub_relaxed(&sleepers, 1);
 }
 
-/* Wakes as many as there are CPUs for, those first that slept longest. As long as they find room each wakes another. */
+/* Wakes up to `count` sleeping threads, those that slept longest first. While they find room, each
+ * wakes another. */
 static void wake_some(unsigned count)
 {
     add_relaxed(&looks_that_helped, 1);
@@ -151,9 +157,10 @@ static void wake_some(unsigned count)
 }
 
 /*
- * A look whether there is room, and a nap. One thread at a time looks, and wakes the others when there is: many
- * would disturb the CPUs of each other, and the readers, to find the same. But it may have lost its CPU, so a thread
- * that slept without success looks as well.
+ * Looks for room, and naps if there is none. One thread at a time looks, and wakes the others if
+ * there is room, because many would disturb each other's CPUs, and the readers, to find the same.
+ * But the looking thread may have lost its CPU, so a thread that slept without success looks as
+ * well.
  */
 static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -182,7 +189,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
     return fits;
 }
 
-/* False: in vain. */
+/* Returns false if the wait was in vain. */
 static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     do {
@@ -198,9 +205,10 @@ static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct thr
 }
 
 /*
- * Makes room under latent_limit, for a deferral of `bytes`; holds the caller back as long as there is none. False
- * when it may not be held back (any longer). The room is not reserved: the caller tries, and calls again with the
- * same *throttle (zero at first) when other threads took it.
+ * Makes room under latent_limit for a deferral of `bytes`, and holds the caller back while there is
+ * none. Returns false if the caller may not be held back (any longer). The room is not reserved:
+ * the caller tries, and calls again with the same *throttle (zero at first) if other threads took
+ * it.
  */
 bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
@@ -217,8 +225,8 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
     return made;
 }
 
-/* Waits for a grace period: everything that was in a closed batch is safe then. False when the caller may not wait,
- * or waited in vain. */
+/* Waits for a grace period, after which all objects of closed batches are safe. Returns false if
+ * the caller may not wait, or waited in vain. */
 bool latent_wait(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
@@ -237,9 +245,9 @@ bool latent_wait(struct prudence_cache *cache)
 }
 
 /*
- * Holds an allocation back that needs more memory, if it may wait: while garbage is past its limit, because of
- * deferrals that could not wait; or for a grace period when more is latent than caches may grow at. Returns whether
- * it may find something now.
+ * Holds back an allocation that needs more memory, if it may wait: while deferrals that could not
+ * wait keep the account past the limit, or for one grace period if more is latent than caches may
+ * grow at. Returns whether a retry may find something.
  */
 bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
 {
@@ -252,7 +260,7 @@ bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
     return unlikely(latent_holds_growth()) && latent_wait(cache);
 }
 
-/* In a forked child: threads that were held back are not there. */
+/* Runs in a forked child, which has none of the threads that were held back. */
 void throttle_fork_child(void)
 {
     looking = looking_everywhere = sleepers = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The pool of transfer batches: objects that the idle helper carries from a CPU's latent cache to a node
- * (preflush.c). The helper claims a transfer batch, the next holder of the node's lock returns it. Any thread, no
- * locks.
+ * The pool of transfer batches, in which the idle helper carries objects from a CPU's latent cache
+ * to a node (preflush.c). The helper claims a transfer batch, and the next holder of the node's
+ * lock returns it. Any thread may call these functions, without locks.
  */
 #include "slab/transfer_batch.h"
 
 static struct transfer_batch pool[TRANSFER_BATCHES];
 static uint32_t pool_used[TRANSFER_BATCHES];
 
-/* An empty one; NULL: all are on their way. */
+/* Claims an empty transfer batch. Returns NULL if all are on their way. */
 struct transfer_batch *transfer_batch_claim(void)
 {
     for (unsigned i = 0; i < TRANSFER_BATCHES; i++) {
@@ -23,7 +23,7 @@ struct transfer_batch *transfer_batch_claim(void)
     return NULL;
 }
 
-/* Release: its contents were read before it is claimed again. */
+/* Release: the contents were read before the transfer batch is claimed again. */
 void transfer_batch_return(struct transfer_batch *batch)
 {
     store_release(&pool_used[batch - pool], 0u);

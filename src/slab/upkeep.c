@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Upkeep: what threads on a slow path do now and then for the whole process. They tidy up, let pages decay, push on
- * grace periods for which no other thread asks, and wake the idle helper.
+ * Upkeep that threads on a slow path do now and then for the whole process. They tidy, let pages
+ * decay, drive grace periods that no other thread asks for, and wake the idle helper.
  */
 #include "slab/upkeep.h"
 
@@ -10,8 +10,8 @@
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 
-/* Called from paths that run often, with no lock of this layer held: what is kept grows older even if no thread takes
- * or frees any. No foreign function is called. */
+/* Called from paths that run often, with no lock of this layer held, because kept memory must age
+ * even if no thread takes or frees any. Calls no foreign function. */
 void pages_decay(void)
 {
     bool decaying;
@@ -22,7 +22,7 @@ void pages_decay(void)
         os_idle_kick();
 }
 
-/* The same, and with nothing held at all: foreign functions may be called. */
+/* Does the same when nothing at all is held, so that foreign functions may be called. */
 void come_by(void)
 {
     pages_decay();
@@ -30,9 +30,10 @@ void come_by(void)
 }
 
 /*
- * An operation found the CPU's caches owned by another thread, and goes to the node. Returns whether its thread is to
- * do upkeep (come_by), as any on a slow path does. If the owner has lost its CPU, all operations of that CPU go this
- * way until it is back, and upkeep each time would be a fifth of their cost.
+ * Counts an operation that found the CPU's caches owned by another thread, and goes to the node.
+ * Returns whether the thread does upkeep (come_by), as after other slow paths. If the owner has
+ * lost its CPU, all operations on that CPU go this way until the owner is back, and upkeep each
+ * time would be a fifth of their cost.
  */
 bool count_bypass(struct prudence_cache *cache)
 {

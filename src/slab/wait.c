@@ -2,24 +2,24 @@
 /*
  * Waits for grace periods, of all domains that caches name.
  *
- * Implicit waits (ADR 6): a caller may hold a lock that a reader wants inside its section. So each wait has an end, and
- * after one was in vain no thread waits again until that reader has left. None is made inside a read-side critical
- * section, and none with the lock of the list of caches held.
+ * Implicit waits (ADR 6): a caller may hold a lock that a reader wants inside its section. So each
+ * wait is bounded, and after one was in vain no thread waits again until that reader has left. No
+ * wait starts inside a read-side critical section, or with the lock of the list of caches held.
  */
 #include "slab/wait.h"
 
 #include "gp/gp.h"
 #include "os/os.h"
 
-#define WAITS_IN_A_ROW   20 /* times wait_max is the end, whatever is in the way */
+#define WAITS_IN_A_ROW   20 /* factor on wait_max that ends a wait in any case */
 #define PATIENCE_LOOK_NS 10000000
 #define DOMAINS_AT_ONCE  16
 
 uint64_t slab_wait_max READ_MOSTLY = UINT64_C(500000000);
 struct wait_counts wait_counts;
 
-/* Visits all domains that caches name, however many: some at a time, held against destruction. Stops when `visit`
- * says false, and is false then. */
+/* Visits all domains that caches name, some at a time, held against destruction. Stops and returns
+ * false when `visit` returns false. */
 static bool for_all_domains(bool (*visit)(struct prudence_domain *domain))
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];
@@ -44,20 +44,20 @@ static bool drive_domain(struct prudence_domain *domain)
     return true;
 }
 
-/* Garbage is that of all domains, and each may be what keeps it above the limit. Foreign functions may be called
- * (gp_drive), so nothing is held. */
+/* Drives grace periods of all domains, because latent objects of any may keep the account above the
+ * limit. This may call foreign functions (gp_drive), so nothing is held. */
 void latent_drive_all(void)
 {
     for_all_domains(drive_domain);
 }
 
-/* Whether a wait may be made now, ... */
+/* Returns whether a wait may begin now. */
 bool wait_is_allowed(void)
 {
     return wait_is_worth_it() && gp_may_wait();
 }
 
-/* ... and, once it has begun, goes on: no thread has waited in vain since. */
+/* Returns whether a wait that has begun may go on, because no thread has waited in vain since. */
 bool wait_is_worth_it(void)
 {
     return for_all_domains(gp_worth_waiting);
@@ -70,10 +70,11 @@ static bool note_expired_in(struct prudence_domain *domain)
 }
 
 /*
- * Whether a section has been in the way for wait_max. A caller may hold a lock that a reader wants inside its
- * section: that section then stays. So no section is waited for longer, except one whose thread has no CPU to leave
- * it with. Sections that end want no such lock, and are waited for, however many: when threads are more than CPUs,
- * each reader in turn stays until it has its CPU again.
+ * Returns whether a section has been in the way for wait_max. A caller may hold a lock that a
+ * reader wants inside a section, which then stays. So no section is waited for longer, except one
+ * whose thread has no CPU to leave with. Sections that end want no such lock, and are waited for
+ * however many there are: with more threads than CPUs, each reader in turn stays until it has a CPU
+ * again.
  */
 static bool a_section_stays(uint64_t began)
 {
@@ -92,7 +93,7 @@ static bool a_section_stays(uint64_t began)
     return stays;
 }
 
-/* Whether a wait that began then is to end. */
+/* Returns whether a wait that began at `began` must end. */
 bool wait_has_outlasted(uint64_t began)
 {
     uint64_t age = os_clock_ns() - began, max = load_relaxed(&slab_wait_max);
@@ -100,8 +101,8 @@ bool wait_has_outlasted(uint64_t began)
     return age >= max && (age >= WAITS_IN_A_ROW * max || a_section_stays(began));
 }
 
-/* A wait was in vain. True: because a section stays, and no other thread waits for it either. Otherwise other threads
- * took the room first, again and again. */
+/* Ends a wait that was in vain. Returns true if a section stays, and then no other thread waits for
+ * it either. If false, other threads took the room first, again and again. */
 bool wait_give_up(uint64_t began)
 {
     bool stays = a_section_stays(began);
@@ -112,7 +113,7 @@ bool wait_give_up(uint64_t began)
     return stays;
 }
 
-/* False: in vain. */
+/* Returns false if the wait was in vain. */
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began)
 {
     uint64_t deadline = began + load_relaxed(&slab_wait_max);
@@ -125,7 +126,7 @@ bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t b
     return true;
 }
 
-/* Whether all of them ended one. */
+/* Returns whether all domains ended a grace period. */
 static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t began)
 {
     gp_cookie cookies[DOMAINS_AT_ONCE];
@@ -148,7 +149,8 @@ static bool wait_for(struct prudence_domain **domains, unsigned count, uint64_t 
     return ended;
 }
 
-/* Waits for one grace period of each domain, all as one wait that began then; whether all of them ended one. */
+/* Waits for one grace period of each domain, all as one wait that began at `began`. Returns whether
+ * all of them ended one. */
 bool wait_for_domains(uint64_t began)
 {
     struct prudence_domain *domains[DOMAINS_AT_ONCE];

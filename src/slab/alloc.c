@@ -26,8 +26,7 @@
 #define DUE_CHEAP_BYTES       ((size_t)64 << 10)
 #define DUE_CHEAP_OBJECTS_MIN ((size_t)128)
 #define DUE_COSTLY_BYTES      ((size_t)4 << 20)
-#define DUE_COSTLY_PER_NS                                                                          \
-    3 /* objects; a pair takes some 10 ns, so a grace period costs one part in 30 */
+#define DUE_COSTLY_PER_NS     3 /* objects; a pair takes some 10 ns, so that is one part in 30 */
 
 static size_t due_bytes(const struct prudence_cache *cache)
 {

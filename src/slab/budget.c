@@ -16,7 +16,8 @@
  * demand. When the CPU's budget is used up, other caches give (give.c). Only these exceed it:
  *   - floors. A slab cache that is used may have a 256th of the bytes guaranteed to the CPU, at
  *     most its first size, and at least one object. When rings are many, half of that;
- *   - caches whose creator set a size (object_cache_bytes). They count, too.
+ *   - caches whose creator set a size (object_cache_bytes). They count, too;
+ *   - a ring's first deferral, until the cache has given half of its size (give_half).
  *
  * Any thread may call these functions. A sum changes just before the size does.
  */

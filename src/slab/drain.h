@@ -24,7 +24,7 @@ struct drain_place {
     unsigned cpu;
     unsigned spare; /* objects of that CPU still to be taken */
     bool looked;    /* whether that CPU has been looked at */
-    bool ring;      /* whether safe objects of the ring are to be taken */
+    bool ring;      /* whether to take safe objects of the ring */
     uint64_t left;  /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);

@@ -206,7 +206,7 @@ static void end(const void *object, size_t room)
 #endif
 }
 
-/* ---------------------------------------------------------------------------------- an object's life */
+/* ---------------------------------------------------------------------------- an object's life */
 
 void annotate_open(const struct slab *slab)
 {

@@ -33,7 +33,7 @@ static void going(struct slab *slab)
     os_meta_free(slab->side[CHECK_EXTENSION], words_bytes(slab));
 }
 
-/* -------------------------------------------------------------------------------- changes of state */
+/* ---------------------------------------------------------------------------- changes of state */
 
 static uint64_t word_after(uint64_t word, enum object_state to, uint32_t trace)
 {
@@ -89,7 +89,7 @@ static bool safe(struct slab *slab, void *object)
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- reports */
+/* ------------------------------------------------------------------------------------- reports */
 
 static void check_live(const struct slab *slab, const void *object, const char *what)
 {

@@ -188,7 +188,7 @@ static void going(struct slab *slab)
     page_job_queue(&slot->closing, close_page, closed);
 }
 
-/* ------------------------------------------------------------------- what is deferred becomes safe */
+/* --------------------------------------------------------------- what is deferred becomes safe */
 
 /* Perhaps no other thread visits the node of a quiet cache: merge there, and close pages. */
 static void settle_cache(struct prudence_cache *cache)
@@ -222,7 +222,7 @@ static void settle_all(void)
     os_later_check(); /* pages are closed */
 }
 
-/* ------------------------------------------------------------------------------------- allocation */
+/* ---------------------------------------------------------------------------------- allocation */
 
 static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 {

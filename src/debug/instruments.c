@@ -78,7 +78,7 @@ void instruments_check_zero(const struct slab *slab, const void *object)
     explain_and_abort(slab, object);
 }
 
-/* ------------------------------------------------------------------ the life of a cache and of a slab */
+/* ----------------------------------------------------------- the life of a cache and of a slab */
 
 static bool cache_made(struct prudence_cache *cache)
 {
@@ -123,7 +123,7 @@ static void going(struct slab *slab)
     annotate_going(slab);
 }
 
-/* ------------------------------------------------------------------------------- an object's life */
+/* ---------------------------------------------------------------------------- an object's life */
 
 static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
@@ -175,7 +175,7 @@ const struct slab_extension instruments_extension = {.wants = wants,
                                                      .released = released,
                                                      .size_asked = size_asked};
 
-/* ------------------------------------------------------------------------------------ the process */
+/* --------------------------------------------------------------------------------- the process */
 
 void instruments_start(void)
 {

@@ -151,7 +151,7 @@ static bool drop_margins(struct slab *slab)
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- resting */
+/* ------------------------------------------------------------------------------------- resting */
 
 /* If with `more` there are too many; NULL: each is one too many. */
 static bool take_oldest(const struct rest *more, struct rest *rest)
@@ -193,7 +193,7 @@ static struct leaver *leaver_of(struct page_job *job)
     return (struct leaver *)job;
 }
 
-/* ------------------------------------------------------------------------------- back to the page source */
+/* --------------------------------------------------------------------- back to the page source */
 
 static bool open_block(struct page_job *job)
 {
@@ -241,7 +241,7 @@ static void let_go(const struct rest *more)
     } while (taken);
 }
 
-/* -------------------------------------------------------------------------------------------- to rest */
+/* ------------------------------------------------------------------------------------- to rest */
 
 static bool close_first(struct rest *rest)
 {
@@ -334,7 +334,7 @@ static void let_all_go(void)
     let_go(NULL);
 }
 
-/* ---------------------------------------------------------------------------------------- reports */
+/* ------------------------------------------------------------------------------------- reports */
 
 static const struct rest *rest_at(const char *address)
 {

@@ -56,7 +56,7 @@ void profile_start(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ which caches */
+/* -------------------------------------------------------------------------------- which caches */
 
 static bool stays_in_place(const struct cache_layout *layout)
 {
@@ -74,7 +74,7 @@ static bool only_instead(const struct cache_layout *layout)
     return !stays_in_place(layout);
 }
 
-/* ------------------------------------------------------------------------------------------- where samples are */
+/* --------------------------------------------------------------------------- where samples are */
 
 /* One word for its only object. */
 static bool has_one_object(const struct slab *slab)
@@ -134,7 +134,7 @@ static void going(struct slab *slab)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- a sample's life */
+/* ----------------------------------------------------------------------------- a sample's life */
 
 /* NULL: dropped. */
 static struct sample *sample_make(const struct prudence_cache *cache, size_t size,
@@ -219,7 +219,7 @@ static bool safe(struct slab *slab, void *object)
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------ taking samples */
+/* ------------------------------------------------------------------------------ taking samples */
 
 static struct slab *make_lone(struct prudence_cache *cache)
 {

@@ -43,7 +43,7 @@ static bool wants(const struct cache_layout *layout)
     return red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED);
 }
 
-/* ------------------------------------------------------------------------------------ the pattern */
+/* --------------------------------------------------------------------------------- the pattern */
 
 /* The byte that belongs at an address. */
 static unsigned char byte_at(uintptr_t address)
@@ -116,7 +116,7 @@ static char *tail_of(const struct slab *slab, char *object)
     return object + slab_usable_bytes(slab);
 }
 
-/* --------------------------------------------------------------------------------------- reports */
+/* ------------------------------------------------------------------------------------- reports */
 
 static void __attribute__((noreturn))
 report(const struct slab *slab, const char *object, const char *byte, const char *what)
@@ -170,7 +170,7 @@ static void check(const struct slab *slab, char *object, const char *what)
     check_front(slab, object, what);
 }
 
-/* ------------------------------------------------------------------------------------ a slab's life */
+/* ------------------------------------------------------------------------------- a slab's life */
 
 static size_t notes_bytes(const struct slab *slab)
 {
@@ -200,7 +200,7 @@ static void going(struct slab *slab)
         os_meta_free(slab->side[RED_ZONES_EXTENSION], notes_bytes(slab));
 }
 
-/* ---------------------------------------------------------------------------------- an object's life */
+/* ---------------------------------------------------------------------------- an object's life */
 
 static void resize(struct slab *slab, void *object, size_t size)
 {

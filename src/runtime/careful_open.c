@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file is opened for writing, and no symbolic link of another user is followed on the way to it. Otherwise whoever may
- * write to a folder of the path, such as /tmp, could have this process overwrite any file that it may write.
+ * Opens a file for writing without following a symbolic link of another user. Otherwise any user
+ * who may write to a folder of the path, such as /tmp, could make this process overwrite any file
+ * that the process may write.
  *
- * The path is walked name by name. A link is opened itself (O_PATH), so that the link whose owner is looked at is the one that
- * is read; then the walk goes on with what it says. Trusted are links of the process's user and of root. A process in a user
- * namespace may see root as an unknown user, so the owner of "/" is trusted as well.
+ * The walk takes the names of the path in turn. A link is opened itself (O_PATH), so that the link
+ * whose owner is checked is the link that is read; then the walk continues with the target. Links
+ * of the process's user and of root are trusted. A process in a user namespace may see root as an
+ * unknown user, so the owner of "/" is trusted as well.
  *
- * A link of /proc may stand for what has no name (/proc/self/fd/2 for a pipe). Nobody but the kernel makes or changes these, so the kernel
- * follows them once their owner is known.
+ * A link of /proc may stand for an object without a name (/proc/self/fd/2 for a pipe). Only the
+ * kernel makes or changes these, so the kernel follows them once their owner is trusted.
  *
- * Invariant: `rest` is what is left of the path, as seen from `folder`. It lies in the caller's string until the first link, and in
- * `text` from then on.
+ * Invariant: `rest` is the part of the path still to walk, relative to `folder`. `rest` lies in the
+ * caller's string until the first target is read, and in `text` from then on.
  */
 #define _GNU_SOURCE /* O_PATH, syscall */
 #include "runtime/careful_open.h"
@@ -28,9 +30,9 @@
 #include <unistd.h>
 
 struct walk {
-    int folder; /* a descriptor (O_PATH), or AT_FDCWD */
+    int folder; /* descriptor (O_PATH), or AT_FDCWD */
     const char *rest;
-    unsigned links; /* followed so far */
+    unsigned links; /* number followed so far */
     char name[NAME_MAX + 1];
     char text[CAREFUL_TEXT];
 };
@@ -48,7 +50,7 @@ static int fails(int error)
     return -1;
 }
 
-/* errno stays. */
+/* Preserves errno. */
 static void close_folder(int folder)
 {
     int saved_errno = errno;
@@ -80,7 +82,8 @@ static bool is_of_proc(int link)
     return !syscall(SYS_fstatfs, link, &system) && system.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Puts what the link says in front of the rest. The rest is first moved to the end of `text`, where it may be in part already. */
+/* Prepends the target of the link to the rest. The rest first moves to the end of `text`, by
+ * memmove because part of the rest may be there already. */
 static int read_link(struct walk *walk, int link)
 {
     size_t left = strlen(walk->rest) + 1, room;
@@ -103,7 +106,8 @@ static int read_link(struct walk *walk, int link)
     return GOES_ON;
 }
 
-/* `link` is open for `name` in the folder. flags: for what /proc leads to. */
+/* Follows `link`, which is open for `name` in the folder. `flags` and `mode` matter only if a link
+ * of /proc is the last name. */
 static int follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mode)
 {
     if (++walk->links > CAREFUL_LINKS || !is_trusted(owner))
@@ -115,7 +119,8 @@ static int follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mo
     return enter(walk, open_at(walk->folder, walk->name, O_PATH, 0));
 }
 
-/* The name is a folder's, or a link's. `last`: it was a link's a moment ago. */
+/* Walks through a name that is a folder or a link. `last` is set for the last name, which was a
+ * link when O_NOFOLLOW refused it. */
 static int pass(struct walk *walk, bool last, int flags, mode_t mode)
 {
     int fd = open_at(walk->folder, walk->name, O_PATH | O_NOFOLLOW, 0), result;
@@ -136,7 +141,8 @@ static int pass(struct walk *walk, bool last, int flags, mode_t mode)
     return result;
 }
 
-/* Takes the next name out of the rest, and says whether it is the last one. False in *fits: it is too long. */
+/* Takes the next name out of the rest and returns whether it is the last one. Clears *fits if the
+ * name is too long. */
 static bool take_name(struct walk *walk, bool *fits)
 {
     size_t length = strcspn(walk->rest, "/");
@@ -161,7 +167,7 @@ static int step(struct walk *walk, int flags, mode_t mode)
         walk->rest += strspn(walk->rest, "/");
         return enter(walk, open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0));
     }
-    if (!*walk->rest) /* a link said so */
+    if (!*walk->rest) /* the target of a link ended with a slash */
         return fails(EISDIR);
     last = take_name(walk, &fits);
     if (!fits)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The callbacks of a domain, for gp/, which stands below them. */
+/* Gives gp/ the callback queues of domains; gp/ is the lower layer and cannot include rcu/. */
 #include "gp/user/domain.h"
 #include "rcu/callbacks.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The summary on demand: prudence_dump, and the options dump (a signal: signals.c) and dump_file (where to).
+ * The summary on demand: prudence_dump() and the options dump (a signal, see signals.c) and
+ * dump_file.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -30,9 +31,9 @@ int prudence_dump(int fd)
     return error;
 }
 
-/* ------------------------------------------------------------------------------------------ where to */
+/* ------------------------------------------------------------------------------------ the file */
 
-static struct option_file file; /* none: standard error */
+static struct option_file file; /* no path means standard error */
 
 bool dump_set_file(const char *path)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option stats=1: statistics on standard error when the process exits.
+ * The option stats=1 prints statistics on standard error when the process exits.
  *
  * Many programs have closed standard error by then, and another file may have taken its number. So
- * it is duplicated when the option is set, to a high number that is closed on exec, and at exit
- * whichever of the two is still the same file is written to. If neither is, nothing is written.
+ * setting the option duplicates standard error to a high number that is closed on exec. At exit,
+ * the statistics go to whichever of the two descriptors is still the same file. If neither is,
+ * nothing is written.
  */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include <errno.h>
@@ -56,7 +57,7 @@ static bool is_our_stderr(int fd)
 
 static void print_all(int fd)
 {
-    bool few = load_relaxed(&os_calls) == OS_CALLS_FEW; /* a stream makes calls of its own */
+    bool few = load_relaxed(&os_calls) == OS_CALLS_FEW; /* a stream makes further system calls */
     FILE *file = few ? NULL : fdopen(fd, "w");
     struct output output = {.file = file, .fd = fd};
 
@@ -71,7 +72,8 @@ static void print_all(int fd)
         fflush(file); /* not closed: the descriptor may be standard error itself */
 }
 
-/* A signal handler that has interrupted the library ends the process: then only what needs no lock. */
+/* Prints only the figures that need no lock if a signal handler interrupted the library and ends
+ * the process. */
 static void print(int fd)
 {
     if (os_busy)
@@ -80,7 +82,8 @@ static void print(int fd)
         print_all(fd);
 }
 
-/* With sandbox=1 nobody can ask which file a number is by now. The high one is hardly another's. */
+/* Returns the descriptor to print to, or -1. With sandbox=1 fstat is not allowed, so the duplicate
+ * is trusted: no other file is likely to have such a high number. */
 static int where_to_print(void)
 {
     bool asks = load_relaxed(&os_calls) != OS_CALLS_FEW;
@@ -89,7 +92,8 @@ static int where_to_print(void)
     return !asks || is_our_stderr(fd) ? fd : -1;
 }
 
-/* Late: after the destructors of whatever uses the library. */
+/* Runs after the destructors of the code that uses the library, because 101 is an early
+ * priority. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
     struct posix_quiet quiet;
@@ -98,7 +102,7 @@ __attribute__((destructor(101))) static void at_exit(void)
     if (!enabled || (fd = where_to_print()) < 0)
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
-                           &cancelable); /* of the thread that called exit */
+                           &cancelable); /* for the thread that called exit */
     posix_quiet_begin(&quiet);
     print(fd);
     posix_quiet_end(&quiet);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option export: the process lets itself be watched (prudence-top, prudence-stat), and does nothing for it.
+ * The option export lets prudence-top and prudence-stat watch the process, at no cost to its fast
+ * paths.
  *
- * It makes a description of where its figures stand, as text (export_layout.c), in a file in memory, which it seals, maps
- * once and closes. A watcher of the same user finds the mapping by its name in /proc/PID/maps, and reads the description and
- * then the figures themselves from the process's memory (ADR 89). So nothing can be written from outside, fast paths are
- * as they were, and there is no thread, no descriptor and no file that could be left behind: the mapping ends with the
- * process, with exec, and with the option. A child of fork gets none of its parent's mapping, and makes its own.
+ * The library describes where its figures are, as text (export_layout.c), in a memory file, which
+ * it seals, maps once and closes. A watcher of the same user finds the mapping by name in
+ * /proc/PID/maps, reads the description, and then reads the figures from the process's memory (ADR
+ * 89). So nothing can be written from outside, and no thread, descriptor or file can be left over:
+ * the mapping ends with the process, with exec, and with the option. A child of fork does not
+ * inherit the mapping and makes another one.
  *
- * Async-signal-safe: system calls of our own, and text that is formatted on the stack. One thread at a time makes or
- * unmakes the description, the one that has changed `state` from a state at rest; others say what they want (`asked`), and it
- * goes on until that is so.
+ * Everything here is async-signal-safe: direct system calls, and text formatted on the stack. The
+ * thread that moves `state` to EXPORT_CHANGES makes or unmaps the description; other threads only
+ * change `asked`, and that thread continues until `state` agrees with `asked`.
  */
 #define _GNU_SOURCE /* F_ADD_SEALS, syscall */
 #include <errno.h>
@@ -24,25 +26,28 @@
 #include "runtime/export.h"
 #include "runtime/signals.h"
 
-#define EXPORT_NAME "prudence-export" /* watchers look for it */
+/* Name that watchers look for. */
+#define EXPORT_NAME "prudence-export"
+
 #define EXPORT_MOST                                                                                \
-    ((size_t)16384) /* bytes of a description, alone in its mapping, however large pages are */
+    ((size_t)16384) /* bytes of a description, alone in its pages however large these are */
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
 enum export_state { EXPORT_OFF, EXPORT_CHANGES, EXPORT_ON };
-static uint32_t state; /* by compare-and-swap */
-static void *mapping;  /* of the thread that has changed the state */
+static uint32_t state; /* changed by compare-and-swap */
+static void *mapping;  /* owned by the thread that set EXPORT_CHANGES */
 
-/* The signal that switches it on, as options choose it (0: none), and whether it is to be on: one word, so that a signal and
- * a change of the option come one after the other. By compare-and-swap. */
+/* The signal that switches the export on (0 if none; a number of signals.h), and ASKED_ON if the
+ * export is wanted. One word, changed by compare-and-swap, so that a signal and a change of the
+ * option take effect one after the other. */
 static uint32_t asked;
 #define ASKED_ON UINT32_C(256)
 _Static_assert(SIGNAL_CHOICES <= ASKED_ON, "both fit a word");
 
-/* A file that is larger than the process may write would end it by a signal (SIGXFSZ). */
+/* Returns whether RLIMIT_FSIZE allows the file. A larger file would end the process by SIGXFSZ. */
 static bool file_may_be_so_large(void)
 {
     struct rlimit limit;
@@ -53,7 +58,8 @@ static bool file_may_be_so_large(void)
     return false;
 }
 
-/* Where the system wants to know of a file whether it may be executed, it may not. */
+/* Makes the memory file, marked as not executable where the kernel supports the mark (some systems
+ * require it). */
 static int file_make(void)
 {
     long fd =
@@ -64,8 +70,8 @@ static int file_make(void)
     return (int)fd;
 }
 
-/* Writes the description, after which nobody can, and maps it. Private: a shared mapping of a sealed file is refused
- * before Linux 6.7. NULL: errno says why. */
+/* Writes the description, seals the file and maps it. The mapping is private because Linux before
+ * 6.7 refuses a shared mapping of a sealed file. Returns NULL with errno set on failure. */
 static void *file_fill_and_map(int fd)
 {
     struct output output = {.fd = fd};
@@ -87,7 +93,8 @@ static void *file_fill_and_map(int fd)
     return mapped;
 }
 
-/* With sandbox=1 it cannot be made any more. Said once, not by each child. */
+/* Returns false with sandbox=1, which forbids the system calls. Reports this once, not in each
+ * child. */
 static bool may_be_made(void)
 {
     static uint32_t said;
@@ -125,7 +132,7 @@ static bool is_asked(void)
     return load_relaxed(&asked) & ASKED_ON;
 }
 
-/* Not asked for any more, because it cannot be: the next one to ask tries again. */
+/* Withdraws the request after a failure, so that the next request tries again. */
 static void give_up(void)
 {
     uint32_t word = load_relaxed(&asked);
@@ -134,7 +141,7 @@ static void give_up(void)
         ;
 }
 
-/* By the thread that has changed the state; returns the next one. */
+/* Called by the thread that set EXPORT_CHANGES. Returns the next state. */
 static uint32_t change(uint32_t present)
 {
     if (present == EXPORT_ON) {
@@ -148,9 +155,9 @@ static uint32_t change(uint32_t present)
 }
 
 /*
- * Makes it as is asked for. A thread that finds another one at it leaves the rest to that one, which looks again at what is
- * asked for when it is done. The fences see to that: either the first thread finds the state at rest, or the other finds
- * what the first has asked for.
+ * Makes `state` agree with `asked`. A thread that finds EXPORT_CHANGES leaves the work to the
+ * thread that set it, which reads `asked` again when done. The fences make this safe: either the
+ * first thread finds the state at rest, or the other thread finds the first one's request.
  */
 static void follow(void)
 {
@@ -179,7 +186,7 @@ void export_ask(uint64_t signal, bool on)
     follow();
 }
 
-/* A handler that comes late, when its signal has lost its meaning, does nothing. */
+/* Does nothing if the handler comes late and the option no longer names the signal. */
 void export_at_signal(uint64_t choice)
 {
     uint32_t word = load_relaxed(&asked);
@@ -191,7 +198,8 @@ void export_at_signal(uint64_t choice)
         }
 }
 
-/* The child does not have the mapping. If another thread was making it, the child has not asked for less. */
+/* Starts over in the child, which lacks the mapping. `asked` is valid even if another thread of the
+ * parent was making the description. */
 void export_fork_child(bool whole)
 {
     (void)whole;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Letting the process be watched from outside (export.c); what its description says is in export_layout.c. */
+/* Lets other processes watch this one (export.c); export_layout.c describes the figures. */
 #ifndef RUNTIME_EXPORT_H
 #define RUNTIME_EXPORT_H
 
 #include "base/base.h"
 #include "runtime/output.h"
 
-/* Not by a signal: what options choose. A signal, which is to switch it on, leaves on what is on. */
+/* Applies the option. `signal` (0 if none) is to switch the export on; naming one leaves an export
+ * on that is already on. With neither, the export ends. */
 void export_ask(uint64_t signal, bool on);
 void export_fork_child(bool whole);
 
-/* The number of the description's meaning: of names in it and of what they stand for. What is merely added, moved or resized does
- * not change it. */
+/* Version of the description. Changes when a name disappears or means something else, not when a
+ * member is added, moved or resized. */
 #define EXPORT_LAYOUT 1
 void export_layout_print(struct output *output);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The description by which a watcher finds the process's figures (export.c): where variables stand, and where the members
- * that they consist of stand in each structure. Its reader is watch/prudence_watch/layout.py.
+ * The description that tells a watcher where the process's figures are (export.c): the addresses of
+ * variables, and the offsets of members in structures. watch/prudence_watch/layout.py reads it.
  *
  *     prudence-export 1                 the layout's number
  *     text version 0.1.0                '_' stands for a blank
@@ -10,8 +10,9 @@
  *     member slab_node.latent 128 4     offset and bytes
  *     end
  *
- * Names are those of this source, so a watcher knows a member wherever it moves to. What its value means is not told:
- * when that changes, or a name goes, EXPORT_LAYOUT does.
+ * Names are those in the source, so a watcher finds a member wherever it moves. The description
+ * does not tell the meaning of a member; if the meaning changes, or a name disappears,
+ * EXPORT_LAYOUT changes.
  */
 
 #include "gp/user/domain.h"
@@ -155,7 +156,7 @@ static void print_numbers(struct output *output)
     print_number(output, "qsbr", PRUDENCE_DOMAIN_QSBR);
 }
 
-/* How per-CPU caches are protected, and why by locks. */
+/* Prints how per-CPU caches are protected, and the reason if by locks. */
 static void print_percpu(struct output *output)
 {
     const char *why = os_percpu_why_not;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extensions of the slab layer in a process, in the order in which they are called (slab/extension.h).
+ * The extensions of the slab layer in a process, in the order of their calls (slab/extension.h).
  *
- * Expiry counts come first, so that a short-term object that is freed by hand is reported before anything is done to
- * it; profile comes before guard, which serves only what was not sampled; check comes before all that act on an object that may have been freed before; red zones come after
- * instruments, which look at a new object before anything is written to it; shuffle and quarantine come last, because
- * for all others what rests is free.
+ * Expiry counts come first, so that a short-term object freed by hand is reported before anything
+ * else happens to the object. Profile comes before guard, which serves only allocations that were
+ * not sampled. Check comes before all extensions that act on an object that may have been freed
+ * before. Red zones come after instruments, which look at a new object before anything is written
+ * there. Shuffle and quarantine come last, because to all others a resting object is free.
  */
 #include "debug/check.h"
 #include "debug/closed.h"

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork: one table of the parts that the process's state consists of, in the order of their locks.
+ * Fork: a table of the parts of the process's state, in the order of their locks.
  *
- * prepare takes, from the first part to the last, all that guards them, and waits for what is half done. So the child
- * finds every structure whole. Its forking thread first forgets, part by part, what belonged to threads that it does
- * not have (child). Then parent and child release, from the last part to the first (done). Then the child makes the
- * threads that it wants of its own (revive). docs/reference/fork.md names every writable word of the library, and
- * what becomes of it; tools/check-fork finds those that it does not name.
+ * prepare takes every lock, from the first part to the last, and waits for work that is half done,
+ * so the child finds every structure whole. In the child, the forking thread first forgets, part by
+ * part, the state of threads that the child does not have (child). Then parent and child release
+ * the locks, from the last part to the first (done). Last, each part may do more work with no lock
+ * held: in the parent by resume, in the child by revive, which also makes the library's threads.
+ * docs/reference/fork.md names every writable word of the library with its fate; tools/check-fork
+ * finds words that the page does not name.
  *
- * A thread that allocates during a fork waits. fork itself must therefore wait for nothing whose holder may allocate,
- * once prepare has begun: the first parts are the locks that libc takes after our handler.
+ * A thread that allocates during a fork waits. So once prepare has begun, fork must not wait for
+ * anything whose holder may allocate. Therefore the first parts are the locks that libc takes after
+ * our handler.
  *
- * A signal handler may fork that has interrupted this thread in the library: what the thread holds it will not
- * release before the handler returns. So fork takes nothing then, and the child only mends words that are safe to
- * mend in any state (`whole` is false). This is enough if there are no other threads, or the child only executes
- * another program or ends. A thread that holds something (bytes asked for, objects between a CPU's caches and a node)
- * counts as being in the library. So what is counted of that belongs to other threads, and goes.
+ * A signal handler that interrupted this thread inside the library may fork. The thread cannot
+ * release its locks before the handler returns, so fork then takes nothing, and the child only
+ * mends words that are safe to mend in any state (`whole` is false). This is enough if there are no
+ * other threads, or if the child only executes another program or ends. A thread that holds
+ * something (bytes asked for, objects between a CPU's caches and a node) counts as being in the
+ * library. So counts of such holdings belong to other threads, and the child clears them.
  *
- * A child that was made without the handlers (_Fork, clone) is noticed by os/posix/copy.c, and mended as far as is
- * possible when the fork took nothing.
+ * os/posix/copy.c notices a child that was made without the handlers (_Fork, clone), and mends the
+ * child as after a fork that took nothing.
  */
 #include <pthread.h>
 
@@ -47,10 +51,11 @@
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
 
-/* Not one of our locks: its holder allocates, and may wait for a grace period. */
+/* A pthread mutex and not an os_lock, because the holder allocates and may wait for a grace
+ * period. */
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of this thread; more than one where a handler forks. */
+/* Number of forks under way in this thread; more than one if a handler forks. */
 static __thread unsigned forks_under_way;
 
 __thread unsigned fork_registrations;
@@ -102,7 +107,8 @@ static void system_child(bool whole)
     background_fork_child();
 }
 
-/* From here on, handlers of others may run on this thread, and use everything. */
+/* Lets fork handlers of the program, which may run on this thread from here on, use the whole
+ * library. */
 static void let_through(void)
 {
     os_lock_forking = true;
@@ -237,8 +243,8 @@ static void child(void)
             fork_parts[i].revive();
 }
 
-/* For a child that was made without handlers, at its first use that needs it: as after a fork that took nothing.
- * Threads of the library are made when they are wanted. */
+/* Mends a child that was made without handlers, at the first use that needs this, as after a fork
+ * that took nothing. The library's threads are made when they are wanted. */
 static void mend_copy(void)
 {
     mend(false);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk over the heap (<prudence/heap_walk.h>): hands what heap/walk.c has found to the program's function, and prints it. */
+/* The walk over the heap (<prudence/heap_walk.h>): passes the findings of heap/walk.c to the
+ * program's function, and prints them. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -9,7 +10,7 @@
 #include "heap/walk.h"
 #include "runtime/output.h"
 
-/* A structure as the program knows it. */
+/* A structure in the size that the program knows. */
 union given {
     unsigned char room[512];
     struct prudence_heap_slab slab;
@@ -22,7 +23,7 @@ struct visits {
     size_t slab_size, object_size;
 };
 
-/* errno of the program's function stays as it leaves it. */
+/* Calls the program's function, and leaves errno as that function sets it. */
 static int call(const struct visits *visits, const union given *slab, const union given *object)
 {
     os_foreign_call("a visitor of the heap");
@@ -96,20 +97,20 @@ int prudence_heap_walk_sized(struct prudence_cache *cache, prudence_heap_visitor
     if (os_busy)
         return EDEADLK;
     process_start();
-    os_calls_widen(); /* CPUs have to be fenced */
+    os_calls_widen(); /* the walk has to fence CPUs */
     if (cache)
         cache_require(cache, "prudence_heap_walk");
     return walk_heap(cache ? cache->number : 0, &visits);
 }
 
-/* ---------------------------------------------------------------------------------------------- printing */
+/* ------------------------------------------------------------------------------------ printing */
 
 struct printing {
     struct output output;
     bool json;
     const char *separator;
-    uint64_t left;       /* objects of the slab that are still to come */
-    unsigned state, run; /* so many in a row have it */
+    uint64_t left;       /* objects of the slab not printed yet */
+    unsigned state, run; /* state of the last `run` objects */
 };
 
 static void print_name(struct printing *printing, const char *name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that options name: what is written there on demand, perhaps in a signal handler. By system calls of our own,
- * because libc's functions are cancellation points; all that ThreadSanitizer follows of a descriptor is then hidden from it, not
- * a part, which it would report. */
+/* Files that options name, written on demand, perhaps in a signal handler. Direct system calls are
+ * used because libc's functions are cancellation points. All calls on a descriptor that
+ * ThreadSanitizer follows are hidden from it together, because it would report a part. */
 #define _GNU_SOURCE /* syscall */
 #include "runtime/option_file.h"
 
@@ -41,8 +41,9 @@ bool option_file_set(struct option_file *file, const char *path)
     return true;
 }
 
-/* For this writer alone; false: another one is at it. What is no file has nothing to be emptied or mixed. Where a file system has no
- * locks, there are none. */
+/* Locks and empties a regular file; others need neither. Returns false and sets errno if another
+ * writer has the lock, or if the file cannot be emptied. On a file system without locks there is
+ * none. */
 static bool overwrite(int fd)
 {
     struct stat of;
@@ -54,7 +55,8 @@ static bool overwrite(int fd)
     return ftruncate(fd, 0) == 0;
 }
 
-/* A program that has closed its standard input, output or error may write to that number still. If there is no other, it stays. */
+/* Moves fd above the standard descriptors, because a program that closed one of these may still
+ * write to that number. Keeps fd if no other number is free. */
 static int behind_standard_descriptors(int fd)
 {
     int other = fd <= STDERR_FILENO ? fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
@@ -77,7 +79,7 @@ int option_file_open_path(const char *path, enum option_file_use use)
     if (fd < 0)
         return fd;
     fd = behind_standard_descriptors(fd);
-    fcntl(fd, F_SETFL, flags); /* only the opening must not wait */
+    fcntl(fd, F_SETFL, flags); /* only the open must not block */
     if (use == OPTION_FILE_OVERWRITE && !overwrite(fd)) {
         int error = errno;
 
@@ -99,7 +101,8 @@ int option_file_open(const char *path, enum option_file_use use)
     return option_file_open_path(mark ? name : path, use);
 }
 
-/* The lock is taken away before: a child that was forked meanwhile has the file open, and would keep it. */
+/* Unlocks before closing, because a child forked in between also has the file open and would keep
+ * the lock. */
 void option_file_close(int fd)
 {
     flock(fd, LOCK_UN);

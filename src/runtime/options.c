@@ -2,11 +2,12 @@
 /*
  * Options: one table, read from PRUDENCE_OPTIONS at start and by prudence_option_set().
  *
- * A row says how a value is written and where it goes: to a word or a flag of the layer that looks at it, by an atomic
- * store, or to a function.
+ * Each row says how to parse a value and where to store it: in a word or a flag of the layer that
+ * reads the option, by an atomic store, or through a function.
  *
- * Locks: one (OS_RANK_OPTIONS), under which threads set options one after the other. Setters change several words that belong
- * together, and handlers of signals. At start there is one thread, and no lock. What process_act() does needs no lock.
+ * Locks: threads that set an option take one lock (OS_RANK_OPTIONS), because setters change several
+ * words that belong together, and signal handlers. Options with text are the exception: they are
+ * published by one store. At start there is one thread and no lock. process_act() runs without it.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
@@ -42,7 +43,7 @@
 bool option_rseq = true, option_slices = true, option_membarrier = true,
      option_drop_deepbind = true;
 
-/* -------------------------------------------------------------------------- how values are written */
+/* ------------------------------------------------------------------------------ parsing values */
 
 static const char bytes[] = "bytes (K, M, G)", limit[] = "bytes (K, M, G); 0: none";
 static const char time_or_never[] = "a time (us, ms, s); 0: never";
@@ -60,30 +61,31 @@ static const char *const sandboxes[] = {"auto", "0", "1", NULL}; /* enum sandbox
 static const char *const exports[] = {"0", SIGNAL_NAMES, "1", NULL};
 #define EXPORT_NOW SIGNAL_CHOICES
 
-/* `most`: of a number. `choices`: the value is the place of one of them. `keep` instead of `parse`: the value is text. */
+/* `most` limits a number. `choices` are the words allowed; the value is an index. Options with text
+ * have `keep` instead of `parse`. */
 struct option {
     const char *name;
-    const char *values; /* for messages */
+    const char *values; /* expected values, for messages */
     bool (*parse)(const struct option *option, const char *text, uint64_t *value);
     bool (*keep)(const char *text);
     uint64_t most;
     const char *const *choices;
-    bool (*possible)(uint64_t value); /* NULL: each that can be written is */
+    bool (*possible)(uint64_t value); /* NULL if every value that parses is possible */
     bool (*keeps_from)(
         uint64_t
-            value); /* at run time: what was set before cannot be taken back. NULL: everything can */
+            value); /* an earlier setting rules the value out at run time; NULL if nothing does */
 
-    uint64_t *word; /* one of these three */
+    uint64_t *word; /* the value goes to one of these three */
     bool *flag;
     void (*set)(uint64_t value);
 
-    bool at_start; /* only before the first cache is made, or at start */
-    bool at_load;  /* only in the environment: before anything is mapped */
+    bool at_start; /* may change at start, and until the first cache is made */
+    bool at_load;  /* environment only, because nothing may be mapped yet */
     void (*apply)(
-        void); /* of an option of the start: makes a later change effective; under heap_lock */
+        void); /* with at_start: makes a change after the start effective; called under heap_lock */
 };
 
-/* A number with one of the suffixes. */
+/* Parses a number with one of the suffixes. */
 static bool parse_number(const char *text, const char *const *suffixes, const uint64_t *units,
                          uint64_t *value)
 {
@@ -139,7 +141,7 @@ static bool parse_choice(const struct option *option, const char *text, uint64_t
     return false;
 }
 
-/* ---------------------------------------------------------------------------------- where they go */
+/* ------------------------------------------------------------------------------ storing values */
 
 static void set_decay(uint64_t time)
 {
@@ -159,7 +161,7 @@ static void set_reader_mode(uint64_t mode)
 
 static bool preflush_wanted = true;
 
-/* Only the helper pre-flushes. */
+/* Pre-flush needs the helper. */
 static void apply_preflush(void)
 {
     store_relaxed(&preflush_enabled, preflush_helper && preflush_wanted);
@@ -198,7 +200,8 @@ static void set_profile_signal(uint64_t choice)
     signal_choose(SIGNAL_PROFILE, choice);
 }
 
-/* A sample for each byte tells no more than one for each object, so 1 has another meaning. */
+/* Takes a rate of 1 for the default, because sampling each byte tells no more than sampling each
+ * object. */
 static void set_profile(uint64_t rate)
 {
     store_relaxed(&sampling_rate,
@@ -220,7 +223,7 @@ static void set_check(uint64_t wanted)
         store_relaxed(&gp_check, true); /* debug builds always do */
 }
 
-/* All its parts; an option behind it may change one. */
+/* Sets every part of the option; a later option in the list may change one of them. */
 static void set_hardened(uint64_t wanted)
 {
     zero_on_free = red_zones_wanted = shuffle_wanted = wanted;
@@ -255,8 +258,8 @@ static void apply_membarrier(void)
 #define TEXT(name, values, f)      name, values, .keep = (f)
 #define SWITCH(name)               CHOICE(name, "0 or 1", switches)
 
-/* docs/reference/options.md says what each is for. process_act() does what needs no lock, and may allocate or make
- * threads. */
+/* docs/reference/options.md describes each option. Actions that need no lock, and may allocate or
+ * make threads, are left to process_act(). */
 static const struct option options[] = {
     {BYTES("limit", limit), .set = os_pages_set_limit},
     {BYTES("latent_limit", limit), .set = latent_limit_set},
@@ -332,7 +335,7 @@ static bool set(const struct option *option, const char *text)
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------- setting */
+/* ------------------------------------------------------------------------------------- setting */
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
 
@@ -366,7 +369,8 @@ static int unknown(const char *name, const char *value)
     return ENOENT;
 }
 
-/* Text is kept by one store, after an allocation. */
+/* Sets an option under the lock. Text needs no lock, because `keep` allocates a copy and publishes
+ * it by one store. */
 static bool set_one_at_a_time(const struct option *option, const char *value)
 {
     bool done;
@@ -380,9 +384,10 @@ static bool set_one_at_a_time(const struct option *option, const char *value)
 }
 
 /*
- * No cache exists, or is being made: that takes heap_lock, too. So `check` and `rseq`, which must stay the same
- * throughout a cache's life, have no user yet. What may have happened: threads read, drive grace periods and make
- * domains; reader_mode and membarrier follow the protocol of mode switches.
+ * Sets an option before the first cache is made. heap_lock keeps threads from making a cache, so
+ * `check` and `rseq`, which must not change in a cache's life, have no user yet. Threads may
+ * already read, drive grace periods and make domains; reader_mode and membarrier follow the
+ * protocol of mode switches.
  */
 static int set_at_start(const struct option *option, const char *value)
 {
@@ -445,7 +450,8 @@ int prudence_option_set(const char *name, const char *value)
     return 0;
 }
 
-/* At start: nothing is yet what `apply` would change. `cut`: there is more of the value. */
+/* Sets an option at start, when `apply` has nothing to change yet. `cut` says that the value is
+ * longer than the buffer. */
 static void set_from_environment(const char *name, const char *value, bool cut)
 {
     const struct option *option = find(name);
@@ -468,8 +474,8 @@ void options_fork_done(void)
 
 void options_read_environment(void)
 {
-    /* At start, before any thread of the library could change it. Nothing in a setuid program: what it prints, and
-     * how much memory it may use, is not for its caller to say. */
+    /* Runs before any thread could change the environment. A setuid program ignores the variable,
+     * because its caller must not choose its output or its memory limits. */
     const char *text = secure_getenv("PRUDENCE_OPTIONS"); /* NOLINT(concurrency-mt-unsafe) */
     char entry[128];
 

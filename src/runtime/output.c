@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text on its way to a stream, or to a file descriptor (output.h). */
+/* Prints text to a stream or a file descriptor (output.h). */
 #include "runtime/output.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ void output_text(struct output *output, const char *text)
     put(output, text, strlen(text));
 }
 
-/* False: there is no room for it among what is not written yet. */
+/* Formats into the buffer, after the text that is not written yet. Returns false if the buffer has
+ * too little room and is not empty; an empty buffer takes the text, cut to fit. */
 static bool print_behind(struct output *output, const char *format, va_list arguments)
 {
     size_t room = sizeof output->text - output->used;
@@ -49,7 +50,7 @@ static bool print_behind(struct output *output, const char *format, va_list argu
     if (length >= 0 && (size_t)length >= room) {
         if (output->used)
             return false;
-        length = (int)room - 1; /* alone: cut */
+        length = (int)room - 1; /* too long even for an empty buffer, so cut */
     }
     output->used += length > 0 ? (size_t)length : 0;
     return true;
@@ -81,8 +82,8 @@ int output_end(struct output *output)
 
 /* ------------------------------------------------------------------------------------- strings */
 
-/* The bytes of the UTF-8 character that `text` begins with; 0: it begins with none. Neither overlong
- * forms nor surrogates are characters (RFC 3629). */
+/* Returns the length of the UTF-8 character at the start of `text`, or 0 if there is none. Overlong
+ * forms and surrogates are no characters (RFC 3629). */
 static unsigned utf8_bytes(const unsigned char *text)
 {
     static const struct {
@@ -108,7 +109,7 @@ static unsigned utf8_bytes(const unsigned char *text)
     return bytes;
 }
 
-/* U+0000 to U+001F, and U+007F to U+009F. */
+/* Returns whether the character is one of U+0000 to U+001F and U+007F to U+009F. */
 static bool is_control(const unsigned char *text)
 {
     return *text < 0x20 || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
@@ -152,7 +153,8 @@ void output_json_string(struct output *output, const char *name)
 
 /* ------------------------------------------------------------------------------------- figures */
 
-/* With one decimal, of the largest unit that it has one of. */
+/* Prints the value in the largest unit not above the value, with one decimal except in the
+ * smallest. */
 static void in_units(struct output *output, uint64_t value, const uint64_t *units,
                      const char *const *names, unsigned count)
 {
@@ -187,7 +189,7 @@ static bool is_leap(unsigned year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* Not by libc, whose function takes the lock of time zones. */
+/* Computes the date here, because libc's function takes the lock of time zones. */
 void output_time(struct output *output, uint64_t seconds)
 {
     static const unsigned char days_of[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};

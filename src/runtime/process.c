@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What starts with the process, and what needs no action.
+ * Start and end of the process.
  *
- * Fork: see fork.c. Exit with objects outstanding needs no action: the system takes the pages. Nor does exec. The
- * library is never unloaded (os/posix/stay_loaded.c).
+ * For fork see fork.c. Exit with objects outstanding needs no action, because the system takes the
+ * pages; neither does exec. The library is never unloaded (os/posix/stay_loaded.c).
  */
 #include <prudence/prudence.h>
 
@@ -33,11 +33,12 @@ const char *prudence_version(void)
 }
 
 /*
- * Another copy of the library stands first in the order of symbol look-up, so functions, or the thread-local pointers
- * of inline readers, are that copy's. This one must not serve any call: objects that it defers would be reused while
- * readers that only the other copy sees still hold them. Functions and pointers may be of different copies, because a
- * linker's -Bsymbolic binds functions to their own module, but not thread-local variables. libprudence-malloc is
- * bound so on purpose: there are no inline readers in it, and it serves malloc, wherever it stands.
+ * Returns whether another copy of the library comes first in symbol look-up, so that calls, or the
+ * thread-local pointers of inline readers, go to that copy. This copy must then refuse all calls:
+ * objects deferred here would be reused while readers that only the other copy sees still hold
+ * them. Functions and pointers may belong to different copies, because a linker's -Bsymbolic binds
+ * functions to their own module, but not thread-local variables. libprudence-malloc is linked so on
+ * purpose: it has no inline readers, and serves malloc wherever it comes in the order.
  */
 static bool is_superseded(void)
 {
@@ -100,15 +101,15 @@ const struct process_part process_parts[] = {
 };
 const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];
 
-/* Early, so that programs' own constructors find it done. */
+/* Runs early, so that the program's constructors find the library started. */
 __attribute__((constructor(101))) static void at_load(void)
 {
     if (!is_superseded())
         process_start();
 }
 
-/* Of the default priority: in a static program the stack cannot be walked before, since the compiler's
- * own constructor of that priority tells the unwinder about the program. */
+/* Runs at the default priority, because a static program's stack cannot be walked earlier: the
+ * compiler's constructor of that priority registers the program with the unwinder. */
 __attribute__((constructor)) static void when_loaded(void)
 {
     if (is_superseded())
@@ -117,8 +118,9 @@ __attribute__((constructor)) static void when_loaded(void)
     process_loaded();
 }
 
-/* Not when a signal handler that has interrupted the library ends the process: this thread may hold what is needed here. Nor
- * in a copy of the process, where nobody may ever release it. */
+/* Returns whether the checks at exit may run. They may not if a signal handler that interrupted the
+ * library ends the process, because this thread may hold a lock that they need, nor in a copy of
+ * the process, where nobody may ever release such a lock. */
 static bool may_look(void)
 {
     return !os_busy && !os_lock_forking && !os_copy_is_unnoticed();
@@ -129,7 +131,7 @@ __attribute__((destructor)) static void when_unloaded(void)
     background_end();
     if (may_look()) {
         gp_process_ends();
-        quarantine_flush(); /* what rests is looked at for the last time */
+        quarantine_flush(); /* checks the resting objects a last time */
         shuffle_flush_all();
         if (doubles_may_look())
             doubles_look();

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The profile as a file: prudence_profile_dump, and the options profile_file (at exit) and profile_signal.
+ * Writes the profile to a file: prudence_profile_dump(), and the options profile_file (at exit) and
+ * profile_signal.
  *
- * Lines of text, which prudence-profile(1) reads and turns into what pprof reads. Addresses are written as they are; the
- * process's mappings, which follow, say what they are of. The last line is "end", so a file that is cut is noticed.
- * By system calls alone and without a lock, so any thread may do it at any time, in a handler as well. Sums that change
- * meanwhile are values that they had at some instant of the call.
+ * The file consists of lines of text, which prudence-profile(1) converts for pprof. Addresses are
+ * written raw; the process's mappings, which follow, tell which files they belong to. The last line
+ * is "end", so a truncated file is noticed. Writing uses system calls alone and takes no lock, so
+ * any thread may do it at any time, also in a signal handler. Sums that change during the call have
+ * a value of some instant of the call.
  */
 #define _GNU_SOURCE /* program_invocation_short_name, syscall */
 #include <errno.h>
@@ -26,7 +28,7 @@
 #include "runtime/output.h"
 #include "runtime/signals.h"
 
-#define FORMAT 1 /* what the lines mean; another one has another number */
+#define FORMAT 1 /* version; changes with the meaning of the lines */
 
 typedef unsigned long long number;
 
@@ -46,7 +48,8 @@ static void print_head(struct output *output)
     output_print(output, "dropped %llu\n", (number)profile_dropped());
 }
 
-/* Below 0: an object that one thread allocated and another freed was seen between the two additions. */
+/* Returns the sum, or 0 if it is negative: another thread's free may be counted before the
+ * allocation. */
 static number not_below_zero(const uint64_t *sum)
 {
     uint64_t now = load_relaxed(sum);
@@ -54,7 +57,8 @@ static number not_below_zero(const uint64_t *sum)
     return (int64_t)now < 0 ? 0 : now;
 }
 
-/* A double, as whole microseconds: what has no sense but to be divided, so a large sum may stand for a larger one. */
+/* Converts a sum of nanoseconds (a double) to whole microseconds. A sum above the maximum becomes
+ * the maximum, because such a sum is only good for an average. */
 static number microseconds(const uint64_t *sum)
 {
     uint64_t bits = load_relaxed(sum);
@@ -64,7 +68,8 @@ static number microseconds(const uint64_t *sum)
     return ns / 1000 < 1e19 ? (number)(ns / 1000) : (number)1e19;
 }
 
-/* site ROLE "CACHE" objects and bytes now, objects and bytes ever, us; its ages and its calls on lines of their own. */
+/* Prints a line of ROLE, objects and bytes now, objects and bytes ever, microseconds and "CACHE",
+ * then a line of ages and a line of calls. */
 static void print_site(const struct profile_site *site, void *data)
 {
     struct output *output = data;
@@ -112,7 +117,7 @@ static int print_to(int fd)
     return output_end(&output);
 }
 
-/* `fd`: just opened for it, or not: then errno says why. */
+/* Prints to `fd` and closes it. If `fd` is -1, returns errno, which tells why the open failed. */
 static int print_and_close(int fd)
 {
     int error = fd < 0 ? errno : print_to(fd);
@@ -138,7 +143,7 @@ int prudence_profile_dump(const char *path)
     return error;
 }
 
-/* ------------------------------------------------------------------------------------ at a signal, at exit */
+/* ------------------------------------------------------------------------ at a signal, at exit */
 
 static struct option_file file;
 
@@ -166,7 +171,7 @@ void profile_at_signal(uint64_t choice)
     write_and_report(path ? path : "prudence-%p.profile");
 }
 
-/* Late, as exit_stats.c: what is in use then, nobody frees any more. */
+/* Runs late, as in exit_stats.c: no code is left to free the objects in use. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
     const char *path = load_acquire(&file.path);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Figures of readers, and of the domains that they read in.
+ * Figures of readers and of their domains.
  *
- * A reader does not note when its section began, because that would cost each section a look at a clock. A driver notes the
- * section that is in its way (gp/user/stall.c), so what is told is how long that has been so.
+ * A reader does not record the begin of a section, because each section would then read a clock. A
+ * driver records the section that is in the way (gp/user/stall.c), so the time reported is the time
+ * since then.
  *
- * A domain is visited while it is looked at, so its destruction waits. Slots are read as drivers read them, without a lock:
- * a slot that another thread takes over at that moment may be told with the figures of both.
+ * The walk visits a domain while looking at it, so the domain's destruction waits. Slots are read
+ * without a lock, as drivers read them; if another thread takes a slot over at that moment, the
+ * figures may mix both threads.
  */
 #include <errno.h>
 #include <string.h>
@@ -71,9 +73,10 @@ void reader_look_up(struct prudence_reader_stats *stats)
                                              STALL_TRACE_PATIENCE_NS);
 }
 
-/* ---------------------------------------------------------------------------------------- one after another */
+/* --------------------------------------------------------------------------------------- walks */
 
-/* Chunks of a domain, the oldest first: new ones come in front. NULL: there are fewer. */
+/* Returns chunk `n` of a domain, counted from the oldest, or NULL if there are fewer. The list has
+ * the newest first. */
 static struct reader_chunk *nth_chunk(const struct prudence_domain *domain, uint64_t n)
 {
     struct reader_chunk *chunks = load_acquire(&domain->chunks);
@@ -109,7 +112,7 @@ bool reader_next(const struct prudence_domain *domain, uint64_t *place,
     return false;
 }
 
-/* The domain that a walk is at, visited; NULL: it is at its end. */
+/* Visits the next domain of a walk; NULL at the end. */
 static struct prudence_domain *visit_next(uint64_t *after)
 {
     struct prudence_domain *domain;
@@ -117,7 +120,8 @@ static struct prudence_domain *visit_next(uint64_t *after)
     return domains_visit(&domain, 1, after, false) ? domain : NULL;
 }
 
-/* Of a walk: the generations up to after[0] are done; of the next domain, so many slots; which one that was. */
+/* Continues a walk. after[0] is the generation of the last domain that is done, after[1] the number
+ * of slots done in the next domain, and after[2] the generation of that domain. */
 static bool walk_to_reader(struct prudence_walk *walk, struct prudence_reader_stats *stats)
 {
     struct prudence_domain *domain;
@@ -152,7 +156,7 @@ int prudence_next_reader_sized(struct prudence_walk *walk, struct prudence_reade
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- domains */
+/* ------------------------------------------------------------------------------------- domains */
 
 static void add_readers(const struct prudence_domain *domain, struct prudence_domain_stats *stats)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option sandbox (ADR 123). The choice is made once, at start, from what the library is and what options say:
+ * The option sandbox (ADR 123). sandbox_start() decides once, from the kind of library and the
+ * options:
  *
- *   auto  a plain program on libprudence-malloc makes few calls until it defers or reads; a program that is linked with libprudence,
- *         or wants a permanent helper (background=1), makes all
+ *   auto  a plain program on libprudence-malloc makes few calls until it defers or reads; a program
+ *         linked with libprudence, or one that wants a permanent helper (background=1), makes all
  *   0     all
- *   1     few for good. Readers fence themselves and CPUs' caches are protected by locks, so nothing needs a membarrier
+ *   1     few for good. Readers fence themselves and locks protect CPUs' caches, so nothing needs a
+ *         membarrier
  *
- * At run time 1 comes too late for the locks where there are caches: fast paths are in use. Then the caches of other CPUs are
- * emptied once more, and are out of reach as long as the process has other threads.
+ * At run time, 1 comes too late for the locks if caches exist, because fast paths are in use. The
+ * caches of other CPUs are then drained once more, and stay out of reach while the process has
+ * other threads.
  *
- * Locks: that of the options. At start there is one thread.
+ * Locks: the lock of the options. At start there is one thread.
  */
 #include "runtime/sandbox.h"
 
@@ -24,10 +27,11 @@
 #include "slab/drain.h"
 #include "slab/preflush.h"
 
-static enum sandbox wanted = SANDBOX_AUTO; /* the lock of the options */
-static bool started;                       /* the choice has been made; the same */
+static enum sandbox wanted = SANDBOX_AUTO; /* under the lock of the options */
+static bool started;                       /* sandbox_start() has run; under the same lock */
 
-/* Bytes that the process has of the system. Called where a lock of the page source may be held by another thread: then 0. */
+/* Returns the bytes that the process has from the system, or 0 if another thread holds a lock of
+ * the page source. */
 static uint64_t own_bytes(void)
 {
     struct os_pages_stats pages;
@@ -41,7 +45,7 @@ static void become_few(enum os_calls calls)
     posix_calls_set(calls);
 }
 
-/* A thread that is there does what it is at, and then sleeps or ends. */
+/* Stops the helpers. A helper that runs finishes its work, and then sleeps or ends. */
 static void end_helpers(void)
 {
     background_set(false);
@@ -54,8 +58,8 @@ static void settle(struct prudence_cache *cache)
     cache_settle(cache, true);
 }
 
-/* All that needs other calls is done before the first thread keeps to the few. Domains go over to readers that fence before
- * this returns. */
+/* Goes over to few calls at run time. All work that needs other calls is done before the first
+ * thread keeps to the few. When this returns, all domains have readers that fence. */
 static void enter(void)
 {
     posix_membarrier_start(false);

@@ -6,19 +6,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The option's choices, in this order. */
+/* The option's choices, in the order of the table of options. */
 enum sandbox { SANDBOX_AUTO, SANDBOX_NEVER, SANDBOX_ALWAYS };
 
-/* From the environment before the library has started, else at run time, with the lock of the options held. */
+/* Sets the option: from the environment before the library has started, or at run time under the
+ * lock of the options. */
 void sandbox_set(uint64_t choice);
 
-/* Whether the option has been 1, so that it cannot become `choice` any more. */
+/* Returns whether the option has been 1, so that `choice` is no longer possible. */
 bool sandbox_keeps_from(uint64_t choice);
 
-/* At start: whether sequences and membarrier are left alone, because the process is to do without them for good. */
+/* Returns at start whether the process is to do without restartable sequences and membarrier for
+ * good. */
 bool sandbox_is_wanted(void);
 
-/* At start, last of all parts: from then on calls are few, if they are to be. */
+/* Ends the start of the process; from here on calls are few if so chosen. */
 void sandbox_start(void);
 
 #endif /* RUNTIME_SANDBOX_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals that options choose: at `dump` the process writes what holds its memory, at `export` it lets it be read, at
- * `profile_signal` it writes its profile.
+ * Signals that options choose: on the signal of `dump` the process writes a summary of the memory
+ * that it holds, on `export` it allows watchers, and on `profile_signal` it writes its profile.
  *
- * The handler is installed when the option is set, in front of the program's, if it has one, to which it passes the signal
- * on. (That may be another copy of the library.) A handler that the program installs later takes the signal over. The
- * signal may come in any thread and at any place. Options are set by one thread at a time (options.c); two options may choose
- * one signal.
+ * Setting the option installs our handler before the program's handler, if there is one, and ours
+ * passes the signal on. (The other handler may belong to another copy of the library.) A handler
+ * that the program installs later replaces ours. The signal may come in any thread and at any
+ * place. One thread at a time sets options (options.c); two options may choose the same signal.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,11 +15,12 @@
 #include "posix.h"
 #include "runtime/signals.h"
 
-/* The handler that ours stands in front of. Ours may still run in some thread when it is given back and put in front of another one,
- * so what ours reads are single words: one of the two functions, or none. */
+/* The handler before which ours is installed. Ours may still run in some thread when it is removed
+ * and installed before another one, so ours reads only single words: one of the two functions, or
+ * none. */
 static struct {
     int number;
-    struct sigaction before; /* of the thread that sets options */
+    struct sigaction before; /* owned by the thread that sets options */
     posix_signal_handler *informed;
     void (*plain)(int number);
 } signals[SIGNAL_CHOICES] = {{.number = 0},
@@ -33,9 +34,9 @@ static void (*const actions[])(uint64_t choice) = {[SIGNAL_DUMP] = dump_at_signa
                                                    [SIGNAL_PROFILE] = profile_at_signal};
 #define ACTIONS (sizeof actions / sizeof actions[0])
 
-static uint64_t chosen[ACTIONS]; /* of signals; atomic */
+static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */
 
-/* The new one is stored before the other is cleared. */
+/* Stores the new function before clearing the other one. */
 static void note_before(uint64_t choice)
 {
     const struct sigaction *before = &signals[choice].before;
@@ -56,7 +57,7 @@ static void pass_on(uint64_t choice, siginfo_t *info, void *context)
     posix_signal_handler *informed = load_acquire(&signals[choice].informed);
     void (*plain)(int number) = load_acquire(&signals[choice].plain);
 
-    if (!informed && !plain) /* it has just become one that is informed, or there is none */
+    if (!informed && !plain) /* `informed` was just stored, or there is no handler */
         informed = load_acquire(&signals[choice].informed);
     if (informed)
         informed(number, info, context);
@@ -95,14 +96,17 @@ static bool is_chosen(uint64_t choice)
     return false;
 }
 
-/* If another handler stands in front of ours, ours stays, and only passes the signal on. */
+/* Restores the handler before ours. If another handler was installed since, ours stays and only
+ * passes the signal on. */
 static void give_back(uint64_t choice)
 {
     if (choice && !is_chosen(choice) && is_ours(signals[choice].number))
         sigaction(signals[choice].number, &signals[choice].before, NULL);
 }
 
-/* On the thread's other stack, if it has one: Go requires that. A handler for one signal may end the process by the next one. */
+/* Installs our handler, with SA_ONSTACK because Go requires the thread's alternate stack.
+ * SA_RESETHAND takes effect only if the program's handler has the flag, so the next signal may end
+ * the process. */
 static void take(uint64_t choice)
 {
     int number = signals[choice].number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Figures of caches, and of all of them. */
+/* Figures of each cache and totals. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +107,8 @@ static void add_cache(struct prudence_stats *total, const struct prudence_cache 
     total->bytes_cached += stats.bytes_cached;
 }
 
-/* callback_queue_of() would make the default domain's queue, under a lock. */
+/* Reads the pointer, because callback_queue_of() would make the default domain's queue, under a
+ * lock. */
 uint64_t stats_bytes_called(const struct prudence_domain *domain)
 {
     const struct callback_queue *queue = load_acquire(&domain->callbacks);
@@ -151,7 +152,7 @@ bool stats_of_memory_without_locks(struct prudence_stats *total)
     return known;
 }
 
-/* Into a field of 16 bytes, zeroed before. */
+/* Copies text into a field of 16 bytes that is already zeroed. */
 static void set_text(char field[16], const char *text)
 {
     snprintf(field, 16, "%s", text);
@@ -198,7 +199,7 @@ int prudence_stats_sized(struct prudence_stats *stats, size_t size)
     return 0;
 }
 
-/* The first behind those of the numbers up to walk's. */
+/* Finds the first cache with a number above the walk's; the list is in the order of numbers. */
 int prudence_next_cache_sized(struct prudence_walk *walk, struct prudence_cache_stats *stats,
                               size_t size)
 {

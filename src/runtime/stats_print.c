@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics, printed: the summary, then all figures. One table a structure serves both formats. Only names come from outside as
- * text; they are escaped. Each fraction is printed as two integers, because a locale may write another point.
+ * Prints statistics: the summary, then all figures. A table for each structure serves both formats.
+ * Names are the only text from outside and are escaped. Fractions are printed as two integers,
+ * because a locale may change the decimal point.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* The figures of each structure, by name; one table serves both formats. */
+/* A figure of a structure, by name. The tables below serve both formats. */
 struct figure {
     const char *name;
     size_t offset;
@@ -140,7 +141,7 @@ static const struct figure total_figures[] = {
 _Static_assert(sizeof(size_t) == sizeof(uint64_t) && sizeof(long) == sizeof(uint64_t),
                "figures are read as 64-bit words");
 
-/* `margin`: before each line of text. */
+/* Prints all figures of a structure; `margin` comes before each line of text. */
 static void print_figures(struct output *output, bool json, const char *margin, const void *base,
                           const struct figure *figures, size_t count)
 {
@@ -180,7 +181,7 @@ static void print_name(struct output *output, bool json, const char *what, const
     }
 }
 
-/* In text the reason stands behind the word. */
+/* Prints the protection of per-CPU caches. In text, the reason follows the word. */
 static void print_percpu(struct output *output, bool json, const struct prudence_stats *stats)
 {
     char both[sizeof stats->percpu + sizeof stats->percpu_reason + 4];
@@ -215,7 +216,8 @@ static void print_fragmentation(struct output *output, bool json, double value)
                  (unsigned long long)(parts % 10000));
 }
 
-/* No lock of the library is held while the stream's is taken: another thread may hold that one while it allocates. */
+/* Holds no lock of the library while printing: another thread may hold the stream's lock while it
+ * allocates. */
 static void print_caches(struct output *output, bool json)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -249,7 +251,7 @@ static void print_domains(struct output *output, bool json)
     }
 }
 
-/* As text only those that are inside: there may be thousands outside. */
+/* Prints readers; as text only those inside, because there may be thousands outside. */
 static void print_readers(struct output *output, bool json)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;

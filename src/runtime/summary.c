@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What holds memory, in some ten lines: how much is live, latent and cached, the caches with the most latent bytes, and for
- * each the reader that has been in the way of its grace periods for the longest; the caches with the most live bytes.
+ * The summary shows in some ten lines which objects hold memory: the amounts live, latent and
+ * cached; the caches with the most latent bytes, each with the reader that has blocked its grace
+ * periods the longest; and the caches with the most live bytes.
  *
- * It is asked for where something is wrong already, also in signal handlers (dump.c). So it needs no memory. It looks at
- * the list of caches under its lock, and at domains that it visits. A thread that is inside the library, because a handler
- * has interrupted it there, may hold any lock: it is told only what is known without one.
+ * A summary is asked for when something is already wrong, also in signal handlers (dump.c), so
+ * printing needs no memory. It looks at the list of caches under its lock, and at domains that it
+ * visits. A thread that a handler interrupted inside the library may hold any lock, and gets only
+ * the figures that need none.
  *
- * A handler's stack may be 8 KB, of which the system takes 3. So what needs much of it stands in functions of its own, which
- * are not inlined (SEPARATE).
+ * A handler's stack may have 8 KB, of which the system takes 3. So functions that need much stack
+ * are separate and not inlined (SEPARATE).
  */
 #define _GNU_SOURCE /* program_invocation_short_name */
 #include "runtime/summary.h"
@@ -33,16 +35,16 @@
 struct holder {
     char name[CACHE_NAME_SIZE];
     uint64_t bytes;
-    struct prudence_domain *domain; /* of latent bytes: visited */
+    struct prudence_domain *domain; /* visited, if among the latent ones */
 };
 
-/* The most come first; those without bytes are not shown. */
+/* The largest holders first; entries without bytes are not shown. */
 struct holders {
     struct holder latent[LATENT_SHOWN], live[LIVE_SHOWN];
     uint64_t bytes_live;
 };
 
-/* ------------------------------------------------------------------------------------------ caches */
+/* -------------------------------------------------------------------------------------- caches */
 
 static void insert(struct holder *most, unsigned count, const struct holder *holder)
 {
@@ -56,7 +58,8 @@ static void insert(struct holder *most, unsigned count, const struct holder *hol
     most[place] = *holder;
 }
 
-/* Large blocks differ in size: of their pages, what is not latent is live. */
+/* Returns a cache's live bytes. Large blocks differ in size, so theirs are the pages that are not
+ * latent. */
 static uint64_t live_bytes(const struct prudence_cache *cache,
                            const struct prudence_cache_stats *stats)
 {
@@ -82,7 +85,8 @@ static SEPARATE void look_at(struct prudence_cache *cache, struct holders *holde
     insert(holders->live, LIVE_SHOWN, &holder);
 }
 
-/* Domains live at least as long as the caches that name them, which stay while the list is locked. */
+/* Fills in the holders, and visits the domains of the latent ones. A domain lives at least as long
+ * as the caches that name it, and these stay while the list is locked. */
 static void find_holders(struct holders *holders)
 {
     struct list *item;
@@ -104,7 +108,7 @@ static void let_holders_go(struct holders *holders)
         gp_domain_leave(holders->latent[i].domain);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* ------------------------------------------------------------------------------------- readers */
 
 static bool is_longer(const struct prudence_reader_stats *a, const struct prudence_reader_stats *b)
 {
@@ -114,7 +118,8 @@ static bool is_longer(const struct prudence_reader_stats *a, const struct pruden
                                         : a->grace_periods_begun > b->grace_periods_begun;
 }
 
-/* The reader that has been inside for the longest, of a domain and of its members; outside: there is none. */
+/* Finds the reader that has been inside the longest, in the domain and in its members. If there is
+ * none, `longest->nesting` is 0. */
 static SEPARATE void find_reader(const struct prudence_domain *domain,
                                  struct prudence_reader_stats *longest)
 {
@@ -136,7 +141,7 @@ static SEPARATE void find_reader(const struct prudence_domain *domain,
         reader_look_up(longest);
 }
 
-/* -------------------------------------------------------------------------------------------- text */
+/* ---------------------------------------------------------------------------------------- text */
 
 static SEPARATE void print_frames(struct output *output, const struct prudence_reader_stats *reader)
 {
@@ -206,7 +211,7 @@ static void print_amount(struct output *output, const char *before, uint64_t byt
     output_text(output, after);
 }
 
-/* Of the caches too, if they were looked at. */
+/* Prints figures of pages, and of caches if `holders` is not NULL. */
 static void print_pages(struct output *output, const struct prudence_stats *totals,
                         const struct holders *holders)
 {
@@ -239,7 +244,7 @@ static void print_head(struct output *output, uint64_t now)
     output_text(output, "\n");
 }
 
-/* -------------------------------------------------------------------------------------------- JSON */
+/* ---------------------------------------------------------------------------------------- JSON */
 
 static void print_json_holder(struct output *output, const struct holder *holder)
 {
@@ -286,7 +291,7 @@ static SEPARATE void print_json(struct output *output, const struct holders *hol
     output_text(output, "]");
 }
 
-/* ----------------------------------------------------------------------------------------------- all */
+/* ----------------------------------------------------------------------------------------- all */
 
 static uint64_t seconds_now(void)
 {

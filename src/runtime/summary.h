@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds memory: summary.c. */
+/* The summary of memory in use (summary.c). */
 #ifndef RUNTIME_SUMMARY_H
 #define RUNTIME_SUMMARY_H
 
@@ -7,10 +7,10 @@
 
 #include "runtime/output.h"
 
-/* As text, or as the first members of a JSON object. */
+/* Prints the summary as text, or as the first members of a JSON object. */
 void summary_print(struct output *output, bool json);
 
-/* What is known without a lock, as text. */
+/* Prints as text the figures that need no lock. */
 void summary_print_without_locks(struct output *output);
 
 #endif /* RUNTIME_SUMMARY_H */

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Annotations for tools. ThreadSanitizer learns how objects pass from thread to thread, if its functions are in the
- * process. Two tools watch memory: Valgrind's memcheck, if the library was built with its header, and
- * AddressSanitizer, if its functions are in the process. Both learn of an object's begin and end, and that all other
- * memory in a slab may not be touched. The end of a deferred object is the end of its grace period: until then its
- * readers may look at it.
+ * Annotations for tools. ThreadSanitizer, if present in the process, learns how objects pass from
+ * thread to thread. Two tools watch memory: Valgrind's memcheck, if the library was built with the
+ * Valgrind header, and AddressSanitizer, if present in the process. Both learn where an object
+ * begins and ends, and that no other memory of a slab may be touched. A deferred object ends with
+ * the grace period, because readers may look at the object until then.
  *
- * Two tools look for leaks: memcheck, and LeakSanitizer, which comes with AddressSanitizer or alone.
- *   - LeakSanitizer knows the C library's blocks. It is told where pointers to them may stand: in our slabs, and in those words of
- *     our metadata that have what the program gave us (annotate_root_begins).
- *   - Memcheck knows our objects, too, and looks into all memory. It takes a block for lost if it sees no pointer to it. So the
- *     note of an object has its address while nothing else need have it in that form: while it is deferred (in a latent slab it is
- *     only a bit), while it has an expiration date, and always if it is the library's own (CACHE_OWN).
+ * Two tools look for leaks: memcheck, and LeakSanitizer, which comes with AddressSanitizer or
+ * alone.
+ *   - LeakSanitizer knows the C library's blocks. We say where pointers to them may be: in our
+ *     slabs, and in the words of our metadata that store the program's pointers
+ *     (annotate_root_begins).
+ *   - Memcheck also knows our objects, and searches all memory. A block without a pointer there is
+ *     reported as lost. So an object's note holds the address while no other word need: while the
+ *     object is deferred (a latent slab has only a bit), while the object has an expiration date,
+ *     and always if the object belongs to the library (CACHE_OWN).
  *
- * A note for each object says how many bytes were asked for, because memcheck and AddressSanitizer know bytes, not size classes.
+ * Each object's note also has the number of bytes asked for, because memcheck and AddressSanitizer
+ * know bytes, not size classes.
  *
- * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache with a constructor
- * are accessible before their first allocation, and always defined.
+ * Type-safe memory is not annotated, because freed objects may be read there. Objects of a cache
+ * with a constructor are accessible before their first allocation, and always defined.
  */
 #include "debug/annotate.h"
 #include "debug/instruments.h"
@@ -29,7 +33,8 @@
 #include <valgrind/memcheck.h>
 #endif
 
-/* In the process when something in it was built with -fsanitize=address, or those of LeakSanitizer with -fsanitize=leak. */
+/* Functions of AddressSanitizer and LeakSanitizer; present if some part of the process was built
+ * with -fsanitize=address, or for LeakSanitizer's with -fsanitize=leak. */
 extern void __asan_poison_memory_region(void const volatile *address, size_t size)
     __attribute__((weak));
 extern void __asan_unpoison_memory_region(void const volatile *address, size_t size)
@@ -39,7 +44,7 @@ extern void __lsan_unregister_root_region(const void *address, size_t size) __at
 
 struct note {
     size_t size;
-    void *held; /* the object, while it is no leak whatever the program points to */
+    void *held; /* the object, while memcheck must not call it a leak */
 };
 
 bool annotate_on;
@@ -62,7 +67,8 @@ void annotate_start(void)
 
 /* ----------------------------------------------------------------------- from thread to thread */
 
-/* A guarded object may be anywhere on its page, the next one there elsewhere. */
+/* Returns the address that names an object to ThreadSanitizer. Lone objects are named by their
+ * page, because a guarded object may start anywhere there, and the next one elsewhere. */
 static const void *name_of(const struct slab *slab, const void *object)
 {
     return slab->alone ? slab->pages : object;
@@ -125,7 +131,7 @@ static struct note *note_of(const struct slab *slab, const void *object)
 
 /* ----------------------------------------------------------------------------------- the tools */
 
-/* The tool has a lock of its own here, which fork does not take. */
+/* Guards LeakSanitizer's list of regions: the tool's own lock is one that fork does not take. */
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 
 bool annotate_root_begins(const void *place, size_t bytes)
@@ -157,7 +163,7 @@ void annotate_fork_done(void)
     os_lock_release_from_fork(&lock);
 }
 
-/* Pages of a slab: `closed`: nothing in them may be touched until it is allocated. */
+/* Announces the pages of a slab. With `closed`, no part may be touched until allocated. */
 static void begin_pages(const struct slab *slab, bool closed)
 {
     annotate_root_begins(slab->pages, slab->bytes);
@@ -171,8 +177,9 @@ static void begin_pages(const struct slab *slab, bool closed)
 #endif
 }
 
-/* AddressSanitizer does not notice when pages are unmapped, and would call them poisoned when the program maps others
- * there. Memcheck notices; for it they stay closed. */
+/* Ends the pages of a slab. AddressSanitizer does not notice that pages are unmapped, and would
+ * call them poisoned when the program maps others there. Memcheck notices, so for memcheck they
+ * stay closed. */
 static void end_pages(const struct slab *slab)
 {
     annotate_root_ends(slab->pages, slab->bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * States of objects. Every object's state changes by compare-and-swap, so of two frees one is caught. The word also
- * says which calls allocated and released the object, so the thread that is caught sees whose free came first.
+ * States of objects. Each object's state changes by compare-and-swap, so one of two frees is
+ * caught. The word also records which calls allocated and released the object, so the report for
+ * the thread that is caught shows whose free came first.
  */
 #include "debug/check.h"
 
@@ -10,7 +11,7 @@
 #include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
-/* What rests looks live to its slab: only its state says more. */
+/* Quarantine and shuffle need states too, because a resting object looks live to the slab. */
 static bool wants(const struct cache_layout *layout)
 {
     (void)layout;
@@ -55,7 +56,7 @@ void object_state_change(const struct slab *slab, const void *object, enum objec
     static const char *const names[] = {"free", "live", "deferred and not yet safe"};
     uint64_t *place = &object_words(slab)[slab_index(slab, object)], word = load_relaxed(place);
     bool by_caller =
-        from == OBJECT_LIVE || to == OBJECT_LIVE; /* not by the end of a grace period */
+        from == OBJECT_LIVE || to == OBJECT_LIVE; /* otherwise by the end of a grace period */
     uint32_t trace = by_caller && (check_wanted || guard_interval) ? stack_depot_here() : 0;
 
     while (state_of_word(word) == from)
@@ -100,7 +101,8 @@ static void check_live(const struct slab *slab, const void *object, const char *
         report_not_live(slab, object, state == OBJECT_LATENT, what);
 }
 
-/* guard_report.c reports the traces of a guarded object, from its slot: its slab may be gone. */
+/* Adds traces to a report. guard_report.c adds the traces of a guarded object, from the slot,
+ * because the slab may be gone. */
 static void explain(const struct slab *slab, const void *pointer)
 {
     uint32_t here = stack_depot_here();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension check: the state of each object, and which calls allocated and released it (see check.c). For caches
- * made with check=1 or quarantine, and for guarded objects.
+ * The extension check keeps the state of each object, and the calls that allocated and released the
+ * object (see check.c). Used for caches made with check=1, quarantine or shuffle, and for guarded
+ * objects.
  */
 #ifndef DEBUG_CHECK_H
 #define DEBUG_CHECK_H
@@ -10,13 +11,13 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { CHECK_EXTENSION = 3 }; /* its number */
+enum { CHECK_EXTENSION = 3 }; /* number of the extension */
 extern const struct slab_extension check_extension;
 
 enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };
 
-/* An object's word: its state, whether it was deferred when it was last released, and the numbers of
- * two traces (0: unknown): of its last allocation and of that release. */
+/* An object's word has the state, a flag that says whether the last release was a deferral, and the
+ * numbers of two traces (0 if unknown), of the last allocation and of that release. */
 #define TRACE_BITS    30
 #define WORD_DEFERRED ((uint64_t)4)
 static inline enum object_state state_of_word(uint64_t word)
@@ -37,13 +38,15 @@ static inline bool is_checked(const struct prudence_cache *cache)
     return cache->extensions & EXTENSION_BIT(CHECK_EXTENSION);
 }
 
-/* A word for each object of a checked slab, changed atomically; NULL: it is not checked. */
+/* Returns the words of a checked slab, one for each object, changed atomically; NULL if not
+ * checked. */
 static inline uint64_t *object_words(const struct slab *slab)
 {
     return slab->side[CHECK_EXTENSION];
 }
 
-/* From one state to another; an object that is not in the first is reported. `slab` is checked. */
+/* Moves an object of a checked slab from one state to another, and reports an object in any other
+ * state. */
 void object_state_change(const struct slab *slab, const void *object, enum object_state from,
                          enum object_state to, const char *what);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Uses of an object without the domain that protects it: by readers outside the sections of the domain that drives
- * their object's cache, and by callbacks after the grace period of another domain. Both see memory that is used
- * again, and no other check shows it. Reports only; a program that has a reason goes on.
+ * Finds uses of an object without the domain that protects it: readers outside the sections of the
+ * domain of the object's cache, and callbacks that wait for a grace period of another domain. Both
+ * see memory that is in use again, and no other check finds them. Reports only, so a program with a
+ * reason for this goes on.
  */
 #include "debug/check_reader.h"
 
@@ -38,8 +39,8 @@ static bool covers(struct prudence_domain *domain, const struct prudence_domain 
     return domain == other || set_has(domain, other);
 }
 
-/* Caches that the library made serve any size: their objects may have readers of any domain. Once for
- * each cache. */
+/* Reports each cache once. Caches that the library made serve any size, so their objects may have
+ * readers in any domain, and are not checked. */
 void check_callback_domain(struct prudence_domain *domain, const void *head, const char *what)
 {
     struct prudence_cache *cache = cache_of(head);

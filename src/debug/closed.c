@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of no bytes. Slabs of a cache with CACHE_CLOSED have pages that may not be touched, so malloc(0) returns an
- * address of its own that faults. The slab layer never looks at an object's memory, so nothing else changes. When the
- * system refuses to close pages, they stay as they are: an access is not seen then.
+ * Objects of no bytes. The pages of a cache with CACHE_CLOSED may not be touched, so malloc(0)
+ * returns a unique address that faults. The slab layer never looks at an object's memory, so
+ * nothing else changes. If the system refuses to close pages they stay accessible, and accesses go
+ * unnoticed.
  */
 #include "debug/closed.h"
 
@@ -21,7 +22,7 @@ static bool made(struct slab *slab)
     return true;
 }
 
-/* Pages that are to be opened; in the memory that was their slab's. */
+/* Pages to open, described in the memory that was their slab's. */
 struct opening {
     struct page_job job;
     void *pages;
@@ -36,7 +37,7 @@ static bool open_pages(struct page_job *job)
     return os_pages_unguard(opening->pages, opening->bytes);
 }
 
-/* Pages that the system does not open again are lost to the page source. */
+/* Frees the pages. Pages that the system refuses to open are lost to the page source. */
 static void opened(struct page_job *job, bool done)
 {
     struct opening *opening = (struct opening *)job;

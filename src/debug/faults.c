@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the extensions know of an address that the program may not touch, in the handler of the signal. */
+/* Passes a fault of the program to the extensions that may explain the address, in the signal
+ * handler. */
 #include "debug/faults.h"
 
 #include "debug/guard.h"

@@ -3,7 +3,8 @@
 #ifndef DEBUG_FAULTS_H
 #define DEBUG_FAULTS_H
 
-/* Called again, it steps in front of a handler that was installed since. One thread at a time. */
+/* Installs the handler; if called again, before any handler installed since. One thread at a
+ * time. */
 void faults_watch(void);
 
 #endif /* DEBUG_FAULTS_H */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded sampling. One allocation in N gets a page of its own, between two pages that may not be touched; at its end
- * or at its beginning, in turns, so that an overflow or an underflow faults. When it is freed (a deferred one: when
- * its grace period is over) the page becomes inaccessible, and rests until all pages freed before it were used again;
- * so a use after free faults, too. The bytes of the page around the object have a pattern, which is checked when the
- * page goes.
+ * Guarded sampling. One allocation in N gets a page between two pages that may not be touched. The
+ * object lies at the page's end or beginning, in turns, so that an overflow or an underflow faults.
+ * When the object is freed, or safe if deferred, the page becomes inaccessible and rests until all
+ * pages freed before have been used again, so a use after free faults too. A pattern fills the rest
+ * of the page, and is checked when the page goes.
  *
- * For the slab layer a guarded object is a slab of one object of its own cache (slab_make_lone), which is never used
- * again but goes at once; so deferral, statistics and misuse work as usual.
+ * For the slab layer, a guarded object is a slab of one object of the same cache (slab_make_lone),
+ * which is not reused but goes at once. So deferral, statistics and misuse checks work as usual.
  *
- * Not guarded: objects that do not fit a page, and those of caches with a constructor or type-safe memory, whose
- * freed objects may be looked at.
+ * Not guarded are objects that do not fit a page, objects of no bytes, objects of caches with a
+ * destructor, and objects of caches with a constructor or type-safe memory, which may be read when
+ * freed.
  *
- * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the thread that took it
- * from the queue, or that ends its slab; reports read it without a lock.
+ * Locks: one (OS_RANK_DEBUG) for the queue of resting slots. A slot's record is written by the
+ * thread that took the slot from the queue, or that ends the slot's slab; reports read the record
+ * without a lock.
  */
 #include <stddef.h>
 #include <string.h>
@@ -29,12 +31,12 @@
 #include "slab/wait.h"
 
 #define PATTERN   0xb5
-#define SETTLE_NS 10000000 /* full: how often the whole process is searched for what is safe */
+#define SETTLE_NS 10000000 /* pause between searches for safe objects, when no slot rests */
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
-static uint16_t resting[GUARD_SLOTS]; /* oldest first, from `oldest` on */
+static uint16_t resting[GUARD_SLOTS]; /* ring, oldest first, from `oldest` on */
 static unsigned oldest, resting_count;
-static uint64_t turns;      /* atomic: right and left */
+static uint64_t turns;      /* at the page's end and beginning; atomic */
 static uint64_t settled_at; /* ns; atomic */
 static uint32_t pool_asked; /* atomic */
 
@@ -55,7 +57,7 @@ static void refuse(void)
     guard_interval = 0;
 }
 
-/* Perhaps with locks of the options held. */
+/* Makes the slots, perhaps with locks of the options held. */
 void guard_start(void)
 {
     if (!guard_interval)
@@ -66,8 +68,8 @@ void guard_start(void)
         faults_watch();
 }
 
-/* The pool is made for the first guarded object, because mappings are changed with nothing held. False: it is not there, because
- * the system refused, or another thread is about to make it. */
+/* Makes the pool for the first guarded object, because mappings may change only with no lock held.
+ * Returns false if there is no pool: the system refused, or another thread is making the pool. */
 static bool has_pool(void)
 {
     char *pool;
@@ -83,7 +85,7 @@ static bool has_pool(void)
     return pool != NULL;
 }
 
-/* From 1 to 2N - 1, so that N on average, and no period of the program stays unseen. */
+/* Draws a number from 1 to 2N - 1. The average is N, and no period of the program goes unseen. */
 static uint64_t draw(void)
 {
     if (!randomness)
@@ -174,13 +176,14 @@ static void closed(struct page_job *job, bool done)
     slot_rest(slot_of(job));
 }
 
-/* Before check's: the last word is still there. The page is closed, and then rests. */
+/* Checks the surroundings, and closes the page, which then rests. Runs before check's going(), so
+ * the last word still exists. */
 static void going(struct slab *slab)
 {
     struct guard_slot *slot = slab->side[GUARD_EXTENSION];
 
     if (!slot)
-        return; /* no guarded one; or it could not be made, and its page is guarded_alloc's */
+        return; /* not a guarded object, or not made, so guarded_alloc() owns the page */
     check_surroundings(slot);
     slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
@@ -190,14 +193,14 @@ static void going(struct slab *slab)
 
 /* --------------------------------------------------------------- what is deferred becomes safe */
 
-/* Perhaps no other thread visits the node of a quiet cache: merge there, and close pages. */
+/* Merges, and thereby closes pages. No other thread may ever visit the node of a quiet cache. */
 static void settle_cache(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < os_node_count(); i++)
         node_shrink(&cache->nodes[i], cache->free_limit);
 }
 
-/* Sees to it that a grace period comes. */
+/* Drives a grace period for a deferred lone object. */
 static void after_deferral(struct prudence_cache *cache, bool alone)
 {
     if (!alone)
@@ -212,14 +215,14 @@ static void settle_all(void)
 
     if (!is_time_again(&settled_at, os_clock_ns(), SETTLE_NS))
         return;
-    latent_drive_all(); /* before the lock is taken: domains may call foreign functions */
+    latent_drive_all(); /* before taking the lock, because domains may call foreign functions */
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
         settle_cache(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
-    os_later_check(); /* pages are closed */
+    os_later_check(); /* closes pages */
 }
 
 /* ---------------------------------------------------------------------------------- allocation */
@@ -245,7 +248,8 @@ static void place(struct guard_slot *slot, const struct prudence_cache *cache, s
     memset(slot->object + size, PATTERN, (size_t)(page + os_page_size - slot->object) - size);
 }
 
-/* A guarded object, if it is this allocation's turn; NULL: it is not, or cannot be guarded, or no page is left. */
+/* Returns a guarded object, or NULL if this allocation is not the one in N, cannot be guarded, or
+ * finds no page. */
 static void *guarded_alloc(struct prudence_cache *cache, size_t size)
 {
     struct guard_slot *slot;
@@ -297,7 +301,7 @@ void guard_fork_prepare(void)
     os_lock_take_for_fork(&lock);
 }
 
-/* The thread that was about to make the pool is not here. */
+/* Lets the child make the pool, if the thread that was making one is not in the child. */
 void guard_fork_child(bool whole)
 {
     (void)whole;

@@ -6,13 +6,13 @@
 #include "debug/check.h"
 #include "debug/page_jobs.h"
 
-enum { GUARD_EXTENSION = 2 }; /* its number; its side data: a guarded slab's slot */
+enum { GUARD_EXTENSION = 2 }; /* number of the extension; side data: the slot of a guarded slab */
 extern const struct slab_extension guard_extension;
 
-/* Makes the pool and watches for faults, if the option asks for it. */
+/* Makes the slots and watches for faults, if the option asks for guarding. */
 void guard_start(void);
 
-/* Reports `object` and aborts if it is a guarded one that is gone. */
+/* Reports `object` and aborts if a guarded object was there and has been freed. */
 void guard_report_freed(const void *object, const char *what);
 
 void guard_fork_prepare(void);
@@ -20,19 +20,20 @@ void guard_fork_child(bool whole);
 void guard_fork_done(void);
 
 /* --- private to guard*.c --- */
-#define GUARD_SLOTS 512 /* at most so many objects are guarded at a time */
+#define GUARD_SLOTS 512 /* limit of objects guarded at a time */
 
-/* A page of the pool, with the page behind it that stays closed; so does the one before the first. */
+/* A page of the pool. The pages before and after stay closed. */
 struct guard_slot {
-    struct page_job closing; /* freed, before it rests */
+    struct page_job closing; /* job of a freed slot, before the slot rests */
     char *object;
     size_t size;
-    struct slab *slab; /* in use */
-    uint64_t word;     /* freed: the object's last state and traces */
+    struct slab *slab; /* while in use */
+    uint64_t word;     /* when freed: last state and traces of the object */
     enum guard_state { GUARD_UNUSED, GUARD_IN_USE, GUARD_FREED } state;
     char cache_name[CACHE_NAME_SIZE];
 };
-/* Made with the option: a process that locks its memory would pay for them without it, too. The slots come first. */
+/* Made only with the option, because a process that locks its memory would pay for these. The slots
+ * are made when the option is set, the pool with the first guarded object. */
 extern struct guard_slot *guard_slots;
 extern char *guard_pool;
 

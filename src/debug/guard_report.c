@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports of guarded sampling: about an access that faulted, about bytes next to an object that were written, about a
- * pointer in a report of misuse. May run in a signal handler: nothing here allocates, or takes a lock of the library.
+ * Reports of guarded sampling, about an access that faulted, bytes written next to an object, or a
+ * pointer in a report of misuse. May run in a signal handler, so nothing here allocates or takes a
+ * lock of the library.
  */
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
 #include "slab/misuse.h"
 
 /*
- * The slot to which an address in the pool belongs. A closed page lies between two slots. Its slot is the nearer one
- * whose object ends, or begins, at it: so an access to the page's lower half is an overflow, to its upper half an
- * underflow, unless there is no object at that side.
+ * Returns the slot to which an address in the pool belongs. A closed page lies between two slots:
+ * an access to the lower half is an overflow of the slot before, to the upper half an underflow of
+ * the slot after. If one of the two was never used, the access belongs to the other.
  */
 static const struct guard_slot *slot_about(const void *address)
 {
@@ -36,7 +37,7 @@ static bool is_released(const struct guard_slot *slot)
     return slot->state == GUARD_FREED || state_of_word(guard_word(slot)) == OBJECT_FREE;
 }
 
-/* What was wrong with the access, and where it lies as seen from the object. */
+/* Names the fault of an access by the place relative to the object. */
 static const char *kind_of(const struct guard_slot *slot, const char *address)
 {
     if (address < slot->object)
@@ -65,7 +66,8 @@ static void print_place(const struct guard_slot *slot, const char *address)
                   (const void *)slot->object, slot->cache_name);
 }
 
-/* The calls that led to the access: what the handler and the kernel put before them is left out. */
+/* Prints the calls that led to the access, without the frames of the handler and the kernel above
+ * them. */
 static void print_access(const struct os_fault *fault)
 {
     void *frames[OS_TRACE_MAX];
@@ -119,7 +121,7 @@ void guard_report_freed(const void *object, const char *what)
     explain_and_abort(NULL, object);
 }
 
-/* What is known about the object at `pointer`, if that lies in the pool. */
+/* Prints the known facts about the object at `pointer`, if that lies in the pool. */
 void guard_explain(const struct slab *slab, const void *pointer)
 {
     const struct guard_slot *slot;

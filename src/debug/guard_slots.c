@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of guarded objects, as guard.c fills it and guard_report.c reads it. */
+/* The pool of guarded objects, which guard.c fills and guard_report.c reads. */
 #include "debug/guard.h"
 
 struct guard_slot *guard_slots;
 char *guard_pool;
 
-/* The trace of a slot in use is with its slab. Reports read it without a lock: another thread may be freeing the
- * object at that moment. */
+/* Returns the word of a slot's object, which is with the slab while the slot is in use. Reports
+ * call this without a lock, so another thread may be freeing the object. */
 uint64_t guard_word(const struct guard_slot *slot)
 {
     const struct slab *slab = load_relaxed(&slot->slab);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension instruments: what is done to the memory of free objects, and what tools are told of it.
+ * The extension instruments zeroes the memory of free objects, and tells tools about objects.
  *
- *   allocate   it must still be zero (with check=1); told to the tools
- *   free       zeroed; told to the tools
- *   defer      told to the tools. Its memory is neither written nor closed ...
- *   safe       ... before its grace period is over: zeroed; told to the tools
+ *   allocate   checks that the object is still zero (if states are kept); tells the tools
+ *   free       zeroes; tells the tools
+ *   defer      tells the tools. The memory is neither written nor closed ...
+ *   safe       ... before the grace period is over; then zeroes and tells the tools
  *
- * A guarded object (guard.c) is neither zeroed nor closed here: its page is closed as a whole.
+ * A lone object is neither zeroed nor closed here: guard.c closes the page of a guarded one, and
+ * profile.c zeroes the pages of a sampled one.
  */
 #include "debug/instruments.h"
 
@@ -32,13 +33,15 @@ static bool wants(const struct cache_layout *layout)
 
 /* ------------------------------------------------------------------------------------- zeroing */
 
-/* Freed objects of the others may be looked at: as constructed, or type-safe. */
+/* Returns whether freed objects are zeroed. Other caches' freed objects may be read, as constructed
+ * or type-safe, or have no accessible memory. */
 static bool is_zeroed(const struct prudence_cache *cache)
 {
     return zero_on_free && !cache->constructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
-/* All that its user may have written, if it has not been given back to the tools yet. */
+/* Zeroes the bytes that the user may have written. With notes, these are the bytes asked for,
+ * because tools keep the user from writing others. */
 static void zero(const struct slab *slab, void *object)
 {
     size_t size = annotate_size(slab, object);
@@ -47,7 +50,8 @@ static void zero(const struct slab *slab, void *object)
         memset(object, 0, size ? size : slab_usable_bytes(slab));
 }
 
-/* By no function of the C library: ThreadSanitizer sees those, and would take this for a read by the program. */
+/* Returns whether all bytes are zero. Avoids the C library's functions, because ThreadSanitizer
+ * sees those and would take this for a read by the program. */
 static bool are_zero(const char *bytes, size_t size)
 {
     uint64_t word, all = 0;
@@ -61,8 +65,8 @@ static bool are_zero(const char *bytes, size_t size)
     return !all;
 }
 
-/* With check=1 a freed object is checked before it is handed out: it must still be zero. If a tool watches, the tool
- * saw the write itself. */
+/* Checks before an object is handed out that freed memory is still zero. If a tool watches, it saw
+ * the write itself. */
 void instruments_check_zero(const struct slab *slab, const void *object)
 {
     const char *byte = object;
@@ -99,7 +103,7 @@ static bool made(struct slab *slab)
     }
     annotate_pages_taken();
     if (object_words(slab) && slab->cache->percpu && is_zeroed(slab->cache))
-        memset(slab->pages, 0, slab->bytes); /* for instruments_check_zero */
+        memset(slab->pages, 0, slab->bytes); /* because instruments_check_zero() expects zeros */
     return annotate_made(slab);
 }
 
@@ -115,7 +119,7 @@ static void going(struct slab *slab)
         return;
     }
     if (!slab->cache->percpu && is_zeroed(slab->cache) &&
-        !slab->cache->margin) { /* a large block: nobody waits for it here */
+        !slab->cache->margin) { /* a large block, zeroed here because no caller waits */
         annotate_open(slab);
         memset(slab->base, 0, slab_usable_bytes(slab));
     }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guard pages around large blocks. Before and behind each block lie pages that may not be touched (the slab's margins). When
- * a block is freed, or (a deferred one) safe, all of its pages become inaccessible, and rest until some more blocks were
- * freed after it. So an overflow, an underflow and a use after free fault, and a second free finds no block. A block of up to
- * KEPT_MOST keeps its memory while it rests, because the system takes thirty times as long to give a page as this file to
- * zero it; a larger one loses it at once. When the system refuses to close pages they stay accessible, and the block does
- * not rest.
+ * Guard pages around large blocks. The pages before and after each block (the slab's margins) may
+ * not be touched. When a block is freed, or safe if deferred, the block too becomes inaccessible,
+ * and rests until some more blocks have been freed. So an overflow, an underflow and a use after
+ * free fault, and a second free finds no block. A block of up to KEPT_MOST bytes keeps its memory
+ * while resting, because the system takes thirty times as long to provide a page as this file takes
+ * to zero one; a larger block loses the memory at once. If the system refuses to close pages, they
+ * stay accessible and the block does not rest.
  *
- * Without the option guard_large that is done to the first large blocks of a process (option guard_first): so many that are made
- * first have margins, and so many that are freed first rest, of at most FIRST_BYTES together. These rest until memory is short,
- * and have no memory. What that costs is a constant. Their pages are closed by their protection, because mlockall() populates a
- * mapping up to its first mark only. A block that gets another size loses its margins instead of being copied, and one that
- * takes the place of a smaller one gets none.
+ * Without the option guard_large, only the first large blocks of a process are guarded (option
+ * guard_first): that number of blocks made first have margins, and that number freed first rest, up
+ * to FIRST_BYTES in all. These rest until memory is short, and have no memory, so the cost is
+ * constant. Their pages are closed by protection, because mlockall() populates a mapping only up to
+ * the first guard marker. A resized block loses the margins instead of being copied, and a block
+ * that replaces a smaller one gets none.
  *
- * A freed block is closed, and one that has rested is opened, by a page job, since slabs go in the hands of a thread that
- * carries them. Its notes lie in the memory that was the slab's.
+ * Page jobs close a freed block, and open a block that has rested, because a slab goes while a
+ * thread carries it. The notes of a block lie in the memory that was the slab's.
  *
- * Locks: one (OS_RANK_DEBUG) for the queue of blocks that rest; no system call is made under it. Reports, which may be made
- * in a signal handler, read the queue without it.
+ * Locks: one (OS_RANK_DEBUG) for the queue of resting blocks; no system call is made under it.
+ * Reports, which a signal handler may make, read the queue without the lock.
  */
 #include "debug/large_guard.h"
 
@@ -28,21 +30,21 @@
 #include "mapping.h"
 
 #define REST_BLOCKS 256
-#define REST_BYTES  ((size_t)64 << 20) /* of addresses */
-#define KEPT_BYTES  ((size_t)4 << 20)  /* of memory */
+#define REST_BYTES  ((size_t)64 << 20) /* limit of addresses at rest */
+#define KEPT_BYTES  ((size_t)4 << 20)  /* limit of memory at rest */
 #define KEPT_MOST   ((size_t)1 << 20)
-#define FIRST_BYTES ((size_t)288 << 10) /* pages that are to be faulted in again */
-#define FIRST_LEAST ((size_t)36 << 10)  /* of a large block */
+#define FIRST_BYTES ((size_t)288 << 10) /* pages that the program will fault in again */
+#define FIRST_LEAST ((size_t)36 << 10)  /* least size of a large block */
 
 struct leaver;
 
 struct rest {
-    struct leaver *leaver; /* in the memory that was the slab's */
+    struct leaver *leaver; /* lies in the memory that was the slab's */
     char *pages;
-    size_t bytes, front, size; /* of all; before the block; of the block */
+    size_t bytes, front, size; /* of all pages; before the block; of the block */
     size_t kept;               /* bytes that have memory */
     bool first;                /* one of the first blocks */
-    bool aside; /* all of its pages are set aside: so is each of the first that rests */
+    bool aside;                /* all pages are set aside, as for each first block at rest */
 };
 
 /* A block on its way to rest, or back to the page source. */
@@ -55,12 +57,12 @@ _Static_assert(sizeof(struct leaver) <= sizeof(struct slab), "there is room for 
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct rest first_rests[LARGE_GUARD_FIRST_MOST];
-static struct rest *rests = first_rests; /* others are made with the option */
+static struct rest *rests = first_rests; /* replaced by a larger queue with the option */
 static unsigned room = LARGE_GUARD_FIRST_MOST;
 static unsigned oldest, count;
 static size_t bytes, kept_bytes;
 
-/* Of the first blocks: how many may still rest, and their bytes. */
+/* Number and bytes of the first blocks that may still rest. */
 static unsigned first_left;
 static size_t first_bytes_left; /* atomic */
 
@@ -94,14 +96,15 @@ static bool wants(const struct cache_layout *layout)
     return layout->no_cpu_caches && slab_margin;
 }
 
-/* No further block is one of the first. */
+/* Ends the first blocks; no further block is one. */
 static void end_first(void)
 {
     store_relaxed(&slab_first.margins, 0);
     store_relaxed(&slab_first.kept, false);
 }
 
-/* Pages that nobody touches have memory as well, so that the first blocks are as all others. Asked once. */
+/* Asks once whether memory is locked. If so, untouched pages have memory too, so no further block
+ * is one of the first. */
 static bool memory_is_locked(void)
 {
     static uint32_t asked; /* atomic */
@@ -132,7 +135,8 @@ static bool open_all(struct slab *slab)
     return os_pages_protect(slab->pages, slab->bytes, false);
 }
 
-/* The one before goes back, the one behind becomes part of the block. Refused, they may be open. */
+/* Gives the front margin back; the back margin becomes part of the block. On failure the margins
+ * may be open. */
 static bool drop_margins(struct slab *slab)
 {
     size_t front = slab_front_margin(slab);
@@ -153,7 +157,8 @@ static bool drop_margins(struct slab *slab)
 
 /* ------------------------------------------------------------------------------------- resting */
 
-/* If with `more` there are too many; NULL: each is one too many. */
+/* Takes the oldest block if the queue, with `more`, would exceed a limit, or in any case if `more`
+ * is NULL. */
 static bool take_oldest(const struct rest *more, struct rest *rest)
 {
     bool taken;
@@ -208,7 +213,7 @@ static bool open_block(struct page_job *job)
     return os_pages_unguard(rest->pages, rest->bytes);
 }
 
-/* Pages that the system does not open again are lost to the page source. */
+/* Returns the pages to the page source, which loses pages that the system refuses to open. */
 static void opened(struct page_job *job, bool done)
 {
     struct leaver *leaver = leaver_of(job);
@@ -226,7 +231,7 @@ static void give_back(struct leaver *leaver)
     page_job_queue(&leaver->job, open_block, opened);
 }
 
-/* The oldest are carried meanwhile: neither in the one queue nor in the other. */
+/* Gives the oldest blocks back. Each is carried on the way, when neither queue has the block. */
 static void let_go(const struct rest *more)
 {
     struct rest rest;
@@ -249,7 +254,7 @@ static bool close_first(struct rest *rest)
            os_pages_empty(rest->pages, rest->bytes);
 }
 
-/* Nobody may touch it any more. False: the system refuses. */
+/* Closes a freed block. Returns false if the system refuses. */
 static bool close_block(struct page_job *job)
 {
     struct rest *rest = &leaver_of(job)->rest;
@@ -268,8 +273,9 @@ static bool close_block(struct page_job *job)
     return false;
 }
 
-/* The memory of the first blocks is locked, or there are too many mappings: no further block is one of them. There is room
- * for all that are. */
+/* Lets a closed block rest, or gives it back. If a first block could not be closed, memory is
+ * locked or there are too many mappings, so no further block is a first one. The queue has room for
+ * all first blocks. */
 static void closed(struct page_job *job, bool done)
 {
     struct leaver *leaver = leaver_of(job);
@@ -288,7 +294,8 @@ static void closed(struct page_job *job, bool done)
         give_back(leaver);
 }
 
-/* Whether a freed block of so many bytes is still one of the first. */
+/* Decides whether a freed block of `size` bytes is one of the first that rest, and counts the
+ * block. */
 static bool take_first(size_t size)
 {
     bool taken;

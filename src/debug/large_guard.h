@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension large guard: guard pages around large blocks, and addresses that rest when they are freed (see
- * large_guard.c). Of all large blocks, or of the first ones of a process. */
+/* The extension large guard puts guard pages around large blocks, and lets addresses rest when
+ * freed (see large_guard.c). Guards all large blocks, or the first ones of a process. */
 #ifndef DEBUG_LARGE_GUARD_H
 #define DEBUG_LARGE_GUARD_H
 
@@ -8,8 +8,8 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { LARGE_GUARD_EXTENSION = 7 };   /* its number */
-enum { LARGE_GUARD_FIRST_MOST = 16 }; /* of the option guard_first */
+enum { LARGE_GUARD_EXTENSION = 7 };   /* number of the extension */
+enum { LARGE_GUARD_FIRST_MOST = 16 }; /* limit of the option guard_first */
 extern const struct slab_extension large_guard_extension;
 
 void large_guard_start(void);

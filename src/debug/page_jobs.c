@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pages to be closed or opened, when their objects are freed. Slabs go in the hands of a thread that carries them, perhaps
- * with locks held; but the functions that change mappings may be the program's own (os_lock.h, os_holds_nothing). So what
- * there is to do is put into a queue, and done when the thread holds nothing: before its free returns.
+ * Closes or opens pages when their objects are freed. A slab goes while a thread carries the slab,
+ * perhaps with locks held, but the functions that change mappings may be the program's own
+ * (os_lock.h, os_holds_nothing). So each job goes into a queue, and runs when the thread holds
+ * nothing, before the free returns.
  *
- * A job stays in the queue while a thread is at it, marked so. In a forked child the marks of other threads are gone, and their
- * jobs are done (again). A job leaves the queue, and takes effect in the books of its user, in one piece: carried.
+ * A job stays in the queue while a thread works on the job, marked with the thread. In a forked
+ * child the marks of other threads are cleared, and their jobs run (again). Leaving the queue and
+ * updating the user's books is one carried step, so fork sees both or neither.
  *
- * Locks: one (OS_RANK_DEBUG), for the queue; nothing is called with it held.
+ * Locks: one (OS_RANK_DEBUG) for the queue; no function is called with the lock held.
  */
 #include "debug/page_jobs.h"
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct list jobs = {&jobs, &jobs};
 
-/* Another address in each thread. */
+/* Returns an address that differs between threads. */
 static const void *me(void)
 {
     return &os_busy;
 }
 
-/* The oldest that no thread is at. */
+/* Marks and returns the oldest job that no thread works on, or NULL. */
 static struct page_job *begin_one(void)
 {
     struct page_job *found = NULL;

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The extension profile: which calls allocated what is in use, which deferred what is latent, and for how long.
+ * The extension profile records which calls allocated the live objects and deferred the latent
+ * ones, and how long objects stay so.
  *
- * Bytes are sampled (sampling.c). So that only sampled objects cost more, each of them is alone on pages of its own, as
- * guarded ones are (slab_make_lone). Its slab has this extension, those of all other objects do not: their frees and
- * deferrals keep their fast paths, and nothing is looked up for them. Only the fast path of allocations is closed, because
- * bytes have to be counted; object_alloc_slow() counts them and takes the object by the same sequence.
+ * Bytes are sampled (sampling.c). So that only sampled objects cost more, each is alone on pages of
+ * its own, like a guarded object (slab_make_lone). Only these slabs have this extension; frees and
+ * deferrals of all other objects keep their fast paths, and nothing is looked up for them. The fast
+ * path of allocations is closed, because bytes must be counted; object_alloc_slow() counts them and
+ * takes the object by the same sequence.
  *
- * Kept in place, not alone:
- *   - objects of caches with constructors, destructors or type-safe memory: their identity outlives a free. Slabs of
- *     these caches have this extension, and a table with a word for each object.
- *   - large blocks, each of which is a slab of one object already.
+ * Sampled in place, not alone, are:
+ *   - objects of caches with constructors, destructors or type-safe memory, whose identity outlives
+ *     a free. Slabs of these caches have this extension, and a table with a word for each object.
+ *   - large blocks, each of which is already a slab of one object.
  *
- * A sample's life:  live -> latent -> over  (deferred)  or  live -> over  (freed). Its state changes by compare-and-swap, so a
- * double free counts once. It is kept beside its object, never in it, and freed when its place is used again or its
- * slab goes. `safe` may run under a node's lock and on an owned CPU: it changes sums, and frees nothing.
+ * A sample goes from live to latent to over (deferred), or from live to over (freed). The state
+ * changes by compare-and-swap, so a double free counts once. The sample is kept outside the object,
+ * and freed when the object's place is used again or the slab goes. `safe` may run under a node's
+ * lock and on an owned CPU, so it only changes sums and frees nothing.
  *
- * A sample without memory is counted as dropped; the allocation is served as if it were not sampled.
+ * If there is no memory for a sample, it is counted as dropped, and the allocation proceeds
+ * unsampled.
  */
 #include "debug/profile.h"
 
@@ -33,10 +37,10 @@ enum sample_state { SAMPLE_LIVE, SAMPLE_LATENT, SAMPLE_OVER };
 struct sample {
     uint32_t state; /* atomic */
     struct profile_site *allocated_by;
-    struct profile_site *deferred_by; /* NULL until then, or without memory for the site */
-    uint64_t objects;                 /* that it stands for, in units of 1 / SAMPLING_UNIT */
+    struct profile_site *deferred_by; /* NULL before, or if there was no memory for the site */
+    uint64_t objects;                 /* number represented, in units of 1 / SAMPLING_UNIT */
     size_t size;
-    uint64_t since; /* ns: when it was allocated, or deferred */
+    uint64_t since; /* ns; time of the allocation or deferral */
 };
 
 static uint64_t dropped; /* atomic */
@@ -76,13 +80,13 @@ static bool only_instead(const struct cache_layout *layout)
 
 /* --------------------------------------------------------------------------- where samples are */
 
-/* One word for its only object. */
+/* Returns whether the slab has one object, and so a word instead of a table. */
 static bool has_one_object(const struct slab *slab)
 {
     return slab->alone || !slab->cache->percpu;
 }
 
-/* NULL: there was no memory for the slab's table. */
+/* Returns the place of an object's sample, or NULL if there was no memory for the slab's table. */
 static struct sample **place_of(struct slab *slab, const void *object)
 {
     struct sample **table = slab->side[PROFILE_EXTENSION];
@@ -108,7 +112,7 @@ static bool made(struct slab *slab)
 {
     if (!has_one_object(slab))
         slab->side[PROFILE_EXTENSION] = os_meta_alloc(places_bytes(slab));
-    return true; /* without a table, what is sampled there is dropped */
+    return true; /* without a table, samples of the slab are dropped */
 }
 
 static void sample_free(struct sample *sample)
@@ -117,7 +121,8 @@ static void sample_free(struct sample *sample)
         os_meta_free(sample, sizeof *sample);
 }
 
-/* The pages of a lone object are its sampler's; without a sample they are slab_make_lone's caller's yet. */
+/* Frees the slab's samples, and the pages of a sampled lone object. Without a sample, the caller of
+ * slab_make_lone() still owns the pages. */
 static void going(struct slab *slab)
 {
     if (!slab->side[PROFILE_EXTENSION])
@@ -136,7 +141,7 @@ static void going(struct slab *slab)
 
 /* ----------------------------------------------------------------------------- a sample's life */
 
-/* NULL: dropped. */
+/* Makes a sample; returns NULL if it was dropped. */
 static struct sample *sample_make(const struct prudence_cache *cache, size_t size,
                                   const void *frame_address)
 {
@@ -154,7 +159,7 @@ static struct sample *sample_make(const struct prudence_cache *cache, size_t siz
     return sample;
 }
 
-/* It has not begun. */
+/* Drops a sample that has not begun. */
 static void drop(struct sample *sample)
 {
     if (sample)
@@ -167,7 +172,8 @@ static void sample_begins(const struct sample *sample)
     profile_site_begins(sample->allocated_by, sample->objects, sample->size);
 }
 
-/* False: it is not in that state. Its fields are its own thread's then. */
+/* Moves a sample from one state to another, or returns false if it is in another state or NULL. The
+ * thread that moved the sample owns the fields. */
 static bool change(struct sample *sample, enum sample_state from, enum sample_state to)
 {
     uint32_t state = from;
@@ -175,7 +181,7 @@ static bool change(struct sample *sample, enum sample_state from, enum sample_st
     return sample && compare_exchange(&sample->state, &state, (uint32_t)to);
 }
 
-/* Returns the time. */
+/* Ends the live part of a sample. Returns the time. */
 static uint64_t life_ends(const struct sample *sample)
 {
     uint64_t now = os_clock_ns();
@@ -193,7 +199,7 @@ static void freed(struct slab *slab, void *object, const char *what)
         life_ends(sample);
 }
 
-/* Not yet another thread's, which could find it safe. */
+/* Runs before any other thread can find the object safe. */
 static void deferred(struct slab *slab, void *object, const char *what)
 {
     struct sample *sample = sample_of(slab, object);
@@ -237,8 +243,8 @@ static struct slab *make_lone(struct prudence_cache *cache)
     return slab;
 }
 
-/* The object, if it is sampled, in place of one of the cache's slabs. Its caller's frame is that of this allocation only: what follows may call
- * a constructor that allocates. */
+/* Returns a lone object if this allocation is sampled, else NULL. Clears profile_entry, which is
+ * valid only for this allocation, because a constructor called later may allocate. */
 static void *sampled_alloc(struct prudence_cache *cache, size_t size)
 {
     const void *frame_address = profile_entry;
@@ -259,7 +265,7 @@ static void *sampled_alloc(struct prudence_cache *cache, size_t size)
     return slab->base;
 }
 
-/* In place; also a large block whose size has changed, which counts as another one, as if it had moved. */
+/* Samples an object in place. A large block that was resized counts as another one, as if moved. */
 static void count(struct slab *slab, void *object, size_t size)
 {
     struct sample **place = place_of(slab, object);
@@ -282,8 +288,9 @@ static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
         count(slab, object, size);
 }
 
-/* Objects of a size class keep their place down to half of it, and most of them without being seen. So a sampled one
- * counts on: the estimate of a sum of sizes needs its present size, and the probability of the first. */
+/* Follows a change of size. An object of a size class keeps its place down to half the class's
+ * size, mostly unseen here, so the sample goes on. The estimate of a sum of sizes needs the present
+ * size and the probability of the first size. */
 static void resized(struct slab *slab, void *object, size_t size)
 {
     struct sample *sample = sample_of(slab, object);

@@ -7,24 +7,26 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { PROFILE_EXTENSION = 1 }; /* its number; its side data: samples */
+enum { PROFILE_EXTENSION = 1 }; /* number of the extension; side data: samples */
 extern const struct slab_extension profile_extension;
 
 /* Makes the tables, if the option asks for a profile. */
 void profile_start(void);
 
-/* Samples that there was no memory for. */
+/* Returns the number of samples dropped for lack of memory. */
 uint64_t profile_dropped(void);
 
-/* The frame address of the library's function that allocates, so that a trace need not go through all calls below it; NULL: not
- * known. Only while that function runs. */
+/* Frame address of the library's function that allocates, so that a trace can skip the calls below;
+ * NULL if unknown. Valid only while that function runs. */
 extern __thread const void *profile_entry;
 
-/* An object of `size` bytes that has only to be counted, if the CPU has one on these lines; else NULL, and nothing is counted. `lines`:
- * those that the cache's slabs have, which are closed where more than counting is to be done for its objects, or it
- * is destroyed. Never where nothing is sampled: the count stays 0 there.
+/* Pops an object that only has to be counted from the CPU's `lines` and counts `size` bytes, or
+ * returns NULL and counts nothing. `lines` belong to the cache's slabs, and are closed if objects
+ * need more than counting or the cache is destroyed. Returns NULL if nothing is sampled, because
+ * the count is 0 then.
  *
- * Counted first, and taken back if that was wrong, because what is counted is frequent, and then it is one instruction. */
+ * The bytes are counted first and taken back if that was wrong, because counting is the frequent
+ * case and then takes one instruction. */
 static inline void *profile_alloc_counted(void *const *lines, size_t size)
 {
     void *object;

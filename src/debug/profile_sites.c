@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sums of a profile. A site is a calling place (a trace of the stack depot), what it did (allocate or defer), and
- * the cache that it did it to.
+ * The sums of a profile. A site is a calling place (a trace of the stack depot), an action
+ * (allocate or defer), and the cache acted on.
  *
- * No locks, so that a profile can be written in a signal handler, and by a thread beside all others. Sites are never
- * freed. A site is complete before it is pushed on its bucket's list (the compare-and-swap releases), where others find it
- * (acquire). Two threads may both push the same site; readers add them up. Sums change by atomic additions; relaxed, because
- * nothing else is read by what they say.
+ * There are no locks, so a signal handler can write a profile, and a thread can do so beside all
+ * others. Sites are never freed. A site is complete before compare-and-swap (release) pushes it on
+ * a bucket's list, where others find it (acquire). Two threads may both push the same site; readers
+ * add the two up. Sums change by atomic additions, which are relaxed because no other data is read
+ * according to their values.
  */
 #include "debug/profile_sites.h"
 
@@ -73,7 +74,8 @@ struct profile_site *profile_site_here(enum site_role role, const struct prudenc
     return site ? site : add(bucket, trace, cache, role);
 }
 
-/* Rounded to whole bytes: a sample stands for `rate` bytes or more. */
+/* Rounds to whole bytes, which is exact enough, because a sample stands for `rate` bytes or
+ * more. */
 static uint64_t bytes_of(uint64_t objects, size_t size)
 {
     return (uint64_t)((double)objects * (double)size / (double)SAMPLING_UNIT + 0.5);

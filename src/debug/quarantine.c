@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Quarantine. A freed object rests until so many bytes were freed after it that together they are more than the
- * limit: one queue of the process, in the order of frees. The queue stands in chunks of metadata apart from the
+ * Quarantine. A freed object rests until its bytes and those freed after it exceed the limit. The
+ * process has one queue, in the order of frees. The queue lies in chunks of metadata away from the
  * objects, which are not touched.
  *
- * For the slab layer the objects in it are still allocated, so they keep their slabs. One lock guards the queue;
- * objects leave outside of it. While they leave, they are held by a thread that may know nothing of their cache: it
- * freed another object, or trims. Such a thread is a leaver, and in a list, so that a thread that destroys a cache
- * can wait for it: until then its objects look live, and it may still be at the cache's nodes.
+ * For the slab layer, resting objects are still allocated, so they keep their slabs. One lock
+ * guards the queue; objects leave outside the lock. While they leave, they are held by a thread
+ * that may know nothing of their cache: it freed another object, or trims. Such a thread is a
+ * leaver, and listed, so that a thread that destroys a cache can wait: until then the cache's
+ * objects look live, and the leaver may still use the cache's nodes.
  */
 #include "debug/quarantine.h"
 
@@ -17,11 +18,11 @@
 
 #define CHUNK_BYTES   ((size_t)4096)
 #define CHUNK_OBJECTS ((CHUNK_BYTES - 2 * sizeof(void *)) / sizeof(void *))
-#define LEAVE_MAX     64    /* objects that leave in one go */
-#define LEAVER_NS     20000 /* between looks at those that others have */
+#define LEAVE_MAX     64    /* objects that leave in one batch */
+#define LEAVER_NS     20000 /* pause between looks at other leavers */
 
 struct chunk {
-    struct chunk *next; /* younger */
+    struct chunk *next; /* next younger chunk */
     uint32_t first, end;
     void *objects[CHUNK_OBJECTS];
 };
@@ -30,15 +31,15 @@ _Static_assert(sizeof(struct chunk) == CHUNK_BYTES, "no byte is lost");
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct chunk *oldest, *youngest;
 static uint64_t bytes;
-static uint64_t entered, left; /* objects, ever */
+static uint64_t entered, left; /* objects, since the start */
 
 struct leaver {
     struct list link;
-    uint64_t first; /* of its objects, as `left` counts them */
+    uint64_t first; /* number of the first object, as `left` counts */
 };
-static struct list leavers = {&leavers, &leavers}; /* by `first`; under the lock */
+static struct list leavers = {&leavers, &leavers}; /* ordered by `first`; under the lock */
 
-/* Room for one more object behind the youngest; NULL without memory. */
+/* Returns a chunk with room for one more object after the youngest, or NULL without memory. */
 static struct chunk *chunk_with_room(void)
 {
     struct chunk *chunk = youngest;
@@ -72,7 +73,8 @@ static void *take_oldest(void)
     return object;
 }
 
-/* Some of the oldest: until no more than `limit` bytes rest, and so many objects have left. */
+/* Takes up to LEAVE_MAX of the oldest objects, until at most `limit` bytes rest and `goal` objects
+ * have left. */
 static unsigned take_some(uint64_t limit, uint64_t goal, void **objects, struct leaver *leaver)
 {
     unsigned taken = 0;
@@ -124,7 +126,8 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
     } while (taken);
 }
 
-/* It rests; false: it is larger than all that may, or there is no memory to note it. */
+/* Puts an object to rest. Returns false for a lone object, for one larger than the limit, and
+ * without memory to note the object. */
 static bool keeps(struct slab *slab, void *object)
 {
     size_t size = slab_object_bytes(slab);
@@ -147,7 +150,7 @@ static bool keeps(struct slab *slab, void *object)
     return chunk != NULL;
 }
 
-/* Those of now: others may bring more all the time. */
+/* Lets the objects present now leave; other threads may bring more all the time. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object))
 {
     uint64_t goal;
@@ -198,7 +201,8 @@ static bool wants(const struct cache_layout *layout)
 const struct slab_extension quarantine_extension = {
     .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
 
-/* The child has no leavers, unless fork took nothing: then neither they nor their objects are in the child. */
+/* Empties the list, which has entries only if fork took nothing. The leavers' threads, and the
+ * objects that they held, are not in the child. */
 void quarantine_fork_child(bool whole)
 {
     (void)whole;

@@ -8,11 +8,11 @@
 
 enum {
     QUARANTINE_EXTENSION = 10
-}; /* its number; the last: an object rests when all else is done */
+}; /* number of the extension; the last, because an object rests when all else is done */
 extern const struct slab_extension quarantine_extension;
 
-/* All objects that rest now leave. _to: they go to `leave`, instead of being freed. _and_wait: those that other
- * threads are just freeing have left, too. */
+/* Let all objects that rest now leave. With _to, they go to `leave` instead of being freed. With
+ * _and_wait, also waits until the objects that other threads are freeing have left. */
 void quarantine_flush_to(void (*leave)(struct slab *slab, void *object));
 void quarantine_flush(void);
 void quarantine_flush_and_wait(void);

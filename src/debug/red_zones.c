@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Red zones. Behind what was asked for, up to the next object, lies a pattern:
+ * Red zones. A pattern fills the bytes from the end of the size asked for to the next object:
  *
- *   | object, as many bytes as were asked for | slack, at most SLACK_CHECKED of it | ... | tail, RED_ZONE or more |
+ *   | object, as many bytes as asked for | slack, at most SLACK_CHECKED checked | ... | tail |
  *
- * The tail is written once, when the slab is made, and is never an object's; so the object behind it may look at it too,
- * for writes before its own beginning. The slack is written when the object is allocated or resized. All of it is checked
- * when the object is freed, resized, or (a deferred one) safe; the tail at the next allocation as well. A large block has
- * slack up to its last page's end, and no tail.
+ * The tail has RED_ZONE bytes or more. It is written once, when the slab is made, and never belongs
+ * to an object, so the next object may check the tail too, for underflows. The slack is written
+ * when the object is allocated or resized. Both are checked when the object is freed, resized, or
+ * safe if deferred; the tail also at the next allocation. A large block has slack up to the end of
+ * the last page, and no tail.
  *
- * The pattern is drawn for each process, so that no program can have it by chance. None of its bytes is zero, so that
- * the zero behind a string is seen.
+ * Each process draws a new pattern, so that no program can write it by chance. No byte is zero, so
+ * that the zero at the end of a string is seen.
  *
- * No locks: an object's slack and its note belong to its owner, and tails do not change. A guarded object (guard.c) has
- * its own pattern. Tools that are told of each object (annotate.c) see such writes themselves, and there are no red
- * zones with them.
+ * No locks: an object's slack and note belong to its owner, and tails do not change. A guarded
+ * object (guard.c) has another pattern. Tools that watch each object (annotate.c) see such writes
+ * themselves, so there are no red zones with them.
  */
 #include "debug/red_zones.h"
 
@@ -45,7 +46,7 @@ static bool wants(const struct cache_layout *layout)
 
 /* --------------------------------------------------------------------------------- the pattern */
 
-/* The byte that belongs at an address. */
+/* Returns the byte of the pattern at an address. */
 static unsigned char byte_at(uintptr_t address)
 {
     return (unsigned char)(pattern >> (address % 8 * 8));
@@ -61,7 +62,7 @@ static void write_zone(char *from, const char *end)
         *from = (char)byte_at((uintptr_t)from);
 }
 
-/* The first byte that is not as it was written; NULL: all are. */
+/* Returns the first byte that differs from the pattern, or NULL. */
 static const char *find_damage(const char *from, const char *end)
 {
     uint64_t word;
@@ -102,7 +103,8 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return *note_of(slab, object);
 }
 
-/* Of a large block whose pages may change (it has no margins): on the last page of `size` bytes, however many it has by now. */
+/* Returns the end of the slack. For a large block without margins, whose pages may change, the
+ * slack ends with the last page of `size` bytes, however many pages the block has by now. */
 static char *slack_end(const struct slab *slab, char *object, size_t size)
 {
     bool may_change = is_large(slab) && !slab->cache->margin;
@@ -144,7 +146,7 @@ static void check_tail(const struct slab *slab, char *object, const char *what)
         report(slab, object, byte, what);
 }
 
-/* The bytes right before it are the tail of the object before. */
+/* Checks the bytes right before an object, the tail of the object before. */
 static void check_front(const struct slab *slab, char *object, const char *what)
 {
     const char *byte =
@@ -227,11 +229,11 @@ static void resized(struct slab *slab, void *object, size_t size)
 
     if (slab->alone)
         return;
-    if (before <= room) /* else it has lost the pages behind it */
+    if (before <= room) /* otherwise the block has lost the pages after `room` */
         check(slab, object, "prudence_realloc");
     before = min_size(before, room);
     if (zero_on_free && size < before)
-        memset((char *)object + size, 0, before - size); /* nobody's any more */
+        memset((char *)object + size, 0, before - size); /* no longer belongs to the object */
     resize(slab, object, size);
 }
 
@@ -240,7 +242,7 @@ static void freed(struct slab *slab, void *object, const char *what)
     check(slab, object, what);
 }
 
-/* Its readers have left. Only bytes behind it are looked at. */
+/* Checks an object whose readers have left, except the bytes of the object itself. */
 static bool safe(struct slab *slab, void *object)
 {
     check(slab, object, "the end of its grace period");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension red zones: bytes behind each object that nobody may write (see red_zones.c). */
+/* The extension red zones puts bytes after each object that nobody may write (see red_zones.c). */
 #ifndef DEBUG_RED_ZONES_H
 #define DEBUG_RED_ZONES_H
 
@@ -7,10 +7,10 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-enum { RED_ZONES_EXTENSION = 6 }; /* its number; its side data: what was asked for */
+enum { RED_ZONES_EXTENSION = 6 }; /* number of the extension; side data: sizes asked for */
 extern const struct slab_extension red_zones_extension;
 
-#define RED_ZONE ((size_t)8) /* spare bytes behind each object */
+#define RED_ZONE ((size_t)8) /* spare bytes after each object */
 
 static inline bool has_red_zones(const struct slab *slab)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sampling by bytes. Samples are the points of a Poisson process over the bytes that a thread allocates, one in
- * `sampling_rate` bytes on average. An allocation is sampled if at least one point is in its bytes:
+ * Sampling by bytes. Samples are the points of a Poisson process over the bytes that a thread
+ * allocates, one in `sampling_rate` bytes on average. An allocation is sampled if at least one
+ * point is in its bytes:
  *
- *   - The distance to the next point is exponential. What is left of it has the same distribution wherever one looks,
- *     so an allocation of s bytes is sampled with probability p = 1 - exp(-s / rate), whatever was allocated before it,
- *     by whatever thread. After a sample a new distance is drawn, from the end of the sampled bytes.
- *   - So a sum over all allocations is estimated without bias by the sum over the samples, each times 1/p. This holds for
- *     any figure of an allocation: 1 (their number), s (their bytes), how long they lived.
+ *   - The distance to the next point is exponential. The remaining distance has the same
+ *     distribution at any byte, so an allocation of s bytes is sampled with probability
+ *     p = 1 - exp(-s / rate), whatever any thread allocated before. After a sample, a new distance
+ *     is drawn, from the end of the sampled bytes.
+ *   - So the sum over the samples, each times 1/p, estimates the sum over all allocations without
+ *     bias. This holds for any figure of an allocation: 1 (their number), s (their bytes), their
+ *     lifetime.
  *
- * Logarithm and exponential function are here, by their series, because the library does not need libm otherwise. They
- * are used at samples only.
+ * Logarithm and exponential are computed here by their series, because the library needs libm for
+ * nothing else. They run only at samples.
  */
 #include "debug/sampling.h"
 
@@ -21,10 +24,11 @@ uint64_t sampling_rate READ_MOSTLY = 0;
 uint64_t sampling_seed;
 __thread int64_t sampling_left;
 
-static __thread uint64_t randomness; /* 0: not seeded yet */
-static uint64_t seeds;               /* handed out; atomic */
+static __thread uint64_t randomness; /* 0 if not seeded yet */
+static uint64_t seeds;               /* number handed out; atomic */
 
-/* ln(x) for 0 < x <= 1: x = m / 2^halvings with m in (1/2, 1], and ln(m) = 2 artanh((m - 1) / (m + 1)). */
+/* Computes ln(x) for 0 < x <= 1, from x = m / 2^halvings with m in (1/2, 1], and
+ *   ln(m) = 2 artanh((m - 1) / (m + 1)). */
 static double logarithm(double x)
 {
     double y, power, sum = 0;
@@ -41,7 +45,8 @@ static double logarithm(double x)
     return 2 * sum - halvings * 0.693147180559945309417;
 }
 
-/* 1 - exp(-x) for x >= 0. Halved until the series is short; then 1 - exp(-2x) = (1 - exp(-x)) (1 + exp(-x)). */
+/* Computes 1 - exp(-x) for x >= 0. Halves x until the series is short, then uses
+ *   1 - exp(-2x) = (1 - exp(-x)) (1 + exp(-x)). */
 static double one_minus_exp(double x)
 {
     double term, sum = 0;
@@ -74,14 +79,15 @@ static void seed(void)
     randomness = words[0] | 1;
 }
 
-/* More than 0, at most 1. */
+/* Draws a number above 0 and at most 1. */
 static double draw_uniform(void)
 {
     randomness = random_behind(randomness);
     return (double)((randomness >> 11) + 1) / (double)(UINT64_C(1) << 53);
 }
 
-/* At least 1, because 0 stands for no draw. Rounded up: an allocation is sampled if its bytes reach the point. */
+/* Draws a distance of at least 1, because 0 means no draw yet. Rounds up, because an allocation is
+ * sampled if the bytes reach the point. */
 static int64_t draw_distance(void)
 {
     return (int64_t)(-logarithm(draw_uniform()) * (double)sampling_rate) + 1;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shuffled reuse. A freed object takes a random place among up to PLACES of its cache and CPU; the object that was there
- * leaves, and is free. So an object rests for as many frees as there are places, on average, and what was freed last is
- * not what is allocated next. Deferred objects do not rest here: they have waited for their grace period.
+ * Shuffled reuse. A freed object takes a random place among up to PLACES of the cache and CPU; the
+ * object that was there leaves, and is free. So on average an object rests for as many frees as
+ * there are places, and the last object freed is not the next one allocated. Deferred objects do
+ * not rest here, because they have waited for their grace period.
  *
- * For the slab layer an object that rests is still allocated, so its slab stays.
+ * For the slab layer, a resting object is still allocated, so the slab stays.
  *
- * No locks. A place is changed by an atomic exchange alone, so an object that is in a place belongs to the thread that
- * takes it out. A thread that flushes holds the list of caches, so that no cache is destroyed meanwhile; a cache's own
- * users have ended when it is destroyed. A flush carries what it takes out (os_lock.h), so fork finds each object in a
- * place or in the cache; a thread that frees loses to fork one object, the one that it frees or the one that leaves.
+ * No locks. A place changes only by an atomic exchange, so a thread that takes an object out owns
+ * the object. A thread that flushes holds the lock of the list of caches, so that no cache is
+ * destroyed in between; a cache's own users have ended when it is destroyed. A flush carries the
+ * objects that it takes out (os_lock.h), so fork finds each object in a place or in the cache. A
+ * thread that frees can lose one object to fork, either the new one or the one that leaves.
  */
 #include "debug/shuffle.h"
 
@@ -20,12 +22,12 @@
 #include "slab/slab.h"
 
 #define PLACES ((size_t)64)
-#define BYTES  ((size_t)16 << 10) /* of a cache and CPU; at least LEAST objects */
+#define BYTES  ((size_t)16 << 10) /* limit for a cache and CPU; but at least LEAST objects */
 #define LEAST  ((size_t)4)
 
 struct shelf {
-    uint64_t randomness; /* of all CPUs; atomic, and only a hint: two threads may draw the same */
-    uint32_t places;     /* of a CPU */
+    uint64_t randomness; /* for all CPUs; atomic, and only a hint: two threads may draw the same */
+    uint32_t places;     /* places of each CPU */
     void *objects[];
 };
 
@@ -44,7 +46,7 @@ static size_t shelf_bytes(const struct prudence_cache *cache)
     return sizeof(struct shelf) + os_cpu_count() * places_of(cache) * sizeof(void *);
 }
 
-/* An object that rests in the quarantine does so in the order of frees. */
+/* Excludes quarantine, where objects rest in the order of frees. */
 static bool wants(const struct cache_layout *layout)
 {
     return shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches;
@@ -70,7 +72,7 @@ static void cache_going(struct prudence_cache *cache)
     cache->side[SHUFFLE_EXTENSION] = NULL;
 }
 
-/* Below `limit`, by a product, which takes a fraction of a division's time. */
+/* Draws a number below `limit`, by a product, which takes a fraction of a division's time. */
 static uint32_t draw(struct shelf *shelf, uint32_t limit)
 {
     uint64_t word = random_behind(load_relaxed(&shelf->randomness));
@@ -79,7 +81,8 @@ static uint32_t draw(struct shelf *shelf, uint32_t limit)
     return (uint32_t)((word >> 32) * limit >> 32);
 }
 
-/* Acquire and release: what the thread that put the old object did to it is before what becomes of it. */
+/* Exchanges an object. Acquire and release order the work of the thread that put the old object
+ * before the object's next use. */
 static void *exchange_place(void **place, void *object)
 {
     return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension shuffle: freed objects are used again in random order (see shuffle.c). */
+/* The extension shuffle hands freed objects out again in random order (see shuffle.c). */
 #ifndef DEBUG_SHUFFLE_H
 #define DEBUG_SHUFFLE_H
 
 #include "debug/settings.h"
 #include "slab/extension.h"
 
-enum { SHUFFLE_EXTENSION = 9 }; /* its number */
+enum { SHUFFLE_EXTENSION = 9 }; /* number of the extension */
 extern const struct slab_extension shuffle_extension;
 
-/* What rests of `cache` is looked at once more and leaves; it is free then. The caller holds slab_caches_lock, or uses the
- * cache. */
+/* Check the resting objects of `cache` once more and free them. The caller holds slab_caches_lock,
+ * or uses the cache. */
 void shuffle_flush(struct prudence_cache *cache);
 void shuffle_flush_all(void);
 

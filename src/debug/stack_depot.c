@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack depot of traces. A program allocates from few places many times, so each trace is kept once, and objects
- * remember its number: its place in the stack depot, in words.
+ * The stack depot. A program allocates many times from few places, so each trace is kept once, and
+ * objects remember the trace's number, the place in the depot, in words.
  *
- * Append only, and bounded: DEPOT_BYTES of address space, of which the system backs what is written. When it is full,
- * new traces are unknown (0), but those in it are still found. Without locks: a trace is written where no other
- * thread writes, then pushed on its bucket's list (release), where others find it (acquire). Two threads may both
- * push the same trace; that costs only its room.
+ * The depot only grows, and is bounded by DEPOT_BYTES of address space, of which the system backs
+ * the part written. When the depot is full, new traces become unknown (0), but kept ones are still
+ * found. There are no locks: a thread writes a trace in words that no other thread writes, then
+ * pushes the trace on a bucket's list (release), where others find it (acquire). Two threads may
+ * both push the same trace, which only costs room.
  */
 #include <string.h>
 
@@ -21,13 +22,14 @@
 _Static_assert(DEPOT_WORDS < (UINT64_C(1) << TRACE_BITS), "a place is a trace's number");
 
 struct trace {
-    uint32_t next; /* in its bucket; 0: none */
+    uint32_t next; /* next in the bucket; 0 if none */
     uint32_t hash;
     uint64_t count;
     void *frames[];
 };
 
-/* Made when the first trace is kept, so that a process without traces has no memory for them to lock (mlockall). */
+/* Made when the first trace is kept, so that a process without traces has no memory here to lock
+ * (mlockall). */
 struct depot {
     uint32_t buckets[BUCKETS]; /* atomic */
     uint64_t words[DEPOT_WORDS];
@@ -41,7 +43,7 @@ static struct trace *trace_at(struct depot *of, uint32_t number)
     return (struct trace *)&of->words[number];
 }
 
-/* The stack depot, made at first use; NULL without memory for it. */
+/* Returns the stack depot, made at first use, or NULL without memory. */
 static struct depot *stack_depot_ready(void)
 {
     struct depot *none = NULL, *made = load_acquire(&depot);

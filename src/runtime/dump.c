@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The summary on demand: prudence_dump() and the options dump (a signal, see signals.c) and
+ * The summary on demand, by prudence_dump() or the options dump (a signal, see signals.c) and
  * dump_file.
  */
 #include <errno.h>

@@ -68,8 +68,8 @@ void guard_start(void)
         faults_watch();
 }
 
-/* Makes the pool for the first guarded object, because mappings may change only with no lock held.
- * Returns false if there is no pool: the system refused, or another thread is making the pool. */
+/* Makes the pool for the first guarded object, because mappings change only with no lock held.
+ * Returns false if the system refused, or if another thread is making the pool. */
 static bool has_pool(void)
 {
     char *pool;

@@ -33,15 +33,13 @@ static bool wants(const struct cache_layout *layout)
 
 /* ------------------------------------------------------------------------------------- zeroing */
 
-/* Returns whether freed objects are zeroed. Other caches' freed objects may be read, as constructed
- * or type-safe, or have no accessible memory. */
+/* Freed objects of other caches may be read, as constructed or type-safe, or cannot be accessed. */
 static bool is_zeroed(const struct prudence_cache *cache)
 {
     return zero_on_free && !cache->constructor && !(cache->flags & (CACHE_TYPESAFE | CACHE_CLOSED));
 }
 
-/* Zeroes the bytes that the user may have written. With notes, these are the bytes asked for,
- * because tools keep the user from writing others. */
+/* Zeroes the bytes that the user may have written; with notes, these are the bytes asked for. */
 static void zero(const struct slab *slab, void *object)
 {
     size_t size = annotate_size(slab, object);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The extension profile records which calls allocated the live objects and deferred the latent
- * ones, and how long objects stay so.
+ * ones, and for how long.
  *
  * Bytes are sampled (sampling.c). So that only sampled objects cost more, each is alone on pages of
  * its own, like a guarded object (slab_make_lone). Only these slabs have this extension; frees and
- * deferrals of all other objects keep their fast paths, and nothing is looked up for them. The fast
- * path of allocations is closed, because bytes must be counted; object_alloc_slow() counts them and
- * takes the object by the same sequence.
+ * deferrals of all other objects keep their fast paths. The fast path of allocations is closed,
+ * because bytes must be counted; object_alloc_slow() counts them and takes the object by the same
+ * sequence.
  *
- * Sampled in place, not alone, are:
+ * Sampled in place are:
  *   - objects of caches with constructors, destructors or type-safe memory, whose identity outlives
  *     a free. Slabs of these caches have this extension, and a table with a word for each object.
  *   - large blocks, each of which is already a slab of one object.
@@ -19,8 +19,7 @@
  * and freed when the object's place is used again or the slab goes. `safe` may run under a node's
  * lock and on an owned CPU, so it only changes sums and frees nothing.
  *
- * If there is no memory for a sample, it is counted as dropped, and the allocation proceeds
- * unsampled.
+ * Without memory for a sample, the allocation proceeds unsampled, and the sample counts as dropped.
  */
 #include "debug/profile.h"
 
@@ -172,8 +171,8 @@ static void sample_begins(const struct sample *sample)
     profile_site_begins(sample->allocated_by, sample->objects, sample->size);
 }
 
-/* Moves a sample from one state to another, or returns false if it is in another state or NULL. The
- * thread that moved the sample owns the fields. */
+/* Moves a sample to another state. Returns false if it is not in `from`, or NULL. The thread that
+ * moved the sample owns the fields. */
 static bool change(struct sample *sample, enum sample_state from, enum sample_state to)
 {
     uint32_t state = from;
@@ -289,8 +288,8 @@ static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 }
 
 /* Follows a change of size. An object of a size class keeps its place down to half the class's
- * size, mostly unseen here, so the sample goes on. The estimate of a sum of sizes needs the present
- * size and the probability of the first size. */
+ * size, mostly unseen here, so the sample goes on, with the present size and the first size's
+ * probability. */
 static void resized(struct slab *slab, void *object, size_t size)
 {
     struct sample *sample = sample_of(slab, object);

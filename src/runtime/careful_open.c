@@ -82,8 +82,8 @@ static bool is_of_proc(int link)
     return !syscall(SYS_fstatfs, link, &system) && system.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Prepends the target of the link to the rest. The rest first moves to the end of `text`, by
- * memmove because part of the rest may be there already. */
+/* Prepends the target of the link to the rest, which first moves to the end of `text`; part of the
+ * rest may be in `text` already. */
 static int read_link(struct walk *walk, int link)
 {
     size_t left = strlen(walk->rest) + 1, room;
@@ -119,8 +119,8 @@ static int follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mo
     return enter(walk, open_at(walk->folder, walk->name, O_PATH, 0));
 }
 
-/* Walks through a name that is a folder or a link. `last` is set for the last name, which was a
- * link when O_NOFOLLOW refused it. */
+/* Walks through a folder or a link. `last` is set for the last name, a link that O_NOFOLLOW
+ * refused. */
 static int pass(struct walk *walk, bool last, int flags, mode_t mode)
 {
     int fd = open_at(walk->folder, walk->name, O_PATH | O_NOFOLLOW, 0), result;
@@ -141,8 +141,8 @@ static int pass(struct walk *walk, bool last, int flags, mode_t mode)
     return result;
 }
 
-/* Takes the next name out of the rest and returns whether it is the last one. Clears *fits if the
- * name is too long. */
+/* Takes the next name out of the rest. Returns whether it is the last; clears *fits if it is too
+ * long. */
 static bool take_name(struct walk *walk, bool *fits)
 {
     size_t length = strcspn(walk->rest, "/");

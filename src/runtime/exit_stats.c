@@ -72,8 +72,8 @@ static void print_all(int fd)
         fflush(file); /* not closed: the descriptor may be standard error itself */
 }
 
-/* Prints only the figures that need no lock if a signal handler interrupted the library and ends
- * the process. */
+/* Prints only figures that need no lock if a signal handler that interrupted the library ends the
+ * process. */
 static void print(int fd)
 {
     if (os_busy)
@@ -82,8 +82,8 @@ static void print(int fd)
         print_all(fd);
 }
 
-/* Returns the descriptor to print to, or -1. With sandbox=1 fstat is not allowed, so the duplicate
- * is trusted: no other file is likely to have such a high number. */
+/* Returns the descriptor to print to, or -1. With sandbox=1 fstat is not allowed; the duplicate is
+ * trusted, because no other file is likely to have such a high number. */
 static int where_to_print(void)
 {
     bool asks = load_relaxed(&os_calls) != OS_CALLS_FEW;
@@ -92,8 +92,7 @@ static int where_to_print(void)
     return !asks || is_our_stderr(fd) ? fd : -1;
 }
 
-/* Runs after the destructors of the code that uses the library, because 101 is an early
- * priority. */
+/* Runs after the destructors of the code that uses the library, because priority 101 comes last. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
     struct posix_quiet quiet;

@@ -5,9 +5,9 @@
  * Each row says how to parse a value and where to store it: in a word or a flag of the layer that
  * reads the option, by an atomic store, or through a function.
  *
- * Locks: threads that set an option take one lock (OS_RANK_OPTIONS), because setters change several
- * words that belong together, and signal handlers. Options with text are the exception: they are
- * published by one store. At start there is one thread and no lock. process_act() runs without it.
+ * Locks: one (OS_RANK_OPTIONS) for threads that set options, because setters change several words
+ * that belong together, and signal handlers. Text is published by one store, without the lock. At
+ * start there is one thread and no lock. process_act() runs without the lock.
  */
 #define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
@@ -200,8 +200,7 @@ static void set_profile_signal(uint64_t choice)
     signal_choose(SIGNAL_PROFILE, choice);
 }
 
-/* Takes a rate of 1 for the default, because sampling each byte tells no more than sampling each
- * object. */
+/* Takes 1 for the default, because sampling each byte tells no more than sampling each object. */
 static void set_profile(uint64_t rate)
 {
     store_relaxed(&sampling_rate,
@@ -369,8 +368,8 @@ static int unknown(const char *name, const char *value)
     return ENOENT;
 }
 
-/* Sets an option under the lock. Text needs no lock, because `keep` allocates a copy and publishes
- * it by one store. */
+/* Sets an option, under the lock unless the value is text, which `keep` copies and publishes by one
+ * store. */
 static bool set_one_at_a_time(const struct option *option, const char *value)
 {
     bool done;
@@ -450,8 +449,8 @@ int prudence_option_set(const char *name, const char *value)
     return 0;
 }
 
-/* Sets an option at start, when `apply` has nothing to change yet. `cut` says that the value is
- * longer than the buffer. */
+/* Sets an option at start, when `apply` has nothing to change yet. `cut` marks a value longer than
+ * the buffer. */
 static void set_from_environment(const char *name, const char *value, bool cut)
 {
     const struct option *option = find(name);

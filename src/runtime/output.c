@@ -40,8 +40,8 @@ void output_text(struct output *output, const char *text)
     put(output, text, strlen(text));
 }
 
-/* Formats into the buffer, after the text that is not written yet. Returns false if the buffer has
- * too little room and is not empty; an empty buffer takes the text, cut to fit. */
+/* Appends formatted text to the buffer. Returns false if the text does not fit; an empty buffer
+ * takes the text, cut. */
 static bool print_behind(struct output *output, const char *format, va_list arguments)
 {
     size_t room = sizeof output->text - output->used;
@@ -82,8 +82,8 @@ int output_end(struct output *output)
 
 /* ------------------------------------------------------------------------------------- strings */
 
-/* Returns the length of the UTF-8 character at the start of `text`, or 0 if there is none. Overlong
- * forms and surrogates are no characters (RFC 3629). */
+/* Returns the length of the UTF-8 character at `text`, or 0 if there is none. Overlong forms and
+ * surrogates are none (RFC 3629). */
 static unsigned utf8_bytes(const unsigned char *text)
 {
     static const struct {
@@ -109,7 +109,7 @@ static unsigned utf8_bytes(const unsigned char *text)
     return bytes;
 }
 
-/* Returns whether the character is one of U+0000 to U+001F and U+007F to U+009F. */
+/* U+0000 to U+001F, and U+007F to U+009F. */
 static bool is_control(const unsigned char *text)
 {
     return *text < 0x20 || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
@@ -153,8 +153,7 @@ void output_json_string(struct output *output, const char *name)
 
 /* ------------------------------------------------------------------------------------- figures */
 
-/* Prints the value in the largest unit not above the value, with one decimal except in the
- * smallest. */
+/* Prints the value in the largest unit not above it, with one decimal. */
 static void in_units(struct output *output, uint64_t value, const uint64_t *units,
                      const char *const *names, unsigned count)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The summary shows in some ten lines which objects hold memory: the amounts live, latent and
- * cached; the caches with the most latent bytes, each with the reader that has blocked its grace
+ * cached; the caches with the most latent bytes, each with the reader that has blocked grace
  * periods the longest; and the caches with the most live bytes.
  *
  * A summary is asked for when something is already wrong, also in signal handlers (dump.c), so
- * printing needs no memory. It looks at the list of caches under its lock, and at domains that it
- * visits. A thread that a handler interrupted inside the library may hold any lock, and gets only
- * the figures that need none.
+ * printing needs no memory. The code looks at the list of caches under slab_caches_lock, and at
+ * domains that it visits. A thread that a handler interrupted inside the library may hold any lock,
+ * and gets only the figures that need none.
  *
  * A handler's stack may have 8 KB, of which the system takes 3. So functions that need much stack
  * are separate and not inlined (SEPARATE).

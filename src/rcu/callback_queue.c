@@ -187,6 +187,17 @@ static struct callback_segment *newest_segment(struct callback_queue *queue)
     return &queue->segments[last % CALLBACK_SEGMENTS];
 }
 
+/* Takes the newest callback and all behind it. A closed lane stays closed, because the forking
+ * thread may do this in a fork handler of the program. */
+static struct prudence_head *lane_take(struct callback_lane *lane)
+{
+    uintptr_t newest = load_relaxed(&lane->incoming);
+
+    while (!compare_exchange(&lane->incoming, &newest, newest & CALLBACK_CLOSED))
+        ;
+    return (struct prudence_head *)(newest & ~CALLBACK_CLOSED);
+}
+
 /* Appends a lane's callbacks to `to`, oldest first. Returns their number. */
 static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment *to)
 {
@@ -195,7 +206,7 @@ static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment 
 
     if (lane_is_empty(lane))
         return 0;
-    newest = (struct prudence_head *)exchange_acquire(&lane->incoming, (uintptr_t)0);
+    newest = lane_take(lane);
     for (struct prudence_head *next, *head = newest; head; head = next, count++) {
         next = head->next;
         head->next = older;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include <prudence/call.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
@@ -65,6 +66,24 @@ HANDLER(late_prepare)
 HANDLER(late_parent)
 HANDLER(late_child)
 
+static struct prudence_head head;
+static unsigned ran;
+static int barriers[2]; /* results of a barrier in the handler: without a callback, and with one */
+
+static void note_call(struct prudence_head *called)
+{
+    (void)called;
+    __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Callbacks are run by a thread that waits for the end of the fork. */
+static void queue_a_callback(void)
+{
+    barriers[0] = prudence_barrier();
+    prudence_call(&head, note_call);
+    barriers[1] = prudence_barrier();
+}
+
 /* With our locks held: a cache that comes into being now, and is used by other threads at once. */
 static void early_prepare_handler(void)
 {
@@ -79,6 +98,8 @@ static void early_prepare_handler(void)
         __atomic_store_n(&made_by_handler, new, __ATOMIC_RELEASE);
         usleep(20000);
     }
+    if (round_number == 2)
+        queue_a_callback();
     if (prudence_cache_destroy(cache) != EBUSY)
         abort();
 }
@@ -118,6 +139,8 @@ static int child_of_handlers(unsigned number)
         prudence_free_deferred(prudence_malloc(i * 40));
     prudence_synchronize();
     prudence_trim();
+    if (prudence_barrier() || ran != (round_number >= 2))
+        return 2;
     return 42;
 }
 
@@ -160,6 +183,10 @@ static void handlers_may_allocate(void **state)
          number++)
         fork_once(number);
     armed = false;
+    assert_int_equal(barriers[0], EBUSY);
+    assert_int_equal(barriers[1], EBUSY);
+    assert_int_equal(prudence_barrier(), 0);
+    assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 1);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
@@ -214,6 +241,9 @@ static void handlers_may_fork(void **state)
 static int set_up(void **state)
 {
     (void)state;
+    prudence_call(&head, note_call); /* from now on there is a queue, and a thread that runs it */
+    prudence_barrier();
+    ran = 0;
     cache = prudence_cache_create("forked", 128, NULL);
     pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler);
     return cache == NULL;

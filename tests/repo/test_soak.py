@@ -170,6 +170,13 @@ class Soak(unittest.TestCase):
         self.assertEqual(self.soak([shell("true", "x86/longest", expected=100000)], "--minutes", "0")[0], 0)
         self.assertEqual(self.seeds("x86/longest"), [1]) # each call does something
 
+    def test_jobs_that_build_in_one_folder_take_turns(self):
+        script = f"mkdir {self.root}/built || exit 3; sleep 0.05; rmdir {self.root}/built"
+        jobs = [shell(script, f"x86/{name}", builds="here") for name in "abc"] + [shell("sleep 0.05", "x86/other")]
+        status, said = self.soak(jobs, "--jobs", "4", "--runs", "12")
+        self.assertEqual(status, 0, said)
+        self.assertEqual(len(self.kept()), 12)
+
     def test_bad_arguments(self):
         for words in (["--minutes", "-1"], ["--minutes", "nan"], ["--jobs", "0"], ["--nice", "20"], ["--minutes", "1", "--hours", "1"], ["--strange"]):
             with self.subTest(words=words):

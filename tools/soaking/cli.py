@@ -94,7 +94,8 @@ class Soak:
         left, first = self.left(), not self.new and not busy
         if len(self.new) + len(busy) >= (self.given.runs or sys.maxsize):
             return None
-        fits = [job for job in self.jobs if job.name not in self.over and job.name not in busy and
+        names, folders = {job.name for job in busy}, {job.builds for job in busy} - {None}
+        fits = [job for job in self.jobs if job.name not in self.over | names and job.builds not in folders and
                 (left is None or self.took.get(job.name, job.expected) <= left)]
         if not fits and first:
             fits = sorted((job for job in self.jobs if job.name not in self.over), key=lambda job: self.took.get(job.name, job.expected))[:1]
@@ -132,7 +133,7 @@ class Soak:
         with ThreadPoolExecutor(self.given.jobs) as pool:
             try:
                 while True:
-                    while len(running) < self.given.jobs and (job := self.next({one.name for one in running.values()})):
+                    while len(running) < self.given.jobs and (job := self.next(list(running.values()))):
                         running[pool.submit(self.run, job, self.seeds.get(job.name, 0) + 1)] = job
                     if not running:
                         return

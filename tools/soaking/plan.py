@@ -43,6 +43,7 @@ class Job:
     expected: float = SECONDS          # seconds, until one has run
     limit: float = SECONDS + PATIENCE  # seconds after which it hangs
     share: float = 1.0                 # of the time, beside the others
+    builds: str | None = None          # a folder that it builds in: one such job runs at a time
     once: bool = False                 # it does the same each time: once for each revision
     operations: str | None = None      # a pattern; the numbers that it finds in the output are added up
     seconds_from: str | None = None    # the same: seconds of the run, without what it takes to begin
@@ -136,7 +137,7 @@ def guests(source):
         for kernel in KERNELS:
             yield Job(f"aarch64-{kernel}/part {number + 1}", [str(source / "tools/test-aarch64"), "--kernel", kernel, *patterns],
                       {"PRUDENCE_TORTURE_SECONDS": str(seconds), "PRUDENCE_TORTURE_SEED": "{seed}", "PRUDENCE_GUEST_SECONDS": "3600"}, str(source), EMULATED,
-                      expected=300, limit=7200, share=2, seconds_from=r"^(?:ok|skip|FAIL) .* (\d+) s$")
+                      expected=300, limit=7200, share=2, builds="aarch64", seconds_from=r"^(?:ok|skip|FAIL) .* (\d+) s$")
 
 
 def of_the_tree(source):

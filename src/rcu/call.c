@@ -209,6 +209,7 @@ void prudence_domain_call(struct prudence_domain *domain, struct prudence_head *
     process_start();
     if (unlikely(!domain))
         os_panic("prudence_domain_call: the domain is NULL");
+    gp_domain_check(domain, "prudence_domain_call", __builtin_return_address(0));
     call_push(callback_queue_of(domain), head, func, "prudence_domain_call");
 }
 
@@ -245,5 +246,6 @@ int prudence_domain_barrier(struct prudence_domain *domain)
     process_start();
     if (!domain)
         return EINVAL;
+    gp_domain_check(domain, "prudence_domain_barrier", __builtin_return_address(0));
     return barrier(domain, "prudence_domain_barrier", __builtin_return_address(0));
 }

@@ -112,7 +112,7 @@ static unsigned utf8_bytes(const unsigned char *text)
 /* U+0000 to U+001F, and U+007F to U+009F. */
 static bool is_control(const unsigned char *text)
 {
-    return *text < 0x20 || *text == 0x7f || (*text == 0xc2 && text[1] < 0xa0);
+    return *text < 0x20 || *text == 0x7f || (*text == 0xc2 && text[1] >= 0x80 && text[1] < 0xa0);
 }
 
 void output_name(struct output *output, const char *name)

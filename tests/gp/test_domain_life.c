@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <prudence/call.h>
+#include <prudence/poll.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
@@ -105,6 +107,48 @@ static void use_stats(struct prudence_domain *domain)
     prudence_domain_stats(domain, &stats);
 }
 
+static void use_get_completed(struct prudence_domain *domain)
+{
+    prudence_domain_get_completed(domain);
+}
+
+static void use_start_poll_expedited(struct prudence_domain *domain)
+{
+    prudence_domain_start_poll_expedited(domain);
+}
+
+static void use_cond_synchronize(struct prudence_domain *domain)
+{
+    prudence_domain_cond_synchronize(domain, prudence_gp_get_state());
+}
+
+static void use_cond_synchronize_expedited(struct prudence_domain *domain)
+{
+    prudence_domain_cond_synchronize_expedited(domain, prudence_gp_get_state());
+}
+
+static void use_synchronize_expedited(struct prudence_domain *domain)
+{
+    prudence_domain_synchronize_expedited(domain);
+}
+
+static void never_runs(struct prudence_head *head)
+{
+    (void)head;
+}
+
+static void use_call(struct prudence_domain *domain)
+{
+    static struct prudence_head head;
+
+    prudence_domain_call(domain, &head, never_runs);
+}
+
+static void use_barrier(struct prudence_domain *domain)
+{
+    prudence_domain_barrier(domain);
+}
+
 static const struct {
     use *act;
     const char *says;
@@ -126,6 +170,13 @@ static const struct {
     {use_in_a_set, "prudence_domain_create_set, called from 0x"},
     {use_in_a_cache, "prudence_cache_create, called from 0x"},
     {use_stats, "prudence_domain_stats, called from 0x"},
+    {use_get_completed, "prudence_domain_get_completed, called from 0x"},
+    {use_start_poll_expedited, "prudence_domain_start_poll_expedited, called from 0x"},
+    {use_cond_synchronize, "prudence_domain_cond_synchronize, called from 0x"},
+    {use_cond_synchronize_expedited, "prudence_domain_cond_synchronize_expedited, called from 0x"},
+    {use_synchronize_expedited, "prudence_domain_synchronize_expedited, called from 0x"},
+    {use_call, "prudence_domain_call, called from 0x"},
+    {use_barrier, "prudence_domain_barrier, called from 0x"},
 };
 #define USES (sizeof uses / sizeof uses[0])
 

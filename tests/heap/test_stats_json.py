@@ -50,6 +50,7 @@ NAMES = [
     (b"surrogate \xed\xa0\x80", "surrogate \ufffd\ufffd\ufffd"),
     (b"too high \xf4\x90\x80\x80 \xff", "too high \ufffd\ufffd\ufffd\ufffd \ufffd"),
     (b"cut short \xe2\x82 \xe2", "cut short \ufffd\ufffd \ufffd"),
+    (b"half of a control \xc2 \xc2x \xc2", "half of a control \ufffd \ufffdx \ufffd"),
 ]
 
 

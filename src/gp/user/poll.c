@@ -140,13 +140,16 @@ int prudence_domain_synchronize(struct prudence_domain *domain)
 
 prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain)
 {
+    DOMAIN_CHECK(domain);
     return (prudence_gp_t){load_relaxed(&domain->progress.completed)};
 }
 
 prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domain)
 {
-    gp_cookie cookie = gp_snapshot(domain);
+    gp_cookie cookie;
 
+    DOMAIN_CHECK(domain);
+    cookie = gp_snapshot(domain);
     gp_request(domain, cookie);
     gp_drive(domain);
     return given(cookie);
@@ -154,6 +157,7 @@ prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domai
 
 int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
 {
+    DOMAIN_CHECK(domain);
     if (is_over(domain, cookie))
         return 0;
     return synchronize(domain, taken(cookie), false, "prudence_domain_cond_synchronize",
@@ -162,6 +166,7 @@ int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp
 
 int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, prudence_gp_t cookie)
 {
+    DOMAIN_CHECK(domain);
     if (is_over(domain, cookie))
         return 0;
     return synchronize(domain, taken(cookie), true, "prudence_domain_cond_synchronize_expedited",
@@ -170,6 +175,7 @@ int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, p
 
 int prudence_domain_synchronize_expedited(struct prudence_domain *domain)
 {
+    DOMAIN_CHECK(domain);
     return synchronize(domain, gp_snapshot(domain), true, "prudence_domain_synchronize_expedited",
                        __builtin_return_address(0));
 }

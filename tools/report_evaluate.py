@@ -29,7 +29,7 @@ NOTES = [
     "Time is wall time of a thread for an operation. CPU time is of all threads, those that call callbacks among them. Memory is the peak of resident memory beyond what the process "
     "had before the load; of servers, all of it; of the store, by object.",
     "Threads that hand objects over yield while they wait for each other, so beside other programs their wall time says who yielded more often; their CPU time does not.",
-    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 124), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
+    "Counts of mixes (prudence-mix) are made without a clock, so other programs hardly change them: a sequence that is interrupted gives up (ADR 1), which changed misses by up to 4 % with pre-flush, and by 1 % otherwise. Each allocation and each release is a step, and a grace period takes 500 or 5,000. classic frees all objects of a grace period the moment it ends; "
     "throttled-N calls 10 callbacks every N steps. The verdicts compare Prudence with the queue of that row that misses least. prudence is the default, which has no helper; with pre-flush the CPU is idle every 100 steps. A cache by demand is the "
     "default; 64 and 256 are the objects that a fixed one holds (object_cache_bytes). What differs by 100 misses or churns in a million allocations, or fewer, is the same.",
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "

@@ -23,15 +23,15 @@ import numpy
 
 from . import model
 
-BATCH_OBJECTS = 256  # a batch is so many objects (ADR 38),
+BATCH_OBJECTS = 256  # a batch is so many objects (ADR 3),
 BATCH_BYTES = 256 << 10  # or as many as these hold
 DUE_CHEAP = (128, 1024)  # objects that are worth a grace period without a system call: DUE_CHEAP_BYTES, within these
 DUE_CHEAP_BYTES = 64 << 10
-DUE_COSTLY_PER_NS = 3  # with one: so many for each nanosecond of it, that is a 30th of their pairs' time (ADR 35),
+DUE_COSTLY_PER_NS = 3  # with one: so many for each nanosecond of it, that is a 30th of their pairs' time (ADR 44),
 DUE_COSTLY_BYTES = 4 << 20  # or so many bytes at most
-ASK_APART, ASK_MORE = 6000.0, 4000.0  # ns between questions to readers, and more for each reader (ADR 52)
+ASK_APART, ASK_MORE = 6000.0, 4000.0  # ns between questions to readers, and more for each reader (ADR 41)
 ASK_READERS = 32  # at most
-ASK_COST = 300.0  # ns: what a question costs a reader, by the estimate of ADR 52
+ASK_COST = 300.0  # ns: what a question costs a reader, by the estimate of ADR 41
 LINES_OF_BATCH = 2
 LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
@@ -81,7 +81,7 @@ def ask_interval(readers):
 
 
 def are_asked(readers, entries_apart):
-    """Whether fence-free readers answer a question with a fence soon, so that a grace period needs no membarrier (ADR 52).
+    """Whether fence-free readers answer a question with a fence soon, so that a grace period needs no membarrier (ADR 41).
 
     They do if they are few and enter again before the next question.
     """

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an aligned object takes: its size rounded up to the alignment and then to a size class, which adds at most an
- * eighth (ADR 116). Every combination of alignment and size, by the library's own statistics; also that the objects
+ * eighth (ADR 10). Every combination of alignment and size, by the library's own statistics; also that the objects
  * keep their contents, however they are freed, and that sizes of sized frees are judged as before.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
@@ -21,7 +21,7 @@ static const size_t sizes[] = {1,    16,   33,   48,   63,   100,  150,   200,  
                                4160, 5000, 6000, 7000, 9000, 9999, 15000, 20000, 26000, 32768};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* What one object of a size class may take, beside the line that spreads some strides (ADR 38). */
+/* What one object of a size class may take, beside the line that spreads some strides (ADR 3). */
 static size_t bound(size_t size, size_t alignment)
 {
     size_t least = round_up(size, max_size(alignment, 16));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: cost 10
 """gdb steps through allocations: with a software watchpoint, which steps over every instruction of the program, and by `next` over a line
-into which a sequence was inlined. Sequences that an interruption sends back to their start would never end (docs/adr/0124).
+into which a sequence was inlined. Sequences that an interruption sends back to their start would never end (docs/adr/0001).
 
 Skipped where there is no gdb, or it may not trace.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Owned caches are closed by what fast paths compare anyway (x86-64; docs/adr/0051).
+"""Owned caches are closed by what fast paths compare anyway (x86-64; docs/adr/0001).
 
 As test_busy_flag.py, but fast paths do not look at `owner`. A taker of CPU 0's caches closes them first:
 `from` (where pop takes objects from; 0: nothing is there) and `room` (whether push may put any; the ring's stop is

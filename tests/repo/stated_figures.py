@@ -133,7 +133,7 @@ def hasten(column, side):
     return measured(lambda: cell(KERNEL, "Hastened grace periods", ("open_close: filp", "2 CPUs"), column, side=side))
 
 
-CLASSES = "docs/adr/0128-no-bsr-in-a-fast-path.md"
+CLASSES = "docs/adr/0040-fast-paths-inlined-into-programs.md"
 
 
 def large_pairs(state):
@@ -196,13 +196,13 @@ FIGURES = [
     (CHANGES, "a pair of {} to {} bytes takes {} to {} ns instead of {} to {}.",
      [said(CLASSES, "| 1,500 |"), said(CLASSES, "| 8,192 |"), *(measured(lambda of=of, state=state: of(large_pairs(state))) for state in ("after", "before") for of in (min, max))]),
     (CHANGES, "`prudence_up` is {} while", [said("docs/how-to/watch.md", "`prudence_up` is 0 while")]),
-    (CHANGES, "take at most {} more than their size", [said("docs/adr/0116-aligned-objects.md", "an object takes at most an eighth more")]),
+    (CHANGES, "take at most {} more than their size", [said("docs/adr/0010-malloc-for-whole-programs.md", "an object takes at most an eighth more")]),
     (CHANGES, "kernels with pages of {} KB", [said("docs/how-to/install.md", "16 KB")]),
     (CHANGES, "With pages of {} or {} KiB, slabs of aligned objects leave at most {} and {} % over. Before, it was up to {} %.",
      [said("docs/adr/0125-aarch64-in-make-test.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed")] * 5),
     (CHANGES, "shortcuts over the first {} bits", [said("docs/adr/0080-routes-of-ipv6.md", "a hash of the first 31 bits")]),
     (CHANGES, "unless they are {}", [said("include/prudence/ref.h", "0")]),
-    (CHANGES, "Blocks up to {} MiB share regions of {} MiB", [said("docs/adr/0012-runs-up-to-32-mib.md", "32 MiB"), said("docs/reference/options.md", "regions of 64 MiB")]),
+    (CHANGES, "Blocks up to {} MiB share regions of {} MiB", [said("docs/adr/0009-page-source-for-whole-programs.md", "32 MiB"), said("docs/reference/options.md", "regions of 64 MiB")]),
     (CHANGES, "before a thread's {}st tick, or each {}th after that, or in several epochs of {} ticks",
      [said("docs/adr/0120-turns-of-orphans-and-dates-of-regions.md", "a thread's 21st tick"), *[said("docs/adr/0120-turns-of-orphans-and-dates-of-regions.md", "every 65,536 ticks")] * 2]),
     (CHANGES, "It catches {} of {} faults", [faults("hardened=1"), faults("of")]),
@@ -214,5 +214,5 @@ FIGURES = [
     (CHANGES, "takes {} to {} % fewer instructions, built", [measured(lambda: min(across(*RFC, "", "less"))), measured(lambda: max(across(*RFC, "", "less")))]),
     (CHANGES, "begin with {} objects a CPU", [said("docs/adr/0097-memory-that-comes-back-in-a-kernel.md", "caches of a CPU begin with 64 objects")]),
     (CHANGES, "`PRUDENCE_INLINE_LAYOUT` is {}. Programs of layout {} go on", [said("include/prudence/sequences.h", "PRUDENCE_INLINE_LAYOUT 3"), said("docs/how-to/inline.md", "the names of layout 2 as well")]),
-    (CHANGES, "objects of {} to {} bytes may be a cache line more", [said("docs/adr/0038-strides-and-batches.md", "from 1,024 to 8,191 bytes")] * 2),
+    (CHANGES, "objects of {} to {} bytes may be a cache line more", [said("docs/adr/0003-latent-caches-and-latent-slabs.md", "from 1,024 to 8,191 bytes")] * 2),
 ]

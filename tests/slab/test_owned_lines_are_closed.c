@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The owner of a CPU's caches has closed them: restartable sequences, which do not look at the owner, find no object, no room
- * and the ring's stop reached (docs/adr/0051). A release opens what the owner left. A line may be closed and nobody's:
+ * and the ring's stop reached (docs/adr/0001). A release opens what the owner left. A line may be closed and nobody's:
  * then the next slow path opens it.
  */
 #include "scm/expiry_counts.h"

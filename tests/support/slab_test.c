@@ -63,7 +63,7 @@ struct prudence_domain *manual_domain(void)
     return domain;
 }
 
-/* Bytes from one object to the next: a line more than the size for some (ADR 38). */
+/* Bytes from one object to the next: a line more than the size for some (ADR 3). */
 static size_t stride_of(size_t object_size)
 {
     size_t stride = round_up(object_size, object_size < 16 ? 8 : 16);

@@ -189,7 +189,7 @@ FIGURES = [
     (CHANGES, "keeps more than {} MB beyond `retain`", [said(OPTIONS, "keeps more than 1 MB beyond `retain`")]),
     (CHANGES, "Systems whose pages have {} or {} KiB", [said("docs/how-to/install.md", "16 KB"), said("docs/how-to/install.md", "64 KB")]),
     (CHANGES, "reserves {} MiB of addresses", [said("docs/how-to/inline.md", "slabs in 64 MiB of addresses of its own")]),
-    (CHANGES, "an alternate stack of {} KB", [said("src/runtime/summary.c", "A handler's stack may be 8 KB")]),
+    (CHANGES, "an alternate stack of {} KB", [said("src/runtime/summary.c", "A handler's stack may have 8 KB")]),
     (CHANGES, "It costs {} to {} % of the CPU time of programs that allocate much",
      [measured(lambda: min(down(*PROFILE, "now"))), measured(lambda: max(down(*PROFILE, "now")))]),
     (CHANGES, "more than {} bytes no longer wait", [said(CLASSES, "Above 1,024 bytes the size class took `bsr`")]),

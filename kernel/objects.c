@@ -29,7 +29,7 @@ static bool is_refused(gfp_t gfp)
 {
     if (likely(!(gfp & ZONES_REFUSED)))
         return false;
-    WARN_ONCE(1, "prudence: no memory of a zone (GFP_DMA, GFP_DMA32) is to be had: gfp %x\n",
+    WARN_ONCE(1, "prudence: allocations from a zone (GFP_DMA, GFP_DMA32) are not supported: gfp %x\n",
               (__force unsigned int)gfp);
     return true;
 }
@@ -68,7 +68,7 @@ static bool tries_again(gfp_t gfp)
 {
     if (likely(!(gfp & __GFP_NOFAIL)))
         return false;
-    if (WARN_ONCE(!gfpflags_allow_blocking(gfp), "prudence: __GFP_NOFAIL by who may not sleep\n"))
+    if (WARN_ONCE(!gfpflags_allow_blocking(gfp), "prudence: __GFP_NOFAIL from a context that may not sleep\n"))
         return false;
     schedule_timeout_uninterruptible(1);
     return true;

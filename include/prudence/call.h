@@ -59,9 +59,9 @@ PRUDENCE_API void prudence_domain_call(struct prudence_domain *domain, struct pr
  * by the functions above has returned. Return 0, or at once EDEADLK in a callback, in a destructor,
  * inside a read-side critical section of any domain, or online in a qsbr domain other than `domain`
  * (reported with the caller's address and thread, once for each calling place), because callbacks
- * are the program's code and may wait for any domain. EBUSY in a handler of pthread_atfork that runs
- * between the library's own, because no callback runs then. EINVAL if the domain is NULL. If the
- * system allows no further thread, the callbacks run here.
+ * are the program's code and may wait for any domain. EBUSY in a handler of pthread_atfork that
+ * runs between the library's own, because no callback runs then. EINVAL if the domain is NULL. If
+ * the system allows no further thread, the callbacks run here.
  */
 PRUDENCE_API int prudence_barrier(void);
 PRUDENCE_API int prudence_domain_barrier(struct prudence_domain *domain);

@@ -13,7 +13,7 @@
  * 12 miscompiles asm goto with outputs (and assumes that outputs are set on the jump). The kernel
  * sends an interrupted section to label 4, after the signature that rseq was registered with
  * (glibc's: 0x53053053). There the section gives up, as if the line were closed. A debugger that
- * steps interrupts each instruction, so a section that began again would never end (docs/adr/0124).
+ * steps interrupts each instruction, so a section that began again would never end (docs/adr/0001).
  * Stores before the commit go to slots that nobody reads until the commit.
  *
  * There is a line for each number below `cpus`. A thread that is not registered has the number -1

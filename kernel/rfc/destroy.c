@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Caches of SLUB that are destroyed while their objects wait for a grace period, and while a barn counts (kernel/rfc/0001). Each
- * time all CPUs allocate and free by kfree_rcu(), so that barns overflow; then the cache goes at once. Loading it fails with -ENODEV,
- * having said how many caches there were; a cache that could not be destroyed complains by itself.
+ * Destroys caches of SLUB while their objects wait for a grace period and a barn counts them
+ * (kernel/rfc/0001). Each time all CPUs allocate and free by kfree_rcu(), so that barns overflow,
+ * and then the cache is destroyed at once. Loading the module fails with -ENODEV after it has
+ * printed the number of caches. The kernel complains about a cache that cannot be destroyed.
  */
 #include <linux/module.h>
 #include <linux/rcupdate.h>

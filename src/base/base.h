@@ -30,7 +30,7 @@
 
 /* For a function that is little more than a fast path. The function begins a cache line, so the
  * restartable sequence is aligned alike in every build, whatever the linker puts before it
- * (docs/adr/0047). */
+ * (docs/adr/0040). */
 #define FAST_ENTRY __attribute__((aligned(64)))
 
 /* Distance between words that different CPUs write often, because many processors fetch lines in

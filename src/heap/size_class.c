@@ -7,7 +7,7 @@
  * Otherwise it is in an aligned class. The size is rounded up to the alignment and then to a class,
  * and the objects of that class are aligned to the largest power of two that divides their size, up
  * to a page. So the object takes at most an eighth more than the size rounded up to the alignment
- * (ADR 116).
+ * (ADR 10).
  *
  * With red zones, an object takes the class of object and zone together. Then no class is `ready`,
  * so every allocation reaches size_class_cache(). There are as many classes, of the same sizes, as
@@ -147,7 +147,7 @@ static struct prudence_cache *plain_cache(size_t size)
 
 /*
  * Returns whether the objects of a size's own class are aligned. Slabs begin with a color, a
- * multiple of a cache line, and the line that spreads some strides (ADR 38) is one too; a red zone
+ * multiple of a cache line, and the line that spreads some strides (ADR 3) is one too; a red zone
  * may be none. Classes of other sizes are not used, because the size passed to a free must select
  * the object's class (object_require_size).
  */

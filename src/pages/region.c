@@ -2,7 +2,7 @@
 /*
  * Runs of pages, cut from regions. A region belongs to one node and stays one mapping all its
  * life, so slabs never splinter the address space. Regions have 64 MiB, except the first ones of a
- * node (REGION_SMALL), and except when that is too much (ADR 25):
+ * node (REGION_SMALL), and except when that is too much (ADR 9):
  *   - In a process that locks its memory, a mapping is resident at once, so regions follow use.
  *   - If the system refuses a region (a limit of locked memory or of address space), a smaller one
  *     is made.

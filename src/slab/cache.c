@@ -5,8 +5,8 @@
  * Sizes follow proven heuristics. A slab is the smallest power of two of pages that holds 128
  * objects, up to OS_SLAB_BYTES_MAX, or at least 8 large ones; a node keeps 5 to 10 free slabs. If
  * the system's pages are larger, slabs of small objects are larger too, and a node keeps as many
- * free bytes of them (ADR 112). A dense cache takes the number of pages that leaves the least over
- * (ADR 116). Strides that would crowd few sets of a first-level cache are avoided (ADR 38).
+ * free bytes of them (ADR 9). A dense cache takes the number of pages that leaves the least over
+ * (ADR 10). Strides that would crowd few sets of a first-level cache are avoided (ADR 3).
  */
 #include "slab/cache.h"
 

@@ -101,7 +101,7 @@ static inline size_t slab_object_bytes(const struct slab *slab)
 }
 
 /* Returns the bytes of an object that a user may use. They exclude the line that spreads some
- * strides (ADR 38), the red zone and margins. */
+ * strides (ADR 3), the red zone and margins. */
 static inline size_t slab_usable_bytes(const struct slab *slab)
 {
     const struct prudence_cache *cache = slab->cache;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Spare slabs: the free slabs of a cache are available to all (ADR 54).
+ * Spare slabs: the free slabs of a cache are available to all (ADR 42).
  *
  * A node keeps the free slabs that were in use within the last one or two windows of decay, because
  * it will want them again. If another slab cache has to grow in that time, and could do so only by

@@ -115,7 +115,7 @@ static void expect_said(struct attempt attempt)
         !child_said(&result, "cache 'gone'") || !child_said(&result, "was destroyed"))
         fail_msg("%s with check=%s said: %s", attempt.use->says, attempt.check, result.output);
     if (strcmp(attempt.check, "1") == 0 && !child_said(&result, "destroyed by:"))
-        fail_msg("no trace of who destroyed it: %s", result.output);
+        fail_msg("the report has no stack of the destruction: %s", result.output);
 }
 
 static void each_function_says_so(void **state)

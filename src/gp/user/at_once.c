@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Grace periods of memb and qsbr domains without a system call, for a thread that closes a batch
- * (gp_try; ADR 37, ADR 52). They are over at once if no reader is inside, and soon if readers
+ * (gp_try; ADR 37, ADR 41). They are over at once if no reader is inside, and soon if readers
  * fence, or fence when they are asked.
  *
  * Both make the driver's steps: start, load the goal, then the mode, then make the barrier, then

@@ -12,7 +12,7 @@
  * stay, and takes no deadline. So no thread that allocates, defers or polls ever calls synchronize.
  * A thread of the library does, which sleeps while no grace period is requested. That thread is
  * started with the domain, and in a forked child by the fork handler, never inside an allocation or
- * a deferral (ADR 8 says why). In a child without that thread, deferred objects become safe when a
+ * a deferral (ADR 7 says why). In a child without that thread, deferred objects become safe when a
  * thread waits without a deadline (gp_wait), because such a thread may block forever anyway.
  *
  * Sleeping. A requesting thread stores the goal (a compare-and-swap of the sequence), then

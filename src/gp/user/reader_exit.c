@@ -5,7 +5,7 @@
  * By a hook, the destructor of a thread-specific key. Destructors of the program may run later, and
  * end a section there, so the hook is armed again in each round of destructors and ends no section.
  * A thread that is inside keeps its slots, and is found by looking if nothing ends the section (ADR
- * 115). The thread arms the hook when it registers, unless arming would need memory, because a
+ * 28). The thread arms the hook when it registers, unless arming would need memory, because a
  * thread may register in a signal handler that interrupted malloc, and glibc allocates for keys
  * beyond the first 32. Then the thread is marked `unwatched`, and arms the hook at the next call
  * that no handler may make.

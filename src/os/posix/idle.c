@@ -6,7 +6,7 @@
  * thread.
  *
  * The thread has ordinary priority and asks the system whether CPUs had idle time. A thread of idle
- * priority would run only then (ADR 8), but others wait for work that it has begun (fork, the
+ * priority would run only then (ADR 7), but others wait for work that it has begun (fork, the
  * destruction of a cache; in the kernel the lock of the address space, for which a page fault is
  * enough), and on a loaded machine it would keep them waiting for seconds.
  */

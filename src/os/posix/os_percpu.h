@@ -10,7 +10,7 @@
  * Ownership (the slow paths). Only the thread that owns a line may change it in any way:
  *  - An owned line is *closed* (x86-64): pop finds no object (pop_from), push no room
  *    (stack_limit), and append has reached the ring's stop. Fast paths compare these words anyway,
- *    so they need not look at the owner (docs/adr/0051). On aarch64 (OS_PERCPU_CLOSES 0) fast paths
+ *    so they need not look at the owner (docs/adr/0001). On aarch64 (OS_PERCPU_CLOSES 0) fast paths
  *    test owner == 0 instead, and nothing is closed.
  *  - Local take: an rseq section tests owner == 0, closes the line and commits the taker's token.
  *    No other section runs on this CPU, so no fast path here is half done; later ones find the line
@@ -40,7 +40,7 @@
  * An interrupted section gives up, as if the line were closed. In the slow path a thread tries a
  * few local takes and then a remote one, which needs no section. So threads make progress even if
  * their sections never end: because a debugger steps, because they are not (or no longer)
- * registered, or because their CPU has no line (docs/adr/0124).
+ * registered, or because their CPU has no line (docs/adr/0001).
  *
  * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither, every
  * operation takes the line by compare-and-swap, os_percpu_rseq is false and fast paths are not

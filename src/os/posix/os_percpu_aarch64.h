@@ -8,7 +8,7 @@
  * store before label 2 commits. A jump to label 2, or to `out`, leaves without committing. The
  * kernel sends an interrupted section to label 4, which follows the signature that glibc registers
  * rseq with (0xd428bc00, a brk). There the section gives up, as it does if the CPU's number has no
- * line (docs/adr/0124). Label 4 is too far away for conditional branches.
+ * line (docs/adr/0001). Label 4 is too far away for conditional branches.
  *
  * Order. The owner is loaded with acquire, so a section sees all that an owner did before its
  * release, on whatever CPU. Everything else is plain: a section reads only words written on this
@@ -20,7 +20,7 @@
 
 #define OS_PERCPU_HAS_RSEQ 1
 #define OS_PERCPU_CLOSES                                                                           \
-    0 /* the owner test is the one acquire that all loads need: docs/adr/0051 */
+    0 /* the owner test is the one acquire that all loads need: docs/adr/0001 */
 
 extern HIDDEN uint32_t os_percpu_cpus;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Size of the system's pages (ADR 112): 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64, as the
+ * Size of the system's pages (ADR 9): 4 KiB on x86-64; 4, 16 or 64 KiB on aarch64, as the
  * kernel's builder chose. The page source always counts in units of OS_PAGE_SIZE. Everything
  * mapped, purged or protected is whole pages of the system.
  */

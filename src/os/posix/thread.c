@@ -9,7 +9,7 @@
  * CPUs, or to run when nothing else does, the helpers run so too. A process started with a
  * real-time policy has ordinary helpers. All signals are blocked, because the program's signals are
  * not meant for these threads. Faults are not blocked: they belong to the thread that causes them,
- * in a callback for example, and the program's handlers must see them. Threads are detached (ADR 8,
+ * in a callback for example, and the program's handlers must see them. Threads are detached (ADR 7,
  * ADR 28). last_threads.c tells how the process ends when no others are left.
  */
 #define _GNU_SOURCE /* CPU_SET, pthread_attr_setaffinity_np */

@@ -134,7 +134,7 @@ fn cases() -> Vec<Case> {
             r.asks = true;
             r.answer_acquired = false;
         }),
-        parks("mutant: who is asked does not fence", Breaks(IN_USE), |r| {
+        parks("mutant: a reader that is asked does not fence", Breaks(IN_USE), |r| {
             r.asks = true;
             r.wake_fence = false;
         }),

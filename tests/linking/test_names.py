@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A program may have any name that is not public: the static libraries keep theirs to themselves (docs/adr/0057).
+"""A program may have any name that is not public: the static libraries keep theirs to themselves (docs/adr/0026).
 
 The program defines every name that files of the library share, is linked with each static library, and runs. And the
 static libraries define the public names, all of them and no other."""

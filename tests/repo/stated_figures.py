@@ -199,12 +199,12 @@ FIGURES = [
     (CHANGES, "take at most {} more than their size", [said("docs/adr/0010-malloc-for-whole-programs.md", "an object takes at most an eighth more")]),
     (CHANGES, "kernels with pages of {} KB", [said("docs/how-to/install.md", "16 KB")]),
     (CHANGES, "With pages of {} or {} KiB, slabs of aligned objects leave at most {} and {} % over. Before, it was up to {} %.",
-     [said("docs/adr/0125-aarch64-in-make-test.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed")] * 5),
+     [said("docs/adr/0024-aarch64-and-the-laboratory.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed")] * 5),
     (CHANGES, "shortcuts over the first {} bits", [said("docs/adr/0080-routes-of-ipv6.md", "a hash of the first 31 bits")]),
     (CHANGES, "unless they are {}", [said("include/prudence/ref.h", "0")]),
     (CHANGES, "Blocks up to {} MiB share regions of {} MiB", [said("docs/adr/0009-page-source-for-whole-programs.md", "32 MiB"), said("docs/reference/options.md", "regions of 64 MiB")]),
     (CHANGES, "before a thread's {}st tick, or each {}th after that, or in several epochs of {} ticks",
-     [said("docs/adr/0120-turns-of-orphans-and-dates-of-regions.md", "a thread's 21st tick"), *[said("docs/adr/0120-turns-of-orphans-and-dates-of-regions.md", "every 65,536 ticks")] * 2]),
+     [said("docs/adr/0020-short-term-memory.md", "a thread's 21st tick"), *[said("docs/adr/0020-short-term-memory.md", "every 65,536 ticks")] * 2]),
     (CHANGES, "It catches {} of {} faults", [faults("hardened=1"), faults("of")]),
     (CHANGES, "Of {} cells of the", [measured(lambda: cell("docs/reference/misuse.md", "How many", ("hardened=1: exit, return, trim, on",), "call"))]),
     (CHANGES, "{} of {} faults are caught, glibc catches {}.", [faults("by default"), faults("of"), faults("glibc")]),
@@ -212,7 +212,7 @@ FIGURES = [
     (CHANGES, "peak at {} KB on two CPUs instead of {}, for {} % more instructions", [
         hasten("peak, KB", 1), hasten("peak, KB", 0), measured(lambda: -cell(KERNEL, "Hastened grace periods", ("open_close: all", "1 CPU, instructions"), "throughput"))]),
     (CHANGES, "takes {} to {} % fewer instructions, built", [measured(lambda: min(across(*RFC, "", "less"))), measured(lambda: max(across(*RFC, "", "less")))]),
-    (CHANGES, "begin with {} objects a CPU", [said("docs/adr/0097-memory-that-comes-back-in-a-kernel.md", "caches of a CPU begin with 64 objects")]),
+    (CHANGES, "begin with {} objects a CPU", [said("docs/adr/0101-tidying-on-each-cpu.md", "caches of a CPU begin with 64 objects")]),
     (CHANGES, "`PRUDENCE_INLINE_LAYOUT` is {}. Programs of layout {} go on", [said("include/prudence/sequences.h", "PRUDENCE_INLINE_LAYOUT 3"), said("docs/how-to/inline.md", "the names of layout 2 as well")]),
     (CHANGES, "objects of {} to {} bytes may be a cache line more", [said("docs/adr/0003-latent-caches-and-latent-slabs.md", "from 1,024 to 8,191 bytes")] * 2),
 ]

@@ -164,7 +164,7 @@ def boot(mode, load, side, turn, request, work, disks, place):
         **os.environ, "FILES": str(work / "load"), "APPEND": append_of(side), "CONSOLE": str(console),
         "VMLINUZ": str(kernel_of(mode)), "TIMEOUT": str(request.timeout), **{name.upper(): str(value) for name, value in machine.items()},
         **({"CX16": "1"} if MODES[mode].clock else {"ICOUNT": "1", "SEED": str(turn + 1)})}
-    # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0083).
+    # As Debian's SLUB has it, the emulated CPU has cmpxchg16b (docs/adr/0084).
     status, printed = kept_runs.run_session(["tools/kernel-boot", "6.1-tree", str(script), "-cpu", "max,-la57", *devices], environment, ROOT)
     said = console.read_text(errors="replace") if console.exists() else ""
     complaints = [line for word in COMPLAINTS for line in said.splitlines() if word in line]

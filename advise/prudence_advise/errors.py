@@ -4,7 +4,7 @@
 A check is kept in the calibration (`checks`) as the load and the rates that were measured, and not as a quotient: the model of today is
 asked again. So a new calibration, or a corrected model, needs no new check. A load is compared with checks of its kind only (one thread,
 a CPU for each thread, or more threads than CPUs), because what goes wrong there is different. If this machine has no check of a kind, those of the
-machine of ADR 130 are used (reference.json).
+machine of ADR 68 are used (reference.json).
 """
 
 import dataclasses

@@ -40,7 +40,7 @@ def rows_of(document, load=LOAD, current="rwlock"):
 
 class Intervals(unittest.TestCase):
     def test_what_a_check_measured_lies_in_the_interval(self):
-        """Rates and gains, of each check of the machine of ADR 130."""
+        """Rates and gains, of each check of the machine of ADR 68."""
         document = errors.reference()
         for one in document["checks"]:
             load = Load(**one["load"])
@@ -145,7 +145,7 @@ class Reasons(unittest.TestCase):
 
 
 class Measured(unittest.TestCase):
-    """The model beside what was measured on the machine of ADR 130; glibc's reader-writer lock and brlock are known to be off (ADR 68)."""
+    """The model beside what was measured on the machine of ADR 68; glibc's reader-writer lock and brlock are known to be off."""
 
     def test_each_rate_is_within_a_factor_of_three(self):
         document = errors.reference()
@@ -155,7 +155,7 @@ class Measured(unittest.TestCase):
                     self.assertTrue(1 / 3 < ratio < 3, (name, one["load"], ratio))
 
     def test_the_mutex_again(self):
-        """ADR 77's three loads."""
+        """ADR 68's loads."""
         document = errors.reference()
         found = [errors.ratios_of(document, one)["mutex"] for one in document["checks"] if one["load"]["threads"] == 2]
         self.assertEqual(len(found), 3)

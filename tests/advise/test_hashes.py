@@ -100,7 +100,7 @@ class Rates(unittest.TestCase):
             self.assertAlmostEqual(predicted(name, [0.0], 1)[0] * 1e-9, 1 / (10 + lock), 9, name)
 
     def test_updates_under_one_lock_wait_for_lines(self):
-        """ADR 77 measured 2.6 times as many searches as updates."""
+        """Measured: 2.6 times as many searches as updates."""
         for name in ("global", "globalrw"):
             search, update = predicted(name, [0.0, 1.0], 2, Table(32, 5.0, 5.0))
             self.assertTrue(1.5 < search / update < 6, (name, search / update))

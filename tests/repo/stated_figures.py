@@ -141,7 +141,7 @@ def large_pairs(state):
     return [cell(CLASSES, "Measured", (size,), state) for size in ("1,500", "4,096", "8,192")]
 
 
-PROFILE = ("docs/adr/0109-a-cheaper-profile.md", "Measured")
+PROFILE = ("docs/adr/0092-a-sampling-profiler.md", "Measured")
 RFC = ("docs/results-kernel.md", ("SLUB of 7.2 with the patch of kernel/rfc/", 0))  # its first table
 
 
@@ -191,7 +191,7 @@ FIGURES = [
     (CHANGES, "reserves {} MiB of addresses", [said("docs/how-to/inline.md", "slabs in 64 MiB of addresses of its own")]),
     (CHANGES, "an alternate stack of {} KB", [said("src/runtime/summary.c", "A handler's stack may have 8 KB")]),
     (CHANGES, "It costs {} to {} % of the CPU time of programs that allocate much",
-     [measured(lambda: min(down(*PROFILE, "now"))), measured(lambda: max(down(*PROFILE, "now")))]),
+     [measured(lambda: min(down(*PROFILE, "more"))), measured(lambda: max(down(*PROFILE, "more")))]),
     (CHANGES, "more than {} bytes no longer wait", [said(CLASSES, "Above 1,024 bytes the size class took `bsr`")]),
     (CHANGES, "a pair of {} to {} bytes takes {} to {} ns instead of {} to {}.",
      [said(CLASSES, "| 1,500 |"), said(CLASSES, "| 8,192 |"), *(measured(lambda of=of, state=state: of(large_pairs(state))) for state in ("after", "before") for of in (min, max))]),
@@ -200,7 +200,7 @@ FIGURES = [
     (CHANGES, "kernels with pages of {} KB", [said("docs/how-to/install.md", "16 KB")]),
     (CHANGES, "With pages of {} or {} KiB, slabs of aligned objects leave at most {} and {} % over. Before, it was up to {} %.",
      [said("docs/adr/0024-aarch64-and-the-laboratory.md", "at 16 and 64 KiB: at most 1.6 and 3.5 % (8.6 % before), computed")] * 5),
-    (CHANGES, "shortcuts over the first {} bits", [said("docs/adr/0080-routes-of-ipv6.md", "a hash of the first 31 bits")]),
+    (CHANGES, "shortcuts over the first {} bits", [said("docs/adr/0070-routes.md", "a hash of the first 31 bits")]),
     (CHANGES, "unless they are {}", [said("include/prudence/ref.h", "0")]),
     (CHANGES, "Blocks up to {} MiB share regions of {} MiB", [said("docs/adr/0009-page-source-for-whole-programs.md", "32 MiB"), said("docs/reference/options.md", "regions of 64 MiB")]),
     (CHANGES, "before a thread's {}st tick, or each {}th after that, or in several epochs of {} ticks",

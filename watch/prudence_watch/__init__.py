@@ -2,7 +2,7 @@
 """Watching processes that use Prudence from outside (docs/adr/0089-watching-from-outside.md).
 
     errors.py     what a tool says and ends with
-    bounds.py     how much is taken from others (docs/adr/0126-what-others-wrote.md)
+    bounds.py     how much is taken from others (docs/adr/0089-watching-from-outside.md)
     patience.py   work that another process could keep from ending
     layout.py     the description that a process gives of itself
     process.py    finding processes; reading their memory

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How much the tools take from others: from a process that they watch, from a profile, and from the files that it names. Each of
-these may have been made by a user who means harm, and the tool may run as root (docs/adr/0126-what-others-wrote.md).
+these may have been made by a user who means harm, and the tool may run as root (docs/adr/0089-watching-from-outside.md).
 
 A bound is above what any real process or file is known to have, and so low that a hostile one does not take the tool's memory or time. What
 passes it is refused by a message of one line.

@@ -56,7 +56,7 @@ class Counts(unittest.TestCase):
         self.assertTrue(1.2 <= counted <= 2.1, counted)
 
     def test_a_pair_pays_a_nanosecond_for_what_is_shared(self):
-        """"If a line takes 100 ns, a pair pays 1 ns for what is shared, on 64 CPUs as on 256" (the same page)."""
+        """"If a line takes 100 ns, a pair pays 1 ns for shared lines, on 64 CPUs as on 256" (the same page)."""
         for cpus in (64, 256):
             shared = ours.deferral_of_count(cpus * 128.0, cpus, 0, 64, COSTS) - COSTS.pair
             self.assertTrue(0.2 < shared < 1.5, shared)

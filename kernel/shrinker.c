@@ -27,7 +27,7 @@
  * Tidying (slab/tidy.c) runs in a work item, because slow paths may run where the list's lock must
  * not be taken. A slow deferral starts tidying, which ends when nothing is latent and VAIN_ROUNDS
  * rounds in a row gave nothing back; free slabs stay for two rounds. The timer is not deferrable,
- * or memory left by a load would stay for as long as the machine idles (ADR 97).
+ * or memory left by a load would stay for as long as the machine idles (ADR 101).
  *
  * Tidying takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
  * kept objects in vain gets a work item of its own, for which no thread waits (ADR 101). If that

@@ -130,7 +130,7 @@ static inline void prudence_fence_and_count(struct prudence_reader *self)
  * registers rseq for this (glibc 2.41 does). Then no grace period has to wait until a reader that
  * lost its CPU runs again. Cost: two stores and a load for each section. Elsewhere there is no
  * effect. Sections entered by functions of the library (prudence_domain_read_lock) do not ask.
- * docs/adr/0078 has reasons and figures.
+ * docs/adr/0034 has reasons and figures.
  */
 PRUDENCE_API void prudence_slice_yield(void); /* gives up the CPU after a slice was granted */
 

@@ -8,7 +8,7 @@
  *   scm_clock   a time, and a ring of lists, one for each date that has not expired
  *   scm_thread  a thread's clocks, and the thread's expired descriptors
  *
- * Each file uses files on the lines above, and those before it on the same line (ADR 63).
+ * Each file uses files on the lines above, and those before it on the same line (ADR 20).
  *
  *   settings, meta, registry            options; memory for scm/; the lock and the lists of threads
  *   places, expiry_counts, finalizers   tables behind handles; words of objects; finalizers

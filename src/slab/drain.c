@@ -405,7 +405,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 /*
  * Returns whether a CPU is at rest: one refill would serve all moves since the last look. The
  * objects there came from many slabs, and each keeps a slab from going back, but a refill takes
- * from few (ADR 97). A CPU is not at rest if it `had` no more than such a CPU keeps in use, which
+ * from few (ADR 101). A CPU is not at rest if it `had` no more than such a CPU keeps in use, which
  * is a refill's objects and as many latent ones.
  */
 static bool is_at_rest(uint64_t had, uint64_t moved)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of maps of values (<prudence/map_values.h>, ADR 79): objects that the map allocates, each
+ * Entries of maps of values (<prudence/map_values.h>, ADR 69): objects that the map allocates, each
  * with a value and a copy of the key. The rest of the map treats entries like any other object. An
  * update changes a value by putting another entry in the place of the first.
  */

@@ -18,7 +18,7 @@
  * above that level, which the index only repeats.
  *
  * IPv6. A node may hang several levels below another one (route_edge), and shortcuts lead to some
- * nodes (route_shortcut.c, ADR 80). An address that leaves an edge in the middle gets its answer
+ * nodes (route_shortcut.c, ADR 70). An address that leaves an edge in the middle gets its answer
  * from `above` of the node at the end. While a node is in the table, an address that leaves the
  * edge to this node goes on leaving it, because an update that cuts the edge replaces the node.
  *

@@ -274,6 +274,19 @@ class Docs(Check):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
         self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")
 
+    def test_a_decision_that_is_not_there(self):
+        self.write("docs/adr/0007-idle.md", "# 7. Idle\n")
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* ADR 7, docs/adr/0007 */\n")
+        self.passes("check-docs")
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* ADR 8 */\n")
+        self.fails("check-docs", "src/slab/slab.c:", "there is no ADR 8", "1 failures")
+
+    def test_a_decision_that_is_too_long(self):
+        self.write("docs/adr/0007-idle.md", "# 7. Idle\n\n" + "word " * 447)
+        self.passes("check-docs")
+        self.write("docs/adr/0007-idle.md", "# 7. Idle\n\n" + "word " * 448)
+        self.fails("check-docs", "docs/adr/0007-idle.md:1:", "a decision of 451 words", "1 failures")
+
     def test_code_is_no_link(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\n[a](b)\n```\n`[a](b)`\n")
         self.passes("check-docs")
@@ -311,6 +324,29 @@ class Prose(Check):
 
     def test_no_actor_in_a_man_page(self):
         self.says("docs/man/run.1", ".SH NAME\nrun\nis for who\n.B runs\n", 3, "for who")
+
+    def test_no_actor_in_a_message(self):
+        self.says("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "the lock is held by who needs it";\n', 8, "by who")
+
+    def test_no_actor_in_c_of_a_page(self):
+        text = CLEAN[self.PAGE] + "\n```c\nint a; /* read by who comes next */\n```\n"
+        self.write(self.PAGE, text)
+        self.fails("check-prose", f"{self.PAGE}:", "by who")
+
+    def test_no_actor_in_a_patch(self):
+        patch = ("Subject: one\n\nThe lock is held\nby who needs it.\n---\ndiff --git a/a.c b/a.c\n--- a/a.c\n+++ b/a.c\n@@ -1 +1,2 @@\n"
+                 " int by_who; /* by who */\n+/* for who waits */\n")
+        self.write("kernel/0001-one.patch", patch)
+        self.fails("check-prose", "kernel/0001-one.patch:4:", "kernel/0001-one.patch:11:", "2 failures")
+
+    def test_comments_that_open_with_fragments(self):
+        words = "".join(f"/* Of the thread number {number} in this list. */\n" for number in range(8))
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + words)
+        self.fails("check-prose", 'src/slab/slab.c: 8 "fragments" in', "comments of the product: ")
+
+    def test_a_comment_that_is_too_wide(self):
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* " + "wide " * 20 + "*/\n")
+        self.fails("check-prose", "src/slab/slab.c:", "more than 100 columns")
 
     def test_code_is_not_prose(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longer time slices (docs/adr/0078). A thread that is preempted while it owns a CPU's caches or
+ * Longer time slices (docs/adr/0034). A thread that is preempted while it owns a CPU's caches or
  * holds a lock delays all others until the next turn. So threads ask for a longer slice before they
  * take either. A kernel about to preempt such a thread lets it run on for some microseconds, once,
  * and the thread gives the CPU up when done. In a kernel such threads are not preempted at all

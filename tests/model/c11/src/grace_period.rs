@@ -128,7 +128,10 @@ impl World {
         cpu.point();
         let sequence = self.sequence.load(r.sequence);
         cpu.point();
-        self.word.store(sequence, Relaxed);
+        // A swap stands for the library's store. In C11 a store by the same thread continues the release
+        // sequence of the end of the section before, and so it does on Arm ([L]; lws). loom knows C++20,
+        // where only an update does.
+        self.word.swap(sequence, Relaxed);
         if self.modes && !r.mode_before_publish {
             cpu.point();
             fenced = self.fenced.load(r.mode);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread can be in a page fault inside a sequence of its CPU while another takes the CPU's caches, and replaces or
- * drops their arrays. The fault is served before the sequence starts again: so arrays stay mapped, and only their memory
- * goes back.
+ * A thread can take a page fault inside a sequence of its CPU while another thread takes the CPU's
+ * caches and replaces or drops their arrays. The kernel serves the fault before it restarts the
+ * sequence. Therefore arrays stay mapped, and only their memory goes back.
  */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "support/slab_test.h"
 
-/* The arrays of this CPU after grace periods with so many deferrals; they do not fit into the lists of small blocks. */
+/* Returns this CPU's arrays after ten rounds of `deferrals` deferrals with a grace period each.
+ * These arrays are too large for the lists of small blocks. */
 static void *arrays_for(struct prudence_cache *cache, unsigned deferrals, size_t *bytes)
 {
     for (unsigned round = 0; round < 10; round++) {
@@ -22,7 +23,8 @@ static void *arrays_for(struct prudence_cache *cache, unsigned deferrals, size_t
     return cpu_here(cache)->line.stack - 1; /* the slot that is always NULL */
 }
 
-/* No page of the kernel's but the first is resident, if the arrays have all of it. */
+/* Checks that the kernel pages after the first, as far as the arrays cover them, are not
+ * resident. */
 static void assert_mapped(void *arrays, size_t bytes)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE), within = (uintptr_t)arrays % size;
@@ -74,7 +76,7 @@ static void when_the_cache_is_destroyed(void **state)
     assert_mapped(arrays, bytes);
 }
 
-/* And they are counted as memory only while they are in use, and are zero when they are used again. */
+/* Freed arrays no longer count as metadata, and are zero when they are used again. */
 static void the_next_cache_gets_them(void **state)
 {
     size_t bytes = 6 * OS_PAGE_SIZE + 64;
@@ -94,7 +96,8 @@ static void the_next_cache_gets_them(void **state)
     os_arrays_free(again, 8 * OS_PAGE_SIZE);
 }
 
-/* Where pages are larger, those of a few KiB share one. They are apart, and each is zero when it is used again. */
+/* With larger pages, arrays of a few KiB share a page. They must not overlap, and each must be zero
+ * when reused. */
 static void those_that_share_a_page_are_apart(void **state)
 {
     unsigned char *arrays[20];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where nobody is inside, a writer's grace periods are over at once: two batches of objects at most go round, however
- * many are deferred. A reader that is inside keeps what it may see, as ever. Beside one that enters all the time, and
- * does not fence, it takes some batches more, since it is asked to fence.
+ * Without readers, a writer's grace periods end at once, so that at most two batches of objects
+ * circulate, however many objects are deferred. A reader inside a section keeps the objects it may
+ * see. A reader that enters all the time without a fence costs a few more batches, because it is
+ * asked to fence.
  *
  * ctest: small-pages (bounds the bytes of slabs)
  */
@@ -47,19 +48,19 @@ static void few_are_in_flight(void **state)
 
     (void)state;
     pairs(PAIRS);
-    assert_true(cpu->size <= 2 * cache->batch); /* it did not have to grow */
+    assert_true(cpu->size <= 2 * cache->batch); /* no need to grow */
     for (unsigned i = 0; i < 1000; i++) {
         pairs(7);
         assert_true(latent_count(cpu) <= cache->batch);
     }
     assert_true(domain->at_once >= PAIRS / cache->batch / 2);
-    assert_true(load_relaxed(&domain->membarriers) < 100); /* until it had grown */
+    assert_true(load_relaxed(&domain->membarriers) < 100); /* only while the caches grew */
     stats = stats_of(cache);
     assert_true(stats.slabs_peak * stats.slab_size < 64 << 10);
     check_books(cache);
 }
 
-/* After readers have stayed, the ring is long; it empties again. */
+/* The ring gets long while a reader stays, and empties again afterwards. */
 static void a_long_ring_empties(void **state)
 {
     struct cpu_cache *cpu = cpu_here(cache);
@@ -71,7 +72,7 @@ static void a_long_ring_empties(void **state)
     pairs(PAIRS / 20);
     while_it_stayed = latent_count(cpu);
     assert_true(while_it_stayed > 4 * cache->batch);
-    held_reader_end(&reader); /* it is registered no more, either */
+    held_reader_end(&reader); /* also unregisters the thread */
     pairs(PAIRS);
     assert_true(latent_count(cpu) <= cache->batch);
     check_books(cache);
@@ -122,7 +123,7 @@ static void reader_reads(void)
         ;
 }
 
-/* However fast the clock goes. */
+/* Defers in small steps, each followed by a section of the reader. Independent of the clock. */
 static void pairs_beside_it(unsigned steps)
 {
     while (steps--) {
@@ -143,8 +144,8 @@ static void few_are_in_flight_beside_a_reader(void **state)
     reader_ends = false;
     assert_int_equal(pthread_create(&thread, NULL, reads_when_told, NULL), 0);
     reader_reads();
-    domain->choosing = 1; /* by another thread: fence-free, and it stays so */
-    pairs(PAIRS / 10);    /* it does not answer: the ring gets long */
+    domain->choosing = 1; /* set as if by another thread, so readers stay fence-free */
+    pairs(PAIRS / 10);    /* the reader does not respond, so the ring grows */
     pairs_beside_it(400);
     for (unsigned i = 0; i < 200; i++) {
         pairs_beside_it(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bulk calls: as many single ones. All objects differ; NULLs are ignored; where memory runs out the
- * count says how many there are, errno is ENOMEM, and they are the caller's.
+ * Bulk calls behave like as many single calls. All objects differ, and NULLs are ignored. When
+ * memory runs out, the returned count tells how many objects the caller got, and errno is ENOMEM.
  *
  * ctest: inlined-too
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No thread waits for the owner of a CPU's caches: one that finds them owned goes to the node instead, or
- * to the latent slab, and is counted as a bypass.
+ * No thread waits for the owner of a CPU's caches. A thread that finds the caches owned goes to the
+ * node or the latent slab instead, and counts a bypass.
  *
  * ctest: inlined-too
  */

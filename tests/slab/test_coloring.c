@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Coloring: the first objects of a cache's slabs lie in different places, whole cache lines (and
- * multiples of the alignment) apart; never so that an object leaves its slab. And the objects of one slab are spread by
- * their stride.
+ * Coloring: the first objects of a cache's slabs have different offsets, multiples of a cache line
+ * and of the alignment, and no object leaves the slab. The stride spreads the objects of one slab
+ * over the sets of a processor's cache.
  */
 #include "support/slab_test.h"
 
@@ -35,19 +35,20 @@ static void slabs_have_different_colors(void **state)
 {
     (void)state;
     colors(16384, 0, 1);
-    colors(4096, 128, 16); /* powers of two give up an object for it */
+    colors(4096, 128, 16); /* powers of two give up one object for colors */
     colors(2048, 128, 8);
     colors(1024, 128, 8);
     colors(512, 0, 8);
     colors(700, 0, 2);
-    colors(16, 0, 1); /* small ones do not */
+    colors(16, 0, 1); /* small objects get no colors */
     colors(64, 0, 1);
     colors(4096, 4096, 1);
     colors(1024, 512, 2);
     colors(32768, 0, 1);
 }
 
-/* In how many of 64 sets of a first-level cache the first lines of a slab's objects lie, and how full the fullest is. */
+/* Counts in how many of 64 sets of a first-level cache the first lines of a slab's objects lie, and
+ * how many objects share the fullest set. */
 static void sets(size_t size, unsigned at_least, unsigned at_most)
 {
     struct prudence_cache *cache = prudence_cache_create("spread", size, NULL);
@@ -80,7 +81,7 @@ static void large_objects_are_spread(void **state)
     sets(7680, 8, 1);
 }
 
-/* No slab holds fewer for it than colors left in it before, except the smallest. */
+/* Spreading costs none of these slabs an object, compared with coloring alone. */
 static void spreading_costs_little(void **state)
 {
     static const struct {
@@ -99,7 +100,7 @@ static void spreading_costs_little(void **state)
     }
 }
 
-/* A caller that asks for an alignment gets it, in every object. */
+/* Every object has the alignment that the caller asked for. */
 static void alignment_goes_before(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The constructor runs once for each object when its slab is made, with the cache's context, and
- * never when an object is handed out again, whichever way it came back.
+ * The constructor runs once for each object when the slab is made, with the cache's context, and
+ * never when an object is handed out again, no matter how the object was given back.
  */
 #include "support/slab_test.h"
 

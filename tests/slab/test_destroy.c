@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destroying a cache: EBUSY while objects are live, with the cache usable as before; waits for its
- * own deferred objects and for nobody else's; EDEADLK inside a read-side critical section.
+ * Destroying a cache returns EBUSY while objects are live, and leaves the cache usable; waits for
+ * deferred objects of this cache only; and returns EDEADLK inside a read-side critical section.
  *
  * ctest: inlined-too
  */
@@ -27,9 +27,9 @@ static void busy_while_objects_are_live(void **state)
     check_books(cache);
     for (unsigned i = 100; i < 300; i++)
         assert_true(has_pattern(objects[i], 64));
-    allocate_all(cache, objects + 300, 200); /* usable */
+    allocate_all(cache, objects + 300, 200); /* still usable */
     free_all(cache, objects + 100, 400);
-    assert_int_equal(prudence_cache_destroy(cache), EBUSY); /* one is left */
+    assert_int_equal(prudence_cache_destroy(cache), EBUSY); /* one object is still live */
     free_all(cache, objects, 1);
     check_books(cache);
     destroy_empty(cache);
@@ -58,10 +58,10 @@ static void waits_for_its_deferred_objects(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_true(os_clock_ns() - began >= 10000000);
     pthread_join(thread, NULL);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache names it any more */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache uses it any more */
 }
 
-/* Nobody ends this domain's grace periods: a destroy that waited would never return. */
+/* No thread ends this domain's grace periods, so a destroy that waited would never return. */
 static void does_not_wait_for_others(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -89,7 +89,7 @@ static void not_inside_a_section(void **state)
     prudence_read_lock();
     assert_int_equal(prudence_cache_destroy(cache), EDEADLK);
     prudence_read_unlock();
-    prudence_domain_read_lock(own); /* of any domain */
+    prudence_domain_read_lock(own); /* sections of any domain count */
     assert_int_equal(prudence_cache_destroy(cache), EDEADLK);
     prudence_domain_read_unlock(own);
     allocate_all(cache, objects, 1);

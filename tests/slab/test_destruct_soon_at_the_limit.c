@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache with PRUDENCE_CACHE_DESTRUCT_SOON whose latent cache is at its limit, beside a full object
- * cache: safe objects are never merged into the object cache, so they must make room by going to their
- * slabs. No object may be lost, and none that is latent may come back as free.
+ * A deferral to a cache with PRUDENCE_CACHE_DESTRUCT_SOON whose latent cache is at its limit while
+ * the object cache is full. Safe objects of such a cache are never merged into the object cache, so
+ * they must go to their slabs to make room. No object may be lost, and no latent one may come back
+ * as free.
  */
 #include "rcu/callbacks.h"
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 #define SIZE    64
-#define ROOM    16 /* objects in an object cache; batches are half of it */
+#define ROOM    16 /* objects in an object cache; a batch is half of that */
 #define OBJECTS 100
 
 static void *objects[OBJECTS];
@@ -41,7 +42,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The object cache is full then, and the ring at its limit; two batches wait in it. */
+/* Fills the object cache, and the ring up to its limit, with two batches. */
 static unsigned fill_both(void)
 {
     unsigned freed = 0;
@@ -53,7 +54,7 @@ static unsigned fill_both(void)
     return freed + ROOM;
 }
 
-/* Everything that was freed or deferred is destroyed once, and every object is accounted for. */
+/* Checks that each object is destroyed exactly once, and that the books balance. */
 static void check_end(unsigned gone)
 {
     free_all(cache, objects + gone, OBJECTS - gone);
@@ -62,7 +63,8 @@ static void check_end(unsigned gone)
         assert_int_equal(destroyed[i], 1);
 }
 
-/* The fault: the free ones of a flush were overwritten by the latent ones of an overflow. */
+/* A regression test: the latent objects of an overflow used to overwrite the free ones of a
+ * flush. */
 static void a_safe_batch_makes_room(void **state)
 {
     unsigned gone = fill_both();
@@ -72,7 +74,7 @@ static void a_safe_batch_makes_room(void **state)
     check_books(cache);
     defer_all(cache, objects + gone, 1);
     check_books(cache);
-    assert_int_equal(stats_of(cache).objects_latent, ROOM / 2 + 1); /* the open batch, and this */
+    assert_int_equal(stats_of(cache).objects_latent, ROOM / 2 + 1); /* the open batch, plus one */
     assert_int_equal(stats_of(cache).overflowed_objects, 0);
     check_end(gone + 1);
 }
@@ -89,7 +91,7 @@ static void nothing_safe_overflows(void **state)
     check_end(gone + 1);
 }
 
-/* Grace periods that end between any two deferrals, in every order of frees and deferrals. */
+/* Ends grace periods between any two deferrals, with frees and deferrals in every order. */
 static void all_ways_in(void **state)
 {
     uint64_t random = 88172645463325252u;
@@ -129,6 +131,6 @@ int main(void)
 
     pin_thread();
     prudence_free(prudence_malloc(1));
-    callbacks_other_work = NULL; /* the worker runs no destructors: this thread is alone */
+    callbacks_other_work = NULL; /* no destructors on the worker, so this thread is alone */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors: exactly once for each object that is freed or deferred; of deferred ones after the grace
- * period, and before the memory is reused or goes back.
+ * A destructor runs exactly once for each object freed or deferred. For deferred objects it runs
+ * after the grace period, and before the memory is reused or goes back.
  *
  * ctest: inlined-too
  */
@@ -29,12 +29,12 @@ static void destroy(void *object, void *context)
 {
     uint64_t *words = object;
 
-    pthread_mutex_lock(&may_destroy); /* the test may hold it for a while */
+    pthread_mutex_lock(&may_destroy); /* the test may hold this lock for a while */
     pthread_mutex_unlock(&may_destroy);
 
     assert_ptr_equal(context, &destroyed);
     if (words[0] != 0xa11ce)
-        abort(); /* twice, or never allocated, or written meanwhile */
+        abort(); /* destroyed twice, never allocated, or overwritten */
     words[0] = 0xdead;
     __atomic_store_n(&last_thread, (unsigned)gettid(), __ATOMIC_RELAXED);
     __atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST);
@@ -119,7 +119,8 @@ static void not_before_the_grace_period(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Lazily: reuse runs them, in the allocating thread; nobody else does. */
+/* Without PRUDENCE_CACHE_DESTRUCT_SOON, only reuse runs the destructors, in the allocating
+ * thread. */
 static void when_it_is_reused(void **state)
 {
     (void)state;
@@ -132,7 +133,7 @@ static void when_it_is_reused(void **state)
     assert_int_equal(count(), 20 * OBJECTS);
 }
 
-/* Slabs that have become superfluous go back, after their destructors ran on the library's thread. */
+/* Excess slabs go back after the library's thread has run the destructors of their objects. */
 static void when_a_slab_goes_back(void **state)
 {
     struct prudence_cache_stats stats;
@@ -147,7 +148,7 @@ static void when_a_slab_goes_back(void **state)
     }
     prudence_trim(); /* merges, and finds the slabs free */
     for (unsigned i = 0; i < 5000 && count() < 4 * OBJECTS; i++) {
-        prudence_synchronize(); /* for what trimming has closed */
+        prudence_synchronize(); /* for batches that trimming has closed */
         prudence_trim();
         pause_ms(1);
     }
@@ -161,8 +162,8 @@ static void when_a_slab_goes_back(void **state)
     prudence_option_set("decay", "100ms");
 }
 
-/* All objects of a slab wait for their destructors, so a caller that may run none gets one of a new slab, which counts as
- * all others do. */
+/* All objects of a slab wait for their destructors, so a caller that may run none gets an object of
+ * a new slab, which counts like all others. */
 static void a_new_slab_in_a_section(void **state)
 {
     struct prudence_cache_stats stats;
@@ -178,7 +179,7 @@ static void a_new_slab_in_a_section(void **state)
     for (unsigned i = 0; i < capacity; i++)
         prudence_cache_free_deferred(cache, all[i]);
     prudence_synchronize();
-    pthread_mutex_lock(&may_destroy); /* so that the worker cannot be first */
+    pthread_mutex_lock(&may_destroy); /* keeps the worker from being first */
     prudence_read_lock();
     other = alloc_one();
     prudence_read_unlock();
@@ -223,7 +224,7 @@ static void barrier_waits_for_all(void **state)
     assert_int_equal(count(), OBJECTS + 1);
 }
 
-/* Without a destructor it waits until everything is merged. */
+/* Without a destructor, the barrier waits until everything is merged. */
 static void barrier_of_a_plain_cache(void **state)
 {
     struct prudence_cache *plain = prudence_cache_create("plain", SIZE, NULL);
@@ -246,7 +247,7 @@ static void bad_attributes(void **state)
     assert_null(prudence_cache_create("soon what", SIZE, &attr));
     assert_int_equal(errno, EINVAL);
     attr.flags = 0;
-    attr.size = offsetof(struct prudence_cache_attr, destructor); /* of an older header */
+    attr.size = offsetof(struct prudence_cache_attr, destructor); /* as an older header has it */
     cache = prudence_cache_create("old", SIZE, &attr);
     assert_non_null(cache);
     assert_int_equal(prudence_cache_destroy(cache), 0);

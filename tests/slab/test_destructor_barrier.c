@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence_cache_barrier: when it returns, the destructor of every object that was deferred before has
- * returned, whichever thread had the object in its hands meanwhile. And it does return, although others
+ * When prudence_cache_barrier() returns, the destructor of every object deferred before the call
+ * has returned, no matter which thread held the object. The barrier returns even if other threads
  * go on deferring.
  *
  * ctest: small-pages (counts on slabs of few objects)
@@ -63,7 +63,8 @@ static struct object *make_one(enum what what)
     return object;
 }
 
-/* All are made before the first is deferred, or a later allocation could run its destructor. */
+/* Makes all objects before deferring the first, because a later allocation could run its
+ * destructor. */
 static void defer_hundred(unsigned special, enum what what)
 {
     struct object *objects[100];
@@ -90,7 +91,7 @@ static void make_cache(unsigned flags)
     assert_non_null(cache);
 }
 
-/* Lets the destructor go when a barrier waits, or is over too early. */
+/* Releases the blocked destructor once a barrier waits, or has returned too early. */
 static bool over;
 
 static void *let_go_when_waited_for(void *unused)
@@ -135,7 +136,7 @@ static void one_that_runs_in_an_allocation(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* The library's worker is in a destructor, with others in its hand. */
+/* The library's worker is inside a destructor and holds other objects. */
 static void one_that_runs_on_the_worker(void **state)
 {
     pthread_t releaser;
@@ -154,7 +155,7 @@ static void one_that_runs_on_the_worker(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* In the hands of a thread that moves objects: not in a slab, nor on a stack, nor in a ring. */
+/* A thread that moves objects holds one, so that object is in no slab, no stack and no ring. */
 static void *barrier(void *unused)
 {
     assert_int_equal(prudence_cache_barrier(cache), 0);
@@ -175,7 +176,7 @@ static void one_on_its_way(void **state)
     cache_settle(cache, true);
     prudence_synchronize();
     cache_settle(cache, true);
-    do /* as a refill does, until the object is among them */
+    do /* as a refill does, until the taken objects include the deferred one */
         node_take_all(cache, node_here(cache), in_hand + taken, 1);
     while (destruct_epoch(slab_of(in_hand[taken]), in_hand[taken]) == DESTRUCT_NO_EPOCH && ++taken);
     taken++;
@@ -185,9 +186,9 @@ static void one_on_its_way(void **state)
         sched_yield();
     for (unsigned i = 0; i < 100; i++)
         sched_yield();
-    assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST)); /* never: the destructor has not run */
+    assert_false(__atomic_load_n(&over, __ATOMIC_SEQ_CST)); /* the destructor has not run */
     assert_int_equal(done(), 0);
-    node_flush(cache, in_hand, taken); /* the refill puts back what did not fit */
+    node_flush(cache, in_hand, taken); /* as a refill puts back objects that did not fit */
     pthread_join(waiter, NULL);
     assert_int_equal(done(), 1);
     assert_int_equal(prudence_cache_destroy(cache), 0);
@@ -202,7 +203,7 @@ static void *defer_all_the_time(void *unused)
     return unused;
 }
 
-/* Barriers end, alone and several at once, though deferrals never do. */
+/* Barriers return, one or several at once, although deferrals never stop. */
 static void *barriers_beside_deferrals(void *unused)
 {
     for (unsigned i = 0; i < 10; i++) {
@@ -238,7 +239,7 @@ static void it_ends_beside_deferrals(void **state)
     }
 }
 
-/* A destructor that defers the next object of its cache, and so on: destroying the cache ends the chain. */
+/* Each destructor defers the next object of the cache. Destroying the cache ends the chain. */
 static void destroy_follows_a_chain(void **state)
 {
     struct object *first = NULL;
@@ -256,11 +257,11 @@ static void destroy_follows_a_chain(void **state)
     assert_int_equal(done(), 20);
 }
 
-/* ------------------------------------------------------------------------------------------ fork */
+/* ----------------------------------------------------------------------------------------- fork */
 
 #if !defined(__SANITIZE_THREAD__) /* it supports no threads in the child of a threaded process */
 
-/* What another thread ran or held is lost to the child; the rest is destroyed there. */
+/* Objects that another thread ran or held are lost to the child; the child destroys the rest. */
 static int barrier_in_the_child(void *unused)
 {
     (void)unused;
@@ -286,13 +287,13 @@ static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* The forking thread goes on in the child, with what it had in its hand. */
+/* The forking thread goes on in the child with the objects it held. */
 static void a_destructor_forks(void **state)
 {
     int status = -1;
 
     (void)state;
-    callbacks_other_work = NULL; /* the worker takes none: what it has is lost to the child */
+    callbacks_other_work = NULL; /* the child would lose objects of the worker */
     make_cache(0);
     alarm(60);
     defer_hundred(40, FORK);
@@ -322,7 +323,7 @@ int main(void)
 #endif
     };
 
-    pin_thread(); /* and those that it makes: they meet the same caches */
+    pin_thread(); /* also pins the threads made later, so that all use the same caches */
     alarm(110);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

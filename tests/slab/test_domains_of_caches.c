@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a cache defers is handed out again when its domain says so: srcu, sets, external; and pressure
- * and throttling wait for whatever kind it is, no longer than wait_max.
+ * Deferred objects are handed out again when the domain of their cache allows: srcu, sets and
+ * external domains. Pressure and throttling wait for domains of every kind, no longer than
+ * wait_max.
  */
 #include "support/slab_test.h"
 
@@ -20,7 +21,8 @@ static bool poll_state(void *unused, uint64_t cookie)
     return foreign_over >= cookie;
 }
 
-/* None of `count` deferred objects is handed out while `is_held`; afterwards the node gets them all. */
+/* Checks that none of 64 deferred objects is handed out before `let_go`, and that all are merged
+ * afterwards. */
 static void defer_and_look(struct prudence_domain *domain, void (*let_go)(void *), void *argument)
 {
     struct prudence_cache *cache = fixed_cache(128, 16, domain);
@@ -79,7 +81,7 @@ static void one_member_of_a_set_keeps_them(void **state)
     struct prudence_domain *set = prudence_domain_create_set("set", all, 3);
 
     (void)state;
-    /* The cookie of the set's grace period is that of the manual domain: each advance ends one. */
+    /* The set's grace period ends with that of the manual domain, so each advance ends one. */
     defer_and_look(set, let_manual_go, manual);
     assert_int_equal(prudence_domain_destroy(set), 0);
     assert_int_equal(prudence_domain_destroy(srcu), 0);
@@ -104,7 +106,8 @@ static void foreign_grace_periods_keep_them(void **state)
 
 /* ---------------------------------------------------------------------------- implicit waits */
 
-/* The limit is passed once, after one wait of wait_max; and kept again when the reader has left. */
+/* The first deferral past the limit waits for wait_max, and later ones do not wait. After the
+ * reader has left, the limit holds again. */
 static void throttle(struct prudence_domain *domain, struct prudence_domain *read_in, bool handed)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, domain);
@@ -116,7 +119,8 @@ static void throttle(struct prudence_domain *domain, struct prudence_domain *rea
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     prudence_stats(&after);
     assert_true(after.bytes_latent > 1 << 20);
-    /* Its own section is known: no wait. A handed one is not: one, up to its end. */
+    /* A section of this thread is known, so nothing waits. A handed-over one is not known, so one
+     * wait expires. */
     assert_int_equal(after.throttle_waits - before.throttle_waits, handed);
     assert_int_equal(after.throttle_expiries - before.throttle_expiries, handed);
     if (handed)
@@ -155,7 +159,7 @@ static void waits_end_in_sets(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* More domains than are looked at together: pressure drives them all. */
+/* Pressure drives all domains, even if there are more than it polls together. */
 static void pressure_reaches_every_domain(void **state)
 {
     enum { DOMAINS = 40 };
@@ -172,7 +176,7 @@ static void pressure_reaches_every_domain(void **state)
     }
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < 1000 && (objects[i] = prudence_cache_alloc(caches[0])); i++)
-        ; /* until it has tried everything */
+        ; /* until every means has failed */
     memory_succeed();
     for (unsigned i = 0; i < DOMAINS; i++)
         assert_int_equal(stats_of(caches[i]).objects_latent, 0);

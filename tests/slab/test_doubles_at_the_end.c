@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that were given back twice are found when the process ends, wherever both copies are, and although no grace period
- * ends. What other threads hold is passed over, and counted.
+ * An object given back twice is found when the process ends, wherever both copies are, and although
+ * no grace period ends. Caches of CPUs that other threads own are passed over and counted.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -23,9 +23,9 @@ static char pointer[40];
 static bool injected;
 
 struct misuse {
-    bool defers[2];    /* else frees */
-    unsigned between;  /* others that are given back in the same way as the first copy */
-    bool on_other_cpu; /* the second copy */
+    bool defers[2];    /* frees otherwise */
+    unsigned between;  /* other objects, given back in the same way as the first copy */
+    bool on_other_cpu; /* gives back the second copy there */
 };
 
 static void give_back(bool defers, void *given)
@@ -63,7 +63,8 @@ static void copies_meet(void **state)
     }
 }
 
-/* Both copies in a ring that has no place for one more cookie: its last batch cannot be closed before others have gone. */
+/* Both copies are in a ring that has no room for another cookie, so the last batch cannot be closed
+ * before others have gone. */
 static void copies_meet_in_a_ring_without_places(void **state)
 {
     struct misuse misuse = {{true, true}, OTHERS, false};
@@ -78,7 +79,7 @@ static void copies_meet_in_a_ring_without_places(void **state)
         prudence_cache_free_deferred(cache, more[i]);
         cpu = cpu_cache_take(cache, &misuse);
         assert_non_null(cpu);
-        cpu->batch_tail++; /* as if each had a cookie of its own */
+        cpu->batch_tail++; /* as if each batch had its own cookie */
         batches_of(cpu)[(cpu->batch_tail - 1) & cpu->batch_mask] =
             (struct batch){.end = cpu->line.ring_tail, .cookie = gp_snapshot(cache->domain)};
         cpu->closed = cpu->line.ring_tail;
@@ -89,7 +90,7 @@ static void copies_meet_in_a_ring_without_places(void **state)
     prudence_cache_shrink(cache);
 }
 
-/* The other thread's, or nobody's any more. */
+/* Caches that another thread owns are passed over, and are looked at again after their release. */
 static void what_others_own_is_passed_over(void **state)
 {
     uint64_t before = doubles_passed_over();
@@ -126,7 +127,7 @@ static void a_locked_list_is_not_waited_for(void **state)
     assert_int_equal(doubles_passed_over(), before + os_cpu_count());
 }
 
-/* Without misuse nothing is said, everything stays what it was, and the caches serve on. */
+/* Without misuse, the look reports nothing, changes no statistics, and leaves the caches usable. */
 static void the_look_harms_nothing(void **state)
 {
     static void *objects[200];

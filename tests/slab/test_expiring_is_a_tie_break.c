@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Expiration dates are visible to the choice of a slab, and break ties only: among slabs with as many
- * live objects that with the fewest expiring ones is refilled from. They are live: neither latent, nor
- * taken off what a refill takes, nor a reason to move a slab.
+ * Expiration dates influence the choice of a slab, but break ties only: among slabs with equally
+ * many live objects, refills prefer the one with the fewest expiring objects. Expiring objects are
+ * live: they are not latent, reduce no refill, and move no slab.
  */
 #include "support/slab_test.h"
 
@@ -11,7 +11,7 @@ static struct slab_node *node;
 static void *objects[2][256];
 static struct slab *slabs[2];
 
-/* Two slabs, each with that many live objects. */
+/* Makes two slabs with these numbers of live objects. */
 static void two_slabs(unsigned live_0, unsigned live_1)
 {
     unsigned live[] = {live_0, live_1};
@@ -38,7 +38,7 @@ static struct slab *slab_taken_from(void)
 static void among_equals_the_fewest_expiring(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 2; i++) { /* whichever stands first */
+    for (unsigned i = 0; i < 2; i++) { /* in either order */
         two_slabs(5, 5);
         slabs[i]->may_leave = 3;
         slabs[1 - i]->may_leave = 2;
@@ -57,7 +57,8 @@ static void more_live_objects_count_more(void **state)
     }
 }
 
-/* The count is a hint that may drift: what cannot be is taken for what is nearest. */
+/* The count of expiring objects is a hint that may drift. An impossible value counts as the nearest
+ * possible one. */
 static void a_drifted_count_is_cut_off(void **state)
 {
     (void)state;
@@ -80,7 +81,7 @@ static void they_are_not_latent(void **state)
 {
     (void)state;
     two_slabs(5, 5);
-    slabs[0]->may_leave = 5; /* all that is allocated there */
+    slabs[0]->may_leave = 5; /* all objects allocated there */
     node_put(cache, objects[1], 1);
     assert_int_equal(slabs[0]->list, SLAB_PARTIAL);
     assert_int_equal(slabs[0]->latent, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whichever call to the page source, metadata or page map fails: nothing crashes, what was handed
- * out is whole, all counts add up, and in the end every slab goes back. The n-th call fails, for
- * n = 0, 1, ... until the scenario no longer comes that far; alone, with the two that follow, and
- * with all that follow.
+ * No failure of a call to the page source, metadata or page map may crash the allocator or damage
+ * objects: the statistics add up, and in the end every slab goes back. The n-th call fails, for n =
+ * 0, 1, ... until the scenario makes fewer calls; alone, with the next two, and with all that
+ * follow.
  *
  * ctest: inlined-too
  * ctest: small-pages (counts on many small slabs)

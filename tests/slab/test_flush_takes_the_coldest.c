@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A flush takes the objects that were put on the stack longest ago: the ones that stay are in the processor's caches,
- * and their pages are touched already, which those of objects that were never handed out are not. A large stack, whose
- * other objects would have to move far, loses its top instead.
+ * A flush takes the objects that were pushed longest ago. The ones that stay are likely in the
+ * processor's caches, and their pages are already touched, unlike those of objects never handed
+ * out. A large stack loses its top instead, because the other objects would have to move far.
  */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
 
-/* Fills the object cache, and frees one object more. Returns how many were flushed. */
+/* Fills the object cache, and frees one more object. Returns the number of flushed objects. */
 static unsigned overflow(struct prudence_cache *cache, unsigned room)
 {
     struct cpu_cache *cpu;
@@ -16,14 +16,14 @@ static unsigned overflow(struct prudence_cache *cache, unsigned room)
 
     allocate_all(cache, objects, 2 * room);
     cpu = cpu_here(cache);
-    while (stack_count(&cpu->line)) /* what a refill has left there */
+    while (stack_count(&cpu->line)) /* left there by a refill */
         objects[2 * room + next++] = prudence_cache_alloc(cache);
     free_all(cache, objects, room + 1);
     check_books(cache);
     return (unsigned)stats_of(cache).flushed_objects;
 }
 
-/* Empties the object cache; returns the object that lay lowest. */
+/* Empties the object cache. Returns the object at the bottom. */
 static void *lowest(struct prudence_cache *cache)
 {
     void *object = NULL;

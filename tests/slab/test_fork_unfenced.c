@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fork that cannot fence the CPUs of other threads: of each CPU one operation may end while the process is copied. The child goes on
- * with what was noted before: a push whose object it may not have did not happen, a pop did. And a take may have come in between.
+ * A fork that cannot fence the CPUs of other threads. On each CPU, one operation may end while the
+ * process is copied. The child uses notes taken before: a push whose object may be missing did not
+ * happen, and a pop did. A take may also have come in between.
  */
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
@@ -17,7 +18,7 @@ static struct cpu_cache *cpu(void)
     return cpu_cache_of(cache, 3);
 }
 
-/* Some objects on a CPU, free and latent; then as in a fork. */
+/* Puts free and latent objects on a CPU, then takes notes as a fork does. */
 static int begin(void **state)
 {
     (void)state;
@@ -32,7 +33,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* In the child, and then all of it in use. */
+/* Repairs the caches as a child does, then uses all of them. */
 static void go_on(unsigned free, unsigned latent)
 {
     cpu_cache_repair_all(cache, &token, notes);
@@ -54,7 +55,7 @@ static void nothing_has_come(void **state)
     go_on(free, 10);
 }
 
-/* The count is there, the object is not. */
+/* The child sees the new count, but not the object. */
 static void a_push_has_come(void **state)
 {
     unsigned free = stack_count(&cpu()->line);
@@ -84,7 +85,7 @@ static void a_pop_has_come(void **state)
     go_on(free - 1, 10);
 }
 
-/* Nobody knows how far it has come: it has left anything behind. */
+/* Nobody knows how far the take got, so the caches may contain anything. */
 static void a_take_has_come(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth is held back (what a kernel does instead of throttling deferrals): past slab_growth_limit latent
- * bytes an allocation that has found nothing waits for a grace period, at most for wait_max, and looks
- * again before its cache grows. Not below the limit, not inside a section, and not again while the
- * reader that was waited for in vain is still there.
+ * Growth is held back, as a kernel does instead of throttling deferrals: past slab_growth_limit
+ * latent bytes, an allocation that has found nothing waits for a grace period, at most for
+ * wait_max, and looks again before the cache grows. It does not wait below the limit, inside a
+ * section, or again while the reader of an expired wait is still there.
  */
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
@@ -14,7 +14,7 @@
 #define COUNT  1024
 #define LIMIT  ((uint64_t)2 << 20)
 #define SIZE   4096
-#define PASSES 600 /* objects of SIZE that pass the limit */
+#define PASSES 600 /* objects of SIZE that exceed the limit */
 
 static void *objects[COUNT];
 
@@ -28,7 +28,7 @@ static uint64_t waits(void)
     return wait_counts.waits;
 }
 
-/* Allocates until the cache grows or `most` are live; returns how many. */
+/* Allocates until the cache grows or `most` objects are live. Returns the number of objects. */
 static unsigned allocate_until_it_grows(struct prudence_cache *cache, void **into, unsigned most)
 {
     uint64_t before = grows(cache);
@@ -62,7 +62,8 @@ static void *leave_later(void *reader)
     return NULL;
 }
 
-/* Takes all that the cache's slabs have, some at least; returns how many objects. */
+/* Allocates at least 64 objects, and all that the cache's slabs have. Returns the number of
+ * objects. */
 static unsigned allocate_to_the_last(struct prudence_cache *cache)
 {
     unsigned live = 1;
@@ -73,7 +74,7 @@ static unsigned allocate_to_the_last(struct prudence_cache *cache)
     return live;
 }
 
-/* Nothing has passed to the slabs: what was waited for is merged from this CPU's latent cache. */
+/* All deferred objects are in this CPU's latent cache, which is merged after the wait. */
 static void the_latent_cache_is_merged_first(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
@@ -97,7 +98,7 @@ static void the_latent_cache_is_merged_first(void **state)
     destroy_empty(cache);
 }
 
-/* All has passed to the slabs: after the wait the node is looked at once more. */
+/* All deferred objects are in latent slabs, so the node is looked at again after the wait. */
 static void latent_slabs_are_merged_first(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);
@@ -111,14 +112,14 @@ static void latent_slabs_are_merged_first(void **state)
     slab_growth_limit = 8 * SIZE;
     grown = grows(cache);
     held_reader_start(&reader);
-    cpu = cpu_cache_take(cache, &cpu); /* so that deferrals pass it by */
+    cpu = cpu_cache_take(cache, &cpu); /* makes deferrals bypass the CPU */
     assert_non_null(cpu);
     defer_all(cache, objects, 16);
     cpu_cache_release(cpu);
     assert_int_equal(latent_count(cpu), 0);
     assert_int_equal(pthread_create(&ender, NULL, leave_later, &reader), 0);
     allocate_all(cache, objects, 16);
-    assert_true(waits() > waited); /* the first of a slab are safe before the others */
+    assert_true(waits() > waited); /* the first objects of a slab are safe before the others */
     assert_int_equal(grows(cache), grown);
     pthread_join(ender, NULL);
     held_reader_end(&reader);
@@ -126,7 +127,7 @@ static void latent_slabs_are_merged_first(void **state)
     destroy_empty(cache);
 }
 
-/* What was deferred under a reader is taken again as soon as that has left; no page is asked for. */
+/* Objects deferred under a reader are reused as soon as the reader has left, without new pages. */
 static void it_waits_for_the_reader_and_does_not_grow(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bound on garbage: beyond latent_limit a deferral is held back until grace periods bring garbage
- * under it, at most for wait_max; it then succeeds all the same. Not inside a read-side section.
+ * Bound on garbage: a deferral beyond latent_limit waits until grace periods bring the garbage
+ * below the limit, at most for wait_max, and then succeeds in any case. Inside a read-side section
+ * it never waits.
  *
  * ctest: inlined-too
  */
@@ -29,7 +30,7 @@ static uint64_t defer_ms(struct prudence_cache *cache, unsigned first, unsigned 
     return (os_clock_ns() - began) / 1000000;
 }
 
-/* So many objects of the cache, as the limit counts them. */
+/* Sets the limit to the bytes of `count` objects, as the account counts them. */
 static uint64_t limit_to(const struct prudence_cache *cache, unsigned count)
 {
     uint64_t bytes = count * cache->stride;
@@ -56,7 +57,7 @@ static void garbage_stays_under_the_limit(void **state)
     destroy_empty(cache);
 }
 
-/* Whatever fast paths append was reserved before. */
+/* Fast paths append only to space that was reserved before. */
 static void the_account_is_never_below_the_truth(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
@@ -86,7 +87,7 @@ static void a_deferral_waits_no_longer_than_wait_max(void **state)
     defer_all(cache, objects, 512); /* half of the limit */
     before = totals();
     assert_int_equal(before.throttle_waits, totals().throttle_waits);
-    assert_true(defer_ms(cache, 512, 700) >= 20); /* nobody ends a grace period */
+    assert_true(defer_ms(cache, 512, 700) >= 20); /* no thread ends a grace period */
     assert_true(totals().throttle_waits > before.throttle_waits);
     assert_true(totals().throttle_expiries > before.throttle_expiries);
     assert_int_equal(stats_of(cache).objects_latent, 1212);
@@ -96,8 +97,8 @@ static void a_deferral_waits_no_longer_than_wait_max(void **state)
     destroy_empty(cache);
 }
 
-/* One domain's garbage fills the limit, and nobody drives its grace periods any more: a thread that defers
- * in another domain does. */
+/* Garbage of one domain fills the limit, and no thread drives its grace periods any more. A thread
+ * that defers in another domain drives them. */
 static void garbage_of_other_domains_makes_room(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
@@ -121,7 +122,7 @@ static void garbage_of_other_domains_makes_room(void **state)
     destroy_empty(other);
 }
 
-/* ... and where they do not end, one deferral finds that out, not each. */
+/* If those grace periods do not end, only one deferral waits for them. */
 static void another_domain_that_is_stuck_is_waited_for_once(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
@@ -138,14 +139,15 @@ static void another_domain_that_is_stuck_is_waited_for_once(void **state)
     defer_all(cache, objects + 1200, 100);
     assert_int_equal(totals().throttle_waits, before.throttle_waits + 1);
     assert_int_equal(totals().throttle_expiries, before.throttle_expiries + 1);
-    prudence_manual_advance(stuck->domain); /* then it is throttled again */
+    prudence_manual_advance(stuck->domain); /* throttling starts again */
     prudence_cache_shrink(stuck);
     assert_true(totals().bytes_latent <= 4 << 20);
     destroy_empty(cache);
     destroy_empty(stuck);
 }
 
-/* Sections follow each other, and each is in the way of a grace period: none for wait_max, all for longer. */
+/* Consecutive sections, each of which delays a grace period: one lasts less than wait_max, all
+ * together longer. */
 #define SECTIONS    4
 #define SECTION_MS  200
 #define WAIT_MAX_MS 350
@@ -161,7 +163,8 @@ static uint64_t read_for(struct held_reader *reader, struct held_reader *next)
     return (os_clock_ns() - began) / 1000000;
 }
 
-/* The first is inside already. Returns how long the longest section was. */
+/* Runs the sections; the first reader is already inside. Returns the duration of the longest
+ * section. */
 static void *read_in_turns(void *argument)
 {
     struct held_reader *readers = argument;
@@ -173,19 +176,19 @@ static void *read_in_turns(void *argument)
     return (void *)(uintptr_t)longest;
 }
 
-/* Two objects of a latent slab: the second's grace period begins when the first's is over. */
+/* Defers two objects to a latent slab, where the second's grace period starts after the first's. */
 static void leave_garbage(struct prudence_cache *cache)
 {
     struct cpu_cache *cpu;
 
     allocate_all(cache, objects, 2);
     cpu = cpu_cache_take(cache, &cpu);
-    assert_non_null(cpu); /* so what is deferred goes to its slab */
+    assert_non_null(cpu); /* so deferred objects go to their slab */
     defer_all(cache, objects, 2);
     cpu_cache_release(cpu);
 }
 
-/* Defers as much as may be latent; returns how long that took. */
+/* Defers as many bytes as the limit. Returns how long that took. */
 static uint64_t defer_as_much_as_the_limit(void)
 {
     void *large = prudence_malloc(4 << 20);
@@ -206,7 +209,7 @@ static void readers_that_leave_are_waited_for(void **state)
     (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "350ms"), 0);
-    do { /* again where a machine that is busy elsewhere made a section longer */
+    do { /* repeat if a busy machine made a section longer */
         struct held_reader readers[SECTIONS] = {{.domain = NULL}};
         pthread_t turns;
 

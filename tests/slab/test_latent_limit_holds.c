@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Garbage never exceeds latent_limit, whatever it consists of: many sizes, each with an open batch on
- * each CPU, and grace periods that do not end. It is measured by adding up every cache's objects,
- * not by the account that the limit is held by. And nearly all of the limit can be used: what rings
- * reserve and do not use is taken back before anybody waits.
+ * Garbage never exceeds latent_limit, whatever objects it consists of: many sizes, each with an
+ * open batch on each CPU, and grace periods that do not end. The test adds up the objects of every
+ * cache, and does not use the account that enforces the limit. Nearly all of the limit is usable,
+ * because reserved and unused space of rings is taken back before any thread waits.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -61,8 +61,8 @@ static void caches_destroy(void)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Defers objects of all sizes on `cpus` CPUs, until one meets wait_max. Returns the most bytes that
- * were in flight before that. */
+/* Defers objects of all sizes on `cpus` CPUs, until one deferral meets wait_max. Returns the
+ * maximum of bytes in flight before that. */
 static size_t defer_until_the_limit(unsigned cpus, size_t limit)
 {
     uint64_t before = expiries();
@@ -134,7 +134,8 @@ static void defer_one_of_any_size(void)
     prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
 }
 
-/* Where nobody may wait, what was reserved and not used is taken back each time, however soon after the last. */
+/* When no thread may wait, unused reservations are taken back each time, however recent the last
+ * time was. */
 static void inside_a_section_too(void **state)
 {
     const size_t limit = 4 << 20;
@@ -154,7 +155,7 @@ static void inside_a_section_too(void **state)
     caches_destroy();
 }
 
-/* Far below what it is meant for, and exact all the same. */
+/* The limit is exact even far below any sensible value. */
 static void of_a_limit_of_a_few_objects(void **state)
 {
     (void)state;
@@ -162,7 +163,8 @@ static void of_a_limit_of_a_few_objects(void **state)
         on_cpus(4, limit);
 }
 
-/* Rings and object caches are empty, and yet have room reserved: so it is looked for everywhere. */
+/* Rings and object caches are empty but have space reserved, so reservations are taken back from
+ * everywhere. */
 static void empty_rings_give_back_what_they_reserved(void **state)
 {
     const struct prudence_cache *largest;

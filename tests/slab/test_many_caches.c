@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Caches of one CPU share: a grace period is due for what is deferred in all of them, and a ring reserves less of
- * latent_limit ahead where many do.
+ * Caches of one CPU share two amounts: a grace period is due for the deferred bytes of all caches,
+ * and a ring reserves less of latent_limit ahead when many rings do.
  */
 #include "gp/user/domain.h"
 #include "slab/latent_account.h"
@@ -9,7 +9,7 @@
 
 #define OBJECTS 16
 
-/* Takes all that the object cache has, defers one, and allocates another: a miss. */
+/* Empties the object cache, defers one object, and allocates another, which is a miss. */
 static void miss_with_one_deferred(struct prudence_cache *cache, void **objects, unsigned *count)
 {
     while (stack_count(&cpu_here(cache)->line))
@@ -30,14 +30,13 @@ static void what_is_due_counts_all_caches(void **state)
     allocate_all(cache, objects, 1);
     latent_due_clear(cpu);
     miss_with_one_deferred(cache, objects, &count);
-    assert_true(load_relaxed(&domain->shared.sequence) ==
-                sequence); /* one object is not worth it */
+    assert_true(load_relaxed(&domain->shared.sequence) == sequence); /* not worth a grace period */
     assert_int_equal(latent_due(cpu), 64);
-    latent_due_note(cpu, (size_t)4 << 20); /* what others have deferred meanwhile */
+    latent_due_note(cpu, (size_t)4 << 20); /* as if deferred by other caches */
     miss_with_one_deferred(cache, objects, &count);
     assert_true(load_relaxed(&domain->shared.sequence) != sequence);
     assert_int_equal(latent_due(cpu), 0);
-    assert_int_equal(stats_of(cache).hits_after_merge, 1); /* it was over at once */
+    assert_int_equal(stats_of(cache).hits_after_merge, 1); /* the grace period ended at once */
     free_all(cache, objects, count);
     destroy_empty(cache);
     assert_int_equal(prudence_domain_destroy(domain), 0);
@@ -57,7 +56,7 @@ static void a_ring_reserves_less_where_many_do(void **state)
     latent_ahead_note(cpu, -all);
     after = latent_ahead_share(cpu, 64, 0, 1 << 20);
     assert_in_range(after, 1, before / 16);
-    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), after + 1); /* and more again */
+    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), after + 1); /* grows again */
     assert_int_equal(prudence_option_set("latent_limit", "32M"), 0);
     assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), before / 2);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a merge brings back becomes the ring's reservation for what is deferred next: so in steady state a miss leaves
- * the account of latent bytes as it is. Above the limit, and where the reservation was taken back, it is released.
+ * Space of merged objects becomes the ring's reservation for the next deferrals, so that in steady
+ * state a miss does not change the account of latent bytes. Above the limit, or after the
+ * reservation was taken back, the space is released.
  */
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"
@@ -45,7 +46,7 @@ static unsigned open_batch(void)
     return latent_open(cache, cpu);
 }
 
-/* Nothing is latent, and a whole batch is reserved. */
+/* Prepares a ring without latent objects, and with a whole batch reserved. */
 static int make(void **state)
 {
     (void)state;
@@ -75,7 +76,7 @@ static uint64_t in_ring(void)
     return (cpu->reserved - cpu->line.ring_head) * cache->stride;
 }
 
-/* So many are deferred, and can be merged. */
+/* Defers `count` objects and makes them ready to merge. */
 static void about_to_merge(unsigned count)
 {
     pairs(count);
@@ -97,11 +98,11 @@ static void is_passed_on(void **state)
         assert_int_equal(owned(merge), count);
         assert_true(latent_is_open(cache, cpu));
         assert_int_equal(latent_bytes(), in_ring());
-        assert_int_equal(latent_bytes(), before); /* it stands still */
+        assert_int_equal(latent_bytes(), before); /* unchanged */
     }
 }
 
-/* So much was deferred elsewhere, past the limit. */
+/* Reserves more than the limit elsewhere. */
 static void is_released_above_the_limit(void **state)
 {
     const size_t elsewhere = (size_t)33 << 20;
@@ -126,7 +127,7 @@ static void is_released_where_the_reservation_was_taken_back(void **state)
     assert_int_equal(latent_bytes(), 0);
 }
 
-/* More than a batch is never reserved ahead. */
+/* A ring never reserves more than a batch ahead. */
 static void what_a_batch_does_not_need_is_released(void **state)
 {
     unsigned batch = batch_of(cache, cpu);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One budget a CPU: object caches and rings grow within it, those that are used least give to those that want more, and what
- * is safe in rings counts as cached. All CPUs together stay under a total.
+ * Each CPU has one budget: object caches and rings grow within this budget, the least used ones
+ * give to those that want more, and safe objects in rings count as cached. All CPUs together stay
+ * below a total.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -18,7 +19,7 @@
 #define MANY   32
 #define KIB    ((size_t)1 << 10)
 #define MIB    ((size_t)1 << 20)
-#define OWN    ((int64_t)(2 * MIB))   /* the option cache_per_cpu, here */
+#define OWN    ((int64_t)(2 * MIB))   /* option cache_per_cpu of this test */
 #define TOTAL  ((int64_t)(256 * MIB)) /* cache_total */
 #define CPUS   256
 #define CACHES 200
@@ -45,7 +46,7 @@ static int64_t charge_here(struct prudence_cache *cache)
     return budget_charge(cache, cpu_here(cache), size_here(cache));
 }
 
-/* Its ring counts from now on. */
+/* Makes a cache that has deferred an object, so that its ring counts. */
 static struct prudence_cache *deferring_cache(size_t size, struct prudence_domain *domain)
 {
     struct prudence_cache *cache = fixed_cache(size, 0, domain);
@@ -56,7 +57,7 @@ static struct prudence_cache *deferring_cache(size_t size, struct prudence_domai
     return cache;
 }
 
-/* Bursts that want an object cache of `count` objects. */
+/* Allocates and frees bursts that want an object cache of `count` objects. */
 static void churn(struct prudence_cache *cache, unsigned count, unsigned bursts)
 {
     for (unsigned i = 0; i < bursts; i++) {
@@ -75,18 +76,19 @@ static void sizes_stay_within_the_budget(void **state)
         caches[i] = deferring_cache(32 * (i + 1), NULL);
         floors += budget_charge(caches[i], cpu_here(caches[i]), budget_least(caches[i]));
         churn(caches[i], 2000, 10);
-        assert_true(used_here() <= OWN + OWN / 8 + floors); /* the first was alone */
+        assert_true(used_here() <= OWN + OWN / 8 + floors); /* the first cache was alone */
     }
     for (unsigned i = 0; i < MANY; i++)
         bytes += charge_here(caches[i]);
     assert_int_equal(bytes, used_here());
-    assert_true(bytes >= OWN / 2); /* and it is used */
+    assert_true(bytes >= OWN / 2); /* and the budget is used */
     for (unsigned i = 0; i < MANY; i++)
         destroy_empty(caches[i]);
     assert_int_equal(used_here(), 0);
 }
 
-/* The largest that a cache can be charged uses up the default budget; others have a little of it. */
+/* The largest possible charge of one cache uses up the default budget, and the other cache gets a
+ * small part. */
 static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
 {
     struct prudence_cache *cache, *other;
@@ -105,7 +107,8 @@ static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
     assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
 }
 
-/* Before demand says so, only a part of the budget is used: the next ones have their floor, and grow by demand. */
+/* Without demand, caches use only a part of the budget; later caches start at their floor and grow
+ * with demand. */
 static void a_quarter_is_for_those_that_come_first(void **state)
 {
     struct prudence_cache *caches[MANY];
@@ -138,13 +141,13 @@ static void a_size_that_was_asked_for_is_given(void **state)
     churn(cache, 8000, 30);
     churn(sized, 4000, 30);
     assert_int_equal(size_here(sized), sized->size_max);
-    churn(cache, 8000, 30); /* and is kept */
+    churn(cache, 8000, 30); /* and keeps it */
     assert_int_equal(size_here(sized), sized->size_max);
     destroy_empty(cache);
     destroy_empty(sized);
 }
 
-/* One that has all of the budget, its stack and ring full, and is not used any more. */
+/* A cache has all of the budget, with stack and ring full, and is then no longer used. */
 static void those_that_are_used_least_give(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -166,7 +169,7 @@ static void those_that_are_used_least_give(void **state)
     assert_true(after < before / 2);
     assert_true(stack_count(&cpu_here(idle)->line) <= after);
     assert_true(latent_count(cpu_here(idle)) <= after);
-    assert_true(cpu_here(idle)->slots < slots / 2); /* the arrays, too */
+    assert_true(cpu_here(idle)->slots < slots / 2); /* the arrays shrink, too */
     assert_true(size_here(busy) >= before / 2);
     assert_true(used_here() <= OWN + OWN / 8);
     check_books(idle);
@@ -198,7 +201,7 @@ static void those_that_are_used_more_keep_what_they_have(void **state)
     destroy_empty(other);
 }
 
-/* Nobody gives for long: so nobody is asked each time. */
+/* No cache gives for a long time, so asking pauses. */
 static void asking_in_vain_is_rare(void **state)
 {
     struct prudence_cache *busy = deferring_cache(256, NULL);
@@ -222,7 +225,7 @@ static void asking_in_vain_is_rare(void **state)
     destroy_empty(other);
 }
 
-/* Object caches that have all of the budget, and begin to defer. */
+/* Object caches that fill the budget, and then begin to defer. */
 static void a_ring_counts_from_its_first_object_on(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -248,7 +251,7 @@ static void a_ring_counts_from_its_first_object_on(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* A cache that the hand points to is destroyed. */
+/* Destroys the cache that the hand points to. */
 static void the_hand_passes_over_destroyed_caches(void **state)
 {
     struct prudence_cache *cache = fixed_cache(256, 0, NULL), *other = deferring_cache(256, NULL);
@@ -265,7 +268,8 @@ static void the_hand_passes_over_destroyed_caches(void **state)
     destroy_empty(cache);
 }
 
-/* Thousands of rings: small ones hold less, so that what is safe in them leaves room under latent_limit. */
+/* With thousands of rings, small ones hold less, so that safe objects in rings leave room under
+ * latent_limit. */
 static void floors_are_lower_where_rings_are_many(void **state)
 {
     struct prudence_cache *cache = deferring_cache(64, NULL);
@@ -283,7 +287,7 @@ static void floors_are_lower_where_rings_are_many(void **state)
     destroy_empty(small);
 }
 
-/* A ring that is full and may not grow: what it holds is not worth a grace period. */
+/* A full ring that may not grow holds too little for a grace period. */
 static void a_small_ring_waits_for_what_others_defer(void **state)
 {
     struct prudence_domain *domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -344,7 +348,7 @@ static void options_change_the_budget(void **state)
     assert_int_equal(stats.cache_total, MIB);
     churn(cache, 2000, 20);
     churn(other, 2000, 20);
-    assert_true(used_here() <= (int64_t)((4 + 1) * 64 * KIB)); /* the first was alone */
+    assert_true(used_here() <= (int64_t)((4 + 1) * 64 * KIB)); /* the first cache was alone */
     assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
     assert_int_equal(prudence_option_set("cache_total", "256M"), 0);
     churn(other, 8000, 20);
@@ -358,7 +362,7 @@ static unsigned current_cpu(void)
     return injected_cpu;
 }
 
-/* Each of 200 caches wants 128 KiB on each of 256 CPUs: 6.5 GB. */
+/* Each of 200 caches wants 128 KiB on each of 256 CPUs, 6.7 GB in all. */
 static void all_cpus_stay_under_the_total(void **state)
 {
     const int64_t floor = (int64_t)2 * 256; /* objects */
@@ -382,7 +386,7 @@ static void all_cpus_stay_under_the_total(void **state)
     }
     assert_true(all <= TOTAL + CPUS * CACHES * floor);
     assert_true(most <= OWN + CACHES * floor);
-    assert_true(least >= TOTAL / 4 / CPUS - 512 * 256 / 2); /* nobody is starved */
+    assert_true(least >= TOTAL / 4 / CPUS - 512 * 256 / 2); /* no CPU is starved */
     injected_cpu = 0;
     for (unsigned i = 0; i < CACHES; i++)
         assert_int_equal(prudence_cache_destroy(caches[i]), 0);
@@ -390,8 +394,8 @@ static void all_cpus_stay_under_the_total(void **state)
         assert_int_equal(used(cpu), 0);
 }
 
-/* A floor is raised by the option while the budget is used up. Caches that ask for less than their floor get no more than they
- * have made arrays for: otherwise stack and ring would run out of their block. */
+/* The option raises a floor while the budget is used up. A cache that asks for less than the floor
+ * gets no more than the arrays have slots for; otherwise stack and ring would leave their block. */
 static void a_floor_is_no_more_than_was_asked_for(void **state)
 {
     struct prudence_cache *cache, *greedy[4];
@@ -412,15 +416,15 @@ static void a_floor_is_no_more_than_was_asked_for(void **state)
         churn(cache, 2000, 1);
         assert_true(size_here(cache) <= cpu_here(cache)->slots);
     }
-    assert_int_equal(size_here(cache), budget_least(cache)); /* but it comes there */
+    assert_int_equal(size_here(cache), budget_least(cache)); /* but reaches the floor */
     destroy_empty(cache);
     for (unsigned i = 0; i < 4; i++)
         destroy_empty(greedy[i]);
     assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
 }
 
-/* By arithmetic, with 200 caches of small objects on all CPUs: what each CPU may have in any case, what those that want more
- * may share, and the floors of those that come last. */
+/* Checks by arithmetic, for 200 caches of small objects on any number of CPUs, that twice the
+ * floors fit into a CPU's guaranteed share, and that a cache may use all of that share. */
 static void the_bound_holds_for_any_number_of_cpus(void **state)
 {
     static const unsigned cpus[] = {1, 2, 16, 64, 256};

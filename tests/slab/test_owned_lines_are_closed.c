@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The owner of a CPU's caches has closed them: restartable sequences, which do not look at the owner, find no object, no room
- * and the ring's stop reached (docs/adr/0001). A release opens what the owner left. A line may be closed and nobody's:
- * then the next slow path opens it.
+ * The owner of a CPU's caches closes them. Restartable sequences do not look at the owner; they
+ * find no object, no room, and the ring's stop reached (docs/adr/0001). A release reopens the
+ * caches as the owner left them. A line may be closed without an owner; the next slow path opens
+ * that line.
  */
 #include "scm/expiry_counts.h"
 #include "slab/drain.h"
@@ -17,7 +18,7 @@ static struct prudence_cache *cache;
 static struct cpu_cache *cpu;
 static void *objects[3];
 
-/* Sections that are interrupted give up, too; seldom so often. */
+/* Interrupted sections give up, too, but hardly ten times in a row. */
 static void *pop(void)
 {
     void *object = NULL;
@@ -47,7 +48,7 @@ static bool append(void *object)
     return true;
 }
 
-/* Some objects on the stack, a slot free there and in the ring. */
+/* Puts some objects on the stack, and leaves a free slot there and in the ring. */
 static void prepare(void)
 {
     void *warm[ROOM];
@@ -60,7 +61,7 @@ static void prepare(void)
     free_all(cache, warm, ROOM / 2);
     allocate_all(cache, objects, 3);
     prudence_cache_free_deferred(
-        cache, prudence_cache_alloc(cache)); /* by the slow path: the next ones are fast */
+        cache, prudence_cache_alloc(cache)); /* a slow path; the next ones are fast */
     assert_true(stack_count(&cpu->line) > 1 && stack_count(&cpu->line) < ROOM - 1);
 }
 
@@ -82,7 +83,7 @@ static void assert_closed(void)
     assert_int_equal(cpu->line.ring_tail, tail);
 }
 
-/* Each fast path once. */
+/* Runs each fast path once. */
 static void assert_open(void)
 {
     void *object = pop();
@@ -127,7 +128,7 @@ static void taken_from_elsewhere(void **state)
     finish();
 }
 
-/* What the owner took, and what it left, is what fast paths find; and where they must stop has not moved. */
+/* Fast paths see the effects of the owner's operations, and the ring's stop has not moved. */
 static void a_release_opens_what_is_there(void **state)
 {
     uint64_t stop;
@@ -174,7 +175,8 @@ static void an_empty_stack_has_nothing_below(void **state)
     finish();
 }
 
-/* As a take leaves it that was interrupted before it had committed its token, or a claim over which one has. */
+/* A line left closed by a take that was interrupted before it had committed its token, or by a
+ * claim made over that token. */
 static void closed_and_nobodys(void **state)
 {
     void *more;
@@ -186,7 +188,7 @@ static void closed_and_nobodys(void **state)
         cpu->line.stack_limit = i == 1 ? 0 : cpu->line.stack_limit;
         cpu->line.ring_stop = i == 2 ? 0 : cpu->line.ring_stop;
         check_books(cache);
-        more = prudence_cache_alloc(cache); /* none of these three is lost */
+        more = prudence_cache_alloc(cache); /* none of these three closings lasts */
         prudence_cache_free(cache, more);
         more = prudence_cache_alloc(cache);
         prudence_cache_free_deferred(cache, more);
@@ -212,7 +214,7 @@ static void lines_without_arrays_and_owned_for_good(void **state)
         assert_false(os_percpu_push(&fresh->percpu, objects[0]));
         assert_false(os_percpu_append(&fresh->percpu, objects[0]));
         prudence_cache_free(fresh, prudence_cache_alloc(fresh));
-        for (unsigned i = 0; i < 3; i++) /* empties the caches, and finds them empty */
+        for (unsigned i = 0; i < 3; i++) /* empties the caches, then finds them empty */
             cache_shrink(fresh);
     }
     destroy_empty(fresh);

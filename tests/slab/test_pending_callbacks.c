@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An object whose head is queued for a callback will soon be free. Refills leave its slab alone, as they do with a
- * slab whose objects are latent, until the callback has run.
+ * An object whose head is queued for a callback will soon be free. Until the callback has run,
+ * refills avoid the object's slab, as they avoid slabs with latent objects.
  */
 #include <prudence/call.h>
 
@@ -11,7 +11,7 @@
 static struct prudence_cache *cache;
 static struct prudence_domain *domain;
 static struct slab_node *node;
-static void *objects[2][256]; /* of each slab */
+static void *objects[2][256]; /* by slab */
 static struct slab *slabs[2];
 
 static void nothing(struct prudence_head *head)
@@ -19,7 +19,7 @@ static void nothing(struct prudence_head *head)
     (void)head;
 }
 
-/* Two partial slabs, of which the first has more live objects. */
+/* Makes two partial slabs, the first with more live objects. */
 static void two_slabs(void)
 {
     cache = fixed_cache(1024, 16, manual_domain());
@@ -43,13 +43,14 @@ static struct slab *slab_taken_from(void)
     return slab_of(object);
 }
 
-/* A head may stand anywhere in its object. */
+/* Returns a place for a head in the middle of the object. */
 static struct prudence_head *head_in(void *object)
 {
     return (struct prudence_head *)((char *)object + 500 / 16 * 16);
 }
 
-/* A callback's cookie may be taken after an advance: then the next one ends its grace period. */
+/* Waits for all callbacks. A callback's cookie may be taken after an advance, so advance
+ * repeatedly. */
 static void all_callbacks_run(void)
 {
     while (load_relaxed(&slabs[0]->leaving) || load_relaxed(&slabs[1]->leaving)) {
@@ -69,12 +70,12 @@ static void refills_avoid_slabs_with_pending_callbacks(void **state)
     for (unsigned i = 0; i < 5; i++)
         prudence_domain_call(domain, head_in(objects[0][i]), nothing);
     assert_int_equal(slabs[0]->leaving, 5);
-    assert_ptr_equal(slab_taken_from(), slabs[1]); /* 6 last there, 5 here */
+    assert_ptr_equal(slab_taken_from(), slabs[1]); /* 6 objects remain there, 5 here */
     all_callbacks_run();
     assert_ptr_equal(slab_taken_from(), slabs[0]);
 }
 
-/* If all slabs have such objects, objects are taken from them, and not memory from the system. */
+/* If all slabs have such objects, a refill takes from them rather than grow the cache. */
 static void such_a_slab_is_used_before_the_cache_grows(void **state)
 {
     unsigned taken;

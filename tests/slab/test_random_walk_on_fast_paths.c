@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The random walk on one CPU, with its fast paths; shrinking a little more often.
+ * The random walk on one CPU, with its fast paths and a few more shrinks.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  * ctest: inlined-too

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader that stays in the way for wait_max ends the wait of a caller that is held back, since it may want that
- * caller's lock. But not while it wants only a CPU, which the system says of its thread, and here the test.
+ * A reader that blocks a grace period for wait_max ends the wait of a throttled caller, because the
+ * reader may want that caller's lock. A reader that only waits for a CPU does not; the system, and
+ * here the test, tells which threads do.
  */
 #include "os/posix/posix.h"
 
@@ -11,17 +12,17 @@
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 
-#define COUNT     1024 /* of 4 KiB: latent_limit */
-#define MORE      256  /* than what CPUs have reserved in hand */
+#define COUNT     1024 /* objects of 4 KiB that fill latent_limit */
+#define MORE      256  /* more objects than CPUs have reserved ahead */
 #define LOOKS     5
 #define STEP_NS   10000000
-#define LEAST_HAD 123000000 /* before its section */
+#define LEAST_HAD 123000000 /* CPU time before the section */
 
 static void *objects[COUNT + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
 
-/* What is said of the reader's thread. */
+/* The answers about the reader's thread. */
 static bool told, wants;
 static uint64_t had_more_each_time;
 static unsigned looks;
@@ -47,7 +48,7 @@ static uint64_t expiries(void)
     return load_relaxed(&wait_counts.expiries);
 }
 
-/* The limit is full of what the reader may see. */
+/* Fills the limit with objects that the reader may see. */
 static void fill(void)
 {
     looks = 0;
@@ -132,7 +133,7 @@ static void one_that_nobody_knows_of_is_not(void **state)
     expires_while_it_stays(1, 1);
 }
 
-/* What reads without an end for want of a CPU is not waited for without an end. */
+/* A reader that never gets a CPU is still not waited for without end. */
 static void none_is_waited_for_for_ever(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void none_is_waited_for_for_ever(void **state)
     expires_while_it_stays(LOOKS, 1000);
 }
 
-/* The same for an allocation that waits for a grace period, since more is latent than caches may grow at. */
+/* An allocation also waits for such a reader, when too much is latent for the cache to grow. */
 static void an_allocation_waits_too(void **state)
 {
     uint64_t before = expiries();
@@ -160,8 +161,8 @@ static void an_allocation_waits_too(void **state)
 }
 
 /*
- * Where others take the room each time, no reader is to blame, though one is in the way in the end: a deferral gives up
- * for itself alone, and the next one waits again.
+ * When other threads take the freed room each time, no reader is to blame, although one is inside
+ * in the end. A deferral then gives up for itself alone, and the next one waits again.
  */
 #define WAIT_MAX_MS 20
 
@@ -169,7 +170,7 @@ static void *enter_later(void *waits_before)
 {
     while (load_relaxed(&wait_counts.waits) == *(uint64_t *)waits_before)
         pause_ms(1);
-    pause_ms(10 * WAIT_MAX_MS); /* of the 20 after which the deferral gives up */
+    pause_ms(10 * WAIT_MAX_MS); /* half the time after which the deferral gives up */
     held_reader_start(&reader);
     return NULL;
 }
@@ -197,9 +198,9 @@ static void none_is_blamed_for_what_others_were_faster_at(void **state)
     say(true, true, 0);
     cache = fixed_cache(4096, 0, NULL);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
-    while (latent_reserve(os_cpu_current(), 4096)) /* others have all room */
+    while (latent_reserve(os_cpu_current(), 4096)) /* other threads have all the room */
         taken += 4096;
-    do { /* again where a busy machine let the deferral stand for longer than the rest of its time */
+    do { /* repeat if a busy machine delayed the deferral for the rest of its time */
         assert_true(attempts++ < 10);
         allocate_all(cache, objects, 2);
     } while (waits_of_two_deferrals() < 2);
@@ -216,7 +217,7 @@ static void the_system_tells(void **state)
     (void)state;
     posix_cpu_injected = NULL;
     held_reader_start(&blocked);
-    do /* on its way into the semaphore at first */
+    do /* on the way into the semaphore at first */
         assert_true(os_thread_wants_cpu(blocked.tid, &wants_cpu, &had));
     while (wants_cpu);
     held_reader_end(&blocked);

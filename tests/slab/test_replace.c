@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence_cache_replace: the old object is deferred whatever becomes of the allocation, then there is another
- * object; nothing is lost where memory runs out, in paths fast and slow, one by one and in bulk.
+ * prudence_cache_replace() defers the old object no matter whether the allocation succeeds, and
+ * then allocates another one. Nothing is lost when memory runs out, on fast and slow paths, one by
+ * one and in bulk.
  *
  * ctest: inlined-too
  * ctest: small-pages (has arrays for a slab of 4 KiB)
@@ -12,7 +13,7 @@
 
 static void *objects[COUNT], *held[COUNT];
 
-/* The old one stays as it was until its grace period is over, and is not what comes back before. */
+/* The old object stays unchanged until its grace period is over, and is not returned before. */
 static void the_old_one_waits(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -39,7 +40,7 @@ static void the_old_one_waits(void **state)
     destroy_empty(cache);
 }
 
-/* Where every grace period is over at once, few objects serve all updates. */
+/* When grace periods end at once, few objects serve all updates. */
 static void memory_comes_back(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
@@ -70,7 +71,7 @@ static void null_only_allocates(void **state)
     destroy_empty(cache);
 }
 
-/* A full slab, memory that fails: each object is deferred although there is none to give for it. */
+/* With a full slab and no memory, every object is deferred although no new one can be returned. */
 static void without_memory_the_old_one_is_deferred(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
@@ -96,7 +97,7 @@ static void without_memory_the_old_one_is_deferred(void **state)
     destroy_empty(cache);
 }
 
-/* The same where grace periods end: what was just deferred is what comes back. */
+/* When grace periods end, the just deferred object is returned. */
 static void under_pressure_the_old_one_comes_back(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
@@ -215,7 +216,8 @@ static void replace_in_no_cache(void *old)
         _Exit(0);
 }
 
-/* Free, and on top of the stack: the allocation would give it back, and then nobody could tell that it is deferred. */
+/* The object is free and on top of the stack. The allocation would return it, and then the double
+ * free would go unnoticed. */
 static void replace_a_freed_one(void *old)
 {
     prudence_cache_free(mine, old);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The latent cache is a ring, and its fast path does not wrap: a batch ends where a turn of the ring
- * does. Over many turns, with batches that do not divide the ring, each object waits in its slot.
+ * The latent cache is a ring whose fast path does not wrap: a batch ends where a turn of the ring
+ * ends. Over many turns, with batches that do not divide the ring, each object waits in its slot.
  *
  * ctest: inlined-too
  */
 #include "support/slab_test.h"
 
-#define ROOM 24 /* of a ring of 32 slots: a batch of 12 ends inside a turn's last slots */
+#define ROOM 24 /* in a ring of 32 slots, a batch of 12 ends inside a turn's last slots */
 
 static bool waits_in_its_slot(const struct cpu_cache *cpu, uint64_t number, const void *object)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 1: free bookkeeping is out of line too. A freed object is not written, neither in an object
- * cache nor in its slab; and a program that overwrites freed objects does not corrupt the books.
+ * Rule 1: free bookkeeping is out of line, too. The allocator writes no freed object, in an object
+ * cache or in a slab, and a program that overwrites freed objects does not corrupt the books.
  */
 #include "support/slab_test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 1: a deferred object keeps every byte until its grace period is over, wherever it waits:
- * latent cache, latent slab, on its way between them, and under memory pressure.
+ * Rule 1: a deferred object keeps every byte until its grace period is over, wherever the object
+ * waits: in a latent cache, in a latent slab, between the two, and under memory pressure.
  *
  * ctest: inlined-too
  */
@@ -29,7 +29,7 @@ static struct prudence_cache *cache_of_deferred(struct prudence_domain *domain)
     allocate_all(cache, objects, COUNT);
     for (unsigned i = 0; i < COUNT; i++)
         fill_pattern(objects[i], SIZE);
-    defer_all(cache, objects, COUNT); /* some in the latent cache, the others in latent slabs */
+    defer_all(cache, objects, COUNT); /* fills the latent cache, and then latent slabs */
     assert_true(latent_count(cpu_here(cache)) > 0);
     assert_true(stats_of(cache).overflowed_objects >= COUNT - ROOM);
     return cache;
@@ -43,7 +43,7 @@ static void in_latent_cache_and_latent_slab(void **state)
 
     (void)state;
     expect_patterns();
-    allocate_all(cache, others, COUNT); /* misses, refills, grows, all around them */
+    allocate_all(cache, others, COUNT); /* misses, refills and grows around them */
     for (unsigned i = 0; i < COUNT; i++)
         memset(others[i], 0, SIZE);
     free_all(cache, others, COUNT);
@@ -80,7 +80,7 @@ static void under_memory_pressure(void **state)
     (void)state;
     assert_int_equal(prudence_option_set("wait_max", "1ms"), 0);
     memory_fail(0, UINT32_MAX);
-    while (prudence_cache_alloc(cache)) /* what was truly free */
+    while (prudence_cache_alloc(cache)) /* the truly free objects */
         ;
     memory_succeed();
     assert_true(stats_of(cache).pressure_waits > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 2: objects are not tracked one by one. Those that are deferred in a row share a batch and
- * its one cookie; a batch is closed when it is full, by the deferral that follows.
+ * Rule 2: objects are not tracked one by one. Consecutive deferrals share a batch and the batch's
+ * one cookie. The deferral after the last slot closes a full batch.
  *
  * ctest: inlined-too
  */
@@ -41,7 +41,7 @@ static void a_batch_becomes_safe_as_a_whole(void **state)
     allocate_all(cache, objects, ROOM);
     defer_all(cache, objects, 17); /* a closed batch of 16, and an open one of 1 */
     prudence_manual_advance(cache->domain);
-    after[0] = prudence_cache_alloc(cache); /* a miss: merges the safe batch, all of it */
+    after[0] = prudence_cache_alloc(cache); /* a miss merges the whole safe batch */
     assert_int_equal(stats_of(cache).merged_objects, 16);
     assert_int_equal(stats_of(cache).merges, 1);
     allocate_all(cache, after + 1, 15);
@@ -52,8 +52,8 @@ static void a_batch_becomes_safe_as_a_whole(void **state)
     destroy_empty(cache);
 }
 
-/* Misses close batches of single objects while a reader keeps a grace period from ending: with one
- * cookie they are one batch, so none is left open for want of a place to remember it. */
+/* Misses close batches of single objects while a reader delays a grace period. Batches with the
+ * same cookie become one batch, so none stays open for lack of a place for the cookie. */
 static void closed_under_one_cookie_they_are_one(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 2 without fast paths (no rseq, or check=1): there, too, objects that are deferred in a row
- * share a batch and its cookie.
+ * Rule 2 without fast paths (no rseq, or check=1): consecutive deferrals share a batch and a cookie
+ * there, too.
  *
  * ctest: inlined-too
  */

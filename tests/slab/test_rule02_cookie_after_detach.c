@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 2: the cookie is taken when the batch is closed, not when it is opened: a grace period that
- * ended while the batch was open covers none of its objects, the first as little as the last.
+ * Rule 2: the cookie is taken when the batch is closed, not when the batch is opened. A grace
+ * period that ended while the batch was open covers none of its objects, not even the first.
  */
 #include "support/slab_test.h"
 
@@ -16,7 +16,7 @@ static void grace_periods_before_closing_do_not_count(void **state)
         prudence_cache_free_deferred(cache, objects[i]);
         prudence_manual_advance(cache->domain); /* ends before the batch is closed */
     }
-    allocate_all(cache, others, 40); /* misses close it, and find nothing safe */
+    allocate_all(cache, others, 40); /* misses close the batch, and find nothing safe */
     for (unsigned i = 0; i < 8; i++)
         assert_false(contains(others, 40, objects[i]));
     assert_int_equal(stats_of(cache).merges, 0);
@@ -25,7 +25,7 @@ static void grace_periods_before_closing_do_not_count(void **state)
     destroy_empty(cache);
 }
 
-/* Bounded by the count of objects and slabs: the batch is safe after the one grace period. */
+/* The batch is safe after one grace period. The numbers of objects and slabs bound the test. */
 static void one_grace_period_after_closing_is_enough(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());

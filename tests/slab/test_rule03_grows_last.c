@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rule 3: a cache grows only when the node has nothing truly free: neither free nor safe objects. */
+/* Rule 3: a cache grows only when the node has neither free nor safe objects. */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
@@ -25,18 +25,19 @@ static void safe_latent_objects_come_before_growth(void **state)
     allocate_all(cache, objects, count);
     defer_all(cache, objects, count);
     assert_true(stats_of(cache).overflowed_objects > 0);
-    prudence_manual_advance(cache->domain); /* all that waits */
-    prudence_cache_shrink(cache);           /* what was next waits now, and open batches closed */
+    prudence_manual_advance(cache->domain); /* for all waiting objects */
+    prudence_cache_shrink(cache);           /* closes batches, and moves `next` to `waiting` */
     prudence_manual_advance(cache->domain);
     allocate_all(cache, objects, 16);
     assert_int_equal(stats_of(cache).grows, 2);
     check_books(cache);
 }
 
-/* A few, not worth a grace period by themselves: one is driven all the same rather than grow. */
+/* Three latent objects are not worth a grace period by themselves, but one is driven before the
+ * cache grows. */
 static void latent_objects_that_can_be_had_come_before_growth(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(64, 0, NULL); /* of a domain that nobody reads in */
+    struct prudence_cache *cache = fixed_cache(64, 0, NULL); /* in a domain without readers */
 
     (void)state;
     allocate_all(cache, objects, cache->capacity);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 3: an allocation miss closes the caller's open batch, then merges what is safe, and only
- * then refills. An allocation served by a merge is a hit and does not visit the node.
+ * Rule 3: an allocation miss closes the caller's open batch, then merges safe objects, and only
+ * then refills. An allocation served by a merge counts as a hit and does not visit the node.
  *
  * ctest: inlined-too
  */
@@ -63,7 +63,8 @@ static void a_merge_comes_before_a_refill(void **state)
     check_books(cache);
 }
 
-/* However many share a cookie: the caches are not owned for long. */
+/* A merge is bounded even if many objects share a cookie, so that the caches are not owned for
+ * long. */
 static void a_merge_is_bounded(void **state)
 {
     static void *live[OBJECTS_MAX];

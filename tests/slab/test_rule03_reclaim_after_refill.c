@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 3: what a refill may bring at most. A grace period that ends right after it (the paper's worst case, section
- * 3.1) makes no object cache overflow: what is latent finds its room, is used before the next refill, and nothing is
- * flushed. That holds for the CPU on which the refill ends, too, wherever it began.
+ * Rule 3: the upper bound of a refill. A grace period that ends right after a refill (the paper's
+ * worst case, section 3.1) makes no object cache overflow: all latent objects have room, they are
+ * used before the next refill, and nothing is flushed. The same holds when the thread moves to
+ * another CPU before the refill ends.
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
 
-/* A cache with so many latent objects, at its next miss; objects[latent .. held) are live. */
+/* Makes a cache with `latent` latent objects, about to miss; objects[latent .. held) are live. */
 static struct prudence_cache *cache_at_miss(unsigned room, unsigned latent, unsigned *held)
 {
     struct prudence_cache *cache = fixed_cache(64, room, manual_domain());
@@ -53,7 +54,7 @@ static void what_is_latent_finds_its_room(void **state)
         reclaim(256, latent);
 }
 
-/* As many plain frees as were latent, as callbacks would make, while the others still wait. */
+/* Instead of a merge, as many plain frees arrive as objects are latent, as from callbacks. */
 static void so_do_as_many_frees(void **state)
 {
     (void)state;
@@ -69,11 +70,12 @@ static void so_do_as_many_frees(void **state)
     }
 }
 
-/* ------------------------------------------------------------------- it ends on another CPU */
+/* --------------------------------------------------------------- refills that end on another
+ * CPU */
 
 #define ROOM 64
 
-static unsigned moves_to; /* 0: it stays */
+static unsigned moves_to; /* 0: stays */
 
 static void construct(void *object, void *context)
 {
@@ -95,7 +97,7 @@ static struct prudence_cache *constructed_cache(void)
     return cache;
 }
 
-/* The thread loses its CPU while a new slab is made for it. */
+/* The thread moves to another CPU while it makes a new slab. */
 static void a_refill_that_ends_elsewhere(unsigned latent)
 {
     struct prudence_cache *cache = constructed_cache();

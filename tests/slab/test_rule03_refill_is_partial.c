@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 3: a refill takes max(1, o - d) objects: the size of the object cache less what is latent,
- * and at most TRANSFER_MAX. One of them is the allocation's.
+ * Rule 3: a refill takes max(1, o - d) objects, the size of the object cache less the latent
+ * objects, and at most TRANSFER_MAX. One of them serves the allocation.
  */
 #include "support/slab_test.h"
 
@@ -16,7 +16,7 @@ static void refill_with_latent(unsigned room, unsigned latent, unsigned expected
 
     allocate_all(cache, objects, 3 * room);
     cpu = cpu_here(cache);
-    while (stack_count(&cpu->line)) /* to the next miss */
+    while (stack_count(&cpu->line)) /* until the next miss */
         allocate_all(cache, objects + 3 * room, 1);
     defer_all(cache, objects, latent);
     refills = stats_of(cache).refills;
@@ -43,7 +43,8 @@ static void refill_is_at_most_a_transfer(void **state)
     refill_with_latent(256, 256, 1);
 }
 
-/* What a program makes in one go it will often walk in that order. */
+/* Programs often walk objects in the order of allocation, so refills keep the order of
+ * addresses. */
 static void refilled_objects_come_in_order_of_address(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 64, manual_domain());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 4: a latent cache holds no more than the object cache's size. At the limit a deferral
- * flushes the object cache and merges, if that helps; else latent objects, the oldest, go to their
- * latent slabs, and those are pre-moved.
+ * Rule 4: a latent cache holds no more than the object cache's size. A deferral at the limit
+ * flushes the object cache and merges, if that helps; otherwise the oldest latent objects go to
+ * their latent slabs, which are pre-moved.
  *
  * ctest: inlined-too
  */
@@ -27,7 +27,7 @@ static void what_does_not_fit_goes_to_the_latent_slab(void **state)
     assert_int_equal(latent_count(cpu_here(cache)), ROOM);
     assert_int_equal(stats_of(cache).overflowed_objects, 0);
     assert_int_equal(slab->latent, 0);
-    defer_all(cache, objects + ROOM, 1); /* the oldest make room for it */
+    defer_all(cache, objects + ROOM, 1); /* the oldest objects make room */
     overflowed = (unsigned)stats_of(cache).overflowed_objects;
     assert_true(overflowed > 0 && overflowed <= ROOM);
     assert_int_equal(latent_count(cpu_here(cache)), ROOM + 1 - overflowed);
@@ -50,15 +50,15 @@ static void at_the_limit_a_safe_batch_makes_room(void **state)
 
     (void)state;
     allocate_all(cache, objects, 100);
-    while (stack_count(&cpu_here(cache)->line) < ROOM) /* the object cache is full */
+    while (stack_count(&cpu_here(cache)->line) < ROOM) /* fills the object cache */
         free_all(cache, objects + 99 - freed++, 1);
     defer_all(cache, objects + ROOM, ROOM);
     prudence_manual_advance(cache->domain);
     defer_all(cache, objects + 2 * ROOM, 1);
     stats = stats_of(cache);
     assert_int_equal(stats.overflowed_objects, 0);
-    assert_int_equal(stats.merged_objects, ROOM / 2); /* the batch that was closed */
-    assert_true(stats.flushed_objects >= ROOM / 2);   /* room for it in the object cache */
+    assert_int_equal(stats.merged_objects, ROOM / 2); /* the closed batch */
+    assert_true(stats.flushed_objects >= ROOM / 2);   /* makes room for that in the object cache */
     assert_int_equal(latent_count(cpu_here(cache)), ROOM / 2 + 1);
     check_books(cache);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 4: a latent slab keeps two bitmaps. What is deferred while others wait goes to `next`, is
- * not merged with them, and then waits under a cookie of its own. So under steady deferral every
- * grace period or two merges something (one cookie renewed at each deferral would merge nothing).
+ * Rule 4: a latent slab keeps two bitmaps. Objects deferred while others wait go to `next`, are not
+ * merged with those, and then wait under their own cookie. So under steady deferral every grace
+ * period or two merges something, whereas one cookie renewed at each deferral would never merge.
  */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
 
-/* A full slab, all of it live; its objects in `objects`. */
+/* Returns a full slab whose objects, all live, are in `objects`. */
 static struct slab *full_slab(void)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
@@ -55,7 +55,7 @@ static void a_grace_period_before_next_waits_does_not_count(void **state)
     (void)state;
     node_put_latent(slab, objects[0], false);
     prudence_manual_advance(cache->domain);   /* objects[0] is safe */
-    node_put_latent(slab, objects[1], false); /* this visit merges it; objects[1] begins to wait */
+    node_put_latent(slab, objects[1], false); /* merges objects[0]; objects[1] begins to wait */
     assert_true(is_in(slab_free_bits(slab), slab, objects[0]));
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[1]));
     assert_false(gp_poll(cache->domain, slab->waiting_cookie));
@@ -72,7 +72,7 @@ static void steady_deferral_merges_steadily(void **state)
         node_put_latent(slab, objects[i], false);
         node_put_latent(slab, objects[i + 1], false);
         prudence_manual_advance(cache->domain);
-        assert_true(slab->latent <= 4); /* of this grace period and the one before */
+        assert_true(slab->latent <= 4); /* from this grace period and the one before */
     }
     assert_true(stats_of(cache).merged_objects >= 96);
     check_books(cache);

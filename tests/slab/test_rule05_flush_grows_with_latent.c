@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 5: the more objects are latent, the more an overflowing object cache flushes, for they will
- * want the room. Not more than is there, and at least one.
+ * Rule 5: an overflowing object cache flushes more objects when more are latent, because those will
+ * need the room; at least one object, and no more than are there.
  */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];
 
-/* What one free into a full object cache flushes, with `latent` objects latent. */
+/* Returns how many objects one free into a full object cache flushes, with `latent` objects
+ * latent. */
 static unsigned flushed_with_latent(size_t size, unsigned room, unsigned latent)
 {
     struct prudence_cache *cache = fixed_cache(size, room, manual_domain());
@@ -58,7 +59,7 @@ static void of_a_small_object_cache(void **state)
 static void of_small_objects_at_their_usual_size(void **state)
 {
     (void)state;
-    grows(64, 256); /* the least size that a cache of 64-byte objects has by default */
+    grows(64, 256); /* two batches, of the default size for 64-byte objects */
 }
 
 int main(void)

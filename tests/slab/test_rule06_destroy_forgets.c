@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: a deferral that overfills its CPU schedules a pre-flush; a cache that is destroyed is
- * forgotten by the helper, with what is on its way received first.
+ * Rule 6: a deferral that overfills its CPU schedules a pre-flush. The helper forgets a cache that
+ * is destroyed, after transfer batches under way have been received.
  */
 #include "posix.h"
 #include "slab/transfer_batch.h"
@@ -64,7 +64,7 @@ static void a_destroyed_cache_is_not_served(void **state)
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
     destroy_empty(cache);
-    second = overfull_cache(); /* perhaps where the first one was */
+    second = overfull_cache(); /* perhaps at the address of the first one */
     assert_false(preflush_work());
     assert_int_equal(stats_of(second).preflushed_objects, 0);
     destroy_empty(second);
@@ -77,14 +77,15 @@ static void transfer_batches_on_their_way_do_not_outlive_it(void **state)
     (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
     destroy_empty(cache);
-    for (unsigned i = 0; i < 100; i++) { /* and the pool of transfer batches is whole */
+    for (unsigned i = 0; i < 100; i++) { /* the pool of transfer batches stays complete */
         cache = overfull_cache();
         assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
         destroy_empty(cache);
     }
 }
 
-/* What cannot be moved (it lies in the open batch) must not keep the helper awake. */
+/* Objects that cannot be moved, because they are in the open batch, must not keep the helper
+ * awake. */
 static void the_helper_ends_when_nothing_can_be_moved(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -94,7 +95,7 @@ static void the_helper_ends_when_nothing_can_be_moved(void **state)
     allocate_all(cache, objects, held);
     while (stack_count(&cpu_here(cache)->line) < ROOM)
         free_all(cache, &objects[--held], 1);
-    defer_all(cache, objects, 3); /* open */
+    defer_all(cache, objects, 3); /* in the open batch */
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
@@ -105,7 +106,7 @@ static void the_helper_ends_when_nothing_can_be_moved(void **state)
     destroy_empty(cache);
 }
 
-/* Between fork's beginning and its end the helper takes nothing in its hand. */
+/* While a fork is under way, the helper takes no object. */
 static void a_fork_under_way_stops_the_helper(void **state)
 {
     struct prudence_cache *cache = overfull_cache();
@@ -115,7 +116,7 @@ static void a_fork_under_way_stops_the_helper(void **state)
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
     preflush_pause();
-    assert_true(preflush_work()); /* it comes back soon */
+    assert_true(preflush_work()); /* comes back soon */
     preflush_go_on();
     assert_int_equal(stats_of(cache).preflushed_objects, 0);
     preflush_work();
@@ -123,7 +124,7 @@ static void a_fork_under_way_stops_the_helper(void **state)
     destroy_empty(cache);
 }
 
-/* Nor may CPUs that are never idle: it asks for a while, then lets it be. */
+/* CPUs that are never idle must not keep the helper awake either; it gives up after a while. */
 static void the_helper_gives_up_on_busy_cpus(void **state)
 {
     struct prudence_cache *cache = overfull_cache();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: pre-flush owns nothing that others wait for. It pushes its transfer batches without the node's
- * lock; the next holder of the lock receives them, under the cookie that they came with.
+ * Rule 6: pre-flush owns nothing that others wait for. It pushes transfer batches without the
+ * node's lock; the next holder of the lock receives them, with their original cookie.
  */
 #include "slab/transfer_batch.h"
 #include "slab/preflush.h"
@@ -11,7 +11,7 @@
 
 static void *objects[200];
 
-/* 15 objects on their way to their node. */
+/* Returns a node with a transfer batch of 15 objects under way to it. */
 static struct slab_node *node_with_transfer_batch(struct prudence_cache **made)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -25,7 +25,7 @@ static struct slab_node *node_with_transfer_batch(struct prudence_cache **made)
         free_all(cache, &objects[--held], 1);
     defer_all(cache, objects, 17); /* a closed batch of 16 and an open one */
     node = node_of(slab_of(objects[0]));
-    os_lock_take(&node->lock); /* its holder does not stop the helper */
+    os_lock_take(&node->lock); /* a holder of the lock does not stop the helper */
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
     assert_non_null(node->handover);
     assert_int_equal(slab_of(objects[0])->latent, 0);
@@ -49,7 +49,7 @@ static void the_next_holder_of_the_lock_receives(void **state)
     check_books(cache);
 }
 
-/* Received late, they do not wait for another grace period. */
+/* Objects received late do not wait for another grace period. */
 static void they_keep_their_cookie(void **state)
 {
     struct prudence_cache *cache;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: the idle helper stopped in the middle, with one object in its hand. An owner that closes a
- * batch then must not make it mix two cookies in a transfer batch; fork and the destruction of the cache wait
- * for it, or they would find that object nowhere.
+ * Rule 6: the idle helper is stopped while it holds one object. An owner that closes a batch then
+ * must not make the helper mix two cookies in a transfer batch. Fork and the destruction of the
+ * cache wait for the helper, because they would not find that object anywhere.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #if STEP_POSSIBLE
 
 #define ROOM  64 /* batches of 32 */
-#define FIRST 3  /* objects of the first batch */
+#define FIRST 3  /* objects in the first batch */
 #define HELD  (3 * ROOM)
 
 static struct prudence_cache *cache;
@@ -38,8 +38,8 @@ static void close_batch(void)
     cpu_cache_release(cpu);
 }
 
-/* A full object cache; FIRST latent objects in a closed batch, more in the open one. All others are
- * in the object cache, that is: nothing is live. */
+/* Fills the object cache, and defers FIRST objects in a closed batch and more in the open one. All
+ * others are free, so no object is live. */
 static void fill_cache(void)
 {
     cache = fixed_cache(64, ROOM, manual_domain());
@@ -139,7 +139,7 @@ static void *be_helper(void *unused)
 static int outcome;
 static bool came_back;
 
-/* The object in the helper's hand must not be lost: then the cache could not be destroyed. */
+/* The child must find the object that the helper held; otherwise it could not destroy the cache. */
 static void *fork_now(void *unused)
 {
     pid_t child = fork();
@@ -159,7 +159,7 @@ static void *fork_now(void *unused)
     return unused;
 }
 
-/* Its objects are all safe: it waits for nobody but the helper. */
+/* All objects of the cache are safe, so the destroy waits for the helper only. */
 static void *destroy_now(void *unused)
 {
     outcome = prudence_cache_destroy(cache);
@@ -186,7 +186,7 @@ static void expect_to_wait(void *(*act)(void *))
         ;
     prudence_manual_advance(cache->domain);
     assert_int_equal(pthread_create(&actor, NULL, act, NULL), 0);
-    os_sleep_ns(50000000); /* time for it to do what it must not do */
+    os_sleep_ns(50000000); /* time for a wrong return */
     early = load_relaxed(&came_back);
     sem_post(&go_on);
     pthread_join(helper, NULL);
@@ -228,7 +228,7 @@ int main(void)
         print_message("skipped: none of the first 64 CPUs\n");
         return 0;
     }
-    inject_topology(); /* steps would restart an rseq section for ever */
+    inject_topology(); /* steps would restart an rseq section forever */
     injected_cpu = cpu;
     posix_idle_inject(is_idle);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: what is safe when a pre-flush begins, or becomes safe meanwhile, goes to the object cache as far as that has
- * room. Only the rest moves to latent slabs, whose cookie is newer. The caches are owned for it, so a
- * pre-flush on another CPU, or beside another owner, merges nothing.
+ * Rule 6: objects that are safe when a pre-flush begins, or become safe during one, go to the
+ * object cache as far as there is room. Only the others move to latent slabs, whose cookie is
+ * newer. Merging requires ownership of the caches, so a pre-flush on another CPU, or beside another
+ * owner, merges nothing.
  */
 #define _GNU_SOURCE /* registers */
 #include <semaphore.h>
@@ -30,8 +31,8 @@ static void close_batch(void)
     cpu_cache_release(cpu);
 }
 
-/* `cached` objects in the object cache, and two closed batches: objects[0 .. ROOM / 2) and the next ROOM / 2. The first
- * one is safe. */
+/* Puts `cached` objects into the object cache, and defers two closed batches: objects[0 .. ROOM /
+ * 2), which are safe, and the next ROOM / 2. */
 static void overfill_with(unsigned flags, void (*destructor)(void *object, void *context),
                           unsigned cached)
 {
@@ -88,7 +89,7 @@ static void what_is_safe_is_merged_first(void **state)
     overfill(20);
     preflush(20, ROOM / 2);
     assert_ptr_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask],
-                     objects[ROOM / 2 + 20]); /* moved were those that are not safe */
+                     objects[ROOM / 2 + 20]); /* only unsafe objects were moved */
     refills = cpu->counts.refills;
     allocate_all(cache, others, 20 + ROOM / 2);
     for (unsigned i = 0; i < ROOM / 2; i++)
@@ -135,8 +136,8 @@ static void hold(struct prudence_head *head)
         ;
 }
 
-/* Where destructors are to run soon, objects go to their slabs. The library's worker, which would settle the cache at
- * any moment, is inside a callback meanwhile. */
+/* Objects with PRUDENCE_CACHE_DESTRUCT_SOON go to their slabs. A callback holds the library's
+ * worker, which could otherwise settle the cache at any moment. */
 static void objects_with_destructors(void **state)
 {
     struct prudence_head *head = prudence_malloc(sizeof *head);
@@ -190,7 +191,7 @@ static void a_pool_that_is_used_up_stops_no_merge(void **state)
     end();
 }
 
-/* The helper has lost the CPU that it serves: it merges neither there nor where it runs now. */
+/* The helper has moved to another CPU than the one it serves, so it merges on neither. */
 static void on_another_cpu(void **state)
 {
     unsigned here = injected_cpu;
@@ -214,7 +215,7 @@ static void on_another_cpu(void **state)
 
 static uint64_t head_then;
 
-/* When the helper has the first object in its hand, the second grace period ends. */
+/* Ends the second grace period when the helper holds the first object. */
 static void end_in_between(const greg_t *registers)
 {
     (void)registers;
@@ -233,10 +234,10 @@ static void what_becomes_safe_meanwhile_is_merged(void **state)
 
     (void)state;
     overfill(20);
-    head_then = load_relaxed(&cpu->line.ring_head) + ROOM / 2; /* behind those that are safe */
+    head_then = load_relaxed(&cpu->line.ring_head) + ROOM / 2; /* after the safe objects */
     step_through(preflush_all, &moved, end_in_between);
     assert_int_equal(moved, 20);
-    assert_int_equal(cpu->counts.merged_objects, ROOM - 20); /* as many as there is room for */
+    assert_int_equal(cpu->counts.merged_objects, ROOM - 20); /* as many as have room */
     assert_int_equal(stack_count(&cpu->line), ROOM);
     end();
 }
@@ -263,6 +264,6 @@ int main(void)
     };
 
     pin_thread();
-    inject_topology(); /* steps would restart an rseq section for ever */
+    inject_topology(); /* steps would restart an rseq section forever */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: pre-flush moves latent objects to their latent slabs, oldest first, until object cache
- * and latent cache fit together into the object cache's size; not one more. It hands out nothing
+ * and latent cache together fit into the object cache's size, and not one object more. It hands out
  * and loses nothing.
  */
 #include "slab/latent_cache.h"
@@ -12,8 +12,8 @@
 
 static void *objects[4 * ROOM], *others[2 * ROOM];
 
-/* `cached` objects in the object cache, ROOM latent ones in two closed batches. Those deferred are
- * objects[0 .. ROOM); the first batch is safe. */
+/* Makes a cache with `cached` objects in the object cache, and ROOM latent ones in two closed
+ * batches, objects[0 .. ROOM). The first batch is safe. */
 static struct prudence_cache *overfull_cache(unsigned cached)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -30,7 +30,7 @@ static struct prudence_cache *overfull_cache(unsigned cached)
     assert_non_null(cpu_cache_take(cache, &held));
     latent_close(cache, cpu);
     cpu_cache_release(cpu);
-    prudence_manual_advance(cache->domain); /* the batches shall not be one */
+    prudence_manual_advance(cache->domain); /* keeps the batches from becoming one */
     defer_all(cache, objects + ROOM / 2, ROOM / 2);
     assert_non_null(cpu_cache_take(cache, &held));
     latent_close(cache, cpu);
@@ -57,7 +57,7 @@ static void moves_what_does_not_fit(void **state)
     check_books(cache);
 }
 
-/* More than is left of the oldest batch: goes on with the next one. */
+/* Pre-flush goes on with the next batch when the oldest one is used up. */
 static void moves_more_than_one_batch(void **state)
 {
     struct prudence_cache *cache = overfull_cache(50);
@@ -85,7 +85,7 @@ static void nothing_is_handed_out_early(void **state)
 
     (void)state;
     preflush_cpu(cache, os_cpu_current(), 100);
-    /* The first batch's grace period is over, the second's is not: no transfer batch mixes them. */
+    /* Only the first batch's grace period is over, so no transfer batch may mix the two. */
     allocate_all(cache, others, 2 * ROOM);
     for (unsigned i = 0; i < ROOM / 2; i++)
         assert_false(contains(others, 2 * ROOM, objects[ROOM / 2 + i]));

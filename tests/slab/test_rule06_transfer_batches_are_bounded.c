@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: a gentle pre-flush takes as many transfer batches as it was told to, also where objects of
- * several nodes alternate; and when the pool of transfer batches is used up, every object is still counted
- * once.
+ * Rule 6: a gentle pre-flush uses only as many transfer batches as allowed, even if objects of
+ * several nodes alternate. When the pool of transfer batches is used up, every object is still
+ * counted once.
  */
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 
 #define ROOM 256 /* batches of 128 */
 
-/* A closed batch of 128 objects of two nodes in turn, and a full object cache. */
+/* Makes a full object cache, and a closed batch of 128 objects that alternate between two nodes. */
 static struct prudence_cache *alternating_cache(void)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -36,7 +36,7 @@ static void two_transfer_batches_are_two(void **state)
     unsigned moved = preflush_cpu(cache, 0, 2);
 
     (void)state;
-    assert_true(moved >= 1 && moved <= 3); /* one object each, and the one carried over */
+    assert_true(moved >= 1 && moved <= 3); /* one object in each, and the one carried over */
     check_books(cache);
 }
 

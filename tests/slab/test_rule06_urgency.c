@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 6: the helper is quick (all that does not fit, in one round) when the latent cache is nearly
- * full, and frees and deferrals have outpaced allocations since its last look; else it is gentle: two transfer
- * batches a round, and on until both caches fit. The test is the helper, so nothing happens by chance.
+ * Rule 6: the helper works fast (moves all excess objects in one round) when the latent cache is
+ * nearly full and frees and deferrals have outpaced allocations since its last look. Otherwise it
+ * is gentle and moves two transfer batches a round, until both caches fit. The test acts as the
+ * helper, so results are deterministic.
  */
 #include "posix.h"
 #include "slab/transfer_batch.h"
@@ -14,7 +15,7 @@
 #define GENTLE (2 * TRANSFER_BATCH_MAX)
 
 static void *objects[6 * ROOM];
-static unsigned held; /* live: objects[0 .. held) */
+static unsigned held; /* objects[0 .. held) are live */
 
 static bool is_idle(unsigned cpu)
 {
@@ -22,7 +23,8 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* One round over the boxes, with a box for this CPU. Returns whether the helper would come back. */
+/* Makes a round over the boxes, with a box for this CPU. Returns whether the helper would come
+ * back. */
 static bool look(struct prudence_cache *cache)
 {
     bool more;
@@ -39,7 +41,8 @@ static uint64_t moved(struct prudence_cache *cache)
     return stats_of(cache).preflushed_objects;
 }
 
-/* Objects on hand, `cached` of them in the object cache, and the helper has looked. */
+/* Makes a cache with live objects and `cached` objects in the object cache, and lets the helper
+ * look once. */
 static struct prudence_cache *cache_with(unsigned cached)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
@@ -53,12 +56,12 @@ static struct prudence_cache *cache_with(unsigned cached)
     while (stack_count(&cpu->line) > cached)
         allocate_all(cache, &objects[held++], 1);
     assert_true(held >= ROOM);
-    assert_false(look(cache)); /* nothing to do, and nothing to come back for */
+    assert_false(look(cache)); /* nothing to do now or later */
     assert_int_equal(moved(cache), 0);
     return cache;
 }
 
-/* Defers, and closes the last batch, so that all may be moved. */
+/* Defers, and closes the last batch, so that all objects may be moved. */
 static void defer(struct prudence_cache *cache, unsigned count)
 {
     unsigned before = latent_count(cpu_here(cache));
@@ -73,7 +76,8 @@ static void defer(struct prudence_cache *cache, unsigned count)
     assert_int_equal(latent_count(cpu), before + count);
 }
 
-/* More than ROOM allocations from the object cache, which afterwards has more than a gentle round moves. */
+/* Makes more than ROOM allocations from the object cache, and leaves there more than a gentle round
+ * moves. */
 static void allocate(struct prudence_cache *cache)
 {
     const struct os_percpu_line *line = &cpu_here(cache)->line;
@@ -117,7 +121,7 @@ static void quick_when_nearly_full_and_filling(void **state)
     end(cache);
 }
 
-/* Seven eighths are not more than seven eighths. */
+/* A latent cache is nearly full above, not at, seven eighths. */
 static void nearly_full_begins_at_seven_eighths(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -136,7 +140,7 @@ static void nearly_full_begins_at_seven_eighths(void **state)
     end(cache);
 }
 
-/* More allocations than deferrals: what waits will be wanted. */
+/* After more allocations than deferrals, the waiting objects will be wanted. */
 static void gentle_when_allocations_keep_up(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -149,7 +153,7 @@ static void gentle_when_allocations_keep_up(void **state)
     end(cache);
 }
 
-/* The same, and as many plain frees as allocations: what waits will not be wanted. */
+/* After as many plain frees as allocations, the waiting objects will not be wanted. */
 static void plain_frees_count(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -165,7 +169,8 @@ static void plain_frees_count(void **state)
     end(cache);
 }
 
-/* A refill brings objects to the object cache, and a flush takes some off it: neither is a free or an allocation. */
+/* A refill adds objects to the object cache and a flush removes some, but neither counts as a free
+ * or an allocation. */
 static void refills_do_not_count(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -198,7 +203,7 @@ static void flushes_do_not_count(void **state)
     end(cache);
 }
 
-/* What was before the last look does not count: the same figures, and a look between them. */
+/* Operations before the last look do not count: the same operations, with a look in between. */
 static void only_what_happened_since_the_last_look_counts(void **state)
 {
     struct prudence_cache *cache = cache_with(200);
@@ -218,7 +223,7 @@ static void only_what_happened_since_the_last_look_counts(void **state)
     defer(cache, ROOM);
     assert_true(look(cache));
     assert_int_equal(moved(cache), GENTLE);
-    defer(cache, GENTLE); /* full again, and the allocations were before the look */
+    defer(cache, GENTLE); /* full again; the allocations were before the look */
     assert_false(look(cache));
     assert_true(both_fit(cache));
     end(cache);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 7: a refill takes from that of the first 10 partial slabs with truly free objects that
- * leaves total fragmentation lowest: the one with most live objects, where latent ones do not count
- * as live (paper, Figure 5). Slabs with nothing to give do not count among the 10. Whether a slab that
- * is mostly latent is left alone while there is a free one is a switch.
+ * Rule 7: among the first 10 partial slabs with truly free objects, a refill takes from the one
+ * that leaves total fragmentation lowest, which has the most live objects. Latent objects do not
+ * count as live (paper, Figure 5), and slabs with nothing to give do not count among the 10. An
+ * option decides whether mostly latent slabs are left alone while there is a free slab.
  */
 #include "support/slab_test.h"
 
@@ -11,10 +11,10 @@
 
 static struct prudence_cache *cache;
 static struct slab_node *node;
-static void *objects[SLABS][256]; /* of each slab */
+static void *objects[SLABS][256]; /* by slab */
 static struct slab *slabs[SLABS];
 
-/* `count` full slabs, taken straight from the node. */
+/* Makes `count` full slabs, taken straight from the node. */
 static void full_slabs(unsigned count)
 {
     cache = fixed_cache(1024, 16, manual_domain());
@@ -50,11 +50,11 @@ static struct slab *slab_taken_from(void)
 static void figure_5(void **state)
 {
     (void)state;
-    for (unsigned b = 0; b < 2; b++) { /* whichever stands first */
+    for (unsigned b = 0; b < 2; b++) { /* in either order */
         full_slabs(2);
         put(0, 2, cache->capacity - 2);
         put(1, 2, cache->capacity - 2);
-        defer(b, 0, 2); /* B's two objects will be free: so B will be */
+        defer(b, 0, 2); /* B's two objects will be free, and so will B */
         for (unsigned i = 0; i < 3; i++)
             assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
     }
@@ -65,8 +65,8 @@ static void latent_objects_are_not_live(void **state)
     (void)state;
     for (unsigned b = 0; b < 2; b++) {
         full_slabs(2);
-        put(1 - b, 4, cache->capacity - 4); /* A: 4 live */
-        put(b, 6, cache->capacity - 6);     /* B: 6 allocated, of which 3 are latent */
+        put(1 - b, 4, cache->capacity - 4); /* A has 4 live objects */
+        put(b, 6, cache->capacity - 6);     /* B has 6 allocated ones, 3 of them latent */
         defer(b, 0, 3);
         assert_ptr_equal(slab_taken_from(), slabs[1 - b]);
     }
@@ -91,8 +91,7 @@ static void ten_are_weighed(void **state)
         count++;
     }
     assert_int_equal(count, 13);
-    for (unsigned i = 0; i < 13;
-         i++) /* the 10th is the fullest of ten, those behind it are fuller */
+    for (unsigned i = 0; i < 13; i++) /* the 10th is the fullest of ten; later ones are fuller */
         put(number[i], 1, i < 9 ? 4 : i == 9 ? 2 : 0);
     assert_ptr_equal(slab_taken_from(), order[9]);
     check_books(cache);
@@ -111,7 +110,7 @@ static void slabs_with_nothing_to_give_do_not_count(void **state)
     check_books(cache);
 }
 
-/* One object lives, 58 are latent, one is free; and there is a free slab. */
+/* One slab has one live, 58 latent and one free object, and the other slab is free. */
 static void one_live_object_beside_58_latent_ones(void **state)
 {
     (void)state;
@@ -139,19 +138,20 @@ static void half_is_not_most(void **state)
     for (unsigned latent = 2; latent <= 3; latent++) {
         full_slabs(2);
         put(0, 0, 60 - 2 - latent);
-        defer(0, 60 - 2 - latent, latent); /* and two live */
+        defer(0, 60 - 2 - latent, latent); /* two are live */
         put(1, 0, 60);
         assert_ptr_equal(slab_taken_from(), slabs[latent == 2 ? 0 : 1]);
     }
     slab_spares_latent = false;
 }
 
-/* When nothing else is left: the one with most live objects first, that with none last. */
+/* With nothing else left, the slab with the most live objects goes first, and the one without any
+ * last. */
 static void rather_than_grow(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
-        unsigned b = i % 2; /* whichever stands first */
+        unsigned b = i % 2; /* in either order */
 
         slab_spares_latent = i / 2;
         full_slabs(3);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 8: a slab changes list because of what will be free: full -> partial with its first latent
- * object, -> draining when all that is allocated is latent, draining -> free when that is merged.
- * Draining slabs are used last, and only their truly free objects.
+ * Rule 8: a slab changes list because of the objects that will be free: full -> partial with the
+ * first latent object, -> draining when all allocated objects are latent, draining -> free when
+ * those are merged. Refills use draining slabs last, and only their truly free objects.
  */
 #include "support/slab_test.h"
 
@@ -38,7 +38,7 @@ static void full_partial_draining_free(void **state)
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(stats_of(cache).premoved_slabs, 2);
     prudence_manual_advance(cache->domain);
-    node_shrink(node_of(slab), 10); /* merges waiting: the first one */
+    node_shrink(node_of(slab), 10); /* merges only the first object, which was waiting */
     assert_int_equal(slab->list, SLAB_DRAINING);
     assert_int_equal(slab->free, 1);
     prudence_manual_advance(cache->domain);
@@ -59,7 +59,8 @@ static void the_last_live_object_may_be_freed(void **state)
     check_books(cache);
 }
 
-/* Partial before free before draining; and a draining one before growth. */
+/* Refills use partial slabs before free ones, free ones before draining ones, and those before they
+ * grow. */
 static void draining_slabs_are_used_last(void **state)
 {
     struct slab *draining = full_slab(), *second;
@@ -78,12 +79,12 @@ static void draining_slabs_are_used_last(void **state)
     node_put(cache, more, 1); /* partial */
     assert_int_equal(node_take(cache, node, &object, 1), 1);
     assert_ptr_equal(slab_of(object), second);
-    for (unsigned i = 1; i < cache->capacity; i++) { /* nothing else left */
+    for (unsigned i = 1; i < cache->capacity; i++) { /* nothing else is left */
         assert_int_equal(node_take(cache, node, &object, 1), 1);
         assert_ptr_equal(slab_of(object), draining);
         assert_ptr_not_equal(object, objects[0]);
     }
-    assert_int_equal(node_take(cache, node, &object, 1), 0); /* the latent one is not available */
+    assert_int_equal(node_take(cache, node, &object, 1), 0); /* the latent object is unavailable */
     check_books(cache);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 8: a node shrinks when its free slabs exceed the limit, to the limit; when told to, to none;
- * and it never gives away a slab with a latent bit.
+ * Rule 8: a node with more free slabs than the limit shrinks to the limit, and on request to none.
+ * It never gives away a slab with a latent bit.
  */
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 static void *objects[OBJECTS_MAX];
 
-/* SLABS full slabs, their objects taken past the object cache. */
+/* Makes SLABS full slabs, whose objects are taken past the object cache. */
 static struct prudence_cache *full_slabs(const char *decay)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
@@ -81,7 +81,7 @@ static void a_slab_with_a_latent_bit_stays(void **state)
     unsigned capacity = cache->capacity;
 
     (void)state;
-    for (unsigned i = 0; i < SLABS; i++) /* in waiting or in next */
+    for (unsigned i = 0; i < SLABS; i++) /* some in `waiting`, some in `next` */
         node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity], false);
     for (unsigned i = 0; i < SLABS; i++)
         node_put(cache, objects + i * capacity + 1, capacity - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 9: what is deferred on any CPU is closed, merged and shrunk, also where that CPU does
- * nothing any more; and an allocation may then use another node's objects.
+ * Rule 9: batches of all CPUs are closed, merged and shrunk, even those of CPUs that do nothing any
+ * more. An allocation may then use another node's objects.
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"
@@ -12,15 +12,15 @@ static void *objects[COUNT + 1];
 
 static void open_batches_of_all_cpus(void **state)
 {
-    struct prudence_cache *cache = fixed_cache(512, 32, NULL); /* batches of 16: they stay open */
+    struct prudence_cache *cache = fixed_cache(512, 32, NULL); /* batches of 16 stay open */
     unsigned count, live;
 
     (void)state;
-    allocate_all(cache, objects, 5 * cache->capacity); /* all that the slabs have */
+    allocate_all(cache, objects, 5 * cache->capacity); /* all objects of the slabs */
     assert_int_equal(stats_of(cache).objects_cached, 0);
     count = 5 * cache->capacity / 63 * 63;
     for (unsigned i = 0; i < count; i++) {
-        injected_cpu = i % 63; /* as many on each of 63 CPUs */
+        injected_cpu = i % 63; /* equally many on each of 63 CPUs */
         prudence_cache_free_deferred(cache, objects[i]);
     }
     for (unsigned cpu = 0; cpu < 63; cpu++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 9: before an allocation fails, with latent objects outstanding, the open batches of all
- * caches are closed, one grace period is waited for, everything is merged and shrunk, and the
- * allocation tried again. So nothing fails while what is deferred would do.
+ * Rule 9: before an allocation fails with latent objects outstanding, it closes the open batches of
+ * all caches, waits for one grace period, merges and shrinks everything, and tries again. So no
+ * allocation fails while deferred objects would suffice.
  *
  * ctest: inlined-too
  */
@@ -13,8 +13,8 @@
 
 static void *objects[2][COUNT];
 
-/* Two caches of the default domain (it has no readers here), every object of theirs deferred, the
- * last ones in open batches. */
+/* Makes two caches of the default domain, which has no readers here, and defers all their objects,
+ * the last ones in open batches. */
 static void deferred_caches(struct prudence_cache *caches[2])
 {
     prudence_trim();
@@ -35,8 +35,8 @@ static void done(struct prudence_cache *caches[2], unsigned held)
         destroy_empty(caches[c]);
 }
 
-/* The limit leaves room for what two caches hold now: one of them alone can have twice as much,
- * but only after the other one's latent objects have become free pages. */
+/* The limit leaves room for the current contents of both caches. One cache alone can use that room
+ * only after the other one's latent objects have become free pages. */
 static void at_the_limit_other_caches_give_back(void **state)
 {
     struct prudence_cache *caches[2];
@@ -55,8 +55,8 @@ static void at_the_limit_other_caches_give_back(void **state)
     done(caches, COUNT);
 }
 
-/* A domain whose grace periods end exactly where an allocation waits for them: it is the waiting thread
- * that asks whether they are over. */
+/* A domain whose grace periods end exactly when an allocation waits for them, because the waiting
+ * thread polls them. */
 static uint64_t never_the_same(void *unused)
 {
     static uint64_t cookies;
@@ -82,7 +82,7 @@ static struct prudence_domain *domain_of_waiters(void)
     return domain;
 }
 
-/* What was not safe before the wait is merged and given back after it, in other caches too. */
+/* Objects that become safe by the wait are merged and given back, in other caches, too. */
 static void after_the_wait_other_caches_give_back(void **state)
 {
     struct prudence_domain *domain = domain_of_waiters();
@@ -94,10 +94,10 @@ static void after_the_wait_other_caches_give_back(void **state)
     (void)state;
     allocate_all(has, objects[0], capacity);
     allocate_all(wants, objects[1], capacity);
-    defer_all(has, objects[0], capacity); /* all in its latent cache, none safe */
+    defer_all(has, objects[0], capacity); /* all in the latent cache, none safe */
     os_pages_stats(&pages);
     os_pages_set_limit(pages.used);
-    allocate_all(wants, objects[1] + capacity, 1); /* in the pages of the other one's slab */
+    allocate_all(wants, objects[1] + capacity, 1); /* uses the pages of the other cache's slab */
     assert_int_equal(stats_of(has).slabs_now, 0);
     assert_int_equal(stats_of(wants).pressure_waits, 1);
     os_pages_set_limit(0);
@@ -106,7 +106,8 @@ static void after_the_wait_other_caches_give_back(void **state)
     destroy_empty(has);
 }
 
-/* One grace period makes one object of each slab safe, the next all others: only then a slab is free. */
+/* The first grace period makes only one object of each slab safe, and the second all others, which
+ * frees a slab. */
 static void one_wait_may_not_be_enough(void **state)
 {
     struct prudence_domain *domain = domain_of_waiters();
@@ -130,16 +131,16 @@ static void one_wait_may_not_be_enough(void **state)
     destroy_empty(has);
 }
 
-/* What was latent has been waited for, and was not enough: nothing more comes of going on till wait_max,
- * which is longer than this program may take. */
+/* All latent objects have been waited for, and were not enough, so the allocation fails without
+ * waiting until wait_max, which is longer than this program may take. */
 static void nothing_latent_is_left_to_wait_for(void **state)
 {
     struct prudence_cache *has = fixed_cache(512, 128, domain_of_waiters());
 
     (void)state;
-    prudence_free(prudence_malloc((size_t)1 << 20)); /* there is a cache of large blocks */
+    prudence_free(prudence_malloc((size_t)1 << 20)); /* makes a cache of large blocks */
     allocate_all(has, objects[0], 100);
-    defer_all(has, objects[0], 100); /* none safe */
+    defer_all(has, objects[0], 100); /* none is safe */
     memory_fail(0, UINT32_MAX);
     assert_null(prudence_malloc((size_t)64 << 20));
     memory_succeed();
@@ -147,7 +148,7 @@ static void nothing_latent_is_left_to_wait_for(void **state)
     destroy_empty(has);
 }
 
-/* The same of an object: what it waited for has come, and there is no page for it. */
+/* The same for an object: the latent objects have become safe, but no page is available. */
 static void no_page_is_left_to_wait_for(void **state)
 {
     struct prudence_domain *domain = domain_of_waiters();
@@ -179,7 +180,7 @@ static void without_any_memory_latent_objects_do(void **state)
     done(caches, COUNT);
 }
 
-/* An open batch of one object is all that there is to have. */
+/* The only available object is in an open batch. */
 static void the_open_batch_is_closed(void **state)
 {
     struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 9 and Waiting: the wait before an allocation fails ends at wait_max; then it is NULL and
- * ENOMEM, and everything is usable. Inside a read-side critical section there is no wait at all,
- * nor with nothing latent.
+ * Rule 9 and Waiting: the wait before an allocation fails ends at wait_max. The allocation then
+ * returns NULL with ENOMEM, and the cache stays usable. Without latent objects, or inside a
+ * read-side critical section, there is no wait.
  */
 #include "support/slab_test.h"
 
@@ -10,7 +10,7 @@
 
 static void *objects[OBJECTS_MAX];
 
-/* All memory used up; returns how many objects are live. */
+/* Uses up all memory. Returns the number of live objects. */
 static unsigned exhaust(struct prudence_cache *cache)
 {
     unsigned held = 0;
@@ -72,7 +72,7 @@ static void inside_a_section_at_once(void **state)
     unsigned held;
 
     (void)state;
-    prudence_read_lock(); /* of any domain */
+    prudence_read_lock(); /* a section of any domain counts */
     held = exhaust(cache);
     prudence_cache_free_deferred(cache, objects[--held]);
     failing_allocation_ms(cache);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 10: object and latent caches grow to hold what is deferred during one grace period, within
- * their budget of bytes; so deferrals stay off the nodes' locks. Without demand they stay small.
+ * Rule 10: object and latent caches grow to hold the objects deferred during one grace period,
+ * within a budget of bytes, so that deferrals avoid the nodes' locks. Without demand they stay
+ * small.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -12,7 +13,7 @@
 
 static void *objects[OBJECTS_MAX];
 
-/* `rounds` grace periods with `pairs` allocate/defer pairs in each. */
+/* Runs `rounds` grace periods with `pairs` allocate/defer pairs each. */
 static void update(struct prudence_cache *cache, unsigned rounds, unsigned pairs)
 {
     for (unsigned round = 0; round < rounds; round++) {
@@ -62,7 +63,7 @@ static void they_stay_small_without_demand(void **state)
     destroy_empty(cache);
 }
 
-/* A cache that is used much has soon what serves a batch well; where many are used, the later ones have less. */
+/* A cache with much use soon grows to fit a batch; with many caches in use, later ones get less. */
 static void they_begin_small(void **state)
 {
     enum { MANY = 100 };
@@ -119,7 +120,7 @@ static void read_in(enum reader_mode mode)
     gp_follow_options();
 }
 
-/* The same with deferrals, where grace periods are so cheap that the cache never waits for one. */
+/* The same with deferrals. Grace periods are so cheap that the cache never waits for one. */
 static void they_grow_with_churn_of_deferrals(void **state)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rule 11: the node that counts is that of the slab's home: a CPU allocates from its own node, and
- * what is freed or deferred on another node's CPU returns to the node that it came from.
+ * Rule 11: the home node of the slab counts. A CPU allocates from its own node, and objects freed
+ * or deferred on another node's CPU return to their home node.
  */
 #include "slab/preflush.h"
 #include "support/slab_test.h"
@@ -10,7 +10,7 @@
 
 static void *objects[4][COUNT];
 
-/* A cache with COUNT live objects of each of 4 nodes. */
+/* Makes a cache with COUNT live objects from each of 4 nodes. */
 static struct prudence_cache *cache_of_four_nodes(void)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
@@ -32,7 +32,7 @@ static unsigned latent_on(struct prudence_cache *cache, unsigned node)
     return node_latent_objects(&cache->nodes[node], &bytes);
 }
 
-/* Nothing of a node is anywhere but at home; the caches of CPUs apart. */
+/* Checks that every slab is in a list of its own node. */
 static void expect_all_at_home(struct prudence_cache *cache)
 {
     for (unsigned n = 0; n < 4; n++) {
@@ -51,14 +51,15 @@ static void freed_elsewhere(void **state)
 
     (void)state;
     injected_cpu = 63;                   /* node 3 */
-    for (unsigned i = 0; i < COUNT; i++) /* of all nodes in turn */
+    for (unsigned i = 0; i < COUNT; i++) /* from all nodes in turn */
         for (unsigned node = 0; node < 4; node++)
             prudence_cache_free(cache, objects[node][i]);
     for (unsigned node = 0; node < 4; node++) {
         const struct node_counts *counts = &cache->nodes[node].counts;
 
         assert_true(counts->flushed_objects > COUNT / 2);
-        /* A flush is of 8 objects, two of each node, or of more when tidying: one visit to each, whatever their order. */
+        /* A flush has 8 objects, two per node, or more when tidying, and visits each node once,
+         * whatever the order. */
         assert_true(2 * counts->flushes <= counts->flushed_objects);
     }
     expect_all_at_home(cache);
@@ -86,7 +87,7 @@ static void deferred_past_the_caches(void **state)
     struct cpu_cache *cpu;
 
     (void)state;
-    injected_cpu = 20; /* node 1, and its caches are owned */
+    injected_cpu = 20; /* node 1; its caches are owned */
     cpu = cpu_cache_take(cache, &cpu);
     defer_all(cache, objects[2], 5);
     assert_int_equal(cache->nodes[2].counts.deferred, 5);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs: what belongs to one word of one slab is gathered, wherever it lies in the array; neither the word
- * nor the slab is left, though the next object may stand right behind; what comes twice is left for the
- * next run. Spread, they are the same objects again.
+ * Runs: run_gather() takes the objects of one word of one slab, wherever they are in the array, and
+ * never those of another word or slab, even if adjacent in memory. Duplicates stay for the next
+ * run. run_spread() returns the same objects.
  */
 #include "slab/runs.h"
 #include "support/slab_test.h"
 
 #define STRIDE   64
-#define CAPACITY 100 /* a word and a part */
+#define CAPACITY 100 /* one and a half words */
 
 static struct prudence_cache cache = {.stride = STRIDE};
 static char memory[2 * CAPACITY * STRIDE];
-static struct slab first, second; /* side by side */
+static struct slab first, second; /* adjacent in memory */
 static struct slab *const slabs[] = {&first, &second};
 
 static int setup(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shrink empties the object caches of all CPUs, merges what is safe and returns exactly the bytes
- * of the slabs that went; trim does so for all caches and gives the pages back to the system.
+ * Shrink empties the object caches of all CPUs, merges safe objects and returns exactly the bytes
+ * of the slabs given back. Trim does this for all caches, and gives the pages back to the system.
  *
  * ctest: inlined-too
  */
@@ -75,14 +75,15 @@ static void trim_gives_pages_to_the_system(void **state)
     assert_int_equal(prudence_trim(), 0);
 }
 
-/* Of the default domain, far beyond its rings: open batches on two CPUs, closed ones, and latent slabs with both bitmaps. All was
- * deferred before a grace period that is over. */
+/* Makes a cache of the default domain with far more deferred objects than rings hold: open batches
+ * on two CPUs, closed ones, and latent slabs with both bitmaps. A grace period that began later is
+ * over. */
 static struct prudence_cache *deferred_and_synchronized(void)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
 
     allocate_all(cache, objects, COUNT);
-    prudence_read_lock(); /* so that rings overflow */
+    prudence_read_lock(); /* makes rings overflow */
     defer_all(cache, objects, COUNT / 2);
     injected_cpu = 33;
     defer_all(cache, objects + COUNT / 2, COUNT / 2);
@@ -114,7 +115,8 @@ static void trim_after_synchronize_gives_everything_back(void **state)
     check_books(cache);
 }
 
-/* It does not wait for one that is inside, which would never end here, and keeps what that may see. */
+/* Trim does not wait for the reader inside, which here would never leave, and keeps the objects it
+ * may see. */
 static void a_reader_inside_is_not_waited_for(void **state)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, NULL);

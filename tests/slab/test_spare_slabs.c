@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free slabs that one slab cache keeps for its own demand are there for the others: where one grows, and would take pages that
- * the process does not have yet, it gets theirs. Not the last 4 MiB of the process, and not while the page source has
- * something. The clock is the test's, and stands still.
+ * Free slabs that a slab cache keeps for its own demand are available to others: a cache that would
+ * grow by pages the process does not have yet takes them instead. The last 4 MiB of the process
+ * stay, and the page source is asked first. The test's clock stands still.
  */
 #include "slab/tidy.h"
 #include "support/pages.h"
 
-#define SPARE (4 * MIB) /* stays where it is */
+#define SPARE (4 * MIB) /* not given to other caches */
 
 static void *objects[OBJECTS_MAX];
 
@@ -38,7 +38,7 @@ static uint64_t slab_bytes_of(struct prudence_cache *cache)
     return slabs * cache->slab_bytes;
 }
 
-/* A cache that has had so much in use, and keeps it. */
+/* Makes a cache that had `bytes` bytes in use and keeps the slabs. */
 static struct prudence_cache *cache_with_free(size_t size, size_t bytes)
 {
     struct prudence_cache *cache = fixed_cache(size, 16, manual_domain());
@@ -60,7 +60,7 @@ static void what_one_keeps_another_gets(void **state)
     assert_true(slab_bytes_of(first) <= SPARE + MIB);
     assert_true(pages().used + pages().retained <= before + 2 * MIB);
     destroy_empty(first);
-    destroy_empty(cache_with_free(1024, 8 * MIB)); /* the place in the list was there */
+    destroy_empty(cache_with_free(1024, 8 * MIB)); /* the node's list still works */
     destroy_empty(second);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics are exact whenever nothing is in progress, though fast paths count nothing.
+ * Statistics are exact whenever no operation is in progress, although fast paths count nothing.
  *
  * ctest: inlined-too
  */
@@ -60,7 +60,7 @@ static void hits_are_what_the_node_did_not_serve(void **state)
     assert_int_equal(stats.allocations - stats.hits, 2);
     assert_int_equal(stats.refills, 2);
     assert_int_equal(stats.hits_after_merge, 0);
-    free_all(cache, objects, 2); /* onto 15 others: the second one flushes half */
+    free_all(cache, objects, 2); /* onto 15 others; the second one flushes half */
     stats = stats_of(cache);
     assert_int_equal(stats.flushes, 1);
     assert_int_equal(stats.flushed_objects, 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strays: objects retired on one CPU and wanted on another come back; what lies on a CPU that has
- * gone quiet is drained where there is demand. So memory stays flat.
+ * Strays: objects retired on one CPU and wanted on another come back, and objects on a quiet CPU
+ * are drained on demand. So memory use stays flat.
  */
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 
 static void *objects[OBJECTS_MAX];
 
-/* Retire on CPU 1, allocate on CPU 0, a grace period each 100 objects. */
+/* Retires on CPU 1 and allocates on CPU 0, with a grace period per 100 objects. */
 static void retired_here_allocated_there_is_flat(void **state)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
@@ -42,20 +42,20 @@ static void a_quiet_cpu_is_drained_before_growth(void **state)
 
     (void)state;
     injected_cpu = 5;
-    allocate_all(cache, objects, 2 * capacity); /* all there is */
+    allocate_all(cache, objects, 2 * capacity); /* all objects */
     free_all(cache, objects, 20);
     defer_all(cache, objects + 20, 40); /* a closed batch of 32 and an open one of 8 */
     prudence_manual_advance(cache->domain);
-    injected_cpu = 6; /* and 5 does nothing any more */
+    injected_cpu = 6; /* CPU 5 is quiet from now on */
     cache->quiet_checked_at = 0;
-    assert_false(drain_quiet_cpus(cache)); /* the first look only notes */
+    assert_false(drain_quiet_cpus(cache)); /* the first look only notes counters */
     cache->quiet_checked_at = 0;
     assert_true(drain_quiet_cpus(cache));
     assert_int_equal(stats_of(cache).remote_drains, 1);
     assert_int_equal(stack_count(&cpu_cache_of(cache, 5)->line), 0);
     allocate_all(cache, more, 52);
     assert_int_equal(stats_of(cache).grows, 2);
-    prudence_manual_advance(cache->domain); /* the batch of 8 was closed by the drain */
+    prudence_manual_advance(cache->domain); /* the drain has closed the batch of 8 */
     cache->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
     cache->quiet_checked_at = 0;
@@ -64,7 +64,7 @@ static void a_quiet_cpu_is_drained_before_growth(void **state)
     check_books(cache);
 }
 
-/* A kernel's work that looks may itself run on the quiet CPU, for good. */
+/* In a kernel, the work that looks may itself run on the quiet CPU forever. */
 static void the_cpu_that_looks_is_drained_too(void **state)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
@@ -75,7 +75,7 @@ static void the_cpu_that_looks_is_drained_too(void **state)
     defer_all(cache, objects, 20); /* an open batch */
     for (unsigned look = 0; look < 4; look++) {
         cache->quiet_checked_at = 0;
-        drain_quiet_cpus(cache); /* notes; closes the batch; takes it */
+        drain_quiet_cpus(cache); /* notes; then closes the batch; then takes it */
         prudence_manual_advance(cache->domain);
     }
     assert_int_equal(latent_count(cpu_cache_of(cache, 5)), 0);
@@ -94,11 +94,11 @@ static void demand_looks_by_itself(void **state)
     free_all(cache, objects, 30);
     injected_cpu = 8;
     node_add_slab(node_here(cache), slab_grow(cache, 0, OS_ALLOC_DEFAULT), NULL,
-                  0); /* so that the first look need not grow */
+                  0); /* keeps the first look from growing */
     cache->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
     node_take_all(cache, node_here(cache), objects + 300, cache->capacity);
-    usleep(11000); /* a look at most every 10 ms */
+    usleep(11000); /* there is one look at most every 10 ms */
     allocate_all(cache, more, 1);
     assert_int_equal(stats_of(cache).grows, 2);
     assert_int_equal(stats_of(cache).remote_drains, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callers give back what was not used for `decay`: objects that lie on CPUs in vain, what is safe, free
- * slabs; a little each visit. The clock is the test's, and so are grace periods.
+ * Decay: callers give back memory unused for `decay`, a little per visit: objects left on CPUs,
+ * safe objects, and free slabs. The test controls the clock and grace periods.
  *
  * ctest: small-pages (counts slabs)
  */
@@ -38,7 +38,7 @@ static int end(void **state)
     return 0;
 }
 
-/* Whole rounds, each when it is due. */
+/* Runs `count` whole rounds, each when it is due. */
 static void rounds(unsigned count)
 {
     for (uint64_t before; count; count--) {
@@ -75,7 +75,7 @@ static void what_lies_on_quiet_cpus_goes(void **state)
     assert_true(slabs_of(cache) >= 4);
     rounds(1); /* notes */
     assert_true(slabs_of(cache) >= 4);
-    rounds(6); /* moves; then demand of two windows is over, and that for pages */
+    rounds(6); /* moves objects, then two windows of demand for slabs and pages end */
     assert_int_equal(slabs_of(cache), 0);
     assert_int_equal(pages().retained, 0);
     assert_int_equal(tidy_kept(), latent_bytes_roughly());
@@ -83,7 +83,8 @@ static void what_lies_on_quiet_cpus_goes(void **state)
     destroy_empty(cache);
 }
 
-/* A trickle reaches the top of the object cache only: what is below goes, and what is reached stays. */
+/* A trickle reaches only the top of the object cache. The objects below go, and the ones in use
+ * stay. */
 static void what_a_trickle_does_not_reach_goes(void **state)
 {
     struct prudence_cache *cache = fixed_cache(4096, 32, manual_domain());
@@ -122,7 +123,7 @@ static void allocate_and_free(struct prudence_cache *cache, unsigned count)
 
 #define SCATTERED 4096
 
-/* One whose object cache a load has made large, on a CPU of its own. */
+/* Makes a cache whose object cache has grown large under load, on its own CPU. */
 static struct prudence_cache *grown_cache(void)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
@@ -137,9 +138,10 @@ static struct prudence_cache *grown_cache(void)
 }
 
 /*
- * A load has left objects of many slabs in an object cache, and some live ones. A CPU that only trickles since gives all
- * of them back, not only those that it does not reach: each would keep its slab. What it wants comes from few slabs.
- * Then it keeps that: it is not emptied each round.
+ * After a load, an object cache has objects of many slabs, some of them with live objects. A CPU
+ * that only trickles since then gives all its objects back, not only the unreached ones, because
+ * each would keep a slab. It then refills from few slabs, and keeps those objects: a round does not
+ * empty the CPU again.
  */
 static void a_cpu_at_rest_keeps_few_slabs(void **state)
 {
@@ -150,7 +152,8 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
     allocate_all(cache, objects, SCATTERED);
     for (unsigned i = 0; i < SCATTERED; i++) {
         injected_cpu =
-            i % 8 ? 8 : 7; /* few go here, of all slabs; the rest where nothing moves afterwards */
+            i % 8 ? 8
+                  : 7; /* few go to 7, from all slabs; the rest to a CPU that is quiet afterwards */
         prudence_cache_free(cache, objects[i]);
     }
     injected_cpu = 7;
@@ -172,7 +175,7 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
     destroy_empty(cache);
 }
 
-/* One that is at work keeps what it reaches, round after round. */
+/* A busy CPU keeps the objects it reaches, round after round. */
 static void a_cpu_at_work_keeps_what_it_wants(void **state)
 {
     struct prudence_cache *cache = grown_cache();
@@ -191,7 +194,7 @@ static void a_cpu_at_work_keeps_what_it_wants(void **state)
     destroy_empty(cache);
 }
 
-/* The same of what is safe in a ring: a deferral now and then does not keep more of it than two moves bring. */
+/* The same for safe objects in a ring: occasional deferrals keep no more than two moves bring. */
 static void a_ring_at_rest_is_emptied(void **state)
 {
     struct prudence_cache *cache = grown_cache();
@@ -208,7 +211,7 @@ static void a_ring_at_rest_is_emptied(void **state)
     }
     assert_in_range(latent_count(cpu_here(cache)), 1, 2 * TRANSFER_MAX);
     prudence_manual_advance(cache->domain);
-    rounds(2); /* and when none comes any more it is empty */
+    rounds(2); /* without deferrals the ring gets empty */
     prudence_manual_advance(cache->domain);
     rounds(1);
     assert_int_equal(latent_count(cpu_here(cache)), 0);
@@ -218,8 +221,9 @@ static void a_ring_at_rest_is_emptied(void **state)
 }
 
 /*
- * A kernel's round: a thread of each CPU takes from that CPU alone, so many moves at a time, if a look has found something there. A
- * look that has not changes nothing for other CPUs, and one that has stays until it is taken.
+ * A kernel's round: a thread of each CPU takes from that CPU alone, a number of moves at a time, if
+ * a look has found something there. A look that finds nothing changes nothing for other CPUs, and a
+ * finding stays until taken.
  */
 static void a_cpu_is_tidied_by_itself(void **state)
 {
@@ -238,10 +242,10 @@ static void a_cpu_is_tidied_by_itself(void **state)
     drain_note(small, 7);
     allocate_and_free(small, 30);
     allocate_and_free(cache, 10);
-    assert_true(tidy_is_wanted_on(7)); /* it is at rest */
+    assert_true(tidy_is_wanted_on(7)); /* at rest */
     allocate_and_free(cache, TRANSFER_MAX - 5);
     assert_false(
-        tidy_is_wanted_on(7)); /* it is not: these are more than a move since that was noted */
+        tidy_is_wanted_on(7)); /* busy: these are more than one move since counters were noted */
     assert_true(tidy_is_wanted_on(7));
     while (tidy_pass(&pass, 1)) {
         assert_int_equal(pass.cache->visitors, 1);
@@ -261,7 +265,7 @@ static void a_cpu_is_tidied_by_itself(void **state)
     destroy_empty(small);
 }
 
-/* It ends in the middle, and holds no cache. */
+/* A pass ends in the middle, and then holds no cache. */
 static void a_pass_may_end_early(void **state)
 {
     struct prudence_cache *cache = grown_cache();
@@ -277,7 +281,8 @@ static void a_pass_may_end_early(void **state)
     destroy_empty(cache);
 }
 
-/* A stall has filled latent slabs and rings. When it is over all of that goes, though nobody needs any. */
+/* A stall has filled latent slabs and rings. After the stall all those objects go, although no
+ * thread needs any. */
 static void what_a_stall_left_goes(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -288,7 +293,7 @@ static void what_a_stall_left_goes(void **state)
     allocate_all(cache, objects, OBJECTS);
     defer_all(cache, objects, OBJECTS);
     rounds(3);
-    assert_true(slabs_of(cache) * cache->capacity >= OBJECTS); /* not while readers may hold it */
+    assert_true(slabs_of(cache) * cache->capacity >= OBJECTS); /* not while readers may hold them */
     for (unsigned i = 0; i < 6; i++) {
         prudence_manual_advance(domain);
         rounds(1);
@@ -299,7 +304,7 @@ static void what_a_stall_left_goes(void **state)
     destroy_empty(cache);
 }
 
-/* What comes and goes within a window is not given back. */
+/* Memory that is freed and wanted again within a window stays. */
 static void what_demand_wants_stays(void **state)
 {
     struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
@@ -323,12 +328,12 @@ static void what_demand_wants_stays(void **state)
 static void no_round_comes_to(struct prudence_cache *cache, struct slab_node *node)
 {
     assert_true(node->settled);
-    os_lock_take(&node->lock); /* a visit would wait for it */
+    os_lock_take(&node->lock); /* a visit would wait for the lock */
     assert_false(node_tidy(cache, node));
     os_lock_release(&node->lock);
 }
 
-/* A node where a round found nothing to do is left alone until a thread has come to it. */
+/* Rounds skip a node where a round found nothing to do, until a thread uses the node. */
 static void a_settled_node_is_passed_by(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -341,8 +346,7 @@ static void a_settled_node_is_passed_by(void **state)
     no_round_comes_to(cache, node);
     allocate_all(cache, objects, OBJECTS);
     assert_false(node->settled);
-    rounds(
-        8); /* all is live; what a refill has left in the object cache goes, and so do free slabs */
+    rounds(8); /* all objects are live; those left by a refill go, and so do free slabs */
     no_round_comes_to(cache, node);
     free_all(cache, objects, OBJECTS);
     assert_false(node->settled);
@@ -353,7 +357,7 @@ static void a_settled_node_is_passed_by(void **state)
     allocate_all(cache, objects, OBJECTS);
     defer_all(cache, objects, OBJECTS);
     rounds(8);
-    assert_false(node->settled); /* as long as anything is latent there */
+    assert_false(node->settled); /* as long as objects are latent there */
     for (unsigned i = 0; i < 8; i++) {
         prudence_manual_advance(domain);
         rounds(1);
@@ -364,7 +368,7 @@ static void a_settled_node_is_passed_by(void **state)
     destroy_empty(cache);
 }
 
-/* The idle helper takes no lock when it hands objects over: the next round comes nevertheless. */
+/* The idle helper hands objects over without the lock, yet the next round visits the node. */
 static void what_is_handed_over_is_seen(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -384,7 +388,7 @@ static void what_is_handed_over_is_seen(void **state)
     latent_close(cache, cpu);
     cpu_cache_release(cpu);
     assert_int_equal(preflush_cpu(cache, 0, TRANSFER_BATCHES), 64);
-    allocate_all(cache, objects, 64); /* so that there is nothing else for a round to do */
+    allocate_all(cache, objects, 64); /* leaves nothing else for a round to do */
     assert_true(node->settled);
     assert_non_null(node->handover);
     prudence_manual_advance(domain);
@@ -396,7 +400,7 @@ static void what_is_handed_over_is_seen(void **state)
     destroy_empty(cache);
 }
 
-/* A visit does a part: some caches, some batches; the place is kept. */
+/* A visit does a bounded part, some caches and some batches, and remembers the place. */
 static void a_visit_is_bounded(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -430,7 +434,7 @@ static void a_visit_is_bounded(void **state)
     destroy_empty(large);
 }
 
-/* The cache whose turn it is is destroyed: the round goes on with the next. */
+/* A cache is destroyed when its turn comes, and the round goes on with the next one. */
 static void a_cache_is_destroyed_in_its_turn(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -448,7 +452,7 @@ static void a_cache_is_destroyed_in_its_turn(void **state)
     rounds(2);
 }
 
-/* Nobody tidies at the same time, or where the list of caches is in use. */
+/* A thread does not tidy while another one uses the list of caches. */
 static void a_thread_that_cannot_tidy_goes_on(void **state)
 {
     uint64_t ended = tidy_rounds();
@@ -464,7 +468,7 @@ static void a_thread_that_cannot_tidy_goes_on(void **state)
 
 #define BYPASSES (4 * BYPASSES_A_VISIT)
 
-/* How many of so many operations came by: each that does ends a round. */
+/* Returns how many of BYPASSES operations tidied; each that does ends a round. */
 static unsigned came_by(struct prudence_cache *cache,
                         void (*operation)(struct prudence_cache *cache, unsigned index))
 {
@@ -493,7 +497,8 @@ static void defer_one(struct prudence_cache *cache, unsigned index)
     prudence_cache_free_deferred(cache, objects[index]);
 }
 
-/* Where the CPU's caches are another's, each operation takes the slow path, for long: one of 16 tidies up. */
+/* While another thread owns the CPU's caches, each operation takes the slow path, and one of 16
+ * tidies. */
 static void operations_on_owned_caches_tidy_now_and_then(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -553,7 +558,7 @@ static void a_plain_free_calls_no_foreign_function(void **state)
     defer_all(cache, objects, 4);
     allocate_all(other, objects, 400);
     calls = foreign_calls;
-    for (unsigned i = 0; i < 400; i++) { /* many by the slow path */
+    for (unsigned i = 0; i < 400; i++) { /* many take the slow path */
         now += DECAY;
         prudence_cache_free(other, objects[i]);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Type-safe memory: an object that is freed may be handed out again at once, but its page stays a
- * slab of its cache until a grace period after the slab became free. Without the flag it goes when
- * it is free.
+ * Type-safe memory: a freed object may be handed out again at once, but its page stays in a slab of
+ * the cache until a grace period after the slab became free. Without the flag, a free slab may go
+ * at once.
  *
  * ctest: inlined-too
  */
@@ -28,7 +28,7 @@ static void pages_stay_for_a_grace_period(void **state)
     (void)state;
     allocate_all(cache, objects, COUNT);
     slabs = stats_of(cache).slabs_now;
-    prudence_manual_advance(cache->domain); /* before they are free: counts for nothing */
+    prudence_manual_advance(cache->domain); /* before the frees, so without effect */
     free_all(cache, objects, COUNT);
     assert_int_equal(prudence_cache_shrink(cache), 0);
     assert_int_equal(prudence_trim(), 0);

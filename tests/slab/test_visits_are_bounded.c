@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one visit to a node does under its lock is bounded, however much there is to merge or to give back;
- * in a kernel interrupts are off meanwhile.
+ * The work of one visit under a node's lock is bounded, however much there is to merge or to give
+ * back, because a kernel does it with interrupts off.
  */
 #include "support/slab_test.h"
 
 #define SLABS         200
-#define SLABS_AT_MOST 64 /* in a visit */
+#define SLABS_AT_MOST 64 /* per visit */
 
 static void *objects[OBJECTS_MAX];
 
-/* SLABS full slabs, their objects taken past the object cache. */
+/* Makes SLABS full slabs, whose objects are taken past the object cache. */
 static struct prudence_cache *full_slabs(void)
 {
     struct prudence_cache *cache = fixed_cache(4096, 16, manual_domain());
@@ -23,7 +23,8 @@ static struct prudence_cache *full_slabs(void)
     return cache;
 }
 
-/* Past the latent cache. The first of a slab waits for one grace period, the others for the next. */
+/* Defers past the latent cache. The first object of a slab waits for one grace period, the others
+ * for the next. */
 static void defer_everything(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < SLABS * cache->capacity; i++)
@@ -32,7 +33,7 @@ static void defer_everything(struct prudence_cache *cache)
     assert_int_equal(stats_of(cache).bytes_latent, SLABS * cache->capacity * cache->stride);
 }
 
-/* As often as it says that there is more. */
+/* Visits the node as long as it reports more work. Returns the number of visits. */
 static unsigned visit(struct prudence_cache *cache, size_t *bytes)
 {
     struct prudence_cache_stats before, after;
@@ -75,10 +76,10 @@ static void a_free_of_one_object(void **state)
     void *last = objects[SLABS * cache->capacity - 1];
 
     (void)state;
-    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* all are kept */
+    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
     node_put(cache, objects, SLABS * cache->capacity - 1);
     assert_int_equal(stats_of(cache).shrinks, 0);
-    assert_int_equal(prudence_option_set("decay", "0"), 0); /* none is */
+    assert_int_equal(prudence_option_set("decay", "0"), 0); /* keeps none */
     node_put(cache, &last, 1);
     assert_int_equal(stats_of(cache).shrinks, SLABS_AT_MOST);
     check_books(cache);
@@ -97,13 +98,13 @@ static void shrinking_does_not_stop_before_all_is_done(void **state)
     check_books(cache);
 }
 
-/* Whole slabs, and no more of them than that. */
+/* Gives back whole slabs, and no more of them than necessary. */
 static void as_much_is_given_back_as_is_wanted(void **state)
 {
     struct prudence_cache *cache = full_slabs();
 
     (void)state;
-    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* all are kept */
+    assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
     node_put(cache, objects, SLABS * cache->capacity);
     assert_int_equal(prudence_option_set("decay", "0"), 0);
     assert_int_equal(node_shrink_until(node_here(cache), 0, 1), cache->slab_bytes);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Windows (ADR 50): what inlined code takes for an object of a cache by its address alone is one, and nothing else is:
- * whatever slabs come and go, wherever the pointer leads. And where there is no window, all goes on by the page map.
+ * Windows (ADR 50): every address that inlined code takes for an object of a cache is one, no
+ * matter which slabs come and go and where the pointer leads. Without a window, the page map
+ * decides.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 
 #define SLABS_MAX 1100
 
-extern unsigned windows_max; /* of pages/window.c */
+extern unsigned windows_max; /* in pages/window.c */
 
 static struct slab *slabs[SLABS_MAX];
 static const size_t sizes[] = {8, 16, 24, 48, 64, 112, 512, 700, 1000, 1024, 4096, 5000, 16000};
@@ -36,7 +37,7 @@ static void grow(struct prudence_cache *cache, unsigned first, unsigned count)
 static void shrink(unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++) {
-        slab_count(slabs[i]->cache); /* which its node would have done */
+        slab_count(slabs[i]->cache); /* normally done by the node */
         slab_unmake(slabs[i]);
     }
 }
@@ -54,7 +55,7 @@ static void end(struct prudence_cache *cache)
     cache_forget(cache);
 }
 
-/* Of each address of a slab and around it both ways say the same. */
+/* Checks that window and page map agree on each address of the slab. */
 static void expect_agreement(const struct prudence_cache *cache, unsigned slab)
 {
     const char *pages = slabs[slab]->pages;
@@ -106,7 +107,7 @@ static void tags_and_far_away(void **state)
     assert_false(is_of(cache, NULL) || is_of(NULL, object));
     assert_false(is_of(cache, (char *)slabs[0]->pages - 64));
     assert_false(
-        is_of(cache, (char *)slabs[3]->pages + slabs[3]->bytes)); /* where no slab is yet */
+        is_of(cache, (char *)slabs[3]->pages + slabs[3]->bytes)); /* where there is no slab yet */
     assert_false(is_of(cache, (char *)slabs[0]->pages + ((size_t)64 << 20)));
     shrink(0, 4);
     shrink(10, 1);
@@ -116,7 +117,7 @@ static void tags_and_far_away(void **state)
     end(other);
 }
 
-/* What is shown has no gap, and what is beyond the first gap is found by the page map. */
+/* The shown range has no gap. Objects beyond the first gap are found by the page map. */
 static void gaps(void **state)
 {
     struct prudence_cache *cache = windowed(64);
@@ -133,11 +134,11 @@ static void gaps(void **state)
     assert_true(is_of(cache, of(15, 1)) && !is_shown(cache, of(15, 1)));
     gone = of(3, 0);
     shrink(3, 1);
-    assert_int_equal(cache->window_words.extent, 0); /* most would lie beyond */
+    assert_int_equal(cache->window_words.extent, 0); /* most would be beyond the gap */
     assert_false(is_of(cache, gone));
     for (unsigned i = 0; i < 16; i++)
         assert_true(i == 3 || i == 14 || is_of(cache, of(i, i)));
-    grow(cache, 3, 1); /* the lowest gap is filled first */
+    grow(cache, 3, 1); /* fills the lowest gap first */
     assert_ptr_equal(of(3, 0), gone);
     assert_true(is_of(cache, gone));
     assert_int_equal(cache->window_words.extent, 14 * bytes);
@@ -148,7 +149,7 @@ static void gaps(void **state)
     end(cache);
 }
 
-/* A slab that cannot be entered in the page map was never live. */
+/* A slab that cannot be entered in the page map never becomes live. */
 static void slabs_that_fail(void **state)
 {
     (void)state;
@@ -179,7 +180,7 @@ static void full(void **state)
     struct prudence_cache *cache = windowed(512);
 
     (void)state;
-    grow(cache, 0, SLABS_MAX); /* of 64 KiB: 1,024 fit */
+    grow(cache, 0, SLABS_MAX); /* slabs of 64 KiB, of which 1,024 fit */
     assert_int_equal(cache->window_words.extent, (size_t)64 << 20);
     for (unsigned i = 0; i < SLABS_MAX; i++) {
         assert_true(is_of(cache, of(i, 1)) && !is_of(cache, (char *)of(i, 1) + 16));
@@ -229,7 +230,7 @@ static void limited_addresses(void **state)
     setrlimit(RLIMIT_AS, &before);
 }
 
-/* Addresses come back: more windows than there may be at a time, one after the other. */
+/* Addresses are reused: over time there are more windows than may exist at once. */
 static void destroyed_and_made_again(void **state)
 {
     unsigned before = windows_max;
@@ -247,7 +248,7 @@ static void destroyed_and_made_again(void **state)
     windows_max = before;
 }
 
-/* What is free in it, and dirty, is for its cache alone. */
+/* Checks that other caches get none of the window's free, dirty pages. */
 static void expect_nobody_else_there(const struct prudence_cache *cache)
 {
     void *pages = os_pages_alloc(cache->slab_bytes, OS_PAGE_SIZE, 0, NULL);
@@ -256,7 +257,7 @@ static void expect_nobody_else_there(const struct prudence_cache *cache)
     os_pages_free(pages, cache->slab_bytes);
 }
 
-/* Its pages are under the books of all others: used, kept, given back. */
+/* Pages of a window count like all others: used, kept, given back. */
 static void pages_of_a_window(void **state)
 {
     struct prudence_cache *cache = windowed(512);
@@ -276,16 +277,16 @@ static void pages_of_a_window(void **state)
     assert_int_equal(stats.used, before.used + 10 * cache->slab_bytes);
     assert_int_equal(stats.retained, before.retained);
     grow(cache, 10, 30);
-    assert_true(is_zero(slabs[20])); /* it went to the system */
+    assert_true(is_zero(slabs[20])); /* its pages had gone to the system */
     touch_pages(slabs[20]);
     shrink(0, 40);
     expect_nobody_else_there(cache);
-    os_pages_trim(); /* all of it; the addresses stay */
+    os_pages_trim(); /* purges all pages, but keeps the addresses */
     grow(cache, 0, 40);
     assert_true(is_shown(cache, of(39, 0)));
     touch_pages(slabs[39]);
     shrink(0, 40);
-    end(cache); /* what is left of its dirty pages goes with its addresses */
+    end(cache); /* gives up remaining dirty pages with the addresses */
     os_pages_stats(&stats);
     assert_int_equal(stats.used, before.used);
     assert_int_equal(stats.retained, before.retained);
@@ -311,7 +312,7 @@ static void limit(void **state)
 
 #if PRUDENCE_INLINED
 
-/* Inlined code asks for a window; code that calls does not. */
+/* Inlined code asks for a window; calls into the library do not. */
 static void inlined_code_alone_makes_a_window(void **state)
 {
     struct prudence_cache *called = prudence_cache_create("called", 64, NULL);
@@ -372,7 +373,7 @@ static void misuse_is_caught_at_the_call(void **state)
     expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 56), "foreign pointer");
     expect_deaths(&object, "foreign pointer");
     prudence_cache_free(mine, object);
-    prudence_cache_shrink(mine); /* its slab goes */
+    prudence_cache_shrink(mine); /* gives back the slab */
     assert_null(slab_of(object));
     expect_deaths(object, "foreign pointer");
     prudence_cache_destroy(mine);

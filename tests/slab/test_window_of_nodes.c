@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where there are several NUMA nodes a cache has no window, and inlined code finds its objects by the page map. */
+/* With several NUMA nodes a cache has no window, and inlined code finds its objects by the page
+ * map. */
 #include "support/window_test.h"
 
 static void no_window(void **state)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads make slabs in one window, look at each address of theirs, and give them back: what is theirs is found all the time, by
- * address or page map, and a place between objects never. In the end nothing is left.
+ * Threads make slabs in one window, check each object's address, and give the slabs back. Their
+ * objects are always found, by address or page map, and places between objects never. In the end
+ * nothing is left.
  */
 #include <pthread.h>
 
@@ -37,7 +38,7 @@ static void *work(void *argument)
         i %= HELD;
         if (slabs[i]) {
             look_at(slabs[i]);
-            slab_count(cache); /* which its node would have done */
+            slab_count(cache); /* normally done by the node */
             slab_unmake(slabs[i]);
             slabs[i] = NULL;
         } else {

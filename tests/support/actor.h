@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that do what they are told, one step after the other. */
+/* Threads that make the calls a test tells them to make, one after the other. */
 #ifndef TESTS_SUPPORT_ACTOR_H
 #define TESTS_SUPPORT_ACTOR_H
 
@@ -41,7 +41,7 @@ static inline void actor_start(struct actor *actor)
     assert_int_equal(pthread_create(&actor->thread, NULL, actor_main, actor), 0);
 }
 
-/* The actor makes this call; its result is returned when it is done. */
+/* Has the actor make a call, waits until the call returns, and returns the result. */
 static inline int does(struct actor *actor, int (*act)(void *), void *argument)
 {
     actor->act = act;
@@ -52,7 +52,7 @@ static inline int does(struct actor *actor, int (*act)(void *), void *argument)
     return actor->result;
 }
 
-/* The actor's thread ends. */
+/* Ends the actor's thread. */
 static inline void actor_end(struct actor *actor)
 {
     actor->act = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a thread does that has been cancelled, and may be cancelled at its next cancellation point: a
- * function of ours is none, so the thread comes back from it.
+ * Calls a function in a thread with a pending cancellation. Functions of Prudence are no
+ * cancellation points, so the call returns.
  */
 #ifndef TESTS_SUPPORT_CANCELLED_H
 #define TESTS_SUPPORT_CANCELLED_H
@@ -22,7 +22,7 @@ static inline void *cancelled_thread(void *argument)
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_barrier_wait(&cancelled->barrier); /* the thread exists */
-    pthread_barrier_wait(&cancelled->barrier); /* and is cancelled */
+    pthread_barrier_wait(&cancelled->barrier); /* the thread is cancelled */
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     cancelled->call();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);

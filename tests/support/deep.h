@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The distance between two instructions that a test stops at: 1, or `most` where time is short. Take
- * a prime, and begin elsewhere in each case: then the cases together stop everywhere in a loop. */
+/* Returns the distance between two instructions at which a test stops: 1 in a deep run, else
+ * `most`. Pass a prime and start each case at another offset, so that the cases together stop at
+ * every instruction of a loop. */
 static inline unsigned deep_stride(unsigned most)
 {
     const char *models = getenv("PRUDENCE_MODELS");

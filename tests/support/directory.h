@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory of the test's own, for files that the library is to write: made and removed by a group's set-up and tear-down. Whoever makes a
- * file there removes it. */
+/* A temporary directory for files that the library writes. A group's set-up makes the directory and
+ * the tear-down removes it; a test removes the files that it makes there. */
 #ifndef TESTS_SUPPORT_DIRECTORY_H
 #define TESTS_SUPPORT_DIRECTORY_H
 
@@ -10,7 +10,7 @@
 
 static char directory[] = "/tmp/prudence-test-XXXXXX";
 
-/* Until the next call. */
+/* Returns the path of `name` in the directory, valid until the next call. */
 static const char *path_in(const char *name)
 {
     static char path[128];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork while another thread stands at a chosen instruction of some path, without a hook in that path: the other
- * thread runs under the processor's trap flag (step.h), and waits in the trap.
+ * Forks while another thread stands at a chosen instruction of some path, without a hook in that
+ * path: the other thread runs under the processor's trap flag (step.h) and waits in the trap.
  *
- * It takes `before` steps, or as many as there are until it is about to sleep; or it runs at full speed until it
- * sleeps (FORK_ASLEEP). Then this thread forks. Where fork itself waits for
- * the other thread (for a lock that it has, say), that takes further steps, one at a time, as long as this
- * thread sleeps. When fork holds all that it takes, the other thread takes `inside` steps more: so it is also seen
- * at what it does about a fork that is under way. No time is waited for: whether a thread sleeps is read from /proc.
+ * The other thread takes `before` steps, or fewer if it is about to sleep; with FORK_ASLEEP it runs
+ * at full speed until it sleeps. Then this thread forks. While fork() waits for the other thread,
+ * for example for a lock that the other thread holds, this thread sleeps, and the other one takes
+ * one more step at a time. When fork() holds every lock it takes, the other thread takes `inside`
+ * more steps, so tests also see how that thread behaves during a fork. Nothing depends on time:
+ * /proc tells whether a thread sleeps.
  *
- * The program calls fork_at_step_start() before any constructor (a function in .preinit_array), so that its handler
- * of pthread_atfork is the last that prepares a fork.
+ * The program calls fork_at_step_start() before any constructor, from a function in .preinit_array,
+ * so that the pthread_atfork() handler of this file runs last before a fork.
  */
 #ifndef TESTS_SUPPORT_FORK_AT_STEP_H
 #define TESTS_SUPPORT_FORK_AT_STEP_H
@@ -27,13 +28,13 @@
 
 #if STEP_POSSIBLE
 
-#define FORK_ASLEEP_LOOKS 3        /* one after the other, without a step in between */
-#define FORK_ASLEEP       UINT_MAX /* as `before` */
+#define FORK_ASLEEP_LOOKS 3        /* consecutive looks without a step in between */
+#define FORK_ASLEEP       UINT_MAX /* a value of `before` */
 
 static struct {
-    void (*enter)(void); /* not stepped: what blocks signals is done here */
+    void (*enter)(void); /* runs before stepping starts, because it may block signals */
     void (*body)(void);
-    int thread_id, forking_id; /* these and those below: atomic */
+    int thread_id, forking_id; /* these and the fields below are atomic */
     unsigned inside, steps, allowed;
     bool is_armed, preparing, at_sleep, entered, done;
 } fork_step;
@@ -41,7 +42,7 @@ static struct {
 #define FORK_STEP_GET(member)        __atomic_load_n(&fork_step.member, __ATOMIC_SEQ_CST)
 #define FORK_STEP_SET(member, value) __atomic_store_n(&fork_step.member, value, __ATOMIC_SEQ_CST)
 
-/* "123 (name) S ...": the name has no parentheses here. */
+/* Parses "123 (name) S ...". The names of these threads contain no parentheses. */
 static bool fork_thread_sleeps(int thread)
 {
     char path[64], text[128];
@@ -66,7 +67,7 @@ static bool fork_step_is_sleep(const greg_t *registers)
            step_is_at_call(registers, SYS_clock_nanosleep) || step_is_at_call(registers, SYS_futex);
 }
 
-/* The other thread, before each of its instructions. */
+/* Runs in the other thread before each instruction. */
 static void fork_step_visit(const greg_t *registers)
 {
     int saved_errno = errno;
@@ -110,7 +111,8 @@ static bool fork_step_waits(void)
     return FORK_STEP_GET(done) || FORK_STEP_GET(steps) > FORK_STEP_GET(allowed);
 }
 
-/* Until the other thread has taken so many steps more, has ended, or sleeps: what it wants is held by this one. */
+/* Lets the other thread take `more` steps. Stops early when that thread ends, or sleeps because
+ * this thread holds a lock it wants. */
 static void fork_step_on(unsigned more)
 {
     unsigned asleep = 0, before = 0;
@@ -125,7 +127,8 @@ static void fork_step_on(unsigned more)
     }
 }
 
-/* What it waits for is this thread's, so it sleeps again and again. */
+/* Waits until the other thread sleeps or ends. This thread holds a resource the other one needs, so
+ * the other one keeps going back to sleep. */
 static void fork_step_until_asleep(void)
 {
     unsigned asleep = 0;
@@ -137,7 +140,7 @@ static void fork_step_until_asleep(void)
     }
 }
 
-/* With all locks held. */
+/* Runs as the last prepare handler, when fork() holds all locks. */
 static void fork_step_prepared(void)
 {
     if (!fork_step.is_armed)
@@ -154,8 +157,9 @@ static void fork_at_step_start(void)
 }
 
 /*
- * Forks as the head of this file says; `in_child` returns 42 if all is well there. Afterwards the other thread goes on,
- * and `release`, if there is one, lets it end. Returns how many steps it had taken at the fork.
+ * Forks as described at the head of this file. `in_child` returns 42 on success. After the fork the
+ * other thread runs on, and `release`, if not NULL, lets that thread end. Returns the number of
+ * steps taken before the other thread was let go.
  */
 static unsigned fork_at_step(void (*enter)(void), void (*body)(void), unsigned before,
                              unsigned inside, int (*in_child)(void *argument), void *argument,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of what kills a process, hangs, or depends on how it starts: the body runs in a child, with
- * its standard error caught and an alarm against deadlocks. <cmocka.h> is included before.
+ * Runs the body of a test in a child process, because the test kills the process, hangs, or depends
+ * on how the process starts. Captures standard error, and sets an alarm against deadlocks. Include
+ * <cmocka.h> first.
  */
 #ifndef TESTS_SUPPORT_GP_CHILD_H
 #define TESTS_SUPPORT_GP_CHILD_H
@@ -22,8 +23,8 @@
 #define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
 
 struct child_result {
-    int status;        /* of waitpid */
-    char output[8192]; /* what went to standard error (and output) */
+    int status;        /* from waitpid() */
+    char output[8192]; /* standard error and standard output */
 };
 
 static inline bool child_exited_with(const struct child_result *result, int code)
@@ -31,7 +32,7 @@ static inline bool child_exited_with(const struct child_result *result, int code
     return WIFEXITED(result->status) && WEXITSTATUS(result->status) == code;
 }
 
-/* Under a sanitizer abort() may end as an exit; either is a death. */
+/* Accepts any failing exit as well as SIGABRT, because abort() may exit under a sanitizer. */
 static inline bool child_died(const struct child_result *result)
 {
     return WIFSIGNALED(result->status) ? WTERMSIG(result->status) == SIGABRT
@@ -43,7 +44,7 @@ static inline bool child_said(const struct child_result *result, const char *tex
     return strstr(result->output, text) != NULL;
 }
 
-/* How often `text` was said. */
+/* Counts the occurrences of `text` in the output. */
 static inline unsigned child_count(const struct child_result *result, const char *text)
 {
     unsigned count = 0;
@@ -65,7 +66,7 @@ static inline void child_collect(pid_t child, int from, struct child_result *res
     waitpid(child, &result->status, 0);
 }
 
-/* Runs `body(argument)` in a forked child; its return value is the exit status. */
+/* Runs `body(argument)` in a forked child, which exits with the returned value. */
 static inline void child_run(int (*body)(void *argument), void *argument,
                              struct child_result *result)
 {
@@ -89,7 +90,7 @@ static inline void child_run(int (*body)(void *argument), void *argument,
     child_collect(child, ends[0], result);
 }
 
-/* The same, and it must return 42. */
+/* Does the same, and fails the test unless `body` returns 42. */
 static inline void assert_child(int (*body)(void *argument), void *argument)
 {
     struct child_result result;
@@ -132,7 +133,7 @@ static inline void child_exec_by(void (*exec)(char *const *), char *const *argum
     child_collect(child, ends[0], result);
 }
 
-/* Runs a program in a child, with `options` as PRUDENCE_OPTIONS (NULL: none). */
+/* Runs a program in a child, with `options` as PRUDENCE_OPTIONS; NULL unsets the variable. */
 static inline void child_exec(char *const *arguments, const char *options,
                               struct child_result *result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that stays inside a read-side critical section for as long as a test wants. */
+/* A thread that stays inside a read-side critical section until the test releases it. */
 #ifndef TESTS_SUPPORT_GP_READER_H
 #define TESTS_SUPPORT_GP_READER_H
 
@@ -11,8 +11,8 @@
 #include <prudence/rcu.h>
 
 struct held_reader {
-    struct prudence_domain *domain; /* NULL: the default one, through the inline functions */
-    const char *name;               /* of the thread; NULL: as it is */
+    struct prudence_domain *domain; /* NULL: the default domain, through the inline functions */
+    const char *name;               /* of the thread; unused here */
     pthread_t thread;
     pid_t tid;
     sem_t inside, leave;
@@ -39,7 +39,7 @@ static inline void *held_reader_run(void *argument)
     return NULL;
 }
 
-/* Returns when the thread is inside. */
+/* Returns when the thread is inside the section. */
 static inline void held_reader_start(struct held_reader *reader)
 {
     sem_init(&reader->inside, 0, 0);

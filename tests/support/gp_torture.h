@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the torture programs have in common: variants (each in a process of its own, since most
- * options are read at start), the clock, random numbers, violations, and marks by which an object
- * tells later where it has been.
+ * Parts common to the torture programs: variants (one process each, because most options are read
+ * at start), the clock, random numbers, violations, and marks by which an object later tells its
+ * history.
  *
- * ThreadSanitizer sees neither rseq nor membarrier nor plain fences. Its build takes per-CPU caches
- * by compare-and-swap, and the readers are forced to be fenced. Not covered there: the restartable
+ * ThreadSanitizer sees neither rseq nor membarrier nor plain fences. Therefore that build takes
+ * per-CPU caches by compare-and-swap and forces fenced readers, and does not cover the restartable
  * sequences, remote takes by membarrier, fence-free readers and the switch between modes.
  */
 #ifndef TESTS_SUPPORT_GP_TORTURE_H
@@ -66,14 +66,15 @@ TORTURE_UNUSED static void torture_sleep_us(unsigned microseconds)
     nanosleep(&huge, NULL);
 }
 
-/* Until a count is no longer 0; a minute at most, as threads may be without a CPU for long. */
+/* Waits until the count is no longer 0, for a minute at most, because threads may get no CPU for
+ * long. */
 TORTURE_UNUSED static void torture_wait_for(const uint64_t *count)
 {
     for (unsigned i = 0; i < 6000 && !__atomic_load_n(count, __ATOMIC_RELAXED); i++)
         torture_sleep_us(10000);
 }
 
-/* Read before main, because signal handlers make choices, too. */
+/* Read before main(), because signal handlers make random choices, too. */
 static uint64_t torture_choices;
 
 __attribute__((constructor)) static void torture_read_seed(void)
@@ -81,7 +82,8 @@ __attribute__((constructor)) static void torture_read_seed(void)
     torture_choices = test_seed(0);
 }
 
-/* xorshift64*; `state` is not 0. The seed changes what a state stands for, so threads need not know it. */
+/* Implements xorshift64*; `state` must not be 0. The seed changes the output of a state, so threads
+ * need not know the seed. */
 TORTURE_UNUSED static uint64_t torture_random(uint64_t *state)
 {
     uint64_t mixed;
@@ -98,7 +100,8 @@ TORTURE_UNUSED static unsigned torture_below(uint64_t *state, unsigned bound)
     return (unsigned)((torture_random(state) >> 33) % bound);
 }
 
-/* Moves the calling thread to a CPU that it may use; forced migration. */
+/* Pins the calling thread to a random CPU, to force a migration. Does nothing if the thread may not
+ * run there. */
 TORTURE_UNUSED static void torture_migrate(uint64_t *state)
 {
     cpu_set_t one;
@@ -121,7 +124,7 @@ TORTURE_UNUSED static void torture_roam(void)
 static uint64_t torture_violations;
 static int torture_stop_word;
 
-/* Threads run until the time is over. */
+/* Returns whether the threads must stop because the time is over. */
 TORTURE_UNUSED static bool torture_stopped(void)
 {
     return __atomic_load_n(&torture_stop_word, __ATOMIC_RELAXED) != 0;
@@ -132,7 +135,7 @@ TORTURE_UNUSED static void torture_stop(void)
     __atomic_store_n(&torture_stop_word, 1, __ATOMIC_RELAXED);
 }
 
-/* Counts a violation; the first twenty are told. */
+/* Counts a violation and reports the first twenty. */
 TORTURE_UNUSED __attribute__((format(printf, 1, 2))) static void
 torture_violation(const char *format, ...)
 {
@@ -170,7 +173,7 @@ TORTURE_UNUSED static pthread_t torture_thread(void *(*run)(void *), void *argum
     return thread;
 }
 
-/* In a torture no CPU is ever idle; the helper shall work all the same. */
+/* Pretends that every CPU is idle. No CPU idles during a torture, but the helper must still run. */
 static bool torture_is_idle(unsigned cpu)
 {
     (void)cpu;
@@ -185,13 +188,13 @@ TORTURE_UNUSED static void torture_pretend_idle(void)
 /* ------------------------------------------------------------------------------------ marks */
 
 /*
- * The start of an object that can say where it is in its life, also after it was freed: `seal`
- * binds the other words to this address, so that bytes of some other origin are told apart.
+ * The start of an object that records its state, readable even after the object was freed. `seal`
+ * binds the other words to this address, so that foreign bytes are recognized.
  */
 struct torture_mark {
     uint64_t birth;  /* unique */
     uint64_t state;  /* enum torture_state, atomic */
-    uint64_t cookie; /* of a grace period that began after it was unlinked; atomic */
+    uint64_t cookie; /* of a grace period that began after the unlink; atomic */
     uint64_t seal;   /* atomic */
 };
 
@@ -214,8 +217,8 @@ static inline void torture_mark_set(struct torture_mark *mark, uint64_t state, u
 }
 
 /*
- * Of an object that was just handed out: if it says that it was deferred, its grace period must be
- * over. Returns whether it could say.
+ * Checks an object that was just handed out: the grace period of a deferred object must be over.
+ * Returns whether the mark was valid.
  */
 TORTURE_UNUSED static bool torture_check_reuse(const struct torture_mark *mark,
                                                const struct prudence_domain *domain)
@@ -240,12 +243,12 @@ struct torture_variant {
     const char *options; /* PRUDENCE_OPTIONS */
 };
 
-/* A torture of many things at once takes so many times the time of one. */
+/* A torture that combines many subjects runs TORTURE_TIMES as long as one. */
 #ifndef TORTURE_TIMES
 #define TORTURE_TIMES 1
 #endif
 
-/* What is left of slabs, large blocks and their pages. */
+/* Tells whether slabs, large blocks or their pages remain. */
 static bool torture_something_is_left(struct prudence_stats *stats)
 {
     prudence_stats(stats);
@@ -253,11 +256,11 @@ static bool torture_something_is_left(struct prudence_stats *stats)
 }
 
 /*
- * When all threads have ended and everything was freed or deferred: merges what is latent, gives
- * everything back, and nothing may be left. Three rounds: close; merge, and close what was next;
- * merge. Then the library's own threads may still be giving back slabs that they took before these
- * rounds came to them, so it waits for those: a minute at most. A slab that is lost stays for ever. The
- * statistics are for what else the program looks at.
+ * Merges all latent objects and gives everything back after all threads have ended and freed or
+ * deferred their objects; then nothing may remain. Takes three rounds: close; merge, and close
+ * `next`; merge. The library's own threads may still hold slabs they took earlier, so this waits
+ * for them, a minute at most. A leaked slab stays longer than that. Leaves the statistics in
+ * `stats` for further checks.
  */
 TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *stats)
 {
@@ -278,13 +281,13 @@ TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *st
     TORTURE_CHECK(stats->retained_bytes == 0);
 }
 
-/* Prints counts that every program has, and returns the exit status. */
+/* Prints the counts common to all programs and returns the exit status. */
 TORTURE_UNUSED static int torture_end(const char *variant)
 {
     struct prudence_stats stats;
 
     prudence_stats(&stats);
-    if (stats.stalls) /* no section here comes near the default stall_timeout of 10 s */
+    if (stats.stalls) /* sections stay far below the default stall_timeout of 10 s */
         torture_violation("%llu false stall reports", (unsigned long long)stats.stalls);
     printf(" | gp=%llu membarriers=%llu switches=%llu percpu=%s readers=%s: %s (%llu violations)\n",
            (unsigned long long)stats.grace_periods, (unsigned long long)stats.membarriers,
@@ -294,8 +297,8 @@ TORTURE_UNUSED static int torture_end(const char *variant)
     return torture_violations ? 1 : 0;
 }
 
-/* A child that hangs is a violation: it is said what its threads are doing, then it gets SIGABRT, so that they say
- * where, or a core or a sanitizer does. */
+/* Waits for a child. A child that hangs is a violation: reports the state of its threads, then
+ * sends SIGABRT, so that the threads print their stacks, or a core dump or sanitizer shows them. */
 static int torture_wait(pid_t child, double patience)
 {
     uint64_t deadline = torture_now() + (uint64_t)(patience * 1e9);
@@ -317,8 +320,8 @@ static int torture_wait(pid_t child, double patience)
 }
 
 /*
- * main of a torture program: with an argument, runs `body` for that variant in this process; else
- * starts one process for each variant, which share the time.
+ * Implements main() of a torture program. With an argument, runs `body` for that variant in this
+ * process; otherwise starts one process for each variant, and divides the time among them.
  */
 TORTURE_UNUSED static int torture_main(int argc, char **argv,
                                        const struct torture_variant *variants, unsigned count,
@@ -339,7 +342,7 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
         pid_t child;
         int status;
 
-        /* The variant's come later, and so they count. */
+        /* Options of the variant come later and so override inherited ones. */
         snprintf(options, sizeof options, "%s,%s%s%s", inherited ? inherited : "",
                  variants[i].options, TORTURE_TSAN ? ",reader_mode=fenced" : "",
                  strstr(variants[i].options, "annotate") ? "" : ",annotate=0");

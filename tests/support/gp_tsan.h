@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ThreadSanitizer's options for programs that fork while they have threads: a fork holds the node
- * locks of all caches, more than the deadlock detector can count (64); the child has no threads that
- * it could have leaked.
+ * ThreadSanitizer's options for programs that fork while they have threads. A fork holds the node
+ * locks of all caches, more than the 64 that the deadlock detector can count, and the child has no
+ * threads that could leak.
  */
 #ifndef TESTS_SUPPORT_GP_TSAN_H
 #define TESTS_SUPPORT_GP_TSAN_H

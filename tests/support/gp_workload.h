@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small workload that checks itself: writers replace and defer a shared object, readers look at it,
- * and every object that is handed out must be past its grace period.
+ * A small self-checking workload: writers replace and defer a shared object, readers look at the
+ * object, and every object handed out must be past its grace period.
  */
 #ifndef TESTS_SUPPORT_GP_WORKLOAD_H
 #define TESTS_SUPPORT_GP_WORKLOAD_H
@@ -9,7 +9,7 @@
 #include "support/gp_torture.h"
 
 #define WORKLOAD_WORDS   12
-#define WORKLOAD_THREADS 4 /* readers, and as many writers by half */
+#define WORKLOAD_THREADS 4 /* readers; half as many writers */
 
 struct workload_object {
     struct torture_mark mark;
@@ -77,7 +77,7 @@ static void *workload_reader(void *work)
     return NULL;
 }
 
-/* Runs for so long, calling `in_between` (or NULL) half way. Returns the violations. */
+/* Runs the workload, calling `in_between` (or NULL) half way. Returns the number of violations. */
 TORTURE_UNUSED static uint64_t workload_run(unsigned milliseconds, void (*in_between)(void))
 {
     struct workload work = {
@@ -92,7 +92,7 @@ TORTURE_UNUSED static uint64_t workload_run(unsigned milliseconds, void (*in_bet
     torture_sleep_us(milliseconds * 500);
     if (in_between)
         in_between();
-    do /* so long, and until every kind of thread had its turn */
+    do /* at least half the time, and until both kinds of threads have made progress */
         torture_sleep_us(milliseconds * 500);
     while (!__atomic_load_n(&work.updates, __ATOMIC_RELAXED) ||
            !__atomic_load_n(&work.reads, __ATOMIC_RELAXED));

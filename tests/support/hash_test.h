@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the hash table have in common: objects with keys, hash functions, and looks at all of a table. */
+/* Common parts of the hash table's tests: objects with keys, hash functions, and checks of whole
+ * tables. */
 #ifndef TESTS_SUPPORT_HASH_TEST_H
 #define TESTS_SUPPORT_HASH_TEST_H
 
@@ -15,7 +16,7 @@ struct item {
     struct prudence_hash_node node;
     uint64_t key;
     unsigned visits;
-    bool in; /* in the table, as the test has it */
+    bool in; /* whether the test expects the item in the table */
 };
 
 static bool item_has_key(const struct prudence_hash_node *node, const void *key)
@@ -41,17 +42,18 @@ static uint64_t hash_same(uint64_t key)
     return key;
 }
 
-/* The hash that becomes this one when the table multiplies it: tests choose the buckets. */
+/* Returns the hash that the table's multiplication turns into `spread`, so that tests choose the
+ * buckets. */
 static uint64_t hash_for(uint64_t spread)
 {
     uint64_t factor = prudence_hash_spread_(1), inverse = factor;
 
-    for (unsigned i = 0; i < 6; i++) /* twice as many bits are right each time */
+    for (unsigned i = 0; i < 6; i++) /* each step doubles the number of correct bits */
         inverse *= 2 - factor * inverse;
     return spread * inverse;
 }
 
-/* All in one bucket up to 4096 buckets. */
+/* Puts all keys into one bucket, up to 4096 buckets. */
 static uint64_t hash_low_bits(uint64_t key)
 {
     return hash_for(key << 40);
@@ -93,7 +95,8 @@ HASH_TEST_UNUSED static struct item *look_up(struct prudence_hash *table, uint64
     return item_of(prudence_hash_lookup(table, hash, item_has_key, &key));
 }
 
-/* All that was deferred in the manual domain is safe, and merged. */
+/* Ends enough grace periods of the manual domain to make all deferred objects safe and merge
+ * them. */
 HASH_TEST_UNUSED static void all_readers_leave(struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -121,7 +124,7 @@ HASH_TEST_UNUSED static struct prudence_hash_stats hash_stats_of(struct prudence
     return stats;
 }
 
-/* What the chain of this bucket ends with. */
+/* Returns the word that ends the chain of this bucket. */
 HASH_TEST_UNUSED static uintptr_t expected_end(const struct hash_table *table, uint64_t bucket,
                                                unsigned order)
 {
@@ -130,7 +133,7 @@ HASH_TEST_UNUSED static uintptr_t expected_end(const struct hash_table *table, u
     return between > table->order_min ? PRUDENCE_HASH_END(between) : PRUDENCE_HASH_END(0);
 }
 
-/* Every invariant of structures/hash.h that holds while no thread is inside an update. */
+/* Checks every invariant of structures/hash.h that holds while no thread is inside an update. */
 HASH_TEST_UNUSED static void check_chains(struct prudence_hash *public)
 {
     struct hash_table *table = hash_of(public);

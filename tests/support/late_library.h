@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The library beside this program: build/bin/.., build/tests/... or what the environment says. */
+/* Finds the library relative to this program (build/bin/.., build/tests/...), or where
+ * PRUDENCE_LIBRARY says. */
 static inline bool late_library_find(char *path, size_t size)
 {
     static const char *const places[] = {"..", ".", "../.."};
@@ -31,7 +32,7 @@ static inline bool late_library_find(char *path, size_t size)
     return false;
 }
 
-/* `function` points at a pointer to a function. */
+/* Looks up `name`; `function` points to a pointer to a function. */
 static inline void late_library_symbol(void *library, const char *name, void *function)
 {
     void *address = dlsym(library, name);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MAX 65536 /* a power of two; half of them may be used */
+#define LINES_MAX 65536 /* a power of two; at most half are used */
 #define WORDS_MAX 16
 #define NOBODY    (-1)
 
@@ -16,15 +16,15 @@ struct cpu_set {
 struct line {
     uintptr_t number; /* 0: unused */
     struct cpu_set has, ever;
-    int owner; /* the only one that has it, and may store; NOBODY */
+    int owner; /* the only CPU that has the line, so it may store; or NOBODY */
     struct {
         struct cpu_set touched;
         uint32_t stored_at; /* 0: never */
         int stored_by;
     } words[WORDS_MAX];
-    uint32_t lost_at[TRAVEL_CPUS_MAX]; /* when another CPU's store took it away */
+    uint32_t lost_at[TRAVEL_CPUS_MAX]; /* time when another CPU's store took the line */
     uint32_t doubtful
-        [TRAVEL_CPUS_MAX]; /* the step with which it came, if for nothing until now; 0: not */
+        [TRAVEL_CPUS_MAX]; /* step of the CPU's last travel, while that was for nothing; 0: none */
 };
 
 static struct line *lines;
@@ -42,7 +42,7 @@ static void set_add(struct cpu_set *set, unsigned cpu)
     set->words[cpu / 64] |= UINT64_C(1) << cpu % 64;
 }
 
-/* Somebody but this one. */
+/* Returns whether the set has a CPU other than this one. */
 static bool set_has_others(const struct cpu_set *set, unsigned cpu)
 {
     uint64_t others = 0;
@@ -103,7 +103,7 @@ static bool store_travels(const struct line *line, unsigned cpu)
     return line->owner != (int)cpu && set_has_others(&line->has, cpu);
 }
 
-/* Whether two CPUs have something to do with this word. */
+/* Returns whether two CPUs really share this word. */
 static bool is_for_something(const struct line *line, const struct memory_access *access,
                              unsigned word)
 {
@@ -111,7 +111,8 @@ static bool is_for_something(const struct line *line, const struct memory_access
                          : was_stored(line, word, access->turn);
 }
 
-/* Returns the step with which the line travelled to the CPU for nothing; 0: it did not. */
+/* Returns the step with which the line travelled to the CPU for nothing, or 0 if no such travel is
+ * open. */
 static size_t visit_ends(struct line *line, unsigned cpu)
 {
     size_t step = line->doubtful[cpu];
@@ -124,7 +125,7 @@ static void take_from_others(struct line *line, unsigned cpu)
 {
     for (unsigned other = 0; other < TRAVEL_CPUS_MAX; other++)
         if (other != cpu && set_has(&line->has, other))
-            line->lost_at[other] = now - 1; /* by this store, so before it */
+            line->lost_at[other] = now - 1; /* just before this store */
     memset(&line->has, 0, sizeof line->has);
     line->owner = (int)cpu;
 }
@@ -155,7 +156,8 @@ struct travel travel_step(const struct memory_access *access)
     };
 
     now++;
-    if (travel.travels && !set_has(&line->has, cpu)) /* else it stays, to be stored to */
+    /* Otherwise the CPU keeps the line and only becomes its owner. */
+    if (travel.travels && !set_has(&line->has, cpu))
         travel.for_nothing = visit_ends(line, cpu);
     if (travel.travels && !line->doubtful[cpu])
         line->doubtful[cpu] = now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the hash table without locks have in common. */
+/* Common parts of the tests of the lock-free hash table. */
 #ifndef TESTS_SUPPORT_LOCKFREE_TEST_H
 #define TESTS_SUPPORT_LOCKFREE_TEST_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* One chain of a hash table without locks, and updates of every kind that meet each other there. */
+/* One chain of a lock-free hash table, and updates of every kind that conflict there. */
 #ifndef TESTS_SUPPORT_LOCKFREE_UPDATES_H
 #define TESTS_SUPPORT_LOCKFREE_UPDATES_H
 
 #include "support/lockfree_test.h"
 
-#define CHAIN 5 /* objects at first, of keys 0 (the last) to 4 (the first) */
+#define CHAIN 5 /* initial objects, with keys 0 (the last) to 4 (the first) */
 
 static struct item items[32];
 static struct prudence_lockfree_hash *table;
@@ -20,7 +20,7 @@ HASH_TEST_UNUSED static void begin_chain(void)
     }
 }
 
-/* `gone`: the number of the object that it has removed or replaced; -1: none. `fresh`: of the one that it may have added. */
+/* Result of an update. `gone` is the number of the object removed or replaced, or -1. */
 struct update_result {
     int result, gone;
 };
@@ -79,7 +79,7 @@ HASH_TEST_UNUSED static struct update_result run_update(unsigned update)
         return (struct update_result){.gone = -1};
     case 1:
     case 2:
-        return add_unique(10, update); /* is not there: the two of them against each other, too */
+        return add_unique(10, update); /* absent key: 1 and 2 also compete */
     case 3:
         return add_unique(2, update);
     case 4:

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases for tests that look at an ordered map, or change it, between any two instructions. Each has some keys that
- * stay and some that come and go, so that the updates do one of all that updates can do: fill a slot, make nodes for long
- * common beginnings, cut a prefix, append, grow and shrink through all kinds of nodes, give a node's place to its only object,
- * join two nodes, unlink a line of nodes. And what a reader may see meanwhile.
+ * Cases for tests that look at an ordered map, or change one, between any two instructions. In each
+ * case some keys stay, and others come and go, so that the updates do everything they can: fill a
+ * slot, make nodes for long common prefixes, cut a prefix, append, grow and shrink through all
+ * kinds of nodes, replace a node by its only object, join two nodes, unlink a line of nodes. Also
+ * the checks of what a concurrent reader may see.
  */
 #ifndef TESTS_SUPPORT_MAP_CASES_H
 #define TESTS_SUPPORT_MAP_CASES_H
@@ -13,20 +14,20 @@
 #define KEYS_MOST 300
 
 static struct item items[KEYS_MOST], twins[KEYS_MOST];
-static bool stays[KEYS_MOST]; /* by the index of the key; the others come and go */
-static bool there[KEYS_MOST]; /* those that are in the map between two updates */
+static bool stays[KEYS_MOST]; /* by the index of the key; all other keys come and go */
+static bool there[KEYS_MOST]; /* keys in the map between two updates */
 static struct prudence_map *map;
 static uint64_t looks;
-static unsigned moving = KEYS_MOST; /* the key that is just being added or removed */
+static unsigned moving = KEYS_MOST; /* the key being added or removed */
 
 /* ---------------------------------------------------------------------------------------- cases */
 
 struct test_case {
     const char *name;
     const char *staying[12], *passing[8]; /* strings */
-    unsigned stay, pass;                  /* or so many numbers that differ in their last byte */
+    unsigned stay, pass;                  /* or numbers of keys that differ in their last byte */
     uint64_t stay_from, pass_from;
-    bool everywhere; /* searches are stopped at each instruction, while keys are swapped */
+    bool everywhere; /* stop searches at each instruction while keys are swapped */
 };
 
 static const struct test_case cases[] = {
@@ -110,7 +111,7 @@ MAP_TEST_UNUSED static void begin_case(const struct test_case *at)
             assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
         there[i] = stays[i];
     }
-    prudence_read_lock(); /* this thread is registered, for which it blocks signals, before it is stepped */
+    prudence_read_lock(); /* registers this thread, which blocks signals, before it is stepped */
     prudence_read_unlock();
     looks = 0;
 }
@@ -123,9 +124,9 @@ MAP_TEST_UNUSED static void end_case(void)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
-/* ------------------------------------------------------------------------- what a reader may see */
+/* ------------------------------------------------------------------------ what a reader may see */
 
-/* Between `from` and `to` no key was passed over that is there for certain. */
+/* Checks that no key between `from` and `to` that is certainly in the map was passed over. */
 static void check_gap(unsigned from, unsigned to, const bool *certain)
 {
     for (unsigned i = from; i < to; i++)
@@ -141,7 +142,7 @@ static void check_found(const struct item *found, unsigned index, const bool *po
         fail_msg("key %u of %u is found, which is not there", index, map_key_count);
 }
 
-/* What a read finds, in its order; looked at when it is over. */
+/* Objects that a read found, in order; checked after the read. */
 static const struct item *seen[KEYS_MOST + 1];
 static unsigned seen_count;
 
@@ -225,9 +226,9 @@ MAP_TEST_UNUSED static const struct reader lookups = {read_lookup, check_lookup}
                                            floors = {read_floor, check_floor},
                                            walks = {read_walk, check_walk};
 
-/* ------------------------------------------------------------------------------ coming and going */
+/* ----------------------------------------------------------------------------- coming and going */
 
-/* Those that do not stay, from the first or the second on: each, or every other one. */
+/* Adds the keys that come and go: all, or every second one from the first or second on. */
 MAP_TEST_UNUSED static void come(unsigned first, unsigned every)
 {
     for (unsigned i = 0, passing = 0; i < map_key_count; i++)

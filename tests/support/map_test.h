@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of ordered maps have in common: all keys that a test uses, in their order, with an object for each; and a look
- * at all invariants of a map. `map_strings` says of which kind keys are.
+ * Common parts of the tests of ordered maps: all keys of a test, sorted, with an object for each,
+ * and a check of all invariants of a map. `map_strings` tells whether keys are strings or numbers.
  */
 #ifndef TESTS_SUPPORT_MAP_TEST_H
 #define TESTS_SUPPORT_MAP_TEST_H
@@ -23,13 +23,13 @@ struct item {
 
 static bool map_strings;
 
-/* A key as a string; of a number, its bytes, the highest first. */
+/* A key as a string. A number is stored as bytes, highest first. */
 struct test_key {
     uint8_t bytes[MAP_TEST_LONG];
     size_t length;
 };
 
-static struct test_key *map_keys; /* sorted, each once */
+static struct test_key *map_keys; /* sorted, without duplicates */
 static unsigned map_key_count;
 
 static int compare_keys(const void *a, const void *b)
@@ -102,7 +102,7 @@ static struct item *item_of(struct prudence_map_node *node)
     return node ? prudence_map_entry(node, struct item, node.node) : NULL;
 }
 
-/* ------------------------------------------------------------------------ all functions by index */
+/* ----------------------------------------------------------------------- all functions by index */
 
 MAP_TEST_UNUSED static struct prudence_map *map_of_domain(struct prudence_domain *domain)
 {
@@ -163,7 +163,8 @@ MAP_TEST_UNUSED static struct prudence_map_stats map_stats_of(struct prudence_ma
     return stats;
 }
 
-/* All that was deferred in the manual domain is safe, and merged. */
+/* Ends enough grace periods of the manual domain to make all deferred objects safe and merge
+ * them. */
 MAP_TEST_UNUSED static void all_readers_leave(struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -173,13 +174,13 @@ MAP_TEST_UNUSED static void all_readers_leave(struct prudence_domain *domain)
     prudence_trim();
 }
 
-/* ------------------------------------------------------------------------------------ invariants */
+/* ----------------------------------------------------------------------------------- invariants */
 
 struct map_check {
     struct prudence_map *map;
     uint8_t path[MAP_TEST_LONG + 8];
     uint64_t objects, nodes, bytes;
-    bool tidy; /* no node is larger than it has to be */
+    bool tidy; /* no node is larger than necessary */
 };
 
 static void check_object(struct map_check *check, uintptr_t link, size_t at, bool ends)
@@ -230,7 +231,7 @@ static void check_node(struct map_check *check, struct map_node *node, size_t at
     check->bytes += map_node_bytes(node->kind);
     if (!check->tidy)
         return;
-    if (live == 1) /* of a long prefix that was cut, two parts may stay that could be joined */
+    if (live == 1) /* cutting a long prefix may leave two parts that could be joined */
         assert_false(map_is_object(map_only_link(node, &byte)));
     assert_true(node->kind == MAP_FOUR || live > map_capacity[node->kind - 1] / 2);
 }
@@ -243,7 +244,7 @@ static void check_link(struct map_check *check, uintptr_t link, size_t at)
         check_node(check, map_inner(link), at);
 }
 
-/* While no thread is inside an update. */
+/* Checks every invariant of a map. No thread may be inside an update. */
 MAP_TEST_UNUSED static void check_map(struct prudence_map *map, bool tidy)
 {
     struct map_check check = {.map = map, .tidy = tidy};
@@ -258,7 +259,8 @@ MAP_TEST_UNUSED static void check_map(struct prudence_map *map, bool tidy)
 
 /* -------------------------------------------------------------------------------- sets of keys */
 
-/* Numbers: the ends, neighbours, every length of a common beginning, and all values of a byte at every place. */
+/* Makes numbers: the extremes, neighbours, every length of a common prefix, all values of a byte in
+ * every place. */
 MAP_TEST_UNUSED static void make_numbers(void)
 {
     clear_keys(false);
@@ -277,7 +279,8 @@ MAP_TEST_UNUSED static void make_numbers(void)
     sort_keys();
 }
 
-/* Strings: the empty one, those that begin others, zeros, long common beginnings that end anywhere, all bytes. */
+/* Makes strings: the empty one, prefixes of others, zeros, long common prefixes of every length,
+ * all bytes. */
 MAP_TEST_UNUSED static void make_strings(void)
 {
     uint8_t bytes[MAP_TEST_LONG];

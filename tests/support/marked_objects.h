@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that use one cache and one counter by turns, in circumstances that the test makes. An object that was handed out
- * twice has another thread's mark.
+ * Threads that use one cache and one counter in turns, under conditions that the test creates. An
+ * object handed out twice carries the mark of another thread.
  */
 #ifndef TESTS_SUPPORT_MARKED_OBJECTS_H
 #define TESTS_SUPPORT_MARKED_OBJECTS_H
@@ -12,7 +12,7 @@
 
 #include "support/slab_test.h"
 
-#define MARKED_EACH         16 /* objects of a turn */
+#define MARKED_EACH         16 /* objects per turn */
 #define MARKED_THREADS_MOST 8
 
 static struct prudence_cache *marked_cache;
@@ -25,7 +25,7 @@ static void mark(void *object, uintptr_t from, uintptr_t to)
         __atomic_fetch_add(&marked_faults, 1, __ATOMIC_RELAXED);
 }
 
-/* Allocates, counts, frees and defers. `me`: another number in each thread, not 0. */
+/* Allocates, counts, frees and defers. `me` is nonzero and differs in each thread. */
 static void marked_turn(uintptr_t me)
 {
     void *objects[MARKED_EACH];
@@ -50,7 +50,8 @@ static void marked_zero(void *object, void *context)
     memset(object, 0, 64);
 }
 
-/* `work` gets the number of its thread, and takes so many turns. Nothing is lost in the end. */
+/* Runs `work` in `count` threads, each of which gets a number and takes `turns` turns. Checks that
+ * no object and no count is lost. */
 static void marked_threads(unsigned count, unsigned turns, void *(*work)(void *me))
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = marked_zero};

@@ -24,21 +24,23 @@ struct range {
     uintptr_t first, end;
 };
 
-/* On pages of its own, since it is looked at by handlers. */
+/* Fills whole pages, because the signal handlers use this structure while other pages are
+ * protected. */
 static struct tracer {
     struct range ranges[RANGES_MAX];
     unsigned count;
-    uintptr_t open[OPEN_MAX]; /* pages that the present instruction may touch */
+    uintptr_t open[OPEN_MAX]; /* pages opened for the current instruction */
     unsigned opened;
     struct memory_access *accesses;
     size_t made;
     uint32_t turn;
-    char stack[65536]; /* the handlers' */
+    char stack[65536]; /* stack of the handlers */
     struct sigaction fault_before, trap_before;
     stack_t stack_before;
 } __attribute__((aligned(4096))) tracer;
 
-/* By no function of libc's: the table by which the program finds them is looked at as well. */
+/* Makes a system call without libc, because the program's table of libc functions is traced as
+ * well. */
 static long call_system(long number, long first, long second, long third)
 {
     long result;
@@ -64,7 +66,7 @@ static bool is_looked_at(uintptr_t address)
 {
     unsigned low = 0, high = tracer.count;
 
-    while (low < high) { /* the maps are in order */
+    while (low < high) { /* the ranges are sorted */
         unsigned middle = (low + high) / 2;
 
         if (address >= tracer.ranges[middle].end)
@@ -89,7 +91,7 @@ static void note(uintptr_t address, bool store)
         (struct memory_access){.address = address, .turn = tracer.turn, .store = store};
 }
 
-/* By the handler: opens the page as far as this access needs it. */
+/* Handles SIGSEGV: opens the page as far as this access requires. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     ucontext_t *here = context;
@@ -112,7 +114,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
     here->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
 }
 
-/* Behind that instruction. */
+/* Handles SIGTRAP after that instruction: closes the pages. */
 static void on_trap(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
@@ -131,7 +133,7 @@ static void look_at(uintptr_t first, uintptr_t end)
     tracer.ranges[tracer.count++] = (struct range){.first = first, .end = end};
 }
 
-/* Without a hole, which begins and ends at a page. */
+/* Traces `range` except for the holes, which begin and end at page boundaries. */
 static void look_at_but(struct range range, const struct range *holes, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -150,7 +152,7 @@ static int by_address(const void *a, const void *b)
     return (left->first > right->first) - (left->first < right->first);
 }
 
-/* The thread's own memory: its thread-local variables, on both sides of the thread pointer. */
+/* Returns the thread-local variables of this thread, on both sides of the thread pointer. */
 static struct range of_this_thread(void)
 {
     uintptr_t pointer = (uintptr_t)__builtin_thread_pointer() & ~(PAGE - 1);
@@ -158,7 +160,8 @@ static struct range of_this_thread(void)
     return (struct range){pointer - 4 * PAGE, pointer + 2 * PAGE};
 }
 
-/* Anonymous, or the program's; not the stack, or libc's heap. */
+/* Returns whether a mapping is anonymous or belongs to the program, and is no stack, heap or
+ * library. */
 static bool is_wanted(const char *name)
 {
     return name[0] == '\0' || (name[0] == '/' && !strstr(name, ".so"));

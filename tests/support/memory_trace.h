@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All loads and stores of a piece of code, as the processor sees them: what is looked at is protected, so each access
- * faults; the fault says where and whether it is a store; the instruction then runs alone (trap flag), with its page
- * open, and the page is closed again. So nothing is decoded or instrumented: it is the program as it was built that is
- * looked at, with its restartable sequences, locked instructions and calls of libc. A page is opened for reading
- * first, so an instruction that loads and stores is found to do both.
+ * Traces all loads and stores of a piece of code, as the processor sees them. Traced memory is
+ * protected, so each access faults, and the fault tells the address and whether the access is a
+ * store. The instruction then runs alone (trap flag) with its page open, and the page is closed
+ * again. Nothing is decoded or instrumented, so the trace shows the program as built, with its
+ * restartable sequences, locked instructions and libc calls. A page is first opened for reading
+ * only, so an instruction that loads and stores is recorded as both.
  *
- * Looked at are the program's own data, and all memory that it has mapped when a trace begins; not the stack and
- * thread-local memory of the thread, which are its own; nor the pages of `own`, the tracer's and the test's. One
- * thread; the others must sleep. No system call may be given memory that is looked at.
+ * A trace covers the program's own data and all memory mapped when the trace begins, except for the
+ * stack and the thread-local memory of the thread, and the pages of the tracer and of the test
+ * (`own`). Only one thread may run; the others must sleep. No system call may be given traced
+ * memory.
  *
- * x86-64, no sanitizer.
+ * Works on x86-64 without sanitizers.
  */
 #ifndef TESTS_SUPPORT_MEMORY_TRACE_H
 #define TESTS_SUPPORT_MEMORY_TRACE_H
@@ -26,21 +28,22 @@
 #endif
 
 struct memory_access {
-    uintptr_t address; /* of its first byte */
-    uint32_t turn;     /* of the last memory_trace_turn() */
+    uintptr_t address; /* of the first byte */
+    uint32_t turn;     /* argument of the last memory_trace_turn() */
     bool store;
 };
 
-/* `own`: page-aligned. The accesses from begin to end: *count of them, until the next begin. */
+/* Begin and end a trace. `own` is page-aligned. memory_trace_end() returns *count accesses, valid
+ * until the next begin. */
 void memory_trace_begin(const void *own, size_t bytes);
 const struct memory_access *memory_trace_end(size_t *count);
 
-/* In between; off at first. */
+/* Switch tracing on and off between begin and end; off at first. */
 void memory_trace_on(void);
 void memory_trace_off(void);
 size_t memory_trace_count(void); /* accesses so far */
 
-/* What follows is noted with this number. */
+/* Records `turn` with all later accesses. */
 void memory_trace_turn(uint32_t turn);
 
 #endif /* TESTS_SUPPORT_MEMORY_TRACE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of renaming have in common: names with a key that lead to a number. */
+/* Common parts of the tests of renaming: names with a key that lead to a number. */
 #ifndef TESTS_SUPPORT_NAME_TEST_H
 #define TESTS_SUPPORT_NAME_TEST_H
 

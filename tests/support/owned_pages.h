@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages that the page map says somebody owns. */
+/* Pages with an owner in the page map. */
 #ifndef TESTS_SUPPORT_OWNED_PAGES_H
 #define TESTS_SUPPORT_OWNED_PAGES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the page source have in common: its figures, and a clock of their own. */
+/* Common parts of the page source's tests: statistics, and an injected clock. */
 #ifndef TESTS_SUPPORT_PAGES_H
 #define TESTS_SUPPORT_PAGES_H
 
@@ -8,7 +8,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-static uint64_t now = 1; /* ns; goes on when the test says so */
+static uint64_t now = 1; /* ns; advanced by the test */
 
 static inline uint64_t our_clock(void)
 {
@@ -23,7 +23,8 @@ static inline struct os_pages_stats pages(void)
     return stats;
 }
 
-/* A setup: nothing is free, whatever is freed is kept, and the first regions are as large as all others. */
+/* Sets up a test: no page is free, all freed pages are kept, and the first regions are
+ * full-sized. */
 static inline int begin_with_everything_kept(void **state)
 {
     (void)state;

@@ -7,11 +7,11 @@
 
 #define SIZE  64
 #define LIVE  3000
-#define SLOTS 65536 /* of the model, by address */
+#define SLOTS 65536 /* of the model, hashed by address */
 
 struct entry {
     void *object;
-    uint64_t deferred_at; /* grace periods that had ended then */
+    uint64_t deferred_at; /* number of grace periods ended before the deferral */
     enum { UNKNOWN, IS_LIVE, IS_FREE, IS_DEFERRED } is;
 };
 
@@ -99,7 +99,7 @@ static void give_back(struct prudence_cache *cache, bool defer)
     deferrals += defer;
 }
 
-/* One operation; `bias` 0 to 8: how much more is allocated than given back. */
+/* Does one operation; a higher `bias` (0 to 8) allocates more often. */
 static void step(struct prudence_cache *cache, unsigned bias)
 {
     switch (random_walk_choose(400)) {

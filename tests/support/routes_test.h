@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of routes have in common: prefixes by text, a model that searches a list, and a look at all of a table. */
+/* Common parts of the tests of routes: prefixes from text, a model that searches a list, and a
+ * check of whole tables. */
 #ifndef TESTS_SUPPORT_ROUTES_TEST_H
 #define TESTS_SUPPORT_ROUTES_TEST_H
 
@@ -43,7 +44,7 @@ ROUTES_TEST_UNUSED static struct prudence_prefix prefix_of(const char *text)
     return prefix;
 }
 
-/* Zeros behind its length. */
+/* Clears the bits after the prefix's length. */
 ROUTES_TEST_UNUSED static void prefix_trim(struct prudence_prefix *prefix)
 {
     for (unsigned bit = prefix->length; bit < 128; bit++)
@@ -77,7 +78,7 @@ routes_stats_of(struct prudence_routes *table)
     return stats;
 }
 
-/* ------------------------------------------------------------------------------------------ the model */
+/* ------------------------------------------------------------------------------------ the model */
 
 #define KNOWN_MOST 600u
 
@@ -115,7 +116,7 @@ ROUTES_TEST_UNUSED static uintptr_t known_route(const struct address *address)
     return best ? best->value : 0;
 }
 
-/* By address, then by length. */
+/* Orders by address, then by length. */
 ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
 {
     const struct prudence_prefix *one = a, *other = b; /* the first member of struct known */
@@ -124,13 +125,13 @@ ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
     return order ? order : (one->length > other->length) - (one->length < other->length);
 }
 
-/* -------------------------------------------------------------------------------------------- the trie */
+/* ------------------------------------------------------------------------------------- the trie */
 
 struct sums {
     uint64_t prefixes, nodes, bytes, across, in_slots;
 };
 
-/* A slot has this edge, another one whose bits hash to it, or none. */
+/* Checks that the edge's slot holds this edge, another one with the same hash, or none. */
 static void check_shortcut(const struct route_table *table, unsigned level, uint64_t edge,
                            struct sums *sums)
 {
@@ -159,7 +160,7 @@ static uint64_t slots_in_use(const struct route_table *table)
     return count;
 }
 
-/* All words of the index that begin with these bits. */
+/* Checks all words of the index that begin with these bits. */
 static void check_words(uintptr_t index, route_key key, unsigned length, uint64_t word)
 {
     const unsigned bits = route_words_bits(index);
@@ -169,7 +170,8 @@ static void check_words(uintptr_t index, route_key key, unsigned length, uint64_
         assert_int_equal(first[i], word);
 }
 
-/* It ends below the other level, and at the latest at the next one that always has a node. */
+/* Checks that the edge ends below `level`, and no later than the next level that always has a
+ * node. */
 static void check_edge(const struct route_table *table, unsigned level, route_key key,
                        uint64_t edge)
 {
@@ -182,7 +184,7 @@ static void check_edge(const struct route_table *table, unsigned level, route_ke
                          route_path_of(key, level + 1));
 }
 
-/* Every invariant of structures/routes.h that holds while no thread is inside an update. */
+/* Checks every invariant of structures/routes.h that holds while no thread is inside an update. */
 static void check_node(const struct route_table *table, const struct route_node *node,
                        unsigned level, route_key key, struct sums *sums)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Taking a thread's struct rseq from the kernel, and giving it back, as tracers and other runtimes do. */
+/* Unregisters and reregisters a thread's struct rseq, as tracers and other runtimes do. */
 #ifndef TESTS_SUPPORT_RSEQ_H
 #define TESTS_SUPPORT_RSEQ_H
 
@@ -23,7 +23,8 @@ static inline uint32_t *rseq_struct(void)
     return (uint32_t *)((char *)__builtin_thread_pointer() + os_percpu_rseq_offset);
 }
 
-/* The C library does not say with which size it registered; the kernel takes only that one. */
+/* Tries every size, because the C library does not tell which one it registered and the kernel
+ * accepts no other. */
 static inline bool rseq_call(int flags)
 {
     for (unsigned size = 32; size <= 256; size += 32)

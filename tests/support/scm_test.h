@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests of short-term memory: objects whose end is seen, and threads that do one call after another,
- * as the test says, so that what several threads do is deterministic.
+ * Support for tests of short-term memory: objects that report their end, and threads that make one
+ * call after another as the test says, so that tests with several threads are deterministic.
  */
 #ifndef TESTS_SUPPORT_SCM_TEST_H
 #define TESTS_SUPPORT_SCM_TEST_H
@@ -26,7 +26,7 @@
 
 #define ENDS_MAX 4096
 
-/* Objects that were freed by their last date, in order. */
+/* Objects freed after their last date, in order. */
 static void *ended_objects[ENDS_MAX];
 static unsigned end_count;
 
@@ -45,13 +45,14 @@ static inline int witness(void)
     return number;
 }
 
-/* A new object whose end is noted. */
+/* Returns a new object that reports its end. */
 static inline void *object_new(void)
 {
     void *object = scm_malloc(48);
 
     assert_non_null(object);
-    for (unsigned i = 0; i < end_count && i < ENDS_MAX; i++) /* another one, at this place */
+    /* The new object may reuse the address of one that ended. */
+    for (unsigned i = 0; i < end_count && i < ENDS_MAX; i++)
         if (ended_objects[i] == object)
             ended_objects[i] = NULL;
     assert_int_equal(scm_set_finalizer(object, witness()), 0);
@@ -82,7 +83,7 @@ static inline struct scm_region_info region_info(void)
     return info;
 }
 
-/* This thread takes part, whatever the test did before. */
+/* Registers this thread if necessary, and ticks. */
 static inline void ticks(unsigned count)
 {
     assert_int_equal(scm_register_thread(), 0);
@@ -107,7 +108,7 @@ static inline void collection(const char *value)
     assert_int_equal(prudence_option_set("scm_collection", value), 0);
 }
 
-/* This thread starts afresh in every test: all that it, or those before it, gave dates has ended. */
+/* Starts every test afresh: ends all dates given by this thread or by earlier threads. */
 static inline int fresh(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static inline int fresh(void **state)
     return 0;
 }
 
-/* --- what actors are told to do --- */
+/* --- calls for actors --- */
 
 struct refreshing {
     void *object;
@@ -198,7 +199,7 @@ static inline int global_refreshes(struct actor *actor, void *object, unsigned e
     return does(actor, act_global_refresh, &(struct refreshing){object, extension});
 }
 
-/* So that no test need use all of them. */
+/* Refers to all calls, so that a test need not use all of them. */
 static inline void scm_test_uses(void)
 {
     (void)act_tick;

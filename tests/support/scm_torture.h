@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of the torture of short-term memory. Each carries a seal that its finalizer breaks, and what is known of its
- * dates: the time before which it may not end, and how often the thread that ends it must have ticked.
+ * Objects of the torture of short-term memory. Each carries a seal that the finalizer breaks, and
+ * bounds of the dates: the earliest time of the end, and the number of ticks that the ending thread
+ * must have made.
  */
 #ifndef TESTS_SUPPORT_SCM_TORTURE_H
 #define TESTS_SUPPORT_SCM_TORTURE_H
@@ -21,13 +22,13 @@ enum tick { LOCAL_TICK, GLOBAL_TICK };
 struct object {
     uint64_t seal;
     uint64_t not_before; /* ns */
-    uint32_t ticks[2];   /* of each kind, by the thread that ends it */
+    uint32_t ticks[2];   /* of each kind, by the thread that ends the object */
     unsigned char rest[];
 };
 
 static int seal_breaker; /* the finalizer's number */
 static uint64_t made, ended;
-static __thread uint64_t ticked[2]; /* since the threads ended that left something */
+static __thread uint64_t ticked[2]; /* since the threads ended whose dates this thread inherits */
 
 static inline void check(int error)
 {
@@ -35,7 +36,7 @@ static inline void check(int error)
         abort();
 }
 
-/* Real time that the tests may let pass: the system's, and some more. */
+/* Real time of the tests: the system's clock plus an offset that tests increase. */
 static uint64_t passed_ns; /* atomic */
 
 static uint64_t torture_time(void)

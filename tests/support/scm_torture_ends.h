@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parts of the torture of short-term memory that begin with nothing that has a date.
+ * Parts of the torture of short-term memory that start without any dated object.
  *
- * Ends: groups of 1 to 8 threads end at once and leave dates of all kinds, and queues that were taken in part. Survivors
- * take them over by local and global ticks in some order; another thread may come and inherit. Within a number of ticks
- * nothing may be left.
+ * Ends: groups of 1 to 8 threads end at once and leave dates of all kinds, and partly processed
+ * queues. Survivors take these over by local and global ticks in some order; another thread may
+ * come and inherit. Within a number of ticks nothing may be left.
  *
- * Epochs: a thread ticks more than 65,536 times, over two ends of epochs. What it keeps alive lives, and a region that
- * has expired is refused at each of the ticks around these ends.
+ * Epochs: a thread ticks more than 65,536 times, across two ends of epochs. Objects it keeps alive
+ * stay alive, and an expired region is refused at each of the ticks around these ends.
  */
 #ifndef TESTS_SUPPORT_SCM_TORTURE_ENDS_H
 #define TESTS_SUPPORT_SCM_TORTURE_ENDS_H
@@ -22,14 +22,14 @@
 
 #define GROUP_MAX       8
 #define MS              UINT64_C(1000000)
-#define PERIOD_MAX      16 /* ms; of a real-time clock */
-#define AHEAD_MAX       40 /* ms; of a date by one */
+#define PERIOD_MAX      16 /* ms; period of a real-time clock */
+#define AHEAD_MAX       40 /* ms; distance of a date on a real-time clock */
 #define UNITS           30
 #define PATIENCE_PHASES 300   /* of global time */
-#define PATIENCE        10000 /* ticks of each survivor: many more than there are lists */
+#define PATIENCE        10000 /* ticks of each survivor; far more than there are lists */
 #define EPOCH           65536
-#define EPOCH_ENDS      21 /* at a thread's 21st tick, and each 65,536 after */
-#define PROCESSED_FIRST 40 /* other objects whose dates are processed before a region's */
+#define EPOCH_ENDS      21 /* first at a thread's 21st tick, then every 65,536 */
+#define PROCESSED_FIRST 40 /* other objects processed before a region's date */
 
 /* L: a local tick; G: a global one. */
 static const char *const tick_patterns[] = {"LG",  "GL",   "LG",   "LLG",
@@ -37,17 +37,18 @@ static const char *const tick_patterns[] = {"LG",  "GL",   "LG",   "LLG",
 
 static struct {
     pthread_barrier_t together;
-    bool exact;   /* no thread inherits: the ticks of the thread that ends an object are known */
-    bool by_time; /* real-time clocks are left, too */
-    uint64_t not_over; /* ns; until then dates by real time may be left */
+    bool exact;        /* no thread inherits, so the ticks of the ending thread are known */
+    bool by_time;      /* threads also leave dates on real-time clocks */
+    uint64_t not_over; /* ns; until then, real-time dates may remain */
     const char *pattern;
     uint64_t second_ticks; /* of the second survivor; atomic */
-    bool stop;             /* it; atomic */
+    bool stop;             /* tells the second survivor to stop; atomic */
 } ends;
 
-/* ------------------------------------------------------------------------- threads that end at once */
+/* --------------------------------------------------------------------- threads that end at once */
 
-/* One tick; and as many calls as leave a part of what has expired. So it comes last. */
+/* Makes one tick, and then only enough calls to process part of the expired dates. Must come
+ * last. */
 static void leave_expired(unsigned *seed)
 {
     unsigned count = (unsigned)rand_r(seed) % 200;
@@ -59,7 +60,8 @@ static void leave_expired(unsigned *seed)
         scm_free(scm_malloc(8));
 }
 
-/* Global dates are two units later than requested. `before`: local ticks that this thread is going to make. */
+/* Leaves one date. Global dates end two units later than requested. `before`: local ticks that the
+ * thread will still make. */
 static void leave_date(unsigned *seed, struct scm_clock *clock, unsigned before)
 {
     struct object *object = make(seed);
@@ -182,7 +184,8 @@ static unsigned long dates_left(void)
     return info.num_dates;
 }
 
-/* How far time has gone on for every survivor: the ticks of each, and the phases of global time, which need all of them. */
+/* Progress of time for every survivor: ticks of each, and phases of global time, which need all of
+ * them. */
 struct progress {
     uint64_t ticks, second_ticks, phases;
 };
@@ -200,7 +203,8 @@ static bool is_long_ago(const struct progress *then, const struct progress *now,
            (!second || now->second_ticks - then->second_ticks > PATIENCE);
 }
 
-/* The patience begins when no more heirs come and no date by real time can be left. */
+/* Ticks until no date is left. The patience starts when no more heirs come and no real-time date
+ * can remain. */
 static void take_all_over(bool second, unsigned heirs, unsigned *seed)
 {
     struct progress begun = {.ticks = 0}, now;
@@ -267,7 +271,8 @@ static struct scm_region *region_new(void)
     return region;
 }
 
-/* So that, lazily, the date of what is refreshed next is not processed when the calls after the tick look at it. */
+/* Refreshes other objects, so that lazy collection does not yet process the date of the next
+ * refreshed object in the calls after the tick. */
 static void refresh_others(unsigned units, unsigned *seed)
 {
     for (unsigned i = 0; i < PROCESSED_FIRST; i++)
@@ -299,8 +304,9 @@ static void expect_allocation(struct scm_region *region)
     }
 }
 
-/* Two ticks. All local dates of the regions expire at the second. One region gets a date after the first tick as well; one
- * had a global date that has ended; one gets a global date, which keeps it. */
+/* Makes two ticks. All local dates of the regions expire at the second. One region gets another
+ * date after the first tick, one had a global date that has ended, and one gets a global date,
+ * which keeps that region alive. */
 static void regions_expire(unsigned *seed)
 {
     struct scm_region *regions[WAYS], *kept = region_new();
@@ -336,7 +342,7 @@ static void tick_twice(unsigned first, unsigned *seed)
         check(scm_tick() | scm_tick());
 }
 
-/* The epoch ends once at the first and once at the second of two ticks. */
+/* Ticks so that the epoch ends once at the first and once at the second of two ticks. */
 static void *live_for_epochs(void *argument)
 {
     unsigned seed = (unsigned)(uintptr_t)argument;

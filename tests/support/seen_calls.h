@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that sees which system calls the library makes by syscall(2), since it stands in libc's place. */
+/* Interposes syscall(2), to see which system calls the library makes through it. */
 #ifndef TESTS_SUPPORT_SEEN_CALLS_H
 #define TESTS_SUPPORT_SEEN_CALLS_H
 
 #include <dlfcn.h>
 #include <stdarg.h>
 
-/* The test's: called before the call is made, in any thread. */
+/* Defined by the test; called before each call, in any thread. */
 static void sees_call(long number, const long *arguments);
 
 long syscall(long number, ...)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A test program that executes itself anew. Where it is emulated, the emulator is executed with it
- * (PRUDENCE_EMULATOR, from tools/test-aarch64), since the system itself cannot run it.
+ * Lets a test program execute itself anew. Under emulation, executes the emulator with the program
+ * (PRUDENCE_EMULATOR, from tools/test-aarch64), because the system cannot run the program itself.
  */
 #ifndef TESTS_SUPPORT_SELF_H
 #define TESTS_SUPPORT_SELF_H
@@ -12,7 +12,8 @@
 
 #define SELF_ARGUMENTS 8
 
-/* `arguments`: as of execv, at most SELF_ARGUMENTS. Returns only when it fails. */
+/* Executes this program with `arguments`, as execv() does; at most SELF_ARGUMENTS. Returns only on
+ * failure. */
 static inline void self_exec(char *const *arguments)
 {
     char *emulator = getenv("PRUDENCE_EMULATOR"), path[4096];

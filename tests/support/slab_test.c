@@ -18,7 +18,8 @@
 
 /* ------------------------------------------------------------------------- where the test runs */
 
-/* What time brings about would be in the way of what tests count. Tortures, and tests that say so, have it. */
+/* Disables work that time triggers, because it would change the counts. Tortures keep it; other
+ * tests may enable it. */
 __attribute__((constructor)) static void nothing_by_time(void)
 {
     process_start();
@@ -50,7 +51,7 @@ static unsigned current_injected(void)
 void inject_topology(void)
 {
     posix_topology_inject(64, 4, current_injected);
-    assert_true(slab_start()); /* its arrays of one entry a CPU were made for the real ones */
+    assert_true(slab_start()); /* the arrays with an entry per CPU were sized for the real CPUs */
 }
 
 /* ----------------------------------------------------------------------------- domains, caches */
@@ -63,7 +64,7 @@ struct prudence_domain *manual_domain(void)
     return domain;
 }
 
-/* Bytes from one object to the next: a line more than the size for some (ADR 3). */
+/* Returns the bytes from one object to the next; some sizes get an extra cache line (ADR 3). */
 static size_t stride_of(size_t object_size)
 {
     size_t stride = round_up(object_size, object_size < 16 ? 8 : 16);
@@ -172,7 +173,7 @@ static void check_slab(struct slab *slab, unsigned list)
         assert_int_equal(list, SLAB_FULL);
 }
 
-/* Returns how many objects the node's slabs have given away; checks slabs and lists. */
+/* Checks the node's slabs and lists. Returns how many objects these slabs have handed out. */
 static uint64_t check_node(struct slab_node *node, unsigned *slabs)
 {
     uint64_t allocated = 0;
@@ -204,7 +205,7 @@ static uint64_t check_node(struct slab_node *node, unsigned *slabs)
 
 void check_books(struct prudence_cache *cache)
 {
-    struct prudence_cache_stats stats = stats_of(cache); /* receives transfer batches, too */
+    struct prudence_cache_stats stats = stats_of(cache); /* also receives transfer batches */
     uint64_t allocated = 0, in_rings = 0, on_stacks = 0;
     unsigned slabs = 0;
 
@@ -224,7 +225,7 @@ void check_books(struct prudence_cache *cache)
     assert_int_equal(stats.objects_live, stats.allocations - stats.frees - stats.deferred_frees);
     assert_int_equal(allocated, stats.objects_live + on_stacks + in_rings);
     assert_in_range(stats.objects_cached, on_stacks,
-                    on_stacks + in_rings); /* what is safe counts */
+                    on_stacks + in_rings); /* safe objects in rings count as cached */
 }
 
 void destroy_empty(struct prudence_cache *cache)
@@ -248,7 +249,7 @@ void destroy_empty(struct prudence_cache *cache)
 
 /* ------------------------------------------------------------------------------------ patterns */
 
-#define PATTERN_WHOLE 65536 /* bytes; of those behind, some of each page */
+#define PATTERN_WHOLE 65536 /* bytes filled completely; beyond, some bytes of each page */
 #define PATTERN_STEP  61
 
 static size_t pattern_next(size_t i)

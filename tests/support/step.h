@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function run instruction by instruction, under the processor's trap flag: what another thread
- * could see between any two stores, and what it could do there, without waiting for the chance.
+ * Runs a function instruction by instruction, under the processor's trap flag. A test thus sees
+ * what another thread could see between any two stores, and does what that thread could do, without
+ * waiting for a chance.
  *
- * Not under AddressSanitizer and ThreadSanitizer: most steps would be their own.
- * Not for code that blocks signals (a blocked SIGTRAP kills). Restartable sequences give up at each step, so objects are
- * allocated by slow paths; rseq=0 or an injected topology makes these the ordinary ones.
+ * Unavailable under AddressSanitizer and ThreadSanitizer, because most steps would be their own,
+ * and for code that blocks signals, because a blocked SIGTRAP kills. Restartable sequences abort at
+ * each step, so slow paths allocate; with rseq=0 or an injected topology these are the ordinary
+ * paths.
  */
 #ifndef TESTS_SUPPORT_STEP_H
 #define TESTS_SUPPORT_STEP_H
@@ -27,7 +29,7 @@
 /* Called before each instruction of the body, on its thread. */
 static void (*step_visit)(const greg_t *registers);
 static bool step_visiting;
-static bool step_enough; /* set by a visit: the rest of the body runs on without */
+static bool step_enough; /* set by a visit; the rest of the body runs without steps */
 
 static void step_trap(int number, siginfo_t *info, void *context)
 {
@@ -41,7 +43,7 @@ static void step_trap(int number, siginfo_t *info, void *context)
         ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100LL;
 }
 
-/* Whether the next instruction is this system call. */
+/* Returns whether the next instruction is this system call. */
 static inline bool step_is_at_call(const greg_t *registers, long call)
 {
     const unsigned char *code = (const unsigned char *)registers[REG_RIP];

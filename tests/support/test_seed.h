@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PRUDENCE_TORTURE_SEED, from the environment: other random choices in tests that make some. tools/soak steps it.
- * Without it, each run makes the same choices (torture_everything: others, and says which).
+ * PRUDENCE_TORTURE_SEED, from the environment, changes the choices of tests with random choices;
+ * tools/soak steps through seeds. Without the variable, each run makes the same choices, except
+ * that torture_everything picks a seed and reports it.
  */
 #ifndef TESTS_SUPPORT_TEST_SEED_H
 #define TESTS_SUPPORT_TEST_SEED_H
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* `otherwise`: what it is where the environment has none. */
+/* Returns the seed from the environment, or `otherwise` if none is set. */
 static inline uint64_t test_seed(uint64_t otherwise)
 {
     const char *text = getenv("PRUDENCE_TORTURE_SEED");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the threads of a process are that hangs or has met a fault: as the system sees them, from outside, and their stacks, by handlers in
- * the process itself. A handler prints, which is not async-signal-safe; the process is about to end anyway.
+ * Reports where the threads of a process are that hangs or met a fault: the system's view from
+ * outside, and the stacks, printed by handlers in the process. These print although that is not
+ * async-signal-safe, because the process is about to end anyway.
  */
 #ifndef TESTS_SUPPORT_THREAD_TRACES_H
 #define TESTS_SUPPORT_THREAD_TRACES_H
@@ -20,7 +21,7 @@
 
 #define TRACES_UNUSED __attribute__((unused))
 
-/* One line of a file of /proc, or what it begins with. */
+/* Prints one line of a file of /proc, cut at 200 bytes. */
 static void traces_say_file(const char *folder, const char *thread, const char *name)
 {
     char path[300], text[200];
@@ -37,8 +38,8 @@ static void traces_say_file(const char *folder, const char *thread, const char *
     fprintf(stderr, " %s='%s'", name, text);
 }
 
-/* What each thread of another process is doing: `schedstat` tells one that waits for a processor (its second number,
- * ns) from one that waits for something else. */
+/* Prints the state of each thread of another process. The second number of `schedstat` (ns)
+ * distinguishes a thread that waits for a processor from one that waits for something else. */
 TRACES_UNUSED static void traces_say_threads(pid_t process)
 {
     char folder[64];
@@ -76,8 +77,8 @@ static void traces_say_where(int number)
         backtrace_symbols_fd(frames, backtrace(frames, 40), STDERR_FILENO);
 }
 
-/* A process that hangs, has found a fault or met one: every thread says where it is, one after the other. Then the signal
- * does what it does. */
+/* Handles a fatal signal: every thread prints its stack, one after the other, then the signal takes
+ * its default action. */
 static void traces_say_all(int number, siginfo_t *info, void *unused)
 {
     struct timespec huge = {.tv_nsec = 20000000};
@@ -99,7 +100,8 @@ static void traces_say_all(int number, siginfo_t *info, void *unused)
     raise(number);
 }
 
-/* Children have the handlers, too. Sanitizers have their own. Traces are primed, since the first one allocates. */
+/* Installs the handlers, which children inherit. Sanitizers have their own. The first backtrace()
+ * allocates, so do one now. */
 TRACES_UNUSED static void traces_at_abort(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

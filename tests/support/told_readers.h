@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Readers of one domain that enter and leave as they are told. READERS: how many there are at most. */
+/* Readers of one domain that enter and leave as the test says, at most READERS. */
 #ifndef TESTS_SUPPORT_TOLD_READERS_H
 #define TESTS_SUPPORT_TOLD_READERS_H
 
@@ -11,7 +11,7 @@ static struct prudence_domain *domain;
 static struct told_reader {
     struct actor actor;
     void (*step)(void);
-    struct reader_slot *slot; /* its own, after the last step */
+    struct reader_slot *slot; /* slot of this reader after the last step */
 } readers[READERS];
 
 static int reader_does(void *argument)

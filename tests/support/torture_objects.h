@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tortures of tables have in common. Objects: with a mark (gp_torture.h) and a key, in a cache of the default domain. What a
- * reader finds is live, or was retired in a grace period that is not over, and has the key that the reader looked for.
- * And the threads: so many readers and writers, until a time.
+ * Common parts of the tortures of tables. Objects have a mark (gp_torture.h) and a key, and live in
+ * a cache of the default domain. An object that a reader finds is live, or was retired in a grace
+ * period that is not over, and has the key that the reader looked for. Also the reader and writer
+ * threads.
  */
 #ifndef TESTS_SUPPORT_TORTURE_OBJECTS_H
 #define TESTS_SUPPORT_TORTURE_OBJECTS_H
@@ -11,7 +12,8 @@
 
 static uint64_t torture_births, torture_found_retired;
 
-/* An object that was just handed out. Its key is atomic, because a thread that looks too late reads it beside the next owner. */
+/* Starts the life of an object that was just handed out. The key is atomic, because a thread that
+ * reads too late would race with the next owner. */
 TORTURE_UNUSED static void torture_object_begin(struct torture_mark *mark, uint64_t *place,
                                                 uint64_t key)
 {
@@ -22,7 +24,7 @@ TORTURE_UNUSED static void torture_object_begin(struct torture_mark *mark, uint6
     __atomic_store_n(place, key, __ATOMIC_RELAXED);
 }
 
-/* Before it is deferred: unlinked by this thread alone. */
+/* Retires an object before its deferral. This thread alone has unlinked it. */
 TORTURE_UNUSED static void torture_object_retire(struct torture_mark *mark)
 {
     uint64_t live = TORTURE_LIVE;
@@ -33,7 +35,8 @@ TORTURE_UNUSED static void torture_object_retire(struct torture_mark *mark)
     torture_mark_set(mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
 }
 
-/* By a reader that has just found it, inside its section. Returns its key. */
+/* Checks an object that a reader has just found, inside the section, and returns the object's
+ * key. */
 TORTURE_UNUSED static uint64_t torture_object_seen(const struct torture_mark *mark,
                                                    const uint64_t *place)
 {
@@ -59,14 +62,14 @@ TORTURE_UNUSED static void torture_object_look(const struct torture_mark *mark,
         torture_violation("object %p is found for another key", (const void *)mark);
 }
 
-/* -------------------------------------------------------------- the threads that work on a table */
+/* ------------------------------------------------------------- the threads that work on a table */
 
 struct torture_crew {
     pthread_t threads[64];
     unsigned count;
 };
 
-/* Readers get numbers from 1 on; writers from `first` on. */
+/* Starts the threads. Readers get numbers from 1 on, writers from `first` on. */
 TORTURE_UNUSED static void torture_crew_start(struct torture_crew *crew,
                                               void *(*reader)(void *number), unsigned readers,
                                               void *(*writer)(void *number), unsigned writers,
@@ -92,7 +95,7 @@ TORTURE_UNUSED static void torture_crew_stop(struct torture_crew *crew)
         pthread_join(crew->threads[--crew->count], NULL);
 }
 
-/* Of latent_limit, behind a run in which readers stayed. */
+/* Checks latent_limit after a run in which readers stayed. */
 TORTURE_UNUSED static void torture_check_limit(void)
 {
     struct prudence_stats stats;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a torture knows of every object: where it is in its life, which grace period it waits for, and
- * each byte of it. All of that stands in the object, so it is still there when the memory is handed out
- * again: the allocator does not write freed memory (except under zero_on_free, after which nothing is known).
+ * Records of each object of a torture: the object's state, the grace period it waits for, and each
+ * byte of content. The record is in the object, so it is still there when the memory is handed out
+ * again, because the allocator does not write freed memory (except under zero_on_free, after which
+ * nothing is known).
  *
- *   live       its owner's; readers may see it
- *   retired    unlinked and given back; readers may still see it, until the grace period of its cookie
- *   ended      its destructor or callback has run, once
- *   free       given back by an owner who knew that nobody sees it
+ * live: belongs to its owner; readers may see it
+ * retired: unlinked and given back; readers may see it until the grace period of its cookie ends
+ * ended: its destructor or callback has run, once
+ * free: given back by an owner who knew that no reader sees it
  *
- * A mark says of which generation of a cache (or -1: any size) it is; what another one left in the
- * memory says nothing about the grace periods of this one.
+ * A record names a generation of a cache, or -1 for any size. Records that another generation left
+ * in the memory tell nothing about the grace periods of this one.
  */
 #ifndef TESTS_SUPPORT_TORTURE_ORACLE_H
 #define TESTS_SUPPORT_TORTURE_ORACLE_H
@@ -27,23 +28,23 @@ enum oracle_state {
 };
 
 struct oracle_object {
-    uint64_t birth;      /* unique; the content follows from it */
+    uint64_t birth;      /* unique; determines the content */
     uint64_t state;      /* enum oracle_state; atomic */
-    uint64_t cookie;     /* of the grace period it waits for; atomic */
-    uint64_t generation; /* of its cache */
-    uint64_t seal;       /* binds the above to this address; atomic */
+    uint64_t cookie;     /* of the grace period the object waits for; atomic */
+    uint64_t generation; /* of the object's cache */
+    uint64_t seal;       /* binds the fields above to this address; atomic */
     struct prudence_head head;
-    size_t size; /* bytes, with all this */
+    size_t size; /* bytes, including this header */
     unsigned char content[];
 };
 
-/* Of objects that the library frees by itself when their time is over. */
+/* Generation of objects that the library frees by itself when their time is over. */
 #define ORACLE_UNTRACKED UINT64_MAX
 
 static uint64_t oracle_births;
 
-/* Of a forked child: how many destructors other threads may have begun when it was copied. The library
- * counts those as done (docs/reference/fork.md), however far they were. */
+/* Number of destructors that other threads may have begun when this child was forked. The library
+ * counts those as done (docs/reference/fork.md), however far they got. */
 static unsigned oracle_begun_elsewhere;
 
 static inline bool oracle_was_begun_elsewhere(void)
@@ -60,7 +61,7 @@ static inline uint64_t oracle_seal(const struct oracle_object *object, uint64_t 
     return (hash + object->generation) * UINT64_C(2685821657736338717) | 1;
 }
 
-/* The seal goes last: a thread that sees it sees the rest. */
+/* Stores the seal last, with release, so a thread that sees the seal sees the rest. */
 static inline void oracle_set(struct oracle_object *object, enum oracle_state state)
 {
     __atomic_store_n(&object->state, (uint64_t)state, __ATOMIC_RELAXED);
@@ -79,7 +80,8 @@ static inline unsigned char oracle_byte(const struct oracle_object *object, size
     return (unsigned char)(object->birth * 31 + index * 7);
 }
 
-/* All of a small object; of a large one the first and last bytes, and one in each page. */
+/* Returns the distance to the next checked byte: all bytes of a small object; of a large one the
+ * first and last ones, and one in each page. */
 static inline size_t oracle_step(size_t size, size_t index)
 {
     return index < 512 || index + 512 >= size ? 1
@@ -87,8 +89,8 @@ static inline size_t oracle_step(size_t size, size_t index)
                                               : size - 512 - index;
 }
 
-/* The bytes of the object that was just handed out, `size` of them, are its owner's. `domain` is its
- * cache's, `destroyed`: that has a destructor. */
+/* Takes over an object of `size` bytes that was just handed out. `domain` is the cache's domain;
+ * `destroyed` tells whether the cache has a destructor. */
 TORTURE_UNUSED static void oracle_adopt(struct oracle_object *object, size_t size,
                                         struct prudence_domain *domain, uint64_t generation,
                                         bool destroyed)
@@ -113,7 +115,8 @@ TORTURE_UNUSED static void oracle_adopt(struct oracle_object *object, size_t siz
     oracle_set(object, ORACLE_LIVE);
 }
 
-/* By a thread that has the object, or sees it inside a section; `what` for the report. */
+/* Checks the object for a thread that owns it or sees it inside a section; `what` names the place
+ * in reports. */
 TORTURE_UNUSED static void oracle_check(const struct oracle_object *object, const char *what)
 {
     uint64_t state = __atomic_load_n(&object->state, __ATOMIC_RELAXED);
@@ -133,14 +136,15 @@ TORTURE_UNUSED static void oracle_check(const struct oracle_object *object, cons
     }
 }
 
-/* By its owner, who alone has it, right before it is given back. */
+/* Marks the object as free. Called by the owner, who alone has it, right before the free. */
 TORTURE_UNUSED static void oracle_free(struct oracle_object *object)
 {
     oracle_check(object, "free");
     oracle_set(object, ORACLE_FREE);
 }
 
-/* By the thread that unlinked it, right before it is given back: readers may still see it. */
+/* Retires the object. Called by the thread that unlinked it, right before the deferral; readers may
+ * still see it. */
 TORTURE_UNUSED static void oracle_retire(struct oracle_object *object,
                                          struct prudence_domain *domain)
 {
@@ -155,8 +159,8 @@ TORTURE_UNUSED static void oracle_retire(struct oracle_object *object,
     oracle_set(object, ORACLE_RETIRED);
 }
 
-/* By a destructor or a callback: the first and only one, of an object given back before; of a retired
- * one, after its grace period. */
+/* Ends an object, from a destructor or callback. Checks that the object was given back before and
+ * ends only once, and if retired, after its grace period. */
 TORTURE_UNUSED static void oracle_end(struct oracle_object *object, struct prudence_domain *domain)
 {
     uint64_t state = __atomic_exchange_n(&object->state, (uint64_t)ORACLE_ENDED, __ATOMIC_RELAXED);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a torture runs: PRUDENCE_TORTURE_SECONDS, from the environment. */
+/* Duration of a torture: PRUDENCE_TORTURE_SECONDS, from the environment. */
 #ifndef TESTS_SUPPORT_TORTURE_SECONDS_H
 #define TESTS_SUPPORT_TORTURE_SECONDS_H
 
 #include <stdlib.h>
 
-/* `otherwise`: what it is where the environment has none, or no number above 0. */
+/* Returns the seconds from the environment, or `otherwise` if those are not a number above 0. */
 static inline double torture_seconds(double otherwise)
 {
     const char *text = getenv("PRUDENCE_TORTURE_SECONDS");

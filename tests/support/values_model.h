@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operations on a table of values, each beside a model: an array with the value of each key (map_test.h). The tables have the same
- * interface under two names, so the test says before it includes this what a table is, and how its functions are called:
+ * Random operations on a table of values, each beside a model: an array with the value of each key
+ * (map_test.h). The tables have the same interface under two names, so before including this file a
+ * test defines the type and the function names:
  *
- *     #define VALUES_TABLE      struct prudence_map
- *     #define VALUES_CALL(name) prudence_map_##name
+ * #define VALUES_TABLE struct prudence_map
+ * #define VALUES_CALL(name) prudence_map_##name
  *
- * The caller's bytes are overwritten when a call has returned, so the table has its own.
+ * The caller's bytes are overwritten after a call has returned, so the table must have copied them.
  */
 #ifndef TESTS_SUPPORT_VALUES_MODEL_H
 #define TESTS_SUPPORT_VALUES_MODEL_H
 
 #include "support/map_test.h"
 
-static char values[10000]; /* their addresses */
-static void **model;       /* by the index of the key; NULL: none */
+static char values[10000]; /* values are addresses in this array */
+static void **model;       /* by the index of the key; NULL: absent */
 static uint64_t random_state;
 
 static unsigned below(unsigned bound)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of windows have in common: the check that inlined code makes. */
+/* Common parts of the tests of windows: the check that inlined code makes. */
 #ifndef TESTS_SUPPORT_WINDOW_TEST_H
 #define TESTS_SUPPORT_WINDOW_TEST_H
 
@@ -7,14 +7,15 @@
 
 #include "support/slab_test.h"
 
-/* By the address alone. */
+/* Checks the address alone. */
 static inline bool is_shown(const struct prudence_cache *cache, const void *object)
 {
     return (uintptr_t)object - load_relaxed(&cache->window_words.base) <
            load_relaxed(&cache->window_words.extent);
 }
 
-/* As inlined code does it; under a sanitizer, which inlines nothing, the same in words of the library. */
+/* Checks as inlined code does; under a sanitizer, which inlines nothing, through the library's
+ * functions. */
 static inline bool is_of(const struct prudence_cache *cache, const void *object)
 {
 #if PRUDENCE_INLINED
@@ -30,7 +31,7 @@ static inline bool is_of(const struct prudence_cache *cache, const void *object)
 #endif
 }
 
-/* Of a slab that no sanitizer knows to be in use. */
+/* Accesses a slab that sanitizers do not know to be in use. */
 __attribute__((no_sanitize("address"))) static inline void touch_pages(const struct slab *slab)
 {
     for (size_t at = 0; at < slab->bytes; at += OS_PAGE_SIZE)
@@ -42,7 +43,8 @@ __attribute__((no_sanitize("address"))) static inline bool is_zero(const struct 
     return *(volatile char *)slab->pages == 0;
 }
 
-/* As inlined code asks for one; also where nothing is inlined: without rseq, and in watched caches. */
+/* Asks for a window as inlined code does, even where nothing is inlined: without rseq, and in
+ * watched caches. */
 static inline void want_window(struct prudence_cache *cache)
 {
     if (cache->stride % 1024 || cache->colors == 1)

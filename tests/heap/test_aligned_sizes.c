@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an aligned object takes: its size rounded up to the alignment and then to a size class, which adds at most an
- * eighth (ADR 10). Every combination of alignment and size, by the library's own statistics; also that the objects
- * keep their contents, however they are freed, and that sizes of sized frees are judged as before.
+ * Memory of an aligned object: the size rounded up to the alignment and then to a size class, which
+ * adds at most an eighth (ADR 10). Checks every combination of alignment and size by the library's
+ * own statistics. Also checks that objects keep their contents, however they are freed, and that
+ * sizes given to sized frees are accepted.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -12,7 +13,7 @@
 
 #include "support/gp_child.h"
 
-#define OBJECTS 300 /* more than two slabs of the smallest objects; many of larger ones */
+#define OBJECTS 300 /* more than two slabs of the smallest objects, and many slabs of larger ones */
 
 static void *objects[OBJECTS];
 
@@ -21,7 +22,8 @@ static const size_t sizes[] = {1,    16,   33,   48,   63,   100,  150,   200,  
                                4160, 5000, 6000, 7000, 9000, 9999, 15000, 20000, 26000, 32768};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-/* What one object of a size class may take, beside the line that spreads some strides (ADR 3). */
+/* Returns the most bytes that an object of a size class may take, including the line that spreads
+ * some strides (ADR 3). */
 static size_t bound(size_t size, size_t alignment)
 {
     size_t least = round_up(size, max_size(alignment, 16));
@@ -45,7 +47,7 @@ static void allocate_aligned(size_t size, size_t alignment)
     }
 }
 
-/* One in three is freed at once, one is deferred, and one is reallocated first. */
+/* Frees one object in three at once, defers one, and reallocates one first. */
 static void free_aligned(size_t size)
 {
     for (unsigned i = 0; i < OBJECTS; i++) {
@@ -59,7 +61,6 @@ static void free_aligned(size_t size)
     }
 }
 
-/* Bytes of all slabs. */
 static size_t slab_bytes(const struct prudence_cache_stats *stats)
 {
     return stats->slabs_now * stats->slab_size;
@@ -86,7 +87,7 @@ static void objects_take_little(void **state)
     }
 }
 
-/* Beside what does not fit, slabs waste less than one object in eight. */
+/* Besides the remainder, slabs waste less than one object in eight. */
 static void slabs_are_full(void **state)
 {
     (void)state;
@@ -110,8 +111,8 @@ static void slabs_are_full(void **state)
     }
 }
 
-/* No object is given up for colors, and slabs have as many pages as leave little over. Larger pages leave more over,
- * because there are fewer of them to choose from. */
+/* Aligned classes give up no object for colors, and their slabs have a number of pages that leaves
+ * little over. Larger pages leave more over, because fewer numbers of pages are possible. */
 static void aligned_classes_are_dense(void **state)
 {
     size_t part = os_page_size > OS_PAGE_SIZE ? 28 : 100;
@@ -145,7 +146,7 @@ static void aligned_classes_are_dense_on_larger_pages(void **state)
     }
 }
 
-/* So there are few more caches than without. */
+/* Alignments share classes with plain sizes, so there are few additional caches. */
 static void classes_are_shared(void **state)
 {
     bool failed = false;
@@ -155,10 +156,10 @@ static void classes_are_shared(void **state)
     assert_ptr_equal(size_class_cache(544, 32, &failed), size_class_cache(544, 1, &failed));
     assert_ptr_equal(size_class_cache(4160, 64, &failed), size_class_cache(4160, 1, &failed));
     assert_ptr_equal(size_class_cache(64, 64, &failed), size_class_cache(64, 1, &failed));
-    /* Another class than that of its size: a size that is given when it is freed would not be its. */
+    /* Not the class of size 100: a sized free would look there. */
     assert_ptr_not_equal(size_class_cache(100, 64, &failed), size_class_cache(128, 1, &failed));
     assert_ptr_equal(size_class_cache(100, 64, &failed), size_class_cache(128, 128, &failed));
-    /* Slabs begin with a color of 64 bytes. */
+    /* Slabs of plain classes begin with a color of 64 bytes. */
     assert_ptr_not_equal(size_class_cache(1152, 128, &failed), size_class_cache(1152, 1, &failed));
     assert_ptr_equal(size_class_cache(1088, 128, &failed), size_class_cache(1152, 128, &failed));
     assert_false(failed);
@@ -183,7 +184,7 @@ static void one_class_after_the_other(void **state)
     }
 }
 
-/* A sized operator delete looks for the class of the size; the size that was asked for is never refused. */
+/* A sized operator delete looks for the class of the size. The requested size is never refused. */
 static void sizes_of_frees(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void sizes_of_frees(void **state)
     }
 }
 
-/* In place, while it fits; else it moves, and needs no alignment any more. */
+/* Reallocates in place while the size fits. A moved object needs no alignment any more. */
 static void realloc_keeps_the_place(void **state)
 {
     (void)state;
@@ -215,7 +216,7 @@ static void realloc_keeps_the_place(void **state)
     }
 }
 
-/* With an argument: only what is asked on larger pages. */
+/* With an argument, runs only the case for larger pages. */
 int main(int count, char **arguments)
 {
     const struct CMUnitTest dense[] = {cmocka_unit_test(aligned_classes_are_dense)};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Alignment: 16 bytes for every size; what was asked for, up to megabytes; also of cache objects. */
+/* Alignment: 16 bytes for every size, the requested alignment up to megabytes, and that of cache
+ * objects. */
 #include "support/slab_test.h"
 
 static void *objects[64];
@@ -41,7 +42,7 @@ static void as_asked_for(void **state)
     }
 }
 
-/* Of many slabs, whose first objects lie in different places. */
+/* Uses many slabs, whose first objects have different offsets. */
 static void in_slabs_of_every_color(void **state)
 {
     static void *many[300];

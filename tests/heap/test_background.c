@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with threads that falls idle is drained by another, which exists only until that is done; which a process with little to
- * give back, or without threads, never has; and which nothing depends on. Each case is a child of its own, and waits for what it counts.
+ * The background thread. When a process with threads falls idle, this thread drains the process,
+ * and exists only until that is done. A process with little to give back, or without threads, never
+ * has one, and nothing depends on it. Each case runs in its own child, and waits for the expected
+ * counts.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +23,7 @@
 #define BLOCKS 20000
 #define BYTES  ((size_t)1000)
 #define FEW    ((uint64_t)3 << 20)
-#define MANY   1500 /* more than an object cache holds: some are allocated and freed by slow paths */
+#define MANY   1500 /* more than an object cache holds, so slow paths serve some */
 
 static void *blocks[BLOCKS];
 
@@ -30,7 +32,7 @@ static uint64_t kept(void)
     return os_pages_kept() + tidy_kept();
 }
 
-static unsigned stay; /* one of so many blocks is not freed; 0: all are */
+static unsigned stay; /* one of `stay` blocks is not freed; 0: all are */
 
 static void burst(void)
 {
@@ -44,9 +46,9 @@ static void burst(void)
             prudence_free(blocks[i]);
 }
 
-static unsigned own_threads; /* this one, and one without which nobody makes the thread */
+static unsigned own_threads; /* this one, and one that background threads require */
 
-/* Beside these. */
+/* Counts the threads other than these. */
 static unsigned other_threads(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -89,7 +91,7 @@ static void use_the_thread(void)
     background_start();
 }
 
-/* In a child, because other threads are there afterwards. */
+/* Runs `act` in a child, because other threads remain afterwards. */
 static void in_a_child(void (*act)(void))
 {
     pid_t child;
@@ -119,7 +121,7 @@ static void idle(void)
     burst();
     wait_until_alone();
     CHECK(kept() <= FEW);
-    burst(); /* it comes again */
+    burst(); /* the thread comes again */
     wait_until_alone();
     CHECK(kept() <= FEW);
 }
@@ -130,7 +132,7 @@ static void it_drains_a_process_that_falls_idle(void **state)
     in_a_child(idle);
 }
 
-/* After a burst of deferrals the grace periods are its to ask for. */
+/* After a burst of deferrals, the thread asks for the grace periods. */
 static void idle_after_deferrals(void)
 {
     struct prudence_cache *cache = prudence_cache_create("deferred", BYTES, NULL);
@@ -162,7 +164,7 @@ static void little_to_give_makes_no_thread(void **state)
     in_a_child(little);
 }
 
-/* No threads but the caller: none is made, until there is one. */
+/* Without threads other than the caller, no background thread is made. */
 static void alone(void)
 {
     own_threads = 1;
@@ -203,7 +205,7 @@ static void none_by_option(void **state)
     in_a_child(not_wanted);
 }
 
-/* A handler that interrupted the library, and the time between the handlers of a fork. */
+/* Covers handlers that interrupt the library, and the time between the handlers of a fork. */
 static void not_now(void)
 {
     os_hands_full();
@@ -221,13 +223,13 @@ static void none_while_something_is_held(void **state)
     in_a_child(not_now);
 }
 
-/* A child of a process that has the thread has none, and gets its own. */
+/* A child of a process with the background thread has none at first, and gets its own. */
 static void forked(void)
 {
     pid_t child;
     int status;
 
-    CHECK(prudence_option_set("decay", "100s") == 0); /* so it stays */
+    CHECK(prudence_option_set("decay", "100s") == 0); /* so the thread stays */
     burst();
     CHECK(other_threads() == 1);
     child = fork();
@@ -238,7 +240,7 @@ static void forked(void)
         CHECK(other_threads() == 0);
         have_another_thread();
         CHECK(prudence_option_set("decay", "10ms") == 0);
-        for (unsigned i = 0; i < 1000 && kept() > FEW; i++) { /* it does not look each time */
+        for (unsigned i = 0; i < 1000 && kept() > FEW; i++) { /* not each burst checks */
             os_sleep_ns(20000000);
             burst();
             wait_until_alone();
@@ -247,7 +249,7 @@ static void forked(void)
         _exit(0);
     }
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    exit(0); /* with the thread there */
+    exit(0); /* exits while the thread exists */
 }
 
 static void it_crosses_forks_and_exit(void **state)
@@ -256,7 +258,7 @@ static void it_crosses_forks_and_exit(void **state)
     in_a_child(forked);
 }
 
-/* The system makes no threads any more: the callers do all of it. */
+/* The system refuses new threads, so the callers do all the work. */
 static void sandboxed(void)
 {
     struct sock_filter filter[] = {
@@ -324,12 +326,12 @@ static uint64_t stopped_clock(void)
     return stopped_at;
 }
 
-/* Memory that cannot go back: it gives up, and does not come again for the same. */
+/* When memory cannot go back, the thread gives up, and does not come again for the same memory. */
 static void locked(void)
 {
     if (syscall(SYS_mlockall, 3)) /* current and future */
         _exit(0);
-    stay = 1000; /* or whole regions would be unmapped */
+    stay = 1000; /* otherwise whole regions would be unmapped */
     burst();
     wait_until_alone();
     CHECK(kept() > FEW);
@@ -367,6 +369,6 @@ int main(void)
     print_message("skipped: it has a thread of its own, and ends children that make one\n");
     return 0;
 #endif
-    prudence_option_set("decay", "10ms"); /* short, so that waiting is; no case depends on it */
+    prudence_option_set("decay", "10ms"); /* shortens the waits; no case depends on the value */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

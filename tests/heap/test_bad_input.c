@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bad input that is no misuse: refused with the error that the header names, or ignored. */
+/* Bad input that is no misuse is refused with the error that the header names, or ignored. */
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"
@@ -59,7 +59,7 @@ static int make_cache(void *bad_)
     return !prudence_cache_create(bad->name, bad->size, bad->attr) && errno == EINVAL ? 42 : 1;
 }
 
-/* Refused, and `says` names the cause. */
+/* Checks that the cache is refused, with a message that names the cause. */
 static void expect_invalid(const char *name, size_t size, const struct prudence_cache_attr *attr,
                            const char *says)
 {
@@ -99,10 +99,10 @@ static void caches_that_cannot_be(void **state)
     expect_invalid("size", 64, &attr, "'size': attr->size is 0");
 }
 
-/* A name ends with a whole character of UTF-8. */
+/* A truncated name ends with a whole UTF-8 character. */
 static void names_are_cut_between_characters(void **state)
 {
-    const char *name = "thirty bytes and one character\xe2\x82\xac"; /* 30, and 3 */
+    const char *name = "thirty bytes and one character\xe2\x82\xac"; /* 30 bytes, and 3 */
     struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
 
     (void)state;

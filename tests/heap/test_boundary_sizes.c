@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every size that a caller chooses, at every boundary (support/boundary_sizes.h): a call gives memory
- * that really has the size, or fails with the right errno, and then what was there is intact. For all
- * functions of the public interface that take a size, a count or an alignment; those of malloc's names
- * are in preload/test_boundary_sizes.c.
+ * Tries every size that callers choose, at every boundary (support/boundary_sizes.h): a call
+ * returns memory of the full size, or fails with the right errno and changes nothing. Covers all
+ * functions of the public interface that take a size, a count or an alignment;
+ * preload/test_boundary_sizes.c covers malloc() and its family.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -14,7 +14,7 @@
 
 #include "base/checked.h"
 
-/* Sizes between these are not tried: where every byte is written, or kept, that would take long. */
+/* Sizes between these are skipped, because writing or keeping every byte would take long. */
 static size_t most = SIZE_MAX, hopeless = (size_t)1 << 44;
 
 static bool is_tried(size_t size)
@@ -22,7 +22,7 @@ static bool is_tried(size_t size)
     return size <= most || size >= hopeless;
 }
 
-/* The block is the caller's from its first byte to its last. */
+/* Checks that the caller owns the block from the first byte to the last, and writes there. */
 static void use(char *block, size_t size)
 {
     assert_true(prudence_usable_size(block) >= size);
@@ -33,7 +33,7 @@ static void use(char *block, size_t size)
         block[size - 1] = 'x';
 }
 
-/* Whether there is a block, which is right. */
+/* Returns whether there is a block, after checking that this is right. */
 static bool is_right(char *block, size_t size)
 {
     if (!block) {
@@ -139,7 +139,7 @@ static void allocating_aligned(void **state)
             try_aligned(alignments[k], boundary_size(i));
 }
 
-/* The old block is intact when there is no new one; else its contents are in the new one. */
+/* Without a new block, the old one must be intact; otherwise the new block has the old contents. */
 static void try_realloc(void *(*reallocate)(void *object, size_t size), size_t old_size,
                         size_t size)
 {
@@ -194,7 +194,7 @@ static void reallocating(void **state)
     }
 }
 
-/* A block with dates stays where it is, whatever comes of the reallocation. */
+/* A block with dates stays where it is, whether or not the reallocation succeeds. */
 static void reallocating_short_term(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void creating_caches(void **state)
     }
 }
 
-/* No size but its own is believed of an attribute structure. */
+/* An attribute structure with any size but its own is refused. */
 static void creating_caches_by_attributes_of_another_size(void **state)
 {
     struct prudence_cache_attr attr = {.size = 0};
@@ -271,7 +271,7 @@ static void creating_caches_by_attributes_of_another_size(void **state)
     }
 }
 
-/* A bulk call takes any count that memory is there for; here `limit` says how much that is. */
+/* A bulk call serves any count as far as memory lasts, here as far as `limit` allows. */
 static void bulk_stops_where_memory_ends(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("bulk", 32768, NULL);
@@ -293,7 +293,7 @@ static void bulk_stops_where_memory_ends(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* Extensions and periods at their boundaries: refused, or kept for exactly so long. */
+/* Extensions and periods at their boundaries are refused or accepted exactly. */
 static void refreshing(void **state)
 {
     static const unsigned extensions[] = {
@@ -326,11 +326,11 @@ static void refreshing(void **state)
         }
         assert_int_equal(scm_clock_destroy(clock), 0);
     }
-    memset(object, 1, 100); /* the local date of 4095 ticks is to come */
+    memset(object, 1, 100); /* the local date of 4095 ticks has not ended */
     assert_int_equal(scm_unregister_thread(), 0);
 }
 
-/* A number of bytes or of time that does not fit is refused; the largest that fits harms nothing. */
+/* Numbers of bytes or of time that overflow are refused, and the largest valid ones do no harm. */
 static void setting_options(void **state)
 {
     static const char *const names[] = {"limit",    "latent_limit",  "call_limit", "retain",
@@ -378,7 +378,8 @@ static void checked_arithmetic(void **state)
     assert_true(checked_round_up(SIZE_MAX, 1, &result) && result == SIZE_MAX);
 }
 
-/* ---------------------------------------------------------------------------- while bugs are looked for */
+/* ------------------------------------------------------------------------- with options that find
+ * bugs */
 
 static void all_of_it(void *option)
 {
@@ -407,7 +408,7 @@ static void the_same_on_watched_paths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_on_watched_paths), /* first: it sets options of the start */
+        cmocka_unit_test(the_same_on_watched_paths), /* first, because it sets start options */
         cmocka_unit_test(checked_arithmetic),
         cmocka_unit_test(allocating),
         cmocka_unit_test(allocating_products),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calloc: every byte is zero, also of memory that was used before; an overflow is ENOMEM. */
+/* calloc() zeroes every byte, also of reused memory, and returns ENOMEM for an overflow. */
 #include "support/slab_test.h"
 
 static bool is_zero(const unsigned char *object, size_t size)
@@ -23,11 +23,11 @@ static void reused_memory_is_zeroed(void **state)
             assert_true(is_zero(object, sizes[i]));
             memset(object, 0xff, prudence_usable_size(object));
             prudence_free(object);
-            object = prudence_malloc(sizes[i]); /* dirties it once more */
+            object = prudence_malloc(sizes[i]); /* dirties the memory once more */
             memset(object, 0xff, sizes[i]);
             prudence_free(object);
             if (round == 2)
-                prudence_trim(); /* fresh pages, too */
+                prudence_trim(); /* also tests fresh pages */
         }
     }
 }

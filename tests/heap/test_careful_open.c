@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that options name are not written through symbolic links of other users, wherever these stand in the path; through those of the
- * process's user and of root they are, and each path means what it means to open(2).
+ * Files that options name are not written through symbolic links of other users, wherever in the
+ * path. Links of the process's user and of root are followed, and each path means the same as for
+ * open(2).
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"
@@ -45,7 +46,7 @@ static unsigned open_files(void)
     return count;
 }
 
-/* The error, or 0 if the file was opened; and no other descriptor is. */
+/* Returns the error, or 0 if the file was opened. Checks that no other descriptor stays open. */
 static int error_of(const char *path)
 {
     unsigned before_it = open_files();
@@ -115,7 +116,7 @@ static void own_links_are_followed(void **state)
     make_link(folder, "whole", false);
     assert_int_equal(error_of("to_folder/one"), 0);
     assert_true(exists("a/b/one"));
-    assert_int_equal(error_of("chain"), 0); /* it made what the last one says */
+    assert_int_equal(error_of("chain"), 0); /* created the file that the last link names */
     assert_true(exists("file"));
     assert_int_equal(error_of("whole/whole/to_folder/two"), 0);
     assert_true(exists("a/b/two"));
@@ -157,7 +158,7 @@ static void too_long_with_a_link(void **state)
     memset(path, '/', 60);
     memcpy(path, "dot", 3);
     path[sizeof path - 1] = '\0';
-    assert_int_equal(error_of(path), 0); /* what is left behind the first link fits */
+    assert_int_equal(error_of(path), 0); /* the rest of the path after the first link fits */
     memset(text, '/', sizeof text - 1);
     text[0] = '.';
     text[sizeof text - 1] = '\0';
@@ -191,7 +192,7 @@ static void links_of_others_are_not_followed(void **state)
     assert_string_equal(option_file_hint(EACCES), "");
 }
 
-/* By a process of another user: root's links are followed, and its own. */
+/* A process of another user follows root's links and its own. */
 static void links_of_root_are_followed_by_others(void **state)
 {
     (void)state;
@@ -212,7 +213,7 @@ static void links_of_root_are_followed_by_others(void **state)
     assert_false(exists("open/others"));
 }
 
-/* /proc/self/fd/N stands for a pipe, or for a file that has no name any more. */
+/* /proc/self/fd/N refers to a pipe, or to a file without a name. */
 static void what_has_no_name_is_reached(void **state)
 {
     char path[64], text[4] = "";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Under check=1 a reader of an object is told when it is in no section of the domain that the object's
- * cache is driven by, and a callback when it waits for the readers of another one; else nothing is said.
+ * With check=1, a reader of an object gets a report if it is in no section of the domain of the
+ * object's cache, and a callback if it waits for the readers of another domain. All other uses are
+ * silent.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -110,7 +111,7 @@ static void expect_report(int (*body)(void *check), const char *check, unsigned 
 static void readers_are_checked(void **state)
 {
     (void)state;
-    expect_report(read_in_no_section, "1", 1); /* once for the place */
+    expect_report(read_in_no_section, "1", 1); /* once for each place */
     expect_report(read_in_another_domain, "1", 1);
     expect_report(read_in_the_default_domain, "1", 1);
     expect_report(read_in_its_domain, "1", 0);
@@ -147,7 +148,7 @@ static int call_in_its_domain(void *check)
     prudence_domain_barrier(domain);
     prudence_domain_call(set, &published->head, nothing);
     prudence_domain_barrier(set);
-    sized = prudence_malloc(sizeof *sized); /* of any domain */
+    sized = prudence_malloc(sizeof *sized); /* may wait for any domain */
     prudence_domain_call(other, &sized->head, nothing);
     prudence_domain_barrier(other);
     return 21;

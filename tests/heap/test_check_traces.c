@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With check=1 a report of misuse says who called, who allocated the object, and who freed or
- * deferred it; also when its grace period is over, and when another thread was first. The frames of
- * the three are told apart by the functions that they lie in.
+ * With check=1, a misuse report shows who called, who allocated the object, and who freed or
+ * deferred it, even if its grace period is over or another thread was first. The test tells the
+ * frames apart by the functions that contain them.
  */
 #include <pthread.h>
 
@@ -39,7 +39,7 @@ static NOINLINE void frees_again(void)
     __asm__ volatile("" ::: "memory");
 }
 
-/* Whether one of the addresses under `title`, until the next title, lies in the function. */
+/* Returns whether the function contains an address listed under `title`. */
 static bool is_under(const char *output, const char *title, void (*function)(void))
 {
     const char *line = strstr(output, title);
@@ -114,7 +114,7 @@ static void of_an_object_deferred_long_ago(void **state)
     char output[16384];
 
     (void)state;
-    neighbour = prudence_cache_alloc(cache); /* so that the slab stays */
+    neighbour = prudence_cache_alloc(cache); /* keeps the slab */
     expect_signal(SIGABRT, act, "adg", output, sizeof output);
     expect_text(output, "is already free");
     expect_under(output, "deferred, and safe since, by:", defers);
@@ -197,7 +197,8 @@ static void cannot_be_had(void *ignored)
     act("af");
 }
 
-/* No memory for the stack depot, or trace=0: the report only says so. In a child, whose depot is new. */
+/* Without memory for the stack depot, or with trace=0, the report shows unknown traces. Runs in a
+ * child, whose depot is new. */
 static void unknown_ones(void **state)
 {
     char output[16384];
@@ -215,7 +216,7 @@ static NOINLINE unsigned deep(unsigned depth, uint64_t way)
 
     if (depth == 0)
         return stack_depot_here() != 0;
-    /* Two places to call from: 2^depth different traces. */
+    /* Two calling places make 2^depth different traces. */
     if (way & 1) {
         known = deep(depth - 1, way >> 1);
         __asm__ volatile("nop" ::: "memory");
@@ -235,7 +236,7 @@ static void fill_it(void *ignored)
     while (deep(20, way))
         if (++way == 200000)
             abort(); /* 16 MiB must be full by then */
-    allocates();     /* unknown now */
+    allocates();     /* has no trace */
     frees();
 }
 

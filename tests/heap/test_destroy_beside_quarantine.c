@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache is destroyed while another thread lets objects leave the quarantine: objects of that cache are in its
- * hands, though it may never have heard of the cache. They are not live, so this is no EBUSY; and the
- * cache must not go before that thread is through with it.
+ * A cache is destroyed while another thread flushes the quarantine and holds objects of that cache,
+ * possibly without knowing the cache. The objects are not live, so the destroy returns no EBUSY;
+ * and the cache must stay until the flushing thread is done with it.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -30,7 +30,7 @@ static void leave_slowly(struct slab *slab, void *object)
         while (sem_wait(&go_on))
             ;
     }
-    was_there &= slab->cache == cache; /* memory of ours still */
+    was_there &= slab->cache == cache; /* still our memory */
     cache_put_kept(slab, object);
 }
 
@@ -40,7 +40,8 @@ static void *flush(void *unused)
     return unused;
 }
 
-/* The destroyer has come as far as it can alone when it sleeps; in vain if it failed before. */
+/* Lets the flusher go on when the destroyer sleeps because it cannot go on alone. Too late if the
+ * destroy failed before. */
 static void *let_go(void *unused)
 {
     while (!__atomic_load_n(&destroying, __ATOMIC_SEQ_CST))
@@ -73,7 +74,7 @@ static void objects_in_another_thread_s_hands(void **state)
     assert_true(was_there);
 }
 
-/* Flushing what rests now ends, though another thread goes on freeing. */
+/* A flush of the quarantine ends even if another thread goes on freeing. */
 static bool stop;
 
 static void *free_all_the_time(void *unused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A destroyed cache is not used unnoticed, with check=1 and without: each function that takes a cache
- * names it and stops. A cache with live objects is not destroyed: it says how many there are, and with
- * check=1 who allocated them.
+ * Using a destroyed cache never goes unnoticed, with or without check=1: each function that takes a
+ * cache names the destroyed one and stops. A cache with live objects is not destroyed; the report
+ * has their number, and with check=1 their allocations.
  *
  * ctest: inlined-too
  */
@@ -12,7 +12,7 @@
 
 #include "support/gp_child.h"
 
-static void *object; /* of another cache: one of the destroyed cache cannot be left */
+static void *object; /* from another cache, because the destroyed cache has no objects */
 
 static void act_alloc(struct prudence_cache *cache)
 {
@@ -86,8 +86,8 @@ static const struct use {
 
 struct attempt {
     const struct use *use;
-    const char *check; /* the option's value */
-    unsigned later;    /* how many caches are destroyed after it */
+    const char *check; /* value of the option */
+    unsigned later;    /* number of caches destroyed after this one */
 };
 
 static int use_after_destroy(void *attempt_)
@@ -143,7 +143,7 @@ static int destroy_with_live_objects(void *check)
     cache = prudence_cache_create("inhabited", 64, NULL);
     for (unsigned i = 0; i < 3; i++)
         objects[i] = prudence_cache_alloc(cache);
-    prudence_cache_free_deferred(cache, objects[0]); /* latent ones are not live */
+    prudence_cache_free_deferred(cache, objects[0]); /* latent objects are not live */
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(prudence_cache_destroy(cache), EBUSY);
     prudence_cache_free(cache, objects[1]);
@@ -160,7 +160,7 @@ static void live_objects_are_counted(void **state)
     child_run(destroy_with_live_objects, (void *)(uintptr_t) "0", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "cache 'inhabited' has 2 live objects"));
-    assert_int_equal(child_count(&result, "inhabited"), 1); /* not for each try */
+    assert_int_equal(child_count(&result, "inhabited"), 1); /* only once for all attempts */
     child_run(destroy_with_live_objects, (void *)(uintptr_t) "1", &result);
     assert_true(child_exited_with(&result, 0));
     assert_int_equal(child_count(&result, "allocated by:"), 2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What holds memory: prudence_dump names the cache with the latent bytes and the reader that keeps them, into any file
- * descriptor, from anywhere: in handlers that interrupt the library, beside all of its work, in children. The options dump
- * and dump_file do it at a signal; what they cannot do they say.
+ * prudence_dump() shows where memory is held: the cache with the latent bytes, and the reader that
+ * keeps them. It writes to any file descriptor, from anywhere: in handlers that interrupt the
+ * library, beside all of the library's work, and in children. The options dump and dump_file do the
+ * same at a signal, and report failures.
  */
 #define _GNU_SOURCE /* memfd_create, gettid */
 #include "support/slab_test.h"
@@ -32,7 +33,7 @@ static const char *contents(int fd)
     return text;
 }
 
-/* What one dump writes. */
+/* Returns the text of one dump. */
 static const char *dumped(void)
 {
     int fd = memfd_create("dump", MFD_CLOEXEC);
@@ -63,7 +64,7 @@ static void expect_none(const char *part)
         fail_msg("not expected: '%s' in: %s", part, text);
 }
 
-/* ---------------------------------------------------------------------------------- the names */
+/* ---------------------------------------------------------------------------------- names */
 
 static struct reader_slot *slot_of_thread(struct prudence_domain *domain, int thread)
 {
@@ -74,7 +75,7 @@ static struct reader_slot *slot_of_thread(struct prudence_domain *domain, int th
     abort();
 }
 
-/* As if a driver had found it in its way so long ago. */
+/* Makes the thread look as if a driver had found it blocking `nanoseconds` ago. */
 static void has_been_in_the_way(struct prudence_domain *domain, int thread, uint64_t nanoseconds)
 {
     struct reader_slot *slot = slot_of_thread(domain, thread);
@@ -124,7 +125,7 @@ static void the_cache_and_the_reader_are_named(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* Of a set, those of its members; of several, the one that has been in the way for the longest. */
+/* For a set, the readers of its members are named; of several, the one that has blocked longest. */
 static void readers_of_a_set_are_named(void **state)
 {
     struct prudence_domain *members[] = {
@@ -208,7 +209,7 @@ static void where_the_reader_is_stands_there_if_traced(void **state)
     pthread_create(&reader.thread, NULL, trace_reader, &reader);
     sem_wait(&reader.inside);
     defer_some(cache);
-    do /* it may be too slow to answer */
+    do /* the reader may be too slow to answer */
         dumped();
     while (!strstr(text, "    #1 "));
     expect("thread 'traced'");
@@ -222,7 +223,7 @@ static void where_the_reader_is_stands_there_if_traced(void **state)
     "\n\033[31m\177\x9b\xc2\x9b\xc3\xa9" /* a line's end, what a terminal obeys, and a letter */
 #define SHOWN "??[31m???\xc3\xa9"
 
-/* All that has names: the summary, all statistics, the walk over the heap. */
+/* Returns the text of everything that has names: the summary, all statistics, and the heap walk. */
 static const char *everything(struct prudence_cache *cache)
 {
     FILE *file = fmemopen(text, sizeof text, "w");
@@ -233,7 +234,7 @@ static const char *everything(struct prudence_cache *cache)
     return text;
 }
 
-/* No name writes a line of its own, nor anything that a terminal obeys. */
+/* No name can start a new line, or send controls to a terminal. */
 static void names_are_shown_within_their_line(void **state)
 {
     char *name_before = program_invocation_short_name, odd_program[] = "prog" ODD;
@@ -269,7 +270,8 @@ static void names_are_shown_within_their_line(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* System calls of this process that have read; 0: this system does not count them. */
+/* Returns the number of reading system calls of this process; 0 if the system does not count
+ * them. */
 static unsigned long reads(void)
 {
     unsigned long count = 0;
@@ -284,7 +286,7 @@ static unsigned long reads(void)
     return count;
 }
 
-/* There may be thousands of threads: only the one that is told is looked up. */
+/* Only the reported thread is looked up, because there may be thousands. */
 static void one_thread_is_looked_up_for_each_cache(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
@@ -308,7 +310,7 @@ static void one_thread_is_looked_up_for_each_cache(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* -------------------------------------------------------------------------------- where it is asked */
+/* ------------------------------------------------------------------------------------- callers */
 
 static void inside_the_library_no_lock_is_taken(void **state)
 {
@@ -429,7 +431,8 @@ static struct sigaction present_of(int number)
     return present;
 }
 
-/* A handler from before is called, too, and is there again afterwards; a later one is left alone. */
+/* A handler installed before is called, too, and restored afterwards. A handler installed later
+ * stays. */
 static void handlers_of_the_program_stay(void **state)
 {
     struct sigaction own = {.sa_handler = handle};
@@ -457,7 +460,7 @@ static void handlers_of_the_program_stay(void **state)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
-/* What is not called without us is not called with us either: flags are no handler. */
+/* A signal without a handler calls none, even if its flags are set. */
 static void flags_without_a_handler_are_none(void **state)
 {
     static void (*const actions[])(int) = {SIG_DFL, SIG_IGN};
@@ -480,7 +483,7 @@ static void flags_without_a_handler_are_none(void **state)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
-/* It tidies up, and ends the process by its signal. */
+/* A handler that cleans up, and then ends the process by the signal. */
 static void handle_once(int number)
 {
     if (handled++)

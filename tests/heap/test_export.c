@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option export: a description of where figures stand is mapped while it is on, once, sealed; at a signal; in a child, which
- * has its own. What it says is checked by its reader's tests (tests/watch).
+ * The option export: while on, one sealed description of the figures' addresses is mapped. A signal
+ * can switch the option on, and a child has its own description. The reader's tests (tests/watch)
+ * check the contents.
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"
@@ -17,7 +18,7 @@
 #include "runtime/signals.h"
 #include "support/gp_child.h"
 
-/* Counts the mappings; *text is where the last one is. */
+/* Counts the mappings, and sets *text to the last one. */
 static unsigned descriptions(const char **text)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -47,7 +48,7 @@ static unsigned open_files(void)
     return count;
 }
 
-/* Whether it begins as it has to, and ends; and is this process's. */
+/* Returns whether the description is complete, and is that of this process. */
 static bool is_whole(const char *text)
 {
     char head[32], pid[32];
@@ -85,7 +86,7 @@ static void handle(int number)
     handled += (unsigned)number;
 }
 
-/* Two options may have one signal, and the program's handler is called as well. */
+/* Two options may use the same signal, and the program's handler is called as well. */
 static void a_signal_switches_it_on(void **state)
 {
     struct sigaction own = {.sa_handler = handle}, present;
@@ -179,7 +180,8 @@ static void threads_may_meet(void **state)
     assert_int_equal(descriptions(&text), 0);
 }
 
-/* A handler that has seen that its signal is chosen may be held up until that is no longer so. */
+/* A handler that has found its signal chosen may be delayed until the signal is no longer
+ * chosen. */
 static void a_late_signal_is_too_late(void **state)
 {
     const uint64_t sigusr1 = 1, sigusr2 = 2;
@@ -210,8 +212,9 @@ static void switch_off(int number)
     alarms++;
 }
 
-/* The option is switched off at any time while a signal switches it on: before, then that comes late; in between, where the
- * interrupted thread goes on until it is off; or afterwards. */
+/* The option is switched off at any time while a signal switches the export on. Before, the signal
+ * comes too late; in between, the interrupted thread goes on until the export is off; afterwards,
+ * the export was on. */
 static void the_option_has_the_last_word(void **state)
 {
     struct sigaction action = {.sa_handler = switch_off};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of any size, whichever call to the page source, metadata or page map fails: no crash,
- * ENOMEM, whole contents, and in the end nothing is held. In a child for each, so that size classes
- * and the cache of large blocks are made anew. Also with each of the options that look for bugs.
+ * Tries objects of all sizes while each call to the page source, metadata or page map fails in
+ * turn: no crash, ENOMEM, intact contents, and in the end nothing is held. A child runs each case,
+ * so that size classes and the cache of large blocks are made anew. Repeats this with each option
+ * that finds bugs.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  * ctest: timeout 600 (a process for each failing call)
@@ -27,7 +28,7 @@ static void *allocate(unsigned i)
                      : prudence_malloc(sizes[i]);
     if (object) {
         fill_pattern(object, sizes[i]);
-        if (i % 2 == 0) { /* moves, or stays whole */
+        if (i % 2 == 0) { /* moves, or stays intact */
             void *moved = prudence_realloc(object, 3 * sizes[i]);
 
             if (!moved && !has_pattern(object, sizes[i]))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first large blocks of a process, without any option: accesses beside them and after their free fault, a second free is
- * reported with the block, and no readers of a deferred one are disturbed. They are so many and no more; a block that grows
- * loses what is around it; books are right, nothing is lost when the system refuses, and under memory pressure all comes back.
- * The pages around them are no garbage when they are deferred.
+ * The first large blocks of a process, without any option: accesses beside them and after their
+ * free fault, the report of a double free names the block, and readers of a deferred block are
+ * undisturbed. Exactly `FIRST` blocks are guarded. A block that grows loses its margins. Statistics
+ * stay right, nothing is lost when the system refuses, and under memory pressure all memory comes
+ * back. Margins of deferred blocks do not count as garbage.
  *
  * ctest: not-with sanitizers (they see the faults themselves; one thread)
  */
@@ -18,8 +19,8 @@
 #include "support/slab_test.h"
 
 #define LARGE  ((size_t)128 << 10)
-#define FIRST  8 /* the option's default */
-#define CLOSED 2 /* of that size */
+#define FIRST  8 /* default of the option */
+#define CLOSED 2 /* freed blocks of that size that stay closed */
 
 static uint64_t used(void)
 {
@@ -44,7 +45,7 @@ static bool has_margins(const void *block)
            slab_back_margin(slab_of(block)) == os_page_size;
 }
 
-/* ---------------------------------------------------------------------------------- what is caught */
+/* ---------------------------------------------------------------------------------- reports */
 
 static void before(void *unused)
 {
@@ -75,7 +76,7 @@ static void after_its_free(void *unused)
     block[LARGE - 1] = 1;
 }
 
-/* Of a block that had no margins, as it was not one of the first that were made. */
+/* Frees a block without margins, which was not among the first blocks made. */
 static void after_the_first_free(void *unused)
 {
     char *block = NULL;
@@ -106,7 +107,7 @@ static void after_its_grace_period(void *unused)
     prudence_read_lock();
     prudence_free_deferred(block);
     prudence_trim();
-    memset(block, 2, LARGE); /* its readers may */
+    memset(block, 2, LARGE); /* allowed for readers */
     prudence_read_unlock();
     prudence_synchronize();
     prudence_trim();
@@ -134,7 +135,7 @@ static void free_twice(void *unused)
     prudence_free(block);
 }
 
-/* Its addresses are not used again. */
+/* The block's addresses must not be reused. */
 static void free_twice_around_others(void *unused)
 {
     char *block = large();
@@ -162,9 +163,10 @@ static void wrong_frees_are_reported(void **state)
     expect_death(free_behind, NULL, "131072 bytes behind its start", NULL, NULL);
 }
 
-/* --------------------------------------------------------------------------------- which of them */
+/* -------------------------------------------------------------------------------- the first
+ * blocks */
 
-/* How many freed blocks may not be touched: reading one tells, in a process of its own. */
+/* Counts the freed blocks that cannot be accessed. A child reads each. */
 static unsigned closed(char **blocks, unsigned count)
 {
     unsigned faults = 0;
@@ -189,7 +191,7 @@ static void so_many_and_no_more(void *unused)
 
     (void)unused;
     aligned = prudence_aligned_alloc(2 * os_page_size,
-                                     LARGE); /* a margin before it would have two pages */
+                                     LARGE); /* a margin of two pages would precede it */
     assert_false(has_margins(aligned));
     prudence_free(prudence_malloc((1 << 20) + 1));
     for (unsigned i = 0; i < 3 * FIRST; i++) {
@@ -202,7 +204,7 @@ static void so_many_and_no_more(void *unused)
     prudence_free(aligned);
     for (unsigned i = 0; i < 3 * FIRST; i++)
         assert_null(os_page_owner(blocks[i]));
-    assert_int_equal(used(), at_first); /* what rests does not count */
+    assert_int_equal(used(), at_first); /* resting memory does not count */
     assert_int_equal(closed(blocks, 3 * FIRST), CLOSED);
 }
 
@@ -239,7 +241,7 @@ static struct prudence_stats stats(void)
     return now;
 }
 
-/* Nor are they in the way of a deferral, for which there is room without them. */
+/* Margins do not hold up a deferral that fits without them. */
 static void margins_are_no_garbage(void *unused)
 {
     char limit[24];
@@ -263,7 +265,7 @@ static void margins_are_no_garbage(void *unused)
     assert_int_equal(stats().bytes_latent, latent);
 }
 
-/* -------------------------------------------------------------------------------------- resizing */
+/* ------------------------------------------------------------------------------------- resizing */
 
 static void a_growing_block_loses_its_margins(void *unused)
 {
@@ -282,7 +284,7 @@ static void a_growing_block_loses_its_margins(void *unused)
     memset(grown, 2, 2 * LARGE);
     grown = prudence_realloc(grown, LARGE / 2);
     assert_ptr_equal(grown, block);
-    for (size_t size = LARGE; size < 64 * LARGE; size *= 2) { /* its memory moves at last */
+    for (size_t size = LARGE; size < 64 * LARGE; size *= 2) { /* finally moves */
         grown = prudence_realloc(grown, size);
         memset(grown, 3, size);
     }
@@ -291,7 +293,7 @@ static void a_growing_block_loses_its_margins(void *unused)
     assert_int_equal(used(), with_margins - LARGE - 2 * os_page_size);
 }
 
-/* A buffer that grows would lose them again. */
+/* A growing buffer would soon lose its margins. */
 static void a_grown_block_has_no_margins(void *unused)
 {
     char *grown = prudence_realloc(prudence_malloc(20000), LARGE);
@@ -302,7 +304,8 @@ static void a_grown_block_has_no_margins(void *unused)
     prudence_free(grown);
 }
 
-/* -------------------------------------------------------------------------- where the system says no */
+/* --------------------------------------------------------------------------- refusals of the
+ * system */
 
 static unsigned calls_before;
 
@@ -311,7 +314,8 @@ static bool fails_once(void)
     return calls_before-- == 0;
 }
 
-/* At each call in turn: the block is as it was, where it was or elsewhere, and its books are right. */
+/* Each call fails in turn. The block keeps its contents, moved or not, and the statistics stay
+ * right. */
 static void margins_that_cannot_be_dropped(void *unused)
 {
     uint64_t at_first = used();
@@ -341,7 +345,7 @@ static void under_a_limit(void *unused)
     char *block;
 
     (void)unused;
-    prudence_free(prudence_malloc(1)); /* what every process needs */
+    prudence_free(prudence_malloc(1)); /* first metadata of the process */
     os_pages_set_limit(used() + LARGE);
     block = prudence_malloc(LARGE);
     assert_non_null(block);
@@ -367,7 +371,7 @@ static void pages_that_cannot_be_closed(void *unused)
     os_memory_fails = NULL;
     assert_int_equal(used(), at_first);
     again = large();
-    assert_false(has_margins(again)); /* it is not tried again */
+    assert_false(has_margins(again)); /* closing is not tried again */
     prudence_free(again);
     assert_int_equal(*(volatile char *)again, 1);
 }
@@ -395,7 +399,7 @@ static void memory_may_be_locked(void **state)
     expect_life(locked_memory, NULL, output, sizeof output);
 }
 
-/* All that rests is free again, and may be used. */
+/* All resting memory is free again and usable. */
 static void under_pressure_all_comes_back(void *unused)
 {
     char *block = large();
@@ -441,7 +445,7 @@ static void a_child_goes_on(void *unused)
     prudence_free(kept);
 }
 
-/* Each has a process to itself, because only the first blocks of one are looked at. */
+/* Each case has its own process, because only the first blocks of a process are guarded. */
 static void others(void **state)
 {
     static void (*const acts[])(void *) = {

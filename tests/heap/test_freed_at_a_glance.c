@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is seen of a freed object without any option, at the call: it is on top of this CPU's stack. That a double free is
- * found when the process ends is tested by preload/test_faults.py; here, that a forked child does not look.
+ * A double free is detected at the call, without any option, if the object is on top of this CPU's
+ * stack. preload/test_faults.py tests the search at the end of the process; here, a forked child
+ * makes no such search.
  *
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
@@ -31,7 +32,7 @@ static void free_twice_without_sequences(void *unused)
     prudence_cache_free(slow, object);
 }
 
-/* The stack is full: nothing is flushed for an object that is on it. */
+/* Nothing is flushed for an object that is already on the full stack. */
 static void free_twice_on_a_full_stack(void *unused)
 {
     struct prudence_cache *small = fixed_cache(64, 8, manual_domain());
@@ -73,7 +74,7 @@ static void first_is_freed_again(void *unused)
 
 static void it_is_reported_at_the_call(void **state)
 {
-    void *others[4]; /* the stack has room for as many: the fast path serves both frees */
+    void *others[4]; /* leave room on the stack, so that the fast path serves both frees */
 
     (void)state;
     cache = fixed_cache(100, 16, manual_domain());

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard=1: every object that can be stands alone between closed pages. Overflow, underflow and use
- * after free end the process by SIGSEGV, behind a report of what, where, and whose; a deferred object
- * can be read until its grace period is over, and not after it. Everything else works as ever.
+ * guard=1: every object that can be guarded is alone between closed pages. Overflow, underflow and
+ * use after free end the process by SIGSEGV, after a report of the access, the place and the
+ * object. A deferred object is readable until its grace period is over, and not afterwards.
+ * Everything else works as usual.
  *
  * ctest: inlined-too
  */
@@ -14,7 +15,8 @@
 
 static char output[65536];
 
-/* The program's handler is in front again after cmocka's; the next guarded object puts ours there. */
+/* The program's handler is in front again after cmocka's. The next guarded object puts ours in
+ * front. */
 static char *guarded(size_t size)
 {
     char *object;
@@ -30,7 +32,7 @@ static bool is_right(const char *object, size_t size)
     return ((uintptr_t)object + round_up(size, 16)) % OS_PAGE_SIZE == 0;
 }
 
-/* Of this size, at that side of its page. */
+/* Returns an object of this size at that side of its page. */
 static char *at_side(size_t size, bool right)
 {
     char *object = guarded(size);
@@ -98,7 +100,7 @@ static void are_reported(void **state)
     expect_text(output, "is 252 bytes behind the 48-byte object");
 }
 
-/* Too near for a fault: found in the pattern around it. */
+/* Writes too close for a fault are found in the pattern around the object. */
 static void small_overflow(void *deferred)
 {
     char *object = at_side(49, true);
@@ -160,7 +162,7 @@ static void misuse_is_reported(void **state)
     expect_death(misuse, "s", "has 100 bytes, which the size 101 does not fit", NULL, NULL);
 }
 
-/* -------------------------------------------------------------------------------------- deferral */
+/* ------------------------------------------------------------------------------------- deferral */
 
 static struct prudence_cache *cache;
 
@@ -196,7 +198,7 @@ static void deferred_objects_stay_readable(void **state)
     destroy_empty(cache);
 }
 
-/* Nobody but the deferral itself: it drives the grace period. */
+/* The deferral itself drives the grace period. */
 static void a_deferral_without_readers(void **state)
 {
     char *object = guarded(30);
@@ -227,9 +229,9 @@ static void a_reader_keeps_it(void **state)
     prudence_free(object);
 }
 
-/* ------------------------------------------------------------------------------ the good program */
+/* ----------------------------------------------------------------------------- the good program */
 
-/* At either end of a page; also sizes whose own class has aligned objects, but only in its slabs. */
+/* Tries both ends of a page, and sizes whose own class is aligned only in its slabs. */
 static void aligned_as_asked_for(size_t alignment)
 {
     static const size_t sizes[] = {40, 520, 1040, 2100};
@@ -324,7 +326,7 @@ static void the_pool_is_bounded(void **state)
     destroy_empty(cache);
 }
 
-/* The page that has rested longest is used first: not this one for as long as possible. */
+/* The page that has rested longest is reused first, so this one is reused as late as possible. */
 static void the_oldest_page_is_used_first(void **state)
 {
     char *object = guarded(64);
@@ -337,10 +339,10 @@ static void the_oldest_page_is_used_first(void **state)
         assert_true(((uintptr_t)other ^ (uintptr_t)object) / os_page_size);
         prudence_free(other);
     }
-    expect_signal(SIGSEGV, read_it, object, output, sizeof output); /* by one allocation */
+    expect_signal(SIGSEGV, read_it, object, output, sizeof output); /* with one allocation */
 }
 
-/* ------------------------------------------------------------------------- the program's handler */
+/* ------------------------------------------------------------------------ the program's handler */
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
@@ -358,7 +360,7 @@ static void with_a_handler(void *wild)
     char *object;
 
     sigaction(SIGSEGV, &action, NULL);
-    object = guarded(64); /* steps in front of it */
+    object = guarded(64); /* puts our handler in front */
     prudence_free(object);
     if (wild)
         object = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -378,7 +380,7 @@ static void on_fault_chained(int number, siginfo_t *info, void *context)
         signal(number, SIG_DFL);
 }
 
-/* Its handler calls ours, which has stepped in front of it. */
+/* The program's later handler calls ours. */
 static void with_a_chained_handler(void *ignored)
 {
     struct sigaction action = {.sa_sigaction = on_fault_chained, .sa_flags = SA_SIGINFO};
@@ -399,7 +401,7 @@ static void on_fault_leaving(int number)
     siglongjmp(back, 1);
 }
 
-/* A program that tries out addresses; each fault is one of its own. */
+/* A program that probes addresses; each fault is reported. */
 static void with_a_leaving_handler(void *ignored)
 {
     char *object;
@@ -421,7 +423,7 @@ static void on_fault_once(int number)
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
 }
 
-/* Its handler is for one signal; the instruction that faulted, run again, ends the process. */
+/* The handler serves one signal. The faulting instruction, run again, ends the process. */
 static void with_a_handler_for_once(void *ignored)
 {
     struct sigaction action = {.sa_handler = on_fault_once, .sa_flags = (int)SA_RESETHAND};
@@ -442,7 +444,7 @@ static void sent(void *ignored)
     raise(SIGSEGV);
 }
 
-/* By flags that say nothing of SIG_IGN. */
+/* Ignores the signal with flags of a handler. */
 static void sent_and_ignored(void *ignored)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO};
@@ -468,7 +470,7 @@ static void handlers_are_chained(void **state)
     expect_signal(SIGSEGV, with_a_chained_handler, NULL, output, sizeof output);
     expect_text(output, "use after free: write of");
     expect_text(output, "chained");
-    assert_null(strstr(strstr(output, "chained") + 1, "chained")); /* once */
+    assert_null(strstr(strstr(output, "chained") + 1, "chained")); /* only once */
     expect_life(with_a_leaving_handler, NULL, output, sizeof output);
     for (const char *place = output; (place = strstr(place, "write of")); place++)
         reports++;
@@ -481,7 +483,7 @@ static void handlers_are_chained(void **state)
     expect_life(sent_and_ignored, NULL, output, sizeof output);
 }
 
-/* ---------------------------------------------------------------------------------- fork, failure */
+/* -------------------------------------------------------------------------------- fork, failure */
 
 static void child(void *object)
 {
@@ -497,7 +499,7 @@ static void works_after_fork(void **state)
     (void)state;
     object[10] = 9;
     expect_life(child, object, output, sizeof output);
-    assert_int_equal(object[10], 9); /* the parent's own */
+    assert_int_equal(object[10], 9); /* the parent's own copy */
     prudence_free(object);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * guard=N guards one allocation in N, in every thread, whatever the period of the program; the
- * others are served by the CPU's caches as ever.
+ * guard=N guards one allocation in N, in every thread, whatever the period of the program. The
+ * CPU's caches serve the others as usual.
  */
 #include <pthread.h>
 
@@ -11,7 +11,7 @@
 #define INTERVAL 100
 #define ROUNDS   100000
 
-/* A period of 10: each allocation of it gets its share. */
+/* Allocates with a period of 10, in which each allocation gets its share. */
 static void *sample(void *counts)
 {
     unsigned *guarded = counts;

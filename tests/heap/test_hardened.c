@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hardened=1: what it does to objects, and when. No byte of a deferred object, nor of what lies behind it, is written before
- * its grace period is over; a freed object is not the next that is allocated; sizes are exact; and everything that rests
- * comes back. That faults are caught is tested by preload/test_faults.py.
+ * hardened=1: the effect on objects, and its time. Until the grace period is over, no byte of a
+ * deferred object, nor of the red zone after the object, is written. A freed object is not the next
+ * one allocated, sizes are exact, and all resting memory comes back. preload/test_faults.py tests
+ * that faults are caught.
  *
  * ctest: inlined-too
  */
@@ -33,7 +34,8 @@ static bool is_zero(const char *bytes, size_t size)
     return !size;
 }
 
-/* Of the ring, and of latent slabs: 16 fit the ring. The bytes behind an object are looked at as well. */
+/* Covers the ring, which has room for 16, and latent slabs. Also checks the bytes after the
+ * objects. */
 static void deferred_memory_is_left_alone(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
@@ -53,7 +55,7 @@ static void deferred_memory_is_left_alone(void **state)
     }
     prudence_manual_advance(cache->domain);
     for (unsigned i = 0; i < 60; i++)
-        assert_true(has_pattern(objects[i], SIZE)); /* nobody looked yet */
+        assert_true(has_pattern(objects[i], SIZE)); /* no visit yet */
     allocate_all(cache, (void **)objects, 60);
     for (unsigned i = 0; i < 60; i++)
         assert_true(is_zero(objects[i], SIZE));
@@ -96,7 +98,8 @@ static void sizes_are_exact(void **state)
     }
 }
 
-/* A large block that grows has room to grow, so that all copying is a constant times the last size. */
+/* A growing large block has spare room, so that the total of all copying is proportional to the
+ * final size. */
 static void large_blocks_grow_in_place(void **state)
 {
     char *block = prudence_malloc(LARGE), *before;
@@ -151,7 +154,7 @@ static void empty_objects(void **state)
     prudence_trim();
 }
 
-/* What was freed last does not come back at once, or in every second run only: the places are many. */
+/* A freed object rarely comes back at once, because it can come back from many places. */
 static void reuse_is_shuffled(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
@@ -198,7 +201,7 @@ static void a_child_has_everything(void **state)
     destroy_empty(cache);
 }
 
-/* Each failure loses nothing, and the next attempt succeeds. */
+/* A failure loses nothing, and the next attempt succeeds. */
 static unsigned failures_left;
 
 static bool fails_after(void)
@@ -229,7 +232,7 @@ static void no_memory_at_any_call(void **state)
     }
 }
 
-/* As before Linux 6.13. */
+/* Closes pages as before Linux 6.13. */
 static int use_protection(void **state)
 {
     (void)state;
@@ -253,7 +256,7 @@ int main(void)
 
     assert_int_equal(prudence_option_set("hardened", "2"), EINVAL);
     assert_int_equal(prudence_option_set("hardened", "1"), 0);
-    if (annotate_on) /* the tool has its own red zones, and sees what red zones would */
+    if (annotate_on) /* the tool has its own red zones and finds the same faults */
         return 0;
     return cmocka_run_group_tests_name("pages with marks", tests, NULL, NULL) ||
            cmocka_run_group_tests_name("pages closed by their protection", tests, use_protection,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hardened=1: each kind of fault is reported, with the object and what was wrong. All kinds and sizes: preload/test_faults.py,
- * which also knows what the default catches.
+ * hardened=1 reports each kind of fault, with the object and the error. preload/test_faults.py
+ * covers all kinds and sizes, and also what the default catches.
  *
  * ctest: not-with sanitizers (they see the faults themselves)
  */
@@ -13,17 +13,17 @@
 #define SIZE  100
 #define LARGE ((size_t)256 << 10)
 
-/* What a program does wrong with a block that has others around it. */
+/* A fault that a program commits with a block that has neighbours. */
 struct fault {
     void (*act)(char *object);
     size_t size;
-    const char *text; /* of the report */
+    const char *text; /* in the report */
 };
 
 static char *objects[9];
 static size_t size;
 
-/* In a child, which must not come to the end. */
+/* Commits a fault in a child, which must not come to the end. */
 static void commit(void *argument)
 {
     const struct fault *fault = argument;
@@ -37,11 +37,12 @@ static void commit(void *argument)
     _Exit(4);
 }
 
-/* ------------------------------------------------------------------------------ what is found later */
+/* ------------------------------------------------------------------------------ faults found
+ * later */
 
 static void overflow(char *object)
 {
-    object[size] = 0; /* as behind a string */
+    object[size] = 0; /* as the end of a string */
     prudence_free(object);
 }
 
@@ -72,7 +73,7 @@ static void overflow_then_resized(char *object)
     objects[0] = prudence_realloc(object, SIZE + 2);
 }
 
-/* The tail follows at once. */
+/* Writes to the tail, which follows at once. */
 static void overflow_of_a_free_object(char *object)
 {
     prudence_free(object);
@@ -158,7 +159,7 @@ static void overflows_of_all_sizes_are_reported(void **state)
     }
 }
 
-/* Readers may write there until then. */
+/* Until then, readers may write there. */
 static void deferred_objects_are_looked_at_when_they_are_safe(void **state)
 {
     struct fault fault = {overflow_then_deferred, SIZE, NULL};
@@ -170,7 +171,8 @@ static void deferred_objects_are_looked_at_when_they_are_safe(void **state)
     expect_text(output, "found by: the end of its grace period");
 }
 
-/* ---------------------------------------------------------------------------------- what faults */
+/* ---------------------------------------------------------------------------------- accesses that
+ * fault */
 
 static void before_large(char *object)
 {
@@ -192,7 +194,7 @@ static void safe_large(char *object)
 {
     prudence_read_lock();
     prudence_free_deferred(object);
-    object[5] = 1; /* its readers may */
+    object[5] = 1; /* allowed for readers */
     prudence_read_unlock();
     prudence_synchronize();
     prudence_trim();
@@ -215,7 +217,7 @@ static void fault(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 2 * sizeof faults / sizeof faults[0]; i++) {
-        posix_guard_marks = i % 2; /* without, as before Linux 6.13 */
+        posix_guard_marks = i % 2; /* without marks, as before Linux 6.13 */
         expect_signal(SIGSEGV, commit, &faults[i / 2], output, sizeof output);
         expect_text(output, faults[i / 2].text);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk over the heap (<prudence/heap_walk.h>): every place where an object can be, shown as what it is; each slab once, by
- * address; sums as statistics have them; visitors that change the heap; and what it refuses.
+ * The walk over the heap (<prudence/heap_walk.h>): an object in every possible place is shown in
+ * the right state; each slab is shown once, in order of address; sums equal the statistics;
+ * visitors may change the heap; and some calls are refused.
  *
  * ctest: not-with thread (one thread: torture_heap_walk has many)
  */
@@ -21,14 +22,15 @@
 #include "posix.h"
 #include "support/gp_reader.h"
 
-/* ---------------------------------------------------------------------------------- what a walk has shown */
+/* ---------------------------------------------------------------------------------- results of a
+ * walk */
 
 #define SHOWN_MAX 60000
 
 struct shown {
     unsigned slabs, objects;
     const void *last_pages;
-    uint64_t left; /* objects of the slab that are still to come */
+    uint64_t left; /* objects of the slab not yet shown */
     struct prudence_heap_slab sum, slab;
     struct prudence_heap_object object[SHOWN_MAX];
 };
@@ -72,7 +74,7 @@ static void walk(struct prudence_cache *cache)
     assert_int_equal(shown.objects, shown.sum.objects);
 }
 
-/* It was shown once. */
+/* Returns the one entry of the object. */
 static const struct prudence_heap_object *shown_as(const void *object)
 {
     const struct prudence_heap_object *found = NULL;
@@ -111,7 +113,8 @@ static void equals_statistics(struct prudence_cache *cache)
                      stats.objects_cached + stats.objects_latent);
 }
 
-/* --------------------------------------------------------------------------------------------- each place */
+/* ---------------------------------------------------------------------------------------------
+ * places */
 
 static void *objects[OBJECTS_MAX];
 
@@ -146,8 +149,8 @@ static void each_place_is_told(void **state)
     assert_int_not_equal(first, second);
     defer_all(cache, objects + 24, 2);
     slab = slab_of(objects[30]);
-    node_put_latent(slab, objects[30], false); /* waiting */
-    node_put_latent(slab, objects[31], false); /* next */
+    node_put_latent(slab, objects[30], false); /* to `waiting` */
+    node_put_latent(slab, objects[31], false); /* to `next` */
     node_put(cache, objects + 40, 1);
     walk(cache);
     assert_state(objects[0], PRUDENCE_OBJECT_LIVE, -1);
@@ -180,7 +183,8 @@ static void each_place_is_told(void **state)
     destroy_empty(cache);
 }
 
-/* On the way from a CPU to its node; and when the walk has made the node receive it. */
+/* Objects in a transfer batch are on the way to their node. The walk makes the node receive
+ * them. */
 static void transfer_batches_are_latent(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
@@ -221,7 +225,8 @@ static void large_blocks_are_slabs(void **state)
     prudence_free(blocks[2]);
 }
 
-/* A walk looks at 16 MB at a time. A block that reaches over the end of that is shown once (`show` asserts it). */
+/* A walk covers 16 MB at a time. A block across the end of such a part is shown once, as `show`
+ * asserts. */
 static void a_block_longer_than_a_step(void **state)
 {
     char *block = prudence_malloc((size_t)40 << 20);
@@ -233,7 +238,7 @@ static void a_block_longer_than_a_step(void **state)
     prudence_free(block);
 }
 
-/* More than a step's slabs, and more than its objects. */
+/* Uses more slabs, and more objects, than one step covers. */
 static void every_slab_once(void **state)
 {
     struct prudence_cache *small = fixed_cache(8, 64, manual_domain());
@@ -257,7 +262,7 @@ static void every_slab_once(void **state)
     assert_true(shown.slabs > slabs);
 }
 
-/* ------------------------------------------------------------------------------------------------ visitors */
+/* ------------------------------------------------------------------------------------- visitors */
 
 #define STOP 42
 
@@ -295,7 +300,7 @@ static void visitors_skip_and_stop(void **state)
 static struct prudence_cache *victim;
 static unsigned left_to_free;
 
-/* Frees, defers, allocates, walks, forks and in the end destroys the cache that is walked over. */
+/* Frees, defers, allocates, walks, forks, and in the end destroys the walked cache. */
 static int change(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
                   void *context)
 {
@@ -334,7 +339,8 @@ static void visitors_change_the_heap(void **state)
     assert_null(victim);
 }
 
-/* -------------------------------------------------------------------------------- what a walk waits for */
+/* ------------------------------------------------------------------------------------ waits of a
+ * walk */
 
 static uint32_t finished;
 
@@ -357,7 +363,7 @@ static pthread_t start_walk(struct prudence_cache *cache)
     return thread;
 }
 
-/* Until the walk has stopped carriers; it does not get further than that here. */
+/* Waits until the walk has stopped carriers, beyond which the walk does not get here. */
 static void wait_for_stop(void)
 {
     while (os_carry_try()) {
@@ -373,7 +379,8 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* This thread owns a line of the cache. While the walk waits for it, nobody carries and the helper moves nothing. */
+/* This thread owns a line of the cache. While the walk waits for this thread, nobody carries and
+ * the helper moves nothing. */
 static void a_walk_owns_cpus_and_stops_what_carries(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
@@ -420,7 +427,8 @@ static int look_for_changing(const struct prudence_heap_slab *slab,
     return 0;
 }
 
-/* Called by the page source, half way through a resize: this thread holds nothing, and need not be waited for. */
+/* The page source calls this half way through a resize. This thread holds nothing, so nobody waits
+ * for it. */
 static bool walk_beside_resize(void)
 {
     unsigned found = 0;
@@ -452,7 +460,7 @@ static void a_walk_leaves_out_a_block_that_changes(void **state)
     prudence_free(block);
 }
 
-/* --------------------------------------------------------------------------------------------- destructors */
+/* ---------------------------------------------------------------------------------- destructors */
 
 static struct prudence_cache *destructs;
 static unsigned in_destructor, resting_seen;
@@ -468,7 +476,8 @@ static void walk_inside(void *object, void *context)
     assert_int_equal(shown.sum.live, 1);
 }
 
-/* A thread has taken several objects out of their slab: one destructor runs, the others wait for theirs. */
+/* A thread has taken several objects out of their slab. One destructor runs, and the other objects
+ * wait for theirs. */
 static void objects_before_their_destructor_rest(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -489,7 +498,8 @@ static void objects_before_their_destructor_rest(void **state)
     assert_int_equal(prudence_cache_destroy(destructs), 0);
 }
 
-/* ---------------------------------------------------------------------------------------- what keeps objects */
+/* ---------------------------------------------------------------------------------------- objects
+ * kept back */
 
 static void set(const char *option, const char *value)
 {
@@ -497,7 +507,7 @@ static void set(const char *option, const char *value)
         abort();
 }
 
-/* In a child, before its first cache. */
+/* Runs in a child, before its first cache. */
 static void kept_back(void *option)
 {
     struct prudence_cache *cache;
@@ -557,7 +567,7 @@ static int read_whole(const struct prudence_heap_slab *slab,
     return 0;
 }
 
-/* A visitor may look into each live object, also where a closed page is behind it. */
+/* A visitor may read each live object, even one in front of a closed page. */
 static void read_all(void *option)
 {
     unsigned sum = 0;
@@ -591,7 +601,7 @@ static void live_objects_can_be_read(void **state)
         expect_life(read_all, (void *)options[i], output, sizeof output);
 }
 
-/* ------------------------------------------------------------------------------------------------- refusals */
+/* ------------------------------------------------------------------------------------- refusals */
 
 static int unreachable(const struct prudence_heap_slab *slab,
                        const struct prudence_heap_object *object, void *context)
@@ -629,7 +639,7 @@ static void refusals(void **state)
     assert_int_equal(prudence_heap_print(NULL, stderr, (enum prudence_stats_format)2), EINVAL);
 }
 
-/* Programs that were compiled with less, and with more, of the structures. */
+/* Programs compiled with shorter and with longer structures. */
 static int sized(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
                  void *size)
 {
@@ -652,7 +662,7 @@ static void other_versions(void **state)
     assert_int_equal(prudence_heap_walk_sized(NULL, sized, &large, large, large), 0);
 }
 
-/* ------------------------------------------------------------------------------------------------- printing */
+/* ------------------------------------------------------------------------------------- printing */
 
 static void lines_and_runs(void **state)
 {
@@ -688,8 +698,8 @@ static void lines_and_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extensions_keep_objects_back), /* first: they are start options */
-        cmocka_unit_test(live_objects_can_be_read),     /* the same */
+        cmocka_unit_test(extensions_keep_objects_back), /* first, because these are start options */
+        cmocka_unit_test(live_objects_can_be_read),     /* likewise */
         cmocka_unit_test(each_place_is_told),
         cmocka_unit_test(transfer_batches_are_latent),
         cmocka_unit_test(large_blocks_are_slabs),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a failing allocation costs. A size for which there never is memory (more than a process can
- * address, more than the option limit) is refused without a system call, a lock, a grace period or the
- * loss of what caches hold. One that the system refuses is asked for twice, and not more, when nothing
- * could be given back in between.
+ * The cost of a failing allocation. A size for which there never is memory (more than a process can
+ * address, or more than the option limit) is refused without a system call, a lock, a grace period
+ * or a drain of caches. A size that the system refuses is requested twice, and not more often if
+ * nothing could be given back in between.
  */
 #include "slab/all_caches.h"
 #include "support/slab_test.h"
@@ -22,7 +22,7 @@
 #include "os_page_map.h"
 #include "pages/page_source.h"
 
-/* The first is all addresses of a process: none is left for the block's alignment. */
+/* The first is the whole address space of a process, without room for the block's alignment. */
 static const size_t hopeless[] = {(size_t)1 << PAGE_MAP_ADDRESS_BITS,
                                   (size_t)1 << 48,
                                   (size_t)1 << 62,
@@ -38,14 +38,14 @@ static bool all_fail(void *small, void *large, size_t size)
            !prudence_realloc(small, size) && !prudence_realloc(large, size) && !scm_malloc(size);
 }
 
-/* Under the sanitizers a lock or a report may ask the system on its own, and mmap is theirs. */
+/* Under the sanitizers, a lock or a report may make system calls, and mmap() is theirs. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WITHOUT_SANITIZER 1
 #endif
 
 #ifdef WITHOUT_SANITIZER
-/* From here on every system call but read, write and exit kills; and a lock that is taken again either
- * makes one, or is reported. */
+/* From here on, every system call except read, write and exit kills. A lock taken again either
+ * makes a system call or is reported. */
 static int fails_quietly(void *unused)
 {
     void *small = prudence_malloc(100), *large = prudence_malloc(100000);
@@ -59,7 +59,7 @@ static int fails_quietly(void *unused)
         return 77;
     for (unsigned i = 0; i < sizeof hopeless / sizeof hopeless[0]; i++)
         failed = failed && all_fail(small, large, hopeless[i]);
-    syscall(SYS_exit, failed ? 42 : 1); /* exit_group would kill, too */
+    syscall(SYS_exit, failed ? 42 : 1); /* exit_group() would kill, too */
     return 1;
 }
 
@@ -79,7 +79,7 @@ static void nothing_is_lost_by_it(void **state)
     uint64_t cached;
 
     (void)state;
-    prudence_cache_free_deferred(cache, object); /* outstanding: a grace period would bring it */
+    prudence_cache_free_deferred(cache, object); /* latent; a grace period would free it */
     cached = stats_of(cache).objects_cached;
     assert_true(cached > 0);
     prudence_stats(&before);
@@ -111,7 +111,7 @@ static void above_the_limit(void **state)
     memory_succeed();
     prudence_stats(&after);
     assert_int_equal(after.grace_periods, before.grace_periods);
-    prudence_free(prudence_malloc((size_t)15 << 20)); /* and below it all is as ever */
+    prudence_free(prudence_malloc((size_t)15 << 20)); /* a smaller size still works */
     assert_int_equal(prudence_option_set("limit", "0"), 0);
     prudence_free(small);
     prudence_free(large);
@@ -123,7 +123,7 @@ static void above_the_limit(void **state)
 static size_t refused_from = SIZE_MAX;
 static unsigned refusals;
 
-/* Stands in for libc's: a system that has no memory for so much. */
+/* Replaces libc's mmap() by a system without that much memory. */
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     if (bytes >= refused_from) {
@@ -138,13 +138,13 @@ static void what_the_system_refuses_is_asked_for_twice(void **state)
 {
     (void)state;
     prudence_synchronize();
-    prudence_trim(); /* nothing to give back */
+    prudence_trim(); /* leaves nothing to give back */
     refused_from = (size_t)1 << 30;
     errno = 0;
     assert_null(prudence_malloc((size_t)1 << 30));
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(refusals, 2);
-    prudence_free(prudence_malloc((size_t)40 << 20)); /* now there is something */
+    prudence_free(prudence_malloc((size_t)40 << 20)); /* leaves something to give back */
     assert_null(prudence_malloc((size_t)1 << 30));
     assert_in_range(refusals, 4, 8);
     refused_from = SIZE_MAX;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks: whole pages, found and counted as other objects; given back at once when freed, a
- * grace period later when deferred, under latent_limit; huge ones are ENOMEM.
+ * Large blocks consist of whole pages, and are found and counted like other objects. They go back
+ * at once when freed, or a grace period later when deferred, under latent_limit. Huge ones fail
+ * with ENOMEM.
  */
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
@@ -32,7 +33,7 @@ static void freed_ones_go_back_at_once(void **state)
     }
 }
 
-/* Blocks have all sizes: what the cache of large blocks holds back is the sum of them. */
+/* Blocks have all sizes, so the latent bytes of the cache of large blocks are their sum. */
 static void latent_bytes_are_those_of_the_blocks(void **state)
 {
     static const size_t sizes[] = {40960, 100000, 1 << 20};
@@ -84,7 +85,7 @@ static void deferred_ones_stay_for_their_readers(void **state)
     assert_int_equal(stats.bytes_latent, 0);
 }
 
-/* Each deferral visits the node, so a storm of them needs no other help to stay flat. */
+/* Each deferral visits the node, so a storm of deferrals stays flat without other help. */
 static void a_storm_of_deferred_ones_stays_flat(void **state)
 {
     uint64_t before = used(), most = 0;
@@ -109,7 +110,7 @@ static struct prudence_stats totals(void)
     return stats;
 }
 
-/* Nothing is latent at first; no wait meets its deadline. */
+/* Starts without latent objects; no wait meets its deadline. */
 static void limit_of_4m(void)
 {
     prudence_synchronize();
@@ -125,7 +126,8 @@ static void *defer_block(void *block)
     return NULL;
 }
 
-/* Each fits, both do not: the second is no garbage before the first is none any more. */
+/* Each block fits into the limit, but not both, so the second one waits until the first is no
+ * longer garbage. */
 static void a_second_one_waits_for_room(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -150,7 +152,7 @@ static void a_second_one_waits_for_room(void **state)
     assert_int_equal(totals().latent_overruns, before.latent_overruns);
 }
 
-/* It can never be garbage: a grace period is waited for instead. */
+/* The block exceeds the limit, so the deferral waits for a grace period instead. */
 static void one_larger_than_the_limit_is_waited_for(void **state)
 {
     uint64_t before = used();
@@ -164,7 +166,8 @@ static void one_larger_than_the_limit_is_waited_for(void **state)
     assert_true(used() <= before);
     assert_int_equal(totals().latent_overruns, overruns);
 
-    prudence_read_lock(); /* where nothing may wait, it is garbage, and counted */
+    /* Where no wait is allowed, the block is garbage, and is counted. */
+    prudence_read_lock();
     prudence_free_deferred(prudence_malloc(6 << 20));
     assert_int_equal(totals().bytes_latent, 6 << 20);
     assert_int_equal(totals().latent_overruns, overruns + 1);
@@ -212,6 +215,6 @@ int main(void)
     };
 
     pin_thread();
-    assert_int_equal(prudence_option_set("guard_first", "0"), 0); /* pages around them */
+    assert_int_equal(prudence_option_set("guard_first", "0"), 0); /* no margins */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

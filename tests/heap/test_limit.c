@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option limit bounds the pages that slabs and large blocks hold, those kept for reuse
- * included: kept ones go back to the system before an allocation fails.
+ * The option limit bounds the pages that slabs and large blocks hold, including those kept for
+ * reuse. Kept pages go back to the system before an allocation fails.
  *
  * ctest: inlined-too
  * ctest: small-pages (counts blocks and margins under a limit)
@@ -29,7 +29,7 @@ static void kept_pages_count(void **state)
     prudence_free(block);
     assert_true(pages().retained >= MIB);
     assert_int_equal(prudence_option_set("limit", "4M"), 0);
-    large = prudence_malloc(4 * MIB - 65536); /* does not fit beside what is kept */
+    large = prudence_malloc(4 * MIB - 65536); /* does not fit beside the kept pages */
     assert_non_null(large);
     assert_true(pages().used + pages().retained <= 4 * MIB);
     prudence_free(large);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With check=1 every double free, double deferral, and free or deferral of an object that is
- * deferred or free dies at the call; of cache objects, of any size, and in bulk.
+ * With check=1, every free or deferral of an object that is already free or deferred dies at the
+ * call, for cache objects, for any size, and in bulk.
  *
  * ctest: inlined-too
  */
@@ -34,7 +34,7 @@ static void give(void *how)
         case 'e':
             prudence_cache_free_deferred_bulk(cache, 1, &object);
             break;
-        case 'a': /* a grace period, and all goes to its slab */
+        case 'a': /* ends a grace period, and sends all objects to their slabs */
             prudence_cache_shrink(cache);
             prudence_manual_advance(cache->domain);
             prudence_cache_shrink(cache);
@@ -67,7 +67,7 @@ static void of_a_cache(void **state)
     expect_at_call("FD", "is already free");
     expect_at_call("bb", "is already free");
     expect_at_call("ee", "already deferred and not yet safe");
-    expect_at_call("daf", "is already free"); /* merged meanwhile */
+    expect_at_call("daf", "is already free"); /* merged in between */
     expect_at_call("dad", "is already free");
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, neighbour);
@@ -84,14 +84,14 @@ static void of_any_size(void **state)
     prudence_free(object);
     object = prudence_malloc(100000);
     snprintf(pointer, sizeof pointer, "%p of cache 'large'", object);
-    prudence_read_lock(); /* so that the deferred block is still ours */
+    prudence_read_lock(); /* keeps the deferred block */
     expect_at_call("DD", "already deferred and not yet safe");
     expect_at_call("DF", "already deferred and not yet safe");
     prudence_read_unlock();
     prudence_free(object);
 }
 
-/* The good program is not suspected: every way in and out, many times. */
+/* A correct program survives: frees and allocates in every way, many times. */
 static void right_use_survives(void **state)
 {
     static void *objects[500];

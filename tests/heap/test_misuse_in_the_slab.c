@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Doubles without check=1: caught when both copies meet in the slab, at the latest when the object
- * caches are emptied and grace periods are over.
+ * Double frees without check=1 are caught when both copies meet in the slab, at the latest when the
+ * object caches are emptied and grace periods are over.
  */
 #include "support/slab_test.h"
 
@@ -9,7 +9,7 @@ static struct prudence_cache *cache;
 static void *object;
 static char pointer[32];
 
-/* All copies go to the slab. */
+/* Sends all copies to the slab. */
 static void settle(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -105,7 +105,7 @@ static void doubles_die_in_the_slab(void **state)
     destroy_empty(cache);
 }
 
-/* The slot before still holds the object, which was merged since. */
+/* The previous slot still holds the object, which has been merged since. */
 static void an_object_that_was_merged_is_deferred_again(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Misuse that is always caught at the call, with pointer, cache and what happened, then an abort:
- * foreign, interior and misaligned pointers, the wrong cache, a size that cannot be. By every
- * function that takes an object; see also test_misuse_checked.c.
+ * Some misuse always dies at the call, with pointer, cache and cause in the report: foreign,
+ * interior and misaligned pointers, the wrong cache, an impossible size. Covers every function that
+ * takes an object; see also test_misuse_checked.c.
  *
  * ctest: inlined-too
  */
@@ -73,7 +73,7 @@ static const char *const names[] = {"prudence_free:",
                                     "prudence_cache_free_bulk:",
                                     "prudence_cache_free_deferred_bulk:"};
 
-/* Every function dies of it, names itself and the pointer. */
+/* Checks that every function dies of this pointer, and names itself and the pointer. */
 static void expect_death_by_all(void *p, const char *what)
 {
     snprintf(pointer, sizeof pointer, "%p", p);
@@ -184,7 +184,7 @@ static void a_size_of_another_class(void **state)
     void *small = prudence_malloc(1000);
 
     (void)state;
-    wrong_size = 100; /* an object of 1000 was not asked for as 100 */
+    wrong_size = 100; /* 1000 bytes were requested, not 100 */
     expect_death(by_free_sized, small, "prudence_free_sized:", "100", NULL);
     wrong_size = 1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nested calls (heap/nested.c): what malloc and its relatives do while their thread is in the
- * library. Here a thread counts as being in it because it says so;
- * tests/preload/test_nested_calls.py has functions of libc that allocate.
+ * Nested calls (heap/nested.c): calls of malloc() and its family while their thread is inside the
+ * library. Here a thread counts as inside because the test says so;
+ * tests/preload/test_nested_calls.py uses functions of libc that allocate.
  */
 #include "support/slab_test.h"
 
@@ -64,7 +64,7 @@ static void sizes_and_alignments(void **state)
             assert_true(prudence_usable_size(block) >= sizes[i]);
             memset(block, 1, sizes[i]);
             prudence_free(block);
-            block = prudence_calloc(1, sizes[i]); /* may be the same one */
+            block = prudence_calloc(1, sizes[i]); /* may be the same block */
             assert_true(is_filled(block, sizes[i], 0));
             prudence_free_sized(block, sizes[i]);
         }
@@ -75,8 +75,8 @@ static void sizes_and_alignments(void **state)
     assert_false(nested_has(prudence_malloc(100)));
 }
 
-/* A small, a middle and a large object, of slabs, inside: the contents are moved, the old one is
- * freed later. */
+/* Reallocates small, medium and large objects of slabs inside the library. The contents move, and
+ * the old object is freed later. */
 static void realloc_of_objects(void **state)
 {
     static const size_t sizes[] = {40, 4000, LARGE};
@@ -91,7 +91,7 @@ static void realloc_of_objects(void **state)
             inside();
             object = prudence_realloc(object, sizes[to]);
             assert_true(nested_has(object) ||
-                        sizes[to] < LARGE); /* else a CPU's cache may have one */
+                        sizes[to] < LARGE); /* otherwise a CPU's cache may have one */
             assert_true(is_filled(object, less, 7));
             object = prudence_realloc(object, 2 * sizes[to]);
             assert_true(is_filled(object, less, 7));
@@ -109,7 +109,7 @@ static void free_again(void *object)
     prudence_free(object);
 }
 
-/* Neither freed at once nor lost. Under `check=1` a second free is caught for certain. */
+/* A nested free is put off, not lost. A second free then finds a foreign pointer. */
 static void frees_of_objects_are_put_off(void **state)
 {
     struct prudence_stats before, after;
@@ -151,7 +151,7 @@ static int leave(void *unused)
     return 0;
 }
 
-/* Takes every block of the size that there is without a new chunk, and gives all back. */
+/* Takes every block of that size available without a new chunk, and gives all back. */
 #define TAKEN 300
 static bool is_handed_out(const void *block, size_t size)
 {
@@ -189,14 +189,14 @@ static void deferred_blocks_wait_for_readers(void **state)
         does(&reader, leave, NULL);
         actor_end(&reader);
         prudence_synchronize();
-        is_handed_out(NULL, sizes[i]); /* the second gets its cookie when the first is merged */
+        is_handed_out(NULL, sizes[i]); /* the second now gets a cookie */
         prudence_synchronize();
         assert_true(is_handed_out(block, sizes[i]));
         assert_true(is_handed_out(second, sizes[i]));
     }
 }
 
-/* More than there can ever be at a time, with nobody else who would drive grace periods. */
+/* Defers more blocks than can exist at a time, while no other thread drives grace periods. */
 static void deferred_blocks_do_not_pile_up(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void misuse(void **state)
 #define ROUNDS  3000
 static void *swapped[64];
 
-/* Blocks go from thread to thread, and are freed inside and outside. */
+/* Passes blocks from thread to thread, and frees them inside and outside. */
 static void *swap_blocks(void *number)
 {
     unsigned seed = (unsigned)(uintptr_t)number;
@@ -343,7 +343,7 @@ static bool always(void)
     return true;
 }
 
-/* What is there is served, and then ENOMEM; nothing is lost. */
+/* Existing blocks are served, and then ENOMEM is returned. Nothing is lost. */
 static void no_memory(void **state)
 {
     void *blocks[2000];
@@ -367,7 +367,7 @@ static void no_memory(void **state)
     os_memory_fails = NULL;
 }
 
-/* A constructor that allocates, from a cache whose constructor allocates. */
+/* A constructor that allocates. */
 static void construct(void *object, void *context)
 {
     (void)context;
@@ -388,7 +388,7 @@ static void constructors_are_not_nested(void **state)
     prudence_cache_free(constructed, object);
 }
 
-/* Nested in the start: there is nothing yet that a cache could be made of. */
+/* A call nested in the start finds nothing of which a cache could be made. */
 static void no_cache_while_starting(void **state)
 {
     (void)state;

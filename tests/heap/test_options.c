@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options: unknown names and bad values are reported by name and value, and change nothing; what
- * can be set only at start is EBUSY once a cache was made.
+ * Unknown option names and bad values are reported by name and value, and change nothing. Options
+ * of the start fail with EBUSY once a cache was made.
  */
 #include <pthread.h>
 
@@ -114,7 +114,7 @@ static void bad_values_are_reported(void **state)
     assert_int_equal(slab_wait_max, 100000000);
 }
 
-/* Neither a switch that is on, nor one that is off. */
+/* A bad value changes a switch neither from on nor from off. */
 static void bad_switches_change_nothing(void **state)
 {
     (void)state;
@@ -136,12 +136,12 @@ static void start_options_are_busy_later(void **state)
     expect_report("membarrier", "0", EBUSY);
     expect_report("reader_mode", "free", EBUSY);
     assert_false(check_wanted);
-    assert_int_equal(prudence_option_set("limit", "1G"), 0); /* others are not */
+    assert_int_equal(prudence_option_set("limit", "1G"), 0); /* other options are not busy */
     assert_int_equal(prudence_option_set("limit", "0"), 0);
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* A cache that is being made stands on no list yet, and has looked at some options already. */
+/* A cache under construction is in no list yet, but has already read some options. */
 static pthread_t setter;
 static int result_of_setter;
 static bool setter_started;
@@ -152,13 +152,13 @@ static void *set_meanwhile(void *unused)
     return unused;
 }
 
-/* Called where metadata is allocated, so in the middle of making a cache. */
+/* Runs where metadata is allocated, in the middle of making a cache. */
 static bool start_setter_once(void)
 {
     if (!setter_started) {
         setter_started = true;
         assert_int_equal(pthread_create(&setter, NULL, set_meanwhile, NULL), 0);
-        os_sleep_ns(50000000); /* time for it to do what it must not do */
+        os_sleep_ns(50000000); /* time for a wrong return */
     }
     return false;
 }
@@ -178,7 +178,7 @@ static void nor_while_a_cache_is_being_made(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* One that could not be made is none. */
+/* A cache that could not be made does not count. */
 static void a_cache_that_failed_does_not_count(void **state)
 {
     (void)state;

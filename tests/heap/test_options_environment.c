@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PRUDENCE_OPTIONS is read at start: several settings, empty ones skipped, bad ones reported by
- * name and value without harm to the others. The program runs itself with that environment.
+ * PRUDENCE_OPTIONS is read at start. It may have several settings; empty ones are skipped, and bad
+ * ones are reported by name and value without effect on the others. The program runs itself with
+ * that environment.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +16,7 @@
 
 static char output[8192];
 
-/* What the started program finds, on standard error. */
+/* Prints the options that the started program finds to standard error. */
 static int show(void)
 {
     fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d preflush=%d\n",
@@ -58,7 +59,8 @@ static void several_are_read(void **state)
     expect("background=1 preflush=1");
 }
 
-/* Only the permanent helper pre-flushes, and it has other work, too; in whichever order they are set. */
+/* Only the permanent helper pre-flushes, besides other work. The order of these options does not
+ * matter. */
 static void pre_flush_is_on_with_the_helper(void **state)
 {
     (void)state;

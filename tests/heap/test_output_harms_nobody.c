@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the process writes of itself (messages, the dump, the profile, statistics at exit) neither ends nor stops it: where
- * nobody reads any more, where a file may not grow, where a handler has interrupted the library, and where the handler's stack is
- * small. Two profiles are not mixed in one file. Handlers of the program that ours stands in front of keep their mask and their flags.
+ * Output of the library itself (messages, the dump, the profile, statistics at exit) neither ends
+ * nor stops the process: when nobody reads any more, when a file may not grow, when a handler has
+ * interrupted the library, and when the handler's stack is small. Two profiles are never mixed in
+ * one file. The program's handlers keep their mask and flags when ours is installed in front.
  *
  * ctest: not-with sanitizers (one thread; stacks, signals and exits are those of the plain build)
  */
@@ -29,9 +30,10 @@ static void set(const char *name, const char *value)
     assert_int_equal(prudence_option_set(name, value), 0);
 }
 
-/* ------------------------------------------------------------------------------------- nobody reads any more */
+/* ------------------------------------------------------------------------------------- pipes
+ * without reader */
 
-/* Standard error, too. */
+/* Makes a pipe without reader, and standard error one, too. */
 static int pipe_without_reader(void)
 {
     int ends[2];
@@ -53,7 +55,7 @@ static int write_to_nobody(void *ignored)
     return prudence_dump(fd) == EPIPE ? 42 : 1;
 }
 
-/* Those of the program are as they were: what it had blocked, and what waited. */
+/* The program's blocked and pending signals stay as they were. */
 static int signals_stay(void *ignored)
 {
     sigset_t broken, before, now;
@@ -92,7 +94,7 @@ static void a_pipe_without_reader_ends_nothing(void **state)
     assert_child(statistics_for_nobody, NULL);
 }
 
-/* A FIFO that nobody has opened for reading is not waited for. */
+/* The library does not wait for a reader of a FIFO. */
 static int write_to_fifo(void *path)
 {
     set("dump_file", path);
@@ -134,7 +136,8 @@ static void a_fifo_without_reader_is_not_waited_for(void **state)
     unlink(path);
 }
 
-/* ---------------------------------------------------------------------------------------- files that are full */
+/* ---------------------------------------------------------------------------------------- full
+ * files */
 
 static int write_too_much(void *path)
 {
@@ -159,7 +162,7 @@ static void a_file_that_may_not_grow_ends_nothing(void **state)
     unlink(path);
 }
 
-/* One that is written already is left alone, and complete. */
+/* A profile that another one is writing stays complete. */
 static void profiles_are_not_mixed(void **state)
 {
     char text[8] = "";
@@ -176,7 +179,7 @@ static void profiles_are_not_mixed(void **state)
     unlink(path_in("profile"));
 }
 
-/* ----------------------------------------------------------------------------------- exit in a signal handler */
+/* --------------------------------------------------------------------- exit in a signal handler */
 
 static void end_process(int number)
 {
@@ -203,9 +206,10 @@ static void a_handler_may_exit(void **state)
     assert_child(exit_inside, "shuffle");
 }
 
-/* ------------------------------------------------------------------------------------- a handler's small stack */
+/* ------------------------------------------------------------------------------------- small
+ * stacks of handlers */
 
-/* What 8192 bytes, as most programs have, leave to a handler where the system itself needs 3376 of them. */
+/* Bytes left for a handler on the usual stack of 8192 bytes, when the system itself needs 3376. */
 #define ROOM 4816
 
 static void choose_all(int number)
@@ -247,7 +251,7 @@ static void handlers_need_little_stack(void **state)
     assert_child(signals_on_a_small_stack, NULL);
 }
 
-/* --------------------------------------------------------------------------------- handlers of the program */
+/* ---------------------------------------------------------------------- handlers of the program */
 
 static bool masked;
 
@@ -262,7 +266,7 @@ static void look_at_mask(int number)
 
 struct own_handler {
     int number, flags;
-    const char *option, *value; /* by which ours comes in front of it */
+    const char *option, *value; /* the option that installs ours in front */
 };
 
 static int handler_with(void *given)

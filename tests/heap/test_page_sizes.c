@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Systems whose pages have 16 or 64 KiB, as aarch64 has them. The program runs itself on a system that is made up: the
- * library's calls of mmap and its relatives come to functions of this file. As a kernel does, they refuse an address
- * that is no page's, and round lengths up to whole pages, so that what lies behind is unmapped, purged or closed as well.
- * What lives keeps its contents, zeroed memory is zero, and no call is of anything but whole pages.
+ * Systems with pages of 16 or 64 KiB, as aarch64 has them. The program runs itself on a fake
+ * system, where the library's calls of mmap() and its relatives reach functions of this file. Like
+ * a kernel, these refuse an address that is no page's, and round lengths up to whole pages, so that
+ * bytes after the range are also unmapped, purged or closed. Live blocks must keep their contents,
+ * zeroed memory must be zero, and every call must be for whole pages.
  *
- * The same with the option page_size on the system as it is. Systems with yet other pages are refused, and so is what is no
- * whole page.
+ * The same runs with the option page_size on the real system. Systems with other page sizes are
+ * refused, and so are parts of pages.
  *
  * ctest: not-with thread (it would not see what is mapped)
  * ctest: cost 5
@@ -27,12 +28,12 @@
 
 #define VARIABLE "TEST_PAGE_SIZE"
 
-/* ------------------------------------------------------------------------------ a system that is made up */
+/* ------------------------------------------------------------------------------ the fake system */
 
 static unsigned long calls, not_whole;
 static const char *first_not_whole = "none";
 
-/* 0: the system is as it is. */
+/* Returns the fake page size; 0 means the real system. */
 static size_t page_size(void)
 {
     static size_t size;
@@ -63,7 +64,7 @@ unsigned long getauxval(unsigned long type)
     return 0;
 }
 
-/* The page size that calls are held to: the made up one, or the option's. */
+/* Returns the page size required in calls: the fake one, or that of the option. */
 static size_t held_to(void)
 {
     return page_size() ? page_size() : os_page_size;
@@ -96,7 +97,7 @@ static void *ask(void *wish, size_t bytes, int protection, int flags, int fd, of
     return (void *)syscall(SYS_mmap, wish, bytes, protection, flags, fd, offset);
 }
 
-/* Somewhere. */
+/* Maps at any aligned address. */
 static void *ask_aligned(size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     size_t size = page_size();
@@ -176,7 +177,8 @@ void *mremap(void *pages, size_t bytes, size_t wanted, int flags, ...)
     return (void *)syscall(SYS_mremap, pages, whole(bytes), whole(wanted), flags, target);
 }
 
-/* -------------------------------------------------------------------------------------- what runs there */
+/* -------------------------------------------------------------------------------------- the
+ * workload */
 
 #define BLOCKS 400
 #define ROUNDS 3000
@@ -188,7 +190,7 @@ static struct block {
 } blocks[BLOCKS];
 
 static struct prudence_cache *cache;
-static unsigned char *objects[BLOCKS]; /* of the cache */
+static unsigned char *objects[BLOCKS]; /* from the cache */
 static uint64_t randomness = 1;
 
 static size_t below(size_t end)
@@ -212,7 +214,7 @@ static void changed(const char *what, const struct block *block, size_t at)
     exit(1);
 }
 
-/* A byte of each line. */
+/* Checks one byte of each line. */
 static void check(const struct block *block, size_t size, unsigned char tag, const char *what)
 {
     for (size_t at = 0; at < size; at += 64)
@@ -295,7 +297,7 @@ static void step(unsigned round)
         prudence_trim();
 }
 
-/* Of CPUs: where pages are large they share one. What one leaves does not touch its neighbours. */
+/* Arrays of CPUs share a page when pages are large. Freeing one must not touch its neighbours. */
 static void arrays(void)
 {
     struct block some[20];
@@ -327,7 +329,8 @@ static int run(void)
     return not_whole != 0;
 }
 
-/* ---------------------------------------------------------------------------------------------- the cases */
+/* ----------------------------------------------------------------------------------------------
+ * cases */
 
 static char output[8192];
 
@@ -353,7 +356,7 @@ static void expect(const char *size, const char *options, const char *text)
     struct system system = {size, options};
 
     if (size && strtoul(size, NULL, 10) < (unsigned long)sysconf(_SC_PAGESIZE))
-        return; /* this system's are larger, and that cannot be hidden */
+        return; /* this system's pages are larger, which cannot be hidden */
     expect_life(run_self, &system, output, sizeof output);
     if (!strstr(output, text))
         fail_msg("expected '%s' in: %s", text, output);
@@ -374,7 +377,7 @@ static void at_once(void **state)
     expect("65536", "decay=0,retain=0,rseq=0", "page size 65536, many calls, not whole: 0");
 }
 
-/* Some of what is free stays, and that is no whole page. */
+/* Some free memory stays, and its size is no multiple of a page. */
 static void but_a_part(void **state)
 {
     (void)state;
@@ -382,7 +385,7 @@ static void but_a_part(void **state)
     expect("65536", "decay=0,retain=1000001", "page size 65536, many calls, not whole: 0");
 }
 
-/* Guard pages, closed blocks, pages of single objects. */
+/* Uses guard pages, closed blocks, and pages of single objects. */
 static void with_options_that_look_for_bugs(void **state)
 {
     (void)state;
@@ -446,7 +449,7 @@ static void purge_from_the_middle(void *unused)
     mapping_purge(pages + 64, os_page_size);
 }
 
-/* The system would do it to what lies beside it, too. In all builds. */
+/* The system would also affect neighbouring bytes, so all builds refuse. */
 static void parts_of_pages_are_refused(void **state)
 {
     (void)state;

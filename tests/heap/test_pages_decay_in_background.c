@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* With background=1 free pages go back to the system though nobody calls the allocator any more. */
+/* With background=1, free pages go back to the system although no thread calls the allocator any
+ * more. */
 #include "support/slab_test.h"
 
 static void the_helper_gives_pages_back(void **state)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sampling profiler: its sums are within what chance allows for a fixed seed, whatever the sizes and the order; each
- * view follows an object from its allocation over its deferral to the end of its grace period, for every kind of cache;
- * what is sampled behaves as what is not; without memory samples are dropped, and nothing else fails; the file can be written
- * anywhere.
+ * The sampling profiler. For a fixed seed, sums are within the bounds of chance, for all sizes and
+ * orders. Each view follows an object from allocation through deferral to the end of its grace
+ * period, for every kind of cache. Sampled objects behave like others. Without memory, samples are
+ * dropped and nothing else fails. The file can be written from anywhere.
  *
  * ctest: inlined-too
  */
@@ -28,16 +28,16 @@
 
 #define RATE     4096
 #define HELD     6000
-#define FUNCTION 1024 /* bytes of one that is looked for */
+#define FUNCTION 1024 /* bytes of a function that a trace must contain */
 #define LIBRARY                                                                                    \
-    4 /* its functions that a trace may begin with: none where they jump to each other */
+    4 /* functions of the library that a trace may begin with; none if they jump to each other */
 
-/* ------------------------------------------------------------------------------------------ looking */
+/* -------------------------------------------------------------------------------------- looking */
 
 struct sums {
-    const char *cache; /* what to add up: of this cache, */
+    const char *cache; /* add up sites of this cache, */
     enum site_role role;
-    uintptr_t calls; /* with a call in the function that begins there; 0: any */
+    uintptr_t calls; /* with a call in the function at this address; 0: any */
     double objects_now, objects_ever, objects_over, bytes_now, bytes_ever, age;
 };
 
@@ -78,7 +78,8 @@ static struct sums sums_of(enum site_role role, const char *cache, uintptr_t cal
     return sums;
 }
 
-/* An estimate of `count` objects of `size` bytes, from as many draws: within four standard deviations. */
+/* Checks that an estimate from as many draws is `count` objects of `size` bytes, within four
+ * standard deviations. */
 static void assert_about(double estimate, double count, double size)
 {
     double sampled = 1 - exp(-size / RATE);
@@ -103,7 +104,7 @@ static void free_all_sizes(unsigned count)
         prudence_free(held[i]);
 }
 
-/* ---------------------------------------------------------------------------------------- the sums */
+/* ------------------------------------------------------------------------------------- the sums */
 
 static void weights_are_exact(void **state)
 {
@@ -115,7 +116,7 @@ static void weights_are_exact(void **state)
     assert_int_equal(sampling_weight((size_t)1 << 40), 4096);
 }
 
-/* In one order and in another, one after the other and mixed: the chance of a byte is the same. */
+/* Samples every byte with the same chance, in any order of sizes. */
 static void sums_are_unbiased(void **state)
 {
     static const size_t sizes[] = {8, 40, 100, 700, 4000, 20000};
@@ -145,7 +146,7 @@ static void sums_are_unbiased(void **state)
     }
 }
 
-/* By size as asked for, not that of the class. */
+/* The profile has the requested sizes, not those of classes. */
 static void sizes_are_those_asked_for(void **state)
 {
     enum { MANY = 20000 };
@@ -159,7 +160,7 @@ static void sizes_are_those_asked_for(void **state)
     assert_about((after.bytes_ever - before.bytes_ever) / 600, MANY, 600);
 }
 
-/* Of what has no cache: through every place where bytes are counted, from the CPU's stack and where that is empty. */
+/* Sizes without a cache pass every place that counts bytes, with the CPU's stack full or empty. */
 static void sizes_of_every_path_are_unbiased(void **state)
 {
     static const size_t sizes[] = {24, 1020, 1030, 5000, 30000};
@@ -182,7 +183,8 @@ static void sizes_of_every_path_are_unbiased(void **state)
     }
 }
 
-/* Exactly, whether the CPU's stack has an object or not, whether a class exists or not. */
+/* Counts must be exact, with or without an object on the CPU's stack, and with or without a
+ * class. */
 static void each_byte_is_counted_once(void **state)
 {
     const int64_t far = (int64_t)1 << 40;
@@ -203,10 +205,11 @@ static void each_byte_is_counted_once(void **state)
     assert_null(prudence_malloc(SIZE_MAX / 2 + 1));
     assert_null(prudence_malloc(SIZE_MAX));
     assert_int_equal(sampling_left, far);
-    sampling_left = 1; /* the next is sampled */
+    sampling_left = 1; /* the next allocation is sampled */
 }
 
-/* Where they are counted no fast path is tried in vain, and the lines that it would have tried are the ones that serve. */
+/* While bytes are counted, no fast path is tried in vain, and the lines it would have used
+ * serve. */
 static void classes_are_counted_and_not_open(void **state)
 {
     (void)state;
@@ -215,7 +218,7 @@ static void classes_are_counted_and_not_open(void **state)
 
         prudence_free(prudence_malloc(size));
         assert_null(size_class_open(place));
-        if (size_class_ready(size)) /* not with annotations */
+        if (size_class_ready(size)) /* absent with annotations */
             assert_ptr_equal(size_tables.counted[place], size_class_ready(size)->slab_percpu);
     }
     assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
@@ -223,7 +226,7 @@ static void classes_are_counted_and_not_open(void **state)
     assert_ptr_equal(size_tables.counted[size_place(0)], os_percpu_owned_lines);
 }
 
-/* ---------------------------------------------------------------------------------------- the places */
+/* ----------------------------------------------------------------------------------- the places */
 
 static void count_site(const struct profile_site *site, void *count)
 {
@@ -250,7 +253,8 @@ allocate_here(struct prudence_cache *cache)
     return object;
 }
 
-/* Whether the caller of the library is found near the beginning: the calls inside the library were not gone through. */
+/* Sets *found if a trace has the library's caller near its beginning, so that calls inside the
+ * library were not unwound. */
 static void find_caller(const struct profile_site *site, void *found)
 {
     void *const *frames;
@@ -261,7 +265,7 @@ static void find_caller(const struct profile_site *site, void *found)
             *(bool *)found = true;
 }
 
-/* A place is one site for each cache, however often it is sampled. */
+/* A place makes one site for each cache, however often it is sampled. */
 static void places_are_told_apart(void **state)
 {
     struct prudence_cache *caches[2] = {prudence_cache_create("here", 100, NULL),
@@ -283,7 +287,7 @@ static void places_are_told_apart(void **state)
         destroy_empty(caches[i]);
 }
 
-/* ---------------------------------------------------------------------------------------- the views */
+/* ------------------------------------------------------------------------------------ the views */
 
 static __attribute__((noinline, aligned(FUNCTION))) void defer_here(struct prudence_cache *cache,
                                                                     void **objects, unsigned count)
@@ -333,7 +337,7 @@ static void end_grace_periods(struct prudence_cache *cache)
     prudence_cache_shrink(cache);
 }
 
-/* A reader keeps the destructed ones latent, where the domain cannot be manual. */
+/* A reader keeps the destructed objects latent, because their domain cannot be manual. */
 static void view_of_kind(enum kind kind)
 {
     struct prudence_cache *cache = cache_of_kind(kind);
@@ -384,7 +388,8 @@ static void views_of_all_kinds(void **state)
         view_of_kind(kind);
 }
 
-/* With a size of a large block, and one that stays in its class: what is in use follows. */
+/* A reallocated object changes the bytes in use, as a large block and as an object that stays in
+ * its class. */
 static void reallocations_are_followed(void **state)
 {
     struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
@@ -417,9 +422,10 @@ static void reallocations_are_followed(void **state)
     assert_equal(sums_of(SITE_ALLOCATES, "size-1024", 0).bytes_now, before.bytes_now);
 }
 
-/* --------------------------------------------------------------------------------------- no memory */
+/* ------------------------------------------------------------------------------------ no memory */
 
-/* Whatever call for memory fails, one by one, every allocation that a sample is not needed for succeeds. */
+/* When any one call for memory fails, every allocation succeeds, because none depends on a
+ * sample. */
 static void without_memory_samples_are_dropped(void **state)
 {
     struct prudence_cache *cache = fixed_cache(3000, 16, manual_domain());
@@ -427,7 +433,7 @@ static void without_memory_samples_are_dropped(void **state)
     void *object;
 
     (void)state;
-    allocate_all(cache, held, 100); /* slabs are there */
+    allocate_all(cache, held, 100); /* makes slabs */
     free_all(cache, held, 100);
     for (unsigned first = 0; first < 8; first++) {
         for (unsigned n = 0; n < 20; n++) {
@@ -448,7 +454,8 @@ static void without_memory_samples_are_dropped(void **state)
     destroy_empty(cache);
 }
 
-/* The same of slabs that have tables of samples: what is sampled without one is dropped, and later slabs have theirs. */
+/* The same for slabs that have tables of samples: samples without a table are dropped, and later
+ * slabs have tables. */
 static void without_memory_for_tables(void **state)
 {
     (void)state;
@@ -471,11 +478,11 @@ static void without_memory_for_tables(void **state)
     }
 }
 
-/* ----------------------------------------------------------------------------------------- the file */
+/* ------------------------------------------------------------------------------------- the file */
 
 static char text[1 << 20];
 
-/* A file in memory, which programs that this one executes have as well. */
+/* A file in memory, which programs that this one executes inherit. */
 #define MEMORY_FILE "/proc/self/fd/99"
 
 static void make_file(void)
@@ -523,7 +530,7 @@ static void errors_are_told(void **state)
     assert_non_null(strstr(text, "\"typesafe\"\nages "));
 }
 
-/* Another thread may write to a number of these, which the program has closed. */
+/* Another thread may write to a standard descriptor's number that the program has closed. */
 static int open_without_standard_descriptors(void *ignored)
 {
     (void)ignored;
@@ -541,7 +548,8 @@ static void no_file_is_a_standard_descriptor(void **state)
     assert_child(open_without_standard_descriptors, NULL);
 }
 
-/* Another thread forks while a profile is being written: the child has the file open as long as it lives. */
+/* Another thread forks while a profile is written. The child keeps the file open as long as it
+ * lives. */
 static void a_child_keeps_no_profile_from_being_written(void **state)
 {
     pid_t child;
@@ -584,7 +592,7 @@ static void on_signal(int number)
     prudence_profile_dump("/dev/null");
 }
 
-/* Beside threads that allocate, and in a handler that interrupts them anywhere. */
+/* Profiles are written while threads allocate, and in a handler that interrupts them anywhere. */
 static void a_profile_is_written_beside_all(void **state)
 {
     pthread_t threads[2];
@@ -610,9 +618,9 @@ static void a_profile_is_written_beside_all(void **state)
     destroy_empty(stormy);
 }
 
-/* ------------------------------------------------------------------------------------- the process */
+/* ---------------------------------------------------------------------------------- the process */
 
-/* It has the memory, and so the profile; what it frees is its own. */
+/* A child inherits the memory, and so the profile; its frees affect only its own. */
 static int use_in_child(void *cache)
 {
     double before = sums_of(SITE_ALLOCATES, "inherited", 0).objects_now;
@@ -643,11 +651,12 @@ static void add_bytes(const struct profile_site *site, void *sum)
     *(int64_t *)sum += (int64_t)site->now.bytes;
 }
 
-/* Of every size: allocated, grown, shrunk, freed or deferred; then nothing more is in use or latent than before. */
+/* Allocates, grows, shrinks, and frees or defers every size. Afterwards no more is in use or latent
+ * than before. */
 static int use_all_sizes(void)
 {
     int64_t before = 0, after = 0;
-    char *large = prudence_malloc(102390); /* of 102400 that it has: its red zone is short */
+    char *large = prudence_malloc(102390); /* the block has 102400, so its red zone is short */
 
     large = prudence_realloc(large, 300000);
     large = prudence_realloc(large, 60000);
@@ -667,12 +676,12 @@ static int use_all_sizes(void)
     }
     prudence_synchronize();
     prudence_trim();
-    prudence_trim(); /* what rested may have been deferred */
+    prudence_trim(); /* resting blocks may have been deferred */
     profile_sites_visit(add_bytes, &after);
     return before == after ? 42 : 1;
 }
 
-/* A block grows, and moves or keeps its place: each size that it has is one allocation. */
+/* A growing block moves or stays; each of its sizes counts as one allocation. */
 static int grow_a_block(void)
 {
     struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
@@ -691,7 +700,7 @@ static int grow_a_block(void)
     return 42;
 }
 
-/* As another program: nothing is sampled, nothing was asked for, or a file where none can be. */
+/* Acts as another program, in which nothing is sampled, or the file cannot be written. */
 static int role(const char *name)
 {
     if (strcmp(name, "sizes") == 0)

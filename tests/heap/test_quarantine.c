@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quarantine=BYTES: a freed object is not handed out again, nor is its slab given back, until so
- * many bytes were freed after it; never more than BYTES rest; the oldest leaves first; and pressure,
- * shrinking, trimming and destruction let all of them go.
+ * quarantine=BYTES: a freed object is not handed out again, nor is its slab given back, until that
+ * many bytes were freed after it. Never more than BYTES rest, and the oldest object leaves first.
+ * Pressure, shrinking, trimming and destruction release all objects.
  *
  * ctest: inlined-too
  */
@@ -14,7 +14,7 @@
 static struct prudence_cache *cache;
 static void *objects[1000];
 
-/* How many allocations until `object` comes back; they are kept in `objects`. */
+/* Returns the number of allocations until `object` comes back, and keeps them in `objects`. */
 static unsigned allocations_until(const void *object, unsigned most)
 {
     unsigned count = 0;
@@ -38,11 +38,11 @@ static void rests(void **state)
     first = prudence_cache_alloc(cache);
     allocate_all(cache, more, 64);
     prudence_cache_free(cache, first);
-    free_all(cache, more, 63); /* 64 rest: the limit */
+    free_all(cache, more, 63); /* 64 rest, which is the limit */
     count = allocations_until(first, 500);
     assert_int_equal(count, 500);
     free_all(cache, objects, 0);
-    prudence_cache_free(cache, more[63]); /* pushes the first one out, and no other */
+    prudence_cache_free(cache, more[63]); /* pushes out the first one, and no other */
     assert_ptr_equal(prudence_cache_alloc(cache), first);
     prudence_cache_free(cache, first);
     free_all(cache, objects, 500);
@@ -80,7 +80,7 @@ static void larger_ones_do_not_rest(void **state)
     prudence_trim();
 }
 
-/* A limit that is hard: what rests is given up before an allocation fails. */
+/* Under a hard limit, resting objects are released before an allocation fails. */
 static void given_up_under_pressure(void **state)
 {
     unsigned count = 0;
@@ -112,7 +112,7 @@ static void without_memory_for_the_queue(void **state)
     prudence_trim();
     object = prudence_cache_alloc(cache);
     memory_fail(0, UINT32_MAX);
-    prudence_cache_free(cache, object); /* at once */
+    prudence_cache_free(cache, object); /* freed at once */
     memory_succeed();
     assert_int_equal(stats_of(cache).objects_live, 0);
     destroy_empty(cache);
@@ -160,7 +160,7 @@ static int quarantine_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_is_found), /* first: before there are caches */
+        cmocka_unit_test(misuse_is_found), /* first, before there are caches */
         cmocka_unit_test(rests),
         cmocka_unit_test(is_live_to_the_books),
         cmocka_unit_test(larger_ones_do_not_rest),

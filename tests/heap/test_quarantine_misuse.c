@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quarantine=BYTES hides nothing: a freed object that rests, freed, deferred or reallocated again, is
- * reported at that call, with check=1 and without, whatever its size; so is one that was deferred; so
- * is one that has left the quarantine.
+ * quarantine=BYTES hides no misuse. Freeing, deferring or reallocating a resting object is reported
+ * at that call, with or without check=1, for any size. The same holds for deferred objects, and for
+ * objects that have left the quarantine.
  */
 #include <prudence/scm.h>
 
@@ -49,7 +49,7 @@ static void cache_free_deferred(void *object)
     prudence_cache_free_deferred(cache, object);
 }
 
-/* So many others are freed that it does not rest any more. */
+/* Frees the object, and then enough others to push it out. */
 static void free_and_push_out(void *object)
 {
     prudence_free(object);
@@ -76,7 +76,7 @@ static void misuse(void *argument)
         cache = prudence_cache_create("mine", 100, NULL);
         object = prudence_cache_alloc(cache);
     }
-    prudence_read_lock(); /* what is deferred stays so */
+    prudence_read_lock(); /* keeps deferred objects latent */
     misuse->first(object);
     misuse->second(object);
     _Exit(4);
@@ -169,7 +169,8 @@ static void objects_of_caches(void **state)
                 "is already deferred and not yet safe");
 }
 
-/* No misuse, no report: dates end, deferred objects become safe, and all of it rests and leaves. */
+/* Without misuse there is no report: dates end, deferred objects become safe, and all objects rest
+ * and leave. */
 static void good_program(void *unused)
 {
     (void)unused;

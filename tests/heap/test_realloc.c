@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * realloc keeps the bytes up to the smaller size, from and to every kind of block; a size of 0 is
- * no free; a failure leaves the old object untouched.
+ * realloc() keeps the bytes up to the smaller size, between all kinds of blocks. A size of 0 frees
+ * nothing, and a failure leaves the old object untouched.
  */
 #include "support/slab_test.h"
 
@@ -73,7 +73,8 @@ static void a_failure_leaves_the_object(void **state)
     prudence_free(object);
 }
 
-/* There is no memory to move it to: it keeps its place, and is freed with the size asked for last. */
+/* Without memory for a move, the object stays in place, and is freed with the last requested
+ * size. */
 static void a_failure_to_shrink_is_none(void **state)
 {
     char *object = prudence_malloc(6000);
@@ -90,7 +91,7 @@ static void a_failure_to_shrink_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failure_to_shrink_is_none), /* no smaller object is in a cache yet */
+        cmocka_unit_test(a_failure_to_shrink_is_none), /* first; no smaller object is cached yet */
         cmocka_unit_test(bytes_are_kept),
         cmocka_unit_test(null_and_zero),
         cmocka_unit_test(large_memory_is_given_back),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Growth by realloc, by a factor or in small steps, copies a bounded number of bytes for each byte of
- * the result, also while other blocks are in the way; and no memory is held that is not needed.
+ * Growth by realloc(), by a factor or in small steps, copies a bounded number of bytes per byte of
+ * the result, even when other blocks are in the way, and holds no unnecessary memory.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -10,7 +10,7 @@
 #define MIB    ((size_t)1 << 20)
 #define OTHERS 5000
 
-/* Every copy is an allocation, and of no more than what the block has. */
+/* Counts allocations. Every copy is one, and copies no more than the block has. */
 static uint64_t allocations(void)
 {
     struct prudence_stats stats;
@@ -35,7 +35,7 @@ static size_t next_factor(size_t size)
     return size * 3 / 2 + 1;
 }
 
-/* Returns how many bytes were copied, at most. */
+/* Returns an upper bound of the copied bytes. */
 static size_t grow(size_t (*next)(size_t), size_t end, bool crowded)
 {
     size_t size = 16, copied = 0, written = 0;
@@ -54,7 +54,7 @@ static size_t grow(size_t (*next)(size_t), size_t end, bool crowded)
         size = wanted;
         for (; written + sizeof written <= size; written += 4096)
             *(size_t *)(block + written) = written;
-        while (crowded && count < OTHERS && /* until there is one right behind it */
+        while (crowded && count < OTHERS && /* until one is right after the block */
                !os_page_owner(block + prudence_usable_size(block)))
             others[count++] = prudence_malloc(33000);
     }
@@ -77,7 +77,7 @@ static void by_a_factor(void **state)
 {
     (void)state;
     no_more_copies_than(next_factor, 64 * MIB, false,
-                        6 * MIB); /* up to 2 MiB once, as it doubles */
+                        6 * MIB); /* doubling up to 2 MiB copies 2 MiB */
     no_more_copies_than(next_factor, 64 * MIB, true, 6 * MIB);
 }
 
@@ -85,7 +85,8 @@ static void in_small_steps(void **state)
 {
     (void)state;
     no_more_copies_than(next_add, 64 * MIB, false, 20 * MIB);
-    /* Nine times 2 MiB: an eighth each. Larger pages: what is right behind it leaves it no room, so each page copies. */
+    /* Nine times 2 MiB, for an eighth each. With larger pages, a neighbour leaves no room, so each
+     * page copies. */
     no_more_copies_than(next_add, 64 * MIB, true,
                         os_page_size > OS_PAGE_SIZE ? 40 * MIB : 20 * MIB);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * realloc of large blocks in place keeps all books right: statistics, latent bytes, states, who owns
- * which page; misuse is caught; a failure at any call loses nothing.
+ * realloc() of large blocks in place keeps all books right: statistics, latent bytes, states,
+ * owners of pages. Misuse is caught, and a failure at any call loses nothing.
  */
 #include "support/slab_test.h"
 
@@ -109,13 +109,13 @@ static void misuse_is_caught(void **state)
     expect_death(resize_deferred, NULL, "prudence_realloc: double free", "large",
                  "deferred and not yet safe");
     expect_death(resize_deferred, "run", "prudence_realloc: ", "large",
-                 "deferred and not yet safe"); /* found earlier, as it is one of the first blocks */
+                 "deferred and not yet safe"); /* found earlier in one of the first blocks */
     expect_death(interior, NULL, "points into an object of cache 'large'", "31457280 bytes behind",
                  NULL);
     expect_death(behind_the_cut, NULL, "foreign pointer", NULL, NULL);
 }
 
-/* Grows and shrinks with every call from `first` on failing, or just that one. */
+/* Grows and shrinks while `count` calls from `first` on fail. */
 struct plan {
     unsigned first, count;
 };
@@ -137,7 +137,7 @@ static void scenario(void *argument)
             block = resized;
             size = sizes[i];
         } else if (sizes[i] <= size) {
-            abort(); /* to shrink needs nothing */
+            abort(); /* shrinking needs no memory */
         }
         if (memcmp(block, kept, 64) || prudence_usable_size(block) < size)
             abort();

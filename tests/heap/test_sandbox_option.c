@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The option sandbox in a program that is linked with libprudence: from the environment, at run time before there is a cache, and after;
- * what it changes for good, and that what is deferred, read and forked works as ever. That no other system call is made,
- * tests/preload/test_sandbox.py sees.
+ * The option sandbox in a program linked with libprudence: from the environment, and at run time
+ * before and after the first cache. Checks the permanent changes, and that deferrals, readers and
+ * forks still work. tests/preload/test_sandbox.py checks that the library makes no other system
+ * call.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +102,7 @@ static int before_caches(void *unused)
     return works("lock") && stays() ? 42 : 2;
 }
 
-/* Threads read and defer meanwhile; fast paths are in use. */
+/* Other threads read and defer meanwhile, with fast paths in use. */
 static int after_caches(void *unused)
 {
     pthread_t thread;
@@ -115,7 +116,7 @@ static int after_caches(void *unused)
     return works(NULL) && stays() ? 42 : 2;
 }
 
-/* A program that knows us makes all calls. */
+/* By default, a program linked with the library makes all calls. */
 static int by_default(void *unused)
 {
     (void)unused;

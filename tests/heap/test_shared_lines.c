@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What CPUs share (docs/explanation/scaling.md): how many stores go to lines that other CPUs use, and how many lines
- * travel, for each pair, batch, slab and grace period. Counted on the library as it is built, restartable sequences
- * included, by one thread that is 64 CPUs on 4 nodes, one after the other: it says by a struct rseq of its own on which
- * one it is. Nothing else runs, so no sequence has to restart. Each CPU has a reader's slot of its own, registered by a
- * thread that sleeps since. Time goes on by turns.
+ * Lines that CPUs share (docs/explanation/scaling.md): the number of stores to lines that other
+ * CPUs use, and of lines that travel, for each pair, batch, slab and grace period. The counts are
+ * for the library as built, including restartable sequences. One thread plays 64 CPUs on 4 nodes,
+ * one after the other, and announces its CPU in its own struct rseq. Nothing else runs, so no
+ * sequence restarts. Each CPU has its own reader slot, registered by a thread that then sleeps.
+ * Turns advance time.
  *
- * The counts are exact, and the same on each machine. Where one changes, something that all CPUs use has changed: if that
- * is meant, the table below follows, and docs/explanation/scaling.md with the reason.
+ * The counts are exact, and equal on each machine. When a count changes, something that all CPUs
+ * use has changed. If that is intended, change the table below, and docs/explanation/scaling.md
+ * with the reason.
  *
- *     heap_test_shared_lines [CPUS NODES]     prints what it counts, for another machine too, and who shares what
+ * heap_test_shared_lines [CPUS NODES] prints the counts, for another machine too, and the shared
+ * places
  *
  * ctest: cost 20
  * ctest: small-pages (counts lines)
@@ -32,16 +35,16 @@
 #if MEMORY_TRACE_POSSIBLE
 
 #define CPUS_MAX  TRAVEL_CPUS_MAX
-#define MANY      64 /* objects a CPU takes and frees in a row */
-#define SKEW      37 /* turns by which each CPU is ahead of the next, modulo SKEW_MAX */
+#define MANY      64 /* objects that a CPU allocates and frees in a row */
+#define SKEW      37 /* turns that each CPU is ahead of the next, modulo SKEW_MAX */
 #define SKEW_MAX  1024
 #define TURN_NS   10
 #define START_NS  1000000000
 #define STACK     ((size_t)32768)
-#define LINE      6 /* shift: 64 bytes */
-#define LINE_PAIR 7 /* what some CPUs fetch at a time */
+#define LINE      6 /* shift; 64 bytes */
+#define LINE_PAIR 7 /* the unit that some CPUs fetch */
 
-/* What the turns themselves change, on pages that are not looked at. */
+/* State that the turns themselves change, on untraced pages. */
 static struct own {
     unsigned cpus, nodes, current;
     uint64_t now;
@@ -59,9 +62,9 @@ static __thread struct {
     uint64_t rseq_cs;
 } own_rseq __attribute__((tls_model("initial-exec"), aligned(32)));
 
-/* ------------------------------------------------------------------------------------ the machine */
+/* ---------------------------------------------------------------------------------- the machine */
 
-/* The library's, too. */
+/* Also serves the library. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     (void)clock;
@@ -105,7 +108,9 @@ static void machine_make(void)
 {
     char *owned;
 
-    pin_thread(); /* and those it makes: else each change of a page's protection interrupts other CPUs */
+    /* Later threads are pinned, too. Otherwise each change of a page's protection would
+     * interrupt other CPUs. */
+    pin_thread();
     posix_topology_inject(own.cpus, own.nodes, current_cpu);
     assert_true(slab_start());
     owned = os_meta_alloc(own.cpus * OS_PERCPU_STRIDE);
@@ -127,7 +132,7 @@ static void run_on(unsigned cpu)
 
 /* ---------------------------------------------------------------------------------------- turns */
 
-/* Replaces an object of the CPU's own by a new one: a pair. */
+/* Replaces the CPU's object by a new one, which is a pair. */
 static void replace_own(unsigned cpu)
 {
     void *new = prudence_cache_alloc(own.cache);
@@ -136,7 +141,7 @@ static void replace_own(unsigned cpu)
     own.held[cpu] = new;
 }
 
-/* The same, but the old one was allocated by the next CPU, perhaps of another node. */
+/* Does the same, but the next CPU, perhaps on another node, allocated the old object. */
 static void replace_neighbours(unsigned cpu)
 {
     void **old = &own.held[(cpu + 1) % own.cpus], *new = prudence_cache_alloc(own.cache);
@@ -146,7 +151,7 @@ static void replace_neighbours(unsigned cpu)
     own.held[cpu] = new;
 }
 
-/* By the functions that are told no cache. */
+/* Uses the functions that take no cache. */
 static void replace_unnamed(unsigned cpu)
 {
     void *new = prudence_malloc(own.size);
@@ -155,7 +160,7 @@ static void replace_unnamed(unsigned cpu)
     own.held[cpu] = new;
 }
 
-/* Each reads, and CPU 0 waits for a grace period, so that there is one for each round. */
+/* Makes each CPU read once, and CPU 0 wait for a grace period, so that each round has one. */
 static void read_section(unsigned cpu)
 {
     prudence_read_lock();
@@ -164,7 +169,7 @@ static void read_section(unsigned cpu)
         prudence_synchronize();
 }
 
-/* Takes objects, then frees them: slabs come and go. */
+/* Allocates objects and then frees them, so that slabs come and go. */
 static void grow_and_shrink(unsigned cpu)
 {
     if (own.down[cpu])
@@ -175,7 +180,7 @@ static void grow_and_shrink(unsigned cpu)
         own.down[cpu] = own.counts[cpu] > 0;
 }
 
-/* Whether the turn will leave the fast paths. */
+/* Return whether the turn will leave the fast paths. */
 static bool replace_is_slow(const struct os_percpu_line *line, unsigned cpu)
 {
     (void)cpu;
@@ -187,7 +192,7 @@ static bool grow_is_slow(const struct os_percpu_line *line, unsigned cpu)
     return own.down[cpu] ? stack_count(line) >= line->stack_limit : stack_count(line) == 0;
 }
 
-/* ------------------------------------------------------------------------------------- scenarios */
+/* ------------------------------------------------------------------------------------ scenarios */
 
 struct counts {
     unsigned turns, shared_stores, travels, for_nothing, for_nothing_in_pairs;
@@ -197,15 +202,16 @@ static const struct scenario {
     const char *name;
     void (*turn)(unsigned cpu);
     bool (*is_slow)(const struct os_percpu_line *line,
-                    unsigned cpu); /* NULL: all turns are looked at */
+                    unsigned cpu); /* NULL: all turns are traced */
     size_t size, object_cache;
-    unsigned warm_up, rounds; /* rounds: to learn who has which lines, and as many to count */
+    unsigned warm_up, rounds; /* rounds to learn who has which lines, and as many to count */
     enum reader_mode mode;
     bool unnamed, empty;
-    struct counts fast, slow; /* with 64 CPUs and 4 nodes */
-    const char *latent_limit; /* NULL: the default, enough for them */
+    struct counts fast, slow; /* expected with 64 CPUs and 4 nodes */
+    const char *latent_limit; /* NULL: the default, which is enough */
 } scenarios[] = {
-    /* Pairs on the CPU's own objects; a slow turn closes a batch of 256, and one of them drives a grace period. */
+    /* Pairs on the CPU's own objects. A slow turn closes a batch of 256, and one of these turns
+     * drives a grace period. */
     {"own",
      replace_own,
      replace_is_slow,
@@ -258,9 +264,10 @@ static const struct scenario {
      {64, 0, 0, 0, 0},
      {16, 0, 24, 0, 0},
      NULL},
-    /* Batches larger than what a CPU's credit holds: the account of latent bytes is written. What 64 CPUs defer before a
-     * grace period is worth its cost passes the default limit: there credits are collected now and then, by 60 stores, and
-     * a count of a few rounds tells only whether that happened in them. */
+    /* Batches exceed a CPU's credit, so the account of latent bytes is written. The objects that 64
+     * CPUs defer before a grace period is worth its cost exceed the default limit. With that limit,
+     * credits are collected now and then, by 60 stores, and a count of few rounds would only tell
+     * whether that happened in them. */
     {"large",
      replace_own,
      replace_is_slow,
@@ -274,7 +281,7 @@ static const struct scenario {
      {61, 0, 0, 0, 0},
      {43, 27, 55, 0, 0},
      "64M"},
-    /* Two sections of each CPU, and two grace periods. */
+    /* Two sections on each CPU, and two grace periods. */
     {"readers",
      read_section,
      NULL,
@@ -313,7 +320,7 @@ static void turn_traced(const struct scenario *scenario, unsigned cpu)
 
 enum which { NONE, FAST, SLOW };
 
-/* Returns how many turns were looked at. */
+/* Returns the number of traced turns. */
 static unsigned run(const struct scenario *scenario, unsigned rounds, enum which which)
 {
     unsigned traced = 0;
@@ -336,7 +343,7 @@ static unsigned run(const struct scenario *scenario, unsigned rounds, enum which
     return traced;
 }
 
-/* CPUs do not do the same at the same time. */
+/* Keeps CPUs from doing the same at the same time. */
 static void skew(const struct scenario *scenario)
 {
     for (unsigned cpu = 0; cpu < own.cpus; cpu++)
@@ -369,7 +376,8 @@ static void prepare(const struct scenario *scenario)
     run(scenario, scenario->warm_up, NONE);
 }
 
-/* ------------------------------------------------------------------------------- what stands where */
+/* ------------------------------------------------------------------------------- names of
+ * places */
 
 struct place {
     uintptr_t first, end, period;
@@ -379,7 +387,7 @@ struct place {
 static struct place *places;
 static size_t place_count;
 
-/* `period`: equal parts of it are not told apart; 0: none are. */
+/* Offsets count modulo `period`, the size of equal parts. */
 static void place_add(const char *name, const void *at, size_t bytes, size_t period)
 {
     places = realloc(places, (place_count + 1) * sizeof *places);
@@ -416,7 +424,7 @@ static void places_of_cache(const struct prudence_cache *cache)
                       cpu_cache_array_bytes(cache, cpu_cache_of(cache, cpu)->slots), 1);
 }
 
-/* Of the program itself: by nm, moved to where it was loaded. */
+/* Adds the program's variables, as nm prints them, moved to the load address. */
 static void places_of_program(void)
 {
     char command[64], line[512], name[256], kind;
@@ -469,11 +477,11 @@ static void name_of(uintptr_t address, char *name, size_t size)
     snprintf(name, size, "metadata, or pages");
 }
 
-/* -------------------------------------------------------------------------------------- counting */
+/* ------------------------------------------------------------------------------------- counting */
 
 #define ROWS_MAX 1024
 
-/* By place, for people. */
+/* Counts by place, for people. */
 static struct row {
     char name[64];
     struct counts counts;
@@ -517,7 +525,7 @@ static void note_for_nothing(const struct memory_access *accesses, size_t from, 
         count_for_nothing(row_of(accesses[step - 1].address), shift);
 }
 
-/* Counts from the access `from` on; those before tell who has which lines. */
+/* Counts accesses from `from` on. The earlier ones tell who has which lines. */
 static void count_lines(const struct memory_access *accesses, size_t from, size_t end,
                         unsigned shift, struct counts *counts)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Size classes: every size has one that holds it, in order; above 128 bytes at most 12.5 % of an
- * object was not asked for, below at most 15 bytes.
+ * Size classes: every size has one that holds it, in order. Above 128 bytes, at most 12.5 % of an
+ * object is unused; below, at most 15 bytes.
  */
 #include "heap/size_class.h"
 #include "support/slab_test.h"

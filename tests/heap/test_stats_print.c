@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Printed statistics: text and JSON name every figure; names are escaped; nothing is allocated from
- * this library for it; a stream's error is reported. test_stats_json.py reads them with a JSON parser. A
- * program that knows other versions of the structures gets what it knows.
+ * Printed statistics: text and JSON name every figure, names are escaped, this library allocates
+ * nothing for the output, and a stream's error is reported. test_stats_json.py reads the output
+ * with a JSON parser. Programs compiled with other versions of the structures get the fields they
+ * know.
  */
 #include "support/slab_test.h"
 
@@ -65,7 +66,7 @@ static void bad_input_is_refused(void **state)
     fclose(full);
 }
 
-/* A structure as a program knows it that was compiled with an older header, or a newer one. */
+/* A structure as a program compiled with an older or newer header knows it. */
 union sized {
     struct prudence_stats total;
     struct prudence_cache_stats cache;

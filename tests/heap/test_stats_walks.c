@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks over caches, domains and readers (<prudence/stats.h>): what is there during the whole walk is visited once, and what
- * goes meanwhile does not end it; the figures of a reader say whether it is inside, and for how long it has been in the
- * way. And the texts that figures are printed as.
+ * Walks over caches, domains and readers (<prudence/stats.h>). An element present during the whole
+ * walk is visited once, and a removed one does not end the walk. A reader's figures tell whether it
+ * is inside, and for how long it has blocked. Also the texts of printed figures.
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"
@@ -39,7 +39,7 @@ static void caches_are_visited_once_while_others_go(void **state)
             continue;
         assert_int_equal(number, seen); /* 0, 1, 2, 4, 5 and so on */
         seen += number == 2 ? 2 : 1;
-        if (number == 2) { /* the one itself, one before it, and the next */
+        if (number == 2) { /* destroys the visited one, one before, and the next */
             for (unsigned i = 1; i <= 3; i++)
                 assert_int_equal(prudence_cache_destroy(caches[i]), 0);
         }
@@ -78,7 +78,7 @@ static void domains_are_visited_once_while_others_go(void **state)
     assert_int_equal(prudence_domain_destroy(second), 0);
 }
 
-/* ------------------------------------------------------------------------------------------ readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 #define READERS 300 /* more than fit into two chunks */
 
@@ -108,7 +108,7 @@ static void each_reader_is_visited_once(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* This thread, of a domain of its own, at its first place in a walk. */
+/* Returns this thread's reader of that domain, at its first place in a walk. */
 static struct prudence_reader_stats me_in(const char *domain)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
@@ -155,7 +155,7 @@ static void a_reader_is_told_as_it_is(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ---------------------------------------------------------------------------------------- other input */
+/* ---------------------------------------------------------------------------------- other input */
 
 static void other_versions_and_bad_input(void **state)
 {
@@ -179,7 +179,7 @@ static void other_versions_and_bad_input(void **state)
     assert_int_equal(given.bytes[sizeof given - 1], 0);
 }
 
-/* ---------------------------------------------------------------------------------------------- texts */
+/* ---------------------------------------------------------------------------------------- texts */
 
 static const char *printed(void (*print)(struct output *, uint64_t), uint64_t value)
 {
@@ -204,7 +204,7 @@ static void figures_are_printed_in_their_units(void **state)
     assert_string_equal(printed(output_duration, 41299999999), "41.2 s");
 }
 
-/* libc's calendar says the same, on each day of 130 years. */
+/* libc's calendar gives the same results for each day of 130 years. */
 static void times_are_printed_as_libc_does(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Valgrind's memcheck and AddressSanitizer see what a program does to its objects: each bug below,
- * in a process of its own, is reported as what it is, and a program without one is not. In
- * particular a deferred object may be read until its grace period is over, and not after it.
+ * Valgrind's memcheck and AddressSanitizer see the accesses of a program to its objects. Each bug
+ * below, in its own process, is reported as the right kind, and a correct program is not reported.
+ * In particular, a deferred object is readable until its grace period is over, and not afterwards.
  *
- * Under the asan preset by AddressSanitizer, in builds without sanitizers by Valgrind if there is one: in
- * the release build each bug, in one with internal checks what they look at in a program without.
+ * The asan preset uses AddressSanitizer, and builds without sanitizers use Valgrind if available:
+ * the release build runs each bug; a build with internal checks runs only programs without bugs.
  *
  * ctest: not-with undefined (Valgrind looks at builds without a sanitizer)
  * ctest: timeout 600 (a process for each bug under Valgrind)
@@ -26,7 +26,7 @@ static void say(const char *text)
     (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
-/* Not to be optimized away, wherever it goes. */
+/* Writes a byte, hidden from the optimizer. */
 static __attribute__((noipa)) void set(char *byte)
 {
     *byte = 1;
@@ -40,7 +40,7 @@ static __attribute__((noipa)) char *filled(size_t size)
     return object;
 }
 
-/* ------------------------------------------------------------------------------------------ bugs */
+/* ----------------------------------------------------------------------------------------- bugs */
 
 static void overflow(void)
 {
@@ -72,7 +72,7 @@ static void overflow_of_a_large_block(void)
 
 static void underflow(void)
 {
-    kept = filled(50); /* before the first of a slab there is somebody else's page */
+    kept = filled(50); /* the page before a slab's first object belongs to something else */
     set(&filled(50)[-1]);
 }
 
@@ -103,7 +103,7 @@ static void use_of_a_large_block_after_free(void)
     seen = other[7];
 }
 
-/* Closes the batches; then merges them, and what latent slabs have. */
+/* Closes the batches, then merges them and the objects of latent slabs. */
 static void merge(void)
 {
     for (int i = 0; i < 4; i++) {
@@ -116,7 +116,7 @@ static void use_after_the_grace_period(void)
 {
     char *object = filled(50);
 
-    kept = filled(50); /* so that their slab stays */
+    kept = filled(50); /* keeps the slab */
     prudence_read_lock();
     prudence_free_deferred(object);
     for (int i = 0; i < 1000; i++)
@@ -135,7 +135,7 @@ static void use_after_quarantine_was_left(void)
     char *object = filled(50);
 
     prudence_free(object);
-    for (int i = 0; i < 1000; i++) /* it is not reused meanwhile */
+    for (int i = 0; i < 1000; i++) /* without reuse in between */
         prudence_free(filled(50));
     seen = object[7];
 }
@@ -151,20 +151,20 @@ static void uninitialised(void)
 
 static void leak(void)
 {
-    kept = filled(50); /* the first of its slab is known by its slab */
+    kept = filled(50); /* the slab refers to its first object */
     for (int i = 0; i < 3; i++)
         filled(50);
     kept = NULL;
 }
 
-/* ------------------------------------------------------------------------------- the good program */
+/* ----------------------------------------------------------------------------- the good program */
 
 static void deferred_and_not_safe_is_no_leak(void)
 {
     struct prudence_cache *cache = prudence_cache_create("objects", 200, NULL);
 
     prudence_read_lock();
-    for (int i = 0; i < 10000; i++) /* rings, and latent slabs */
+    for (int i = 0; i < 10000; i++) /* fills rings and latent slabs */
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     prudence_free_deferred(filled(100000));
 }
@@ -214,7 +214,7 @@ static void what_is_allowed(void)
     prudence_trim();
 }
 
-/* A block of the C library's that only an object of ours knows is no leak either. */
+/* A libc block that only an object of this library refers to is no leak either. */
 static void what_objects_point_to(void)
 {
     void **objects[2] = {prudence_malloc(64), prudence_malloc(100000)};
@@ -258,7 +258,7 @@ static void readers_and_a_writer(void)
         pthread_join(readers[i], NULL);
 }
 
-/* ---------------------------------------------------------------------------------------- reports */
+/* -------------------------------------------------------------------------------------- reports */
 
 #define STILL "still readable"
 #define BLOCK "a block of size "
@@ -267,7 +267,7 @@ static const struct bug {
     const char *name;
     void (*run)(void);
     const char *options;
-    const char *valgrind, *asan; /* what is reported; NULL: nothing */
+    const char *valgrind, *asan; /* expected report; NULL: none */
 } bugs[] = {
 #define BUG(name, ...)                                                                             \
     {                                                                                              \
@@ -291,7 +291,7 @@ static const struct bug {
     BUG(what_is_allowed, "", NULL, NULL),
     BUG(what_is_allowed, "check=1,zero_on_free=1,quarantine=1M", NULL, NULL),
     BUG(what_is_allowed, "check=1,latent_limit=4K", NULL,
-        NULL), /* waited for, where they do not fit */
+        NULL), /* deferrals that do not fit wait */
     BUG(what_objects_point_to, "", NULL, NULL),
     BUG(readers_and_a_writer, "", NULL, NULL),
 };
@@ -353,7 +353,7 @@ static void expect_report(const struct bug *bug)
     if (expected ? !strstr(output, expected) || status == 0 : status != 0)
         fail_msg("%s: expected %s, got status %#x: %s", bug->name,
                  expected ? expected : "no report", (unsigned)status, output);
-    /* What was allowed came first. */
+    /* Allowed accesses must come first. */
     if (expected && strstr(output, STILL) && strstr(output, expected) < strstr(output, STILL))
         fail_msg("%s: reported too early: %s", bug->name, output);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * zero_on_free=1: freed memory is zeroed at once, deferred memory when its grace period is over, by
- * whatever way it comes back, and never before. Objects that may be looked at when free are left as
- * they are. With check=1 a write after the free is found at the next allocation.
+ * zero_on_free=1: freed memory is zeroed at once, and deferred memory when its grace period is
+ * over, however the memory comes back, and never before. Objects that may be accessed while free
+ * stay as they are. With check=1, the next allocation finds a write after the free.
  *
  * ctest: inlined-too
  */
@@ -41,7 +41,7 @@ static void freed_at_once(void **state)
     destroy_empty(cache);
 }
 
-/* From the ring, and from a latent slab: 16 fit the ring. */
+/* Covers the ring, which has room for 16, and latent slabs. */
 static void deferred_when_safe(void **state)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
@@ -56,7 +56,7 @@ static void deferred_when_safe(void **state)
         assert_true(has_pattern(objects[i], SIZE));
     prudence_manual_advance(cache->domain);
     for (unsigned i = 0; i < 60; i++)
-        assert_true(has_pattern(objects[i], SIZE)); /* nobody looked yet */
+        assert_true(has_pattern(objects[i], SIZE)); /* no visit yet */
     allocate_all(cache, objects, 60);               /* some merged, some new */
     for (unsigned i = 0; i < 60; i++)
         assert_false(has_pattern(objects[i], SIZE));
@@ -93,7 +93,8 @@ static void not_what_may_be_looked_at(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* Not while a reader may be in it, and its pages are never handed out with what was in them. */
+/* A large block is not zeroed while a reader may access it, and its pages are never handed out with
+ * old contents. */
 static void large_blocks(void **state)
 {
     struct prudence_stats stats;
@@ -124,7 +125,7 @@ static void write_after_free(void *deferred)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *object = filled(cache);
 
-    filled(cache); /* so that the slab stays */
+    filled(cache); /* keeps the slab */
     if (deferred) {
         prudence_cache_free_deferred(cache, object);
         object[3] = 1; /* allowed, if not wise */
@@ -160,7 +161,7 @@ static void has_its_contents(void *object, void *destroyed)
     (*(unsigned *)destroyed)++;
 }
 
-/* What is safe keeps its contents until its destructor has run. */
+/* Safe objects keep their contents until their destructor has run. */
 static void behind_the_destructor(void **state)
 {
     unsigned destroyed = 0;
@@ -189,7 +190,7 @@ static int zero_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found_by_check), /* first: before there are caches */
+        cmocka_unit_test(found_by_check), /* first, before there are caches */
         cmocka_unit_test(freed_at_once),
         cmocka_unit_test(deferred_when_safe),
         cmocka_unit_test(not_what_may_be_looked_at),

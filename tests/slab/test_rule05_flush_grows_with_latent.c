@@ -59,7 +59,7 @@ static void of_a_small_object_cache(void **state)
 static void of_small_objects_at_their_usual_size(void **state)
 {
     (void)state;
-    grows(64, 256); /* two batches, of the default size for 64-byte objects */
+    grows(64, 256); /* a default batch of 64-byte objects */
 }
 
 int main(void)

@@ -346,7 +346,8 @@ static void a_settled_node_is_passed_by(void **state)
     no_round_comes_to(cache, node);
     allocate_all(cache, objects, OBJECTS);
     assert_false(node->settled);
-    rounds(8); /* all objects are live; those left by a refill go, and so do free slabs */
+    rounds(
+        8); /* all is live; what a refill has left in the object cache goes, and so do free slabs */
     no_round_comes_to(cache, node);
     free_all(cache, objects, OBJECTS);
     assert_false(node->settled);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where rseq or membarrier is missing, refused at start, or refused later: what is used instead is
- * told by the statistics, and works. Each case is a process of its own. And secrets without getrandom.
+ * Fallbacks when rseq or membarrier is missing, refused at start, or refused later. Statistics tell
+ * the replacement, which must work. Each case has its own process. Also covers secrets without
+ * getrandom().
  *
  * ctest: not-with thread (ThreadSanitizer installs what a seccomp filter then refuses)
  */
@@ -34,7 +35,8 @@ static int tell(uint64_t violations)
     return violations ? 1 : 0;
 }
 
-/* From now on, for all threads and what they execute: membarrier (and one more) fail with `error`. */
+/* Makes two system calls fail with `error` from now on, for all threads and the programs they
+ * execute. */
 static void refuse(unsigned call, unsigned other_call, unsigned error)
 {
     struct sock_filter filter[] = {
@@ -65,7 +67,7 @@ static int filtered_exec(unsigned error, unsigned other_call)
     return 126;
 }
 
-/* Objects in the caches of every CPU, so that trimming needs them all. */
+/* Puts objects into the caches of every CPU, so that trimming needs all CPUs. */
 static void fill_all_cpus(void)
 {
     for (long cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1; cpu >= 0; cpu--) {
@@ -84,7 +86,7 @@ static int late(void)
 {
     uint64_t violations = workload_run(100, NULL);
 
-    violations = workload_run(300, refuse_membarrier); /* while all threads are at it */
+    violations = workload_run(300, refuse_membarrier); /* while all threads run */
     fill_all_cpus();
     prudence_trim();
     return tell(workload_run(200, NULL) + violations);
@@ -105,7 +107,8 @@ static bool child_works(void)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* Neither membarrier nor another way to reach the other CPUs: their caches stay as they are, and readers fence. */
+/* With neither membarrier nor another way to reach other CPUs, their caches stay as they are, and
+ * readers fence. */
 static int late_and_lost(void)
 {
     uint64_t violations;
@@ -119,7 +122,7 @@ static int late_and_lost(void)
     return tell(violations);
 }
 
-/* Without getrandom there are secrets all the same, not one twice. */
+/* Without getrandom(), secrets still exist and differ. */
 static int without_getrandom(void)
 {
     uint64_t words[4] = {0};
@@ -160,7 +163,7 @@ static void assert_runs(const char *role, const char *options, const char *percp
     struct child_result result;
     char expected[100], all[100];
 
-    /* ThreadSanitizer does not see what orders fence-free readers. */
+    /* ThreadSanitizer does not see the ordering of fence-free readers. */
     snprintf(all, sizeof all, "%s%s", options ? options : "",
              TORTURE_TSAN ? ",reader_mode=fenced" : "");
     child_again(role, all, &result);
@@ -221,7 +224,7 @@ static void without_rseq_by_glibc_tunable(void **state)
     unsetenv("GLIBC_TUNABLES");
 }
 
-/* Remote takes need membarrier too: without it at start, no rseq either. */
+/* Remote takes also need membarrier, so without it at start there is no rseq either. */
 static void membarrier_refused_before_start(void **state)
 {
     (void)state;
@@ -279,8 +282,8 @@ static void under_valgrind(void **state)
     if (system("valgrind --version >/dev/null 2>&1"))
         skip();
     path[length > 0 ? length : 0] = '\0';
-    arguments[4] = path; /* of this program, not of valgrind's own */
-    /* It reads what an object held when it was freed. */
+    arguments[4] = path; /* this program, not valgrind itself */
+    /* The workload reads old contents of freed objects. */
     child_exec(arguments, "annotate=0", &result);
     if (!child_exited_with(&result, 0))
         print_error("%s (status %#x)\n", result.output, (unsigned)result.status);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Option huge_pages: pages of 2 MiB are asked for, in regions and mappings that are made from then on; not for the first,
- * small regions, and not without the option.
+ * Option huge_pages: later regions and mappings ask for pages of 2 MiB, except for the first, small
+ * regions. Without the option, none does.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,8 @@ static bool system_has_huge_pages(void)
     return access("/sys/kernel/mm/transparent_hugepage/enabled", F_OK) == 0;
 }
 
-/* Whether the mapping at `at` asks for huge pages: "hg" among its flags in /proc/self/smaps. */
+/* Returns whether the mapping at `at` asks for huge pages, from the flag "hg" in
+ * /proc/self/smaps. */
 static bool asks_for_huge_pages(const void *at)
 {
     FILE *file = fopen("/proc/self/smaps", "r");
@@ -73,7 +74,7 @@ static void not_in_small_regions(void **state)
     asked_for(MIB / 2, false);
 }
 
-/* What goes back of a huge page in part is zero when it is taken again. */
+/* A part of a huge page that was purged is zero when reused. */
 static void parts_go_back(void **state)
 {
     char *first, *second;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The helper works once for its start, and again after each kick, whenever that comes. */
+/* The helper works once at its start, and again after each kick, whenever that comes. */
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 
@@ -18,17 +18,17 @@ static void expect_rounds(unsigned least)
     assert_true(load_relaxed(&rounds) >= least);
 }
 
-/* Right behind a round, the helper is not asleep yet. */
+/* Right after a round, the helper does not sleep yet. */
 static void no_kick_is_lost(void **state)
 {
     (void)state;
-    os_idle_kick(); /* there is no helper */
+    os_idle_kick(); /* no helper yet */
     assert_int_equal(load_relaxed(&rounds), 0);
     os_idle_start(work);
     for (unsigned i = 1; i <= 50; i++) {
         expect_rounds(i);
         if (i % 10 == 0)
-            pause_ms(3); /* asleep */
+            pause_ms(3); /* the helper sleeps */
         os_idle_kick();
     }
     expect_rounds(51);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose own mmap, munmap, madvise, mremap and mprotect stand in the place of the C library's, and allocate, with no
- * care that they may be called again meanwhile: they are not. They take a lock of the program, and use the heap under it.
+ * A program whose own mmap(), munmap(), madvise(), mremap() and mprotect() replace the C library's
+ * and allocate, without regard to reentrance. The library must never call them again inside. They
+ * take a lock of the program, and use the heap under that lock.
  *
  * ctest: not-with sanitizers (they have functions of their own in that place)
  */
@@ -16,12 +17,12 @@
 
 #define RANGES 4096
 
-static bool started; /* mappings before main are not of interest; atomic */
+static bool started; /* mappings before main() are ignored; atomic */
 static __thread unsigned depth;
 static unsigned deepest; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What is mapped, as the program was told. Guarded by `lock`. */
+/* Mapped ranges that the program was told of, guarded by `lock`. */
 static struct {
     uintptr_t base, end;
 } ranges[RANGES];
@@ -148,7 +149,8 @@ static void an_allocation_in_them_comes_to_an_end(void **state)
     assert_int_equal(load_relaxed(&deepest), 1);
 }
 
-/* What is mapped for an allocation outside of them; for those inside the system itself is called. */
+/* Outside of these functions, they see the memory mapped for an allocation. Inside, the library
+ * calls the system directly. */
 static void they_see_the_memory_of_objects(void **state)
 {
     (void)state;

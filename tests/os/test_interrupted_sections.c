@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storm of signals: a section that one interrupts gives up and has done nothing, and no other does. So no more operations take
- * the slow path than there are interruptions.
+ * Under a storm of signals, an interrupted section gives up without any effect, and other sections
+ * never do. So no more operations take the slow path than there are interruptions.
  *
  * ctest: not-with thread (ThreadSanitizer's build has no sequences)
  */
@@ -14,7 +14,7 @@
 #include "support/slab_test.h"
 
 #define SIGNALS 3000
-#define GIVE_UP 20 /* sections, at least */
+#define GIVE_UP 20 /* sections at least */
 
 static volatile sig_atomic_t handled;
 
@@ -24,7 +24,7 @@ static void handle(int number)
     handled = handled + 1;
 }
 
-/* One more, soon; never so many that nothing goes on between them. */
+/* Requests the next signal, soon, but never so often that no progress is made. */
 static void call_for_a_signal(unsigned long microseconds)
 {
     struct itimerval soon = {{0, 0}, {0, (suseconds_t)microseconds}};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * membarrier refused in the middle of a grace period, when readers count on it: the driver visits
- * every CPU instead, before this very grace period ends. A seccomp filter makes each of both calls a
- * signal, whose handler refuses the one, and counts and makes the other.
+ * membarrier is refused in the middle of a grace period, when readers rely on it. The driver must
+ * visit every CPU instead before this grace period ends. A seccomp filter turns both calls into
+ * signals; the handler refuses membarrier, and counts and makes sched_setaffinity.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static gp_cookie cookie;
 static cpu_set_t visited;
 static unsigned refused, too_late;
 
-/* The calls of the library name the calling thread by 0, the handler's own by its id. */
+/* Calls of the library name the calling thread by 0, and those of the handler by its id. */
 static void trap_calls(void)
 {
     struct sock_filter filter[] = {
@@ -96,12 +96,12 @@ static int drive_one_grace_period(void *unused)
     sigaction(SIGSYS, &action, NULL);
     sched_getaffinity(0, sizeof allowed, &allowed);
     store_relaxed(&prudence_default.choosing,
-                  1u); /* as if by another thread: no choice in between */
+                  1u); /* as if another thread chose, so no mode is chosen in between */
     cookie = gp_snapshot(&prudence_default);
     trap_calls();
     if (!gp_wait(&prudence_default, cookie, 0) || refused != 1 || too_late)
         return 2;
-    CPU_AND(&visited, &visited, &allowed); /* it may try others */
+    CPU_AND(&visited, &visited, &allowed); /* the driver may try other CPUs */
     if (!CPU_EQUAL(&visited, &allowed))
         return 3;
     sched_getaffinity(0, sizeof after, &after);

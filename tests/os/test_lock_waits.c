@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that finds a lock of the library taken sleeps, and has the lock when its holder releases it. The others are
- * known to sleep (state S of their tasks) before that, so each wait of this program is one that tests/linking/test_probes.py
- * sees by its probes: WAITERS of the lock "short-term memory", each of which sleeps, in each of ROUNDS rounds.
+ * A thread that finds a lock of the library taken sleeps, and gets the lock when the holder
+ * releases it. The test waits until the other threads sleep (state S of their tasks), so that
+ * tests/linking/test_probes.py sees each wait by its probes: WAITERS waits for the lock "short-term
+ * memory", each with a sleep, in each of ROUNDS rounds.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -36,7 +37,8 @@ static void *wait_for_lock(void *id)
     return NULL;
 }
 
-/* Only the wait for the lock sleeps in a thread that has told its id, until it has the lock. */
+/* Returns whether the thread sleeps. After it has told its id, it only sleeps to wait for the
+ * lock. */
 static bool sleeps(int id)
 {
     char path[64], state = '?';

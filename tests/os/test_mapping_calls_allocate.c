@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that change mappings may be the program's, and allocate: in each call of them a hook takes, resizes, frees and
- * defers objects of all kinds. Nothing is held then, so it comes to an end, other threads go on, a fork finds everything whole,
- * and nothing is lost.
+ * Functions that change mappings may belong to the program, and allocate. In each such call, a hook
+ * allocates, resizes, frees and defers objects of all kinds. The library holds nothing then, so the
+ * hook returns, other threads go on, a fork finds everything consistent, and nothing is lost.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,8 +18,8 @@
 
 #define SMALL 2000
 #define LARGE ((size_t)200 << 10)
-#define GROWN ((size_t)5 << 20)  /* moves by page tables */
-#define HUGE  ((size_t)80 << 20) /* a mapping of its own */
+#define GROWN ((size_t)5 << 20)  /* moved by page tables */
+#define HUGE  ((size_t)80 << 20) /* its own mapping */
 
 /* ------------------------------------------------------------------------------------ the hook */
 
@@ -28,7 +28,7 @@ static const char *const calls[] = {"mmap", "munmap", "madvise", "mprotect", "mr
 
 static uint64_t seen[CALLS]; /* atomic */
 static __thread bool inside;
-static __thread void *kept; /* a large block from one call to the next */
+static __thread void *kept; /* a large block, from one call to the next */
 
 static unsigned number_of(const char *call)
 {
@@ -39,7 +39,7 @@ static unsigned number_of(const char *call)
     return i;
 }
 
-/* Enough to find out who else has it. */
+/* Writes enough to detect another owner. */
 static void fill(void *object, size_t size)
 {
     fill_pattern(object, min_size(size, 64));
@@ -50,7 +50,7 @@ static bool is_filled(const void *object, size_t size)
     return has_pattern(object, min_size(size, 64));
 }
 
-/* In a call. Memory may fail, on demand. */
+/* Uses memory inside a call. Memory may fail on demand. */
 static void use_memory(void)
 {
     void *small[20], *large = prudence_malloc(LARGE), *aligned = prudence_aligned_alloc(4096, 9000);
@@ -77,7 +77,7 @@ static void use_memory(void)
 
 static void allocate(const char *call)
 {
-    assert_false(inside); /* a call in it comes to the system itself */
+    assert_false(inside); /* a call inside it goes to the system directly */
     assert_true(os_holds_nothing());
     inside = true;
     add_relaxed(&seen[number_of(call)], 1);
@@ -158,7 +158,7 @@ static void every_call_may_allocate(void **state)
     for (unsigned round = 0; round < 3; round++)
         all_kinds();
     settle();
-    for (unsigned i = 0; i < 3; i++) /* not with every tool and emulator: mprotect and mremap */
+    for (unsigned i = 0; i < 3; i++) /* some tools never call mprotect() and mremap() */
         assert_true(seen[i] > 0);
 }
 
@@ -176,13 +176,13 @@ static void free_much(const char *call)
     assert_true(os_pages_kept() >= FREED);
 }
 
-/* What was refused before is tried again. */
+/* A clock so late that refused purges are tried again. */
 static uint64_t later_clock(void)
 {
     return os_clock_ns() + UINT64_C(10000000000);
 }
 
-/* The function is told of all memory that leaves: what is freed in it leaves later. */
+/* The program sees all memory that leaves, so memory freed inside its function leaves later. */
 static void nothing_is_purged_in_a_call(void **state)
 {
     void *block;
@@ -200,7 +200,7 @@ static void nothing_is_purged_in_a_call(void **state)
     posix_clock_injected = NULL;
 }
 
-/* No program has an address there, and locks are held. */
+/* The program never sees an address of metadata, and locks are held. */
 static void metadata_needs_no_call(void **state)
 {
     void *blocks[100];
@@ -219,7 +219,7 @@ static void metadata_needs_no_call(void **state)
         assert_int_equal(seen[i], 0);
 }
 
-/* Each of the first calls to the page source and metadata fails once, in the hook or outside. */
+/* Makes the first calls to the page source and metadata fail in turn, in the hook or outside. */
 static void failures_in_it_lose_nothing(void **state)
 {
     uint64_t used;
@@ -242,13 +242,13 @@ static void failures_in_it_lose_nothing(void **state)
     }
 }
 
-/* ------------------------------------------------------------------- while a thread is in a call */
+/* ------------------------------------------------------------------ while a thread is in a call */
 
 static struct {
     sem_t entered, leave;
-    const char *call; /* waited for */
+    const char *call; /* the call to wait in */
     void (*act)(void);
-    bool stands; /* in it */
+    bool stands; /* the thread is in the call */
     pthread_t thread;
 } held;
 static __thread bool waits_in_call;
@@ -271,13 +271,13 @@ static void *acts(void *unused)
 {
     waits_in_call = true;
     held.act();
-    if (waits_in_call) /* it made no such call */
+    if (waits_in_call) /* no such call was made */
         sem_post(&held.entered);
     waits_in_call = false;
     return unused;
 }
 
-/* From here to release() another thread stands in a call, or has made none. */
+/* Until release(), another thread is inside the call, or has made none. */
 static void hold_in(const char *call, void (*act)(void))
 {
     held.call = call;
@@ -378,7 +378,7 @@ static void other_threads_go_on(void **state)
 #define FORKS true
 #endif
 
-/* In the child: all of the heap can be used, and its books are right. */
+/* Runs in the child: all of the heap is usable, and the books balance. */
 static int child(uint64_t used)
 {
     bool right;
@@ -417,14 +417,14 @@ static void a_fork_finds_everything_whole(void **state)
     }
 }
 
-/* What a thread was giving back when the process was copied is dirty in the child, and goes there. */
+/* Pages that a thread was giving back during the fork are dirty in the child, and leave there. */
 static void what_was_leaving_is_the_childs(void **state)
 {
     (void)state;
     if (!FORKS)
         skip();
     for (unsigned twice = 0; twice < 2; twice++) {
-        void *pinned = prudence_malloc(LARGE); /* so that the region stays */
+        void *pinned = prudence_malloc(LARGE); /* keeps the region */
         uint64_t used = pages().used;
         int status;
         pid_t process;
@@ -446,11 +446,12 @@ static void what_was_leaving_is_the_childs(void **state)
     }
 }
 
-/* -------------------------------------------------------------------------- the same last run */
+/* -------------------------------------------------------------------------- races for the last
+ * run */
 
 static pthread_barrier_t both;
 static __thread bool races;
-static uint64_t regions; /* mapped while they race; atomic */
+static uint64_t regions; /* mapped during the race; atomic */
 
 static void meet(const char *call)
 {
@@ -468,7 +469,7 @@ static void *take_last(void *run)
     return NULL;
 }
 
-/* Two threads find no run at the same time: each maps one region at most, and both are served. */
+/* Two threads find no run at the same time. Each maps at most one region, and both are served. */
 static void two_threads_map_two_regions_at_most(void **state)
 {
     void *filled[64 * 64], *runs[2];
@@ -481,7 +482,7 @@ static void two_threads_map_two_regions_at_most(void **state)
     region_small = 0;
     used = pages().used;
     filled[count++] = os_pages_alloc(MIB, os_page_size, 0, NULL);
-    for (;; count++) { /* until the next would be in another region */
+    for (;; count++) { /* until the next run would be in another region */
         const struct region *region = index_find(filled[count - 1]).region;
 
         assert_non_null(region);
@@ -503,7 +504,7 @@ static void two_threads_map_two_regions_at_most(void **state)
         os_pages_free(runs[i], MIB);
     }
     assert_ptr_not_equal(runs[0], runs[1]);
-    /* The first wish may be refused, and the next ones: each thread asks again then. */
+    /* The first wishes for an address may be refused, and then each thread asks again. */
     assert_true(load_relaxed(&regions) >= 2);
     for (unsigned i = 0; i < count; i++)
         os_pages_free(filled[i], MIB);
@@ -511,7 +512,7 @@ static void two_threads_map_two_regions_at_most(void **state)
     assert_true(pages().used <= used);
 }
 
-/* ------------------------------------------------------------------- a window ends beside a purge */
+/* ----------------------------------------------------------------- a window ends beside a purge */
 
 static struct os_window *window;
 

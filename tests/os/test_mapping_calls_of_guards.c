@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guard pages are closed and opened when objects are freed, by calls that may be a function's of the program, which allocates.
- * They are made when the thread has let go of all that it holds, and before its free returns. A call that another thread is in
- * when the process forks is made again in the child.
+ * Freeing closes or opens guard pages, by calls that may reach an allocating function of the
+ * program. These calls are made after the thread has released everything it holds, and before the
+ * free returns. If another thread is inside such a call during a fork, the child makes the call
+ * again.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -42,7 +43,7 @@ static void allocate(const char *call)
     inside = false;
 }
 
-/* The system says whether memory may be read. */
+/* Asks the system whether memory is readable. */
 static bool is_open(const void *memory)
 {
     int pipes[2];
@@ -93,7 +94,8 @@ static void objects_of_no_bytes_go(void **state)
     prudence_trim();
 }
 
-/* Each call frees a block, which is closed by a call: an operation comes to an end. And all that has to be done is. */
+/* Each call frees a block, which another call closes. Every operation must still return, and all
+ * deferred work must be done. */
 static void what_calls_free_is_closed_later(void **state)
 {
     uint64_t used;
@@ -105,7 +107,7 @@ static void what_calls_free_is_closed_later(void **state)
     for (unsigned i = 0; i < 600; i++)
         prudence_free(prudence_malloc(LARGE));
     mapping_watch(NULL);
-    for (unsigned i = 0; i < 300; i++) /* those that rest let go of those before them */
+    for (unsigned i = 0; i < 300; i++) /* resting blocks release earlier ones */
         prudence_free(prudence_malloc(40000));
     assert_true(pages().used <= used + 80 * MIB);
 }
@@ -143,7 +145,7 @@ static void a_child_closes_what_another_thread_was_closing(void **state)
 
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* it may hang in children of threads */
+    skip(); /* ThreadSanitizer may hang in children of threads */
 #endif
     sem_init(&entered, 0, 0);
     sem_init(&leave, 0, 0);
@@ -179,7 +181,7 @@ int main(void)
         cmocka_unit_test(a_child_closes_what_another_thread_was_closing),
     };
 
-    /* The pool is not made with the locks of the options held, either. */
+    /* The pool must not be made with the locks of the options held, either. */
     mapping_watch(allocate);
     if (prudence_option_set("guard", "1") || prudence_option_set("guard_large", "1") ||
         prudence_option_set("guard_empty", "1"))

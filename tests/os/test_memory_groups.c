@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits of control groups: of the process's own, and of each above it, of version 2 and 1, however they are mounted. The trees, and
- * /proc/self/cgroup, are files of ours.
+ * Limits of control groups: of the process's own group and of each group above, for versions 2 and
+ * 1, however mounted. The trees, and /proc/self/cgroup, are files of the test.
  */
 #define _GNU_SOURCE /* nftw */
 #include <ftw.h>
@@ -27,7 +27,7 @@ static uint64_t our_bytes(void)
     return own;
 }
 
-/* A file below the root, with the folders above it. */
+/* Writes a file below the root, and makes the folders above it. */
 static void set(const char *path, const char *text)
 {
     char whole[200];
@@ -54,7 +54,7 @@ static void set_bytes(const char *folder, const char *name, uint64_t bytes)
     set(path, text);
 }
 
-/* A group of version 2; a limit of 0: "max". */
+/* Writes a group of version 2; a limit of 0 means "max". */
 static void set_group(const char *folder, uint64_t used, uint64_t max)
 {
     char path[150];
@@ -119,7 +119,7 @@ static void of_its_own_group(void **state)
     assert_true(is_short());
 }
 
-/* What the group above has used counts, not what this one has. */
+/* The usage of the group above counts, not that of this one. */
 static void of_a_group_above(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void of_a_group_above(void **state)
     assert_true(is_short());
 }
 
-/* Of groups in between, files may be missing, and memory need not be counted in the process's own. */
+/* Files may be missing in groups between, and the process's own group need not count memory. */
 static void where_files_are_missing(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void a_name_that_is_too_long(void **state)
     assert_false(is_short());
 }
 
-/* In a namespace the group is the first that there is: its limit stands in the mount. */
+/* In a namespace, the group is the top of the mount, where its limit is. */
 static void in_a_namespace(void **state)
 {
     (void)state;
@@ -188,7 +188,8 @@ static void in_a_namespace(void **state)
     assert_true(is_short());
 }
 
-/* The name is the machine's, the mount shows what is below /docker/1: as in containers without a namespace. */
+/* The name is the machine's, but the mount shows only the tree below /docker/1, as in containers
+ * without a namespace. */
 static void where_the_mount_begins_below(void **state)
 {
     (void)state;
@@ -206,8 +207,8 @@ static void where_the_mount_begins_below(void **state)
     assert_true(is_short());
 }
 
-/* Both versions at a time: memory is counted in the older one. A controller may share its line, and one may have its name in
- * another's. */
+/* With both versions, the older one counts memory. A controller may share its line, and its name
+ * may occur in another controller's name. */
 static void of_version_1(void **state)
 {
     (void)state;
@@ -226,7 +227,8 @@ static void of_version_1(void **state)
     assert_false(is_short());
 }
 
-/* No file is read after start: the least limit of then, and what the process has itself. */
+/* No file is read after start: the smallest limit found then applies to the process's own
+ * memory. */
 static void with_few_calls(void **state)
 {
     (void)state;
@@ -243,7 +245,7 @@ static void with_few_calls(void **state)
     assert_true(is_short());
     posix_calls_set(OS_CALLS_ALL);
     assert_false(is_short());
-    posix_pressure_start(our_bytes); /* no group: no limit */
+    posix_pressure_start(our_bytes); /* no group, no limit */
     posix_calls_set(OS_CALLS_FEW);
     own = UINT64_MAX / 2;
     assert_false(is_short());

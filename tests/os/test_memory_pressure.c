@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory pressure of a control group: near its limits, when its events increase, and when its tasks
- * wait for memory, caches are emptied where the page source asks for memory; not more often than every
- * 10 ms, and less and less often while it stays short. Where no group tells, the machine's stalls count.
- * Without such files nothing happens. The group is a folder of ours, the machine a file in it.
+ * Memory pressure of a control group. Near the group's limits, when its events increase, and when
+ * its tasks wait for memory, caches are emptied when the page source asks for memory; at most every
+ * 10 ms, and ever more rarely while memory stays short. Without a group's figures, the machine's
+ * stalls count. Without such files nothing happens. The group is a folder of the test, and the
+ * machine a file in it.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +65,7 @@ static int begin(void **state)
     set("memory.pressure", NULL);
     set("machine", NULL);
     posix_pressure_inject(slashed, machine);
-    assert_false(is_short_after(1000 * MS, 0)); /* the events before us are not ours */
+    assert_false(is_short_after(1000 * MS, 0)); /* ignores earlier events */
     return 0;
 }
 
@@ -103,7 +104,7 @@ static void near_high(void **state)
     set_bytes("memory.high", 160 * MIB);
     assert_false(is_short_after(20 * MS, 49 * MIB));
     assert_true(is_short_after(20 * MS, 51 * MIB)); /* less than a sixteenth would be left */
-    assert_false(os_memory_is_short());             /* told once */
+    assert_false(os_memory_is_short());             /* reported once */
 }
 
 static void near_max(void **state)
@@ -135,30 +136,31 @@ static void set_stall(const char *name, unsigned some_us, unsigned full_us)
     set(name, text);
 }
 
-/* A tenth of the time since the last look. Averages do not count: they are of long ago. */
+/* Stalls count from a tenth of the time since the last look. Averages do not count, because they
+ * cover old times. */
 static void stalls_of_the_group(void **state)
 {
     (void)state;
     set_stall("memory.pressure", 5000000, 1000000);
-    assert_false(is_short_after(200 * MS, 0)); /* before us */
+    assert_false(is_short_after(200 * MS, 0)); /* earlier stalls */
     assert_false(is_short_after(200 * MS, 0));
     set_stall("memory.pressure", 5009000, 1000000);
     assert_false(is_short_after(100 * MS, 0)); /* 9 of 100 ms */
     set_stall("memory.pressure", 5019000, 1000000);
-    assert_false(is_short_after(20 * MS, 0)); /* too early to say */
+    assert_false(is_short_after(20 * MS, 0)); /* too early */
     assert_true(is_short_after(80 * MS, 0));
     assert_false(is_short_after(200 * MS, 0));
-    set_stall("memory.pressure", 5019000, 9000000); /* some counts */
+    set_stall("memory.pressure", 5019000, 9000000); /* "some" counts */
     assert_false(is_short_after(200 * MS, 0));
     set("memory.pressure", NULL);
     assert_false(is_short_after(200 * MS, 0));
     set_stall("memory.pressure", 9000000, 9000000); /* not known to be new */
     assert_false(is_short_after(200 * MS, 0));
-    set_stall("memory.pressure", 1000000, 1000000); /* another group's */
+    set_stall("memory.pressure", 1000000, 1000000); /* of another group */
     assert_false(is_short_after(200 * MS, 0));
 }
 
-/* Looks are rare: a tenth of a second is enough. */
+/* Looks may be rare, so a tenth of a second is enough. */
 static void stalls_since_long(void **state)
 {
     (void)state;
@@ -176,7 +178,7 @@ static void stalls_of_the_machine(void **state)
     posix_pressure_inject("/nowhere/", machine);
     set_stall("machine", 100, 100);
     assert_false(is_short_after(200 * MS, 0));
-    set_stall("machine", 900000, 10000); /* all tasks count: some may be in a group of their own */
+    set_stall("machine", 900000, 10000); /* only "full" counts on the machine */
     assert_false(is_short_after(200 * MS, 0));
     set_stall("machine", 900000, 40000);
     assert_true(is_short_after(200 * MS, 0));
@@ -206,7 +208,7 @@ static void ever_more_rarely(void **state)
 
     (void)state;
     set_bytes("memory.max", 101 * MIB);
-    for (unsigned i = 0; i < 1000; i++) /* of a millisecond */
+    for (unsigned i = 0; i < 1000; i++) /* steps of a millisecond */
         times += is_short_after(MS, 0);
     assert_in_range(times, 4, 8);
     set("memory.max", "max\n");
@@ -218,7 +220,7 @@ static void ever_more_rarely(void **state)
     assert_in_range(times, 1, 3); /* quick again */
 }
 
-/* Regions are large: what counts is not that one is made, but what is handed out of them. */
+/* Regions are large, so the runs handed out count, not the regions made. */
 static void what_is_handed_out_is_looked_at(void **state)
 {
     void *first = os_pages_alloc(os_page_size, os_page_size, 0, NULL), *runs[8];
@@ -234,7 +236,7 @@ static void what_is_handed_out_is_looked_at(void **state)
         os_pages_free(runs[i], MIB);
     set("memory.max", "max\n");
     now += 2000 * MS;
-    for (unsigned i = 0; i < 8; i++) /* dirty ones: nothing is asked of the system */
+    for (unsigned i = 0; i < 8; i++) /* dirty runs; nothing is requested from the system */
         runs[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
     set_bytes("memory.max", 101 * MIB);
     now += 2000 * MS;
@@ -246,7 +248,7 @@ static void what_is_handed_out_is_looked_at(void **state)
     os_pages_free(first, os_page_size);
 }
 
-/* Through all layers: what is free in caches and pages goes when more is asked for. */
+/* Through all layers, free memory in caches and pages goes when more is requested. */
 static void caches_are_emptied(void **state)
 {
     static void *objects[20000];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking for memory pressure happens inside of an allocation, on whatever stack that has: it needs
- * little of it, and all of an allocation that finds memory short fits into the least that a thread
- * can have.
+ * The check of memory pressure runs inside an allocation, on any stack. It must need little stack,
+ * and a whole allocation that finds memory short must fit into the smallest stack that a thread can
+ * have.
  *
- * ctest: not-with thread (ThreadSanitizer puts its state of a thread on the stack, which is small here)
+ * ctest: not-with thread (ThreadSanitizer puts its state of a thread on the stack, which is small
+ * here)
  */
 #include <limits.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
 #define STACK ((size_t)128 << 10)
 #define PAINT 0xa5
 
-/* Which has large frames of its own. */
+/* A sanitizer has large frames of its own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WITH_SANITIZER 1
 #else
@@ -45,7 +46,7 @@ static void *do_nothing(void *unused)
     return unused;
 }
 
-/* Bytes of its stack that a thread has touched. */
+/* Returns the bytes of stack that a thread touches in `run`. */
 static size_t stack_of(void *(*run)(void *))
 {
     unsigned char *stack =
@@ -71,7 +72,7 @@ static void expect_little(void)
 {
     size_t least, used;
 
-    stack_of(look_for_pressure); /* functions are bound */
+    stack_of(look_for_pressure); /* binds functions */
     least = stack_of(do_nothing);
     used = stack_of(look_for_pressure);
     print_message("%zu bytes, %zu more than for nothing\n", used, used - least);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * More CPUs than the library was told of when it started: a container shows a list of its own in /sys, or a process is restored on a
- * larger machine. Threads there share the first CPU's caches. Nothing is lost, nothing is written behind the arrays.
+ * More CPUs than the library was told of at start, because a container shows its own list in /sys,
+ * or a process is restored on a larger machine. Threads on the other CPUs share the first CPU's
+ * caches. Nothing is lost, and nothing is written past the arrays.
  *
  * ctest: inlined-too
  */
@@ -18,7 +19,7 @@
 #define ROUNDS  150
 #define TRIES   10
 
-static int more; /* a CPU that the library does not know of; -1: there is none */
+static int more; /* a CPU unknown to the library; -1: none */
 
 static void move_to(int cpu)
 {
@@ -29,7 +30,7 @@ static void move_to(int cpu)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Here and there by turns. */
+/* Alternates between the two CPUs. */
 static void *work(void *argument)
 {
     uintptr_t me = (uintptr_t)argument;
@@ -53,7 +54,7 @@ static void threads_on_them_work(void **state)
     marked_threads(THREADS, ROUNDS, work);
 }
 
-/* What lies behind the arrays is not looked at: it may be another cache's line. */
+/* The memory after the arrays is not accessed, because it may be another cache's line. */
 static void there_is_no_line_for_them(void **state)
 {
     static struct {
@@ -86,17 +87,17 @@ static void there_is_no_line_for_them(void **state)
     assert_int_equal(lines[1].line.stack_word, 1);
     os_percpu_release(&lines[0].line);
     move_to(0);
-    for (unsigned i = 0; i < TRIES && object != (void *)&lines; i++) /* it may be interrupted */
+    for (unsigned i = 0; i < TRIES && object != (void *)&lines; i++) /* may be interrupted */
         object = os_percpu_pop(&known);
     assert_ptr_equal(object, &lines);
 }
 
-/* In a child, because nothing may be allocated between two counts. */
+/* Runs in a child, because nothing may be allocated between two counts. */
 static void lists_that_cannot_be_true(void **state)
 {
     static const struct {
         const char *list;
-        unsigned count; /* 0: what the kernel's mask says */
+        unsigned count; /* 0: as the kernel's mask says */
     } known[] = {
         {"0", 1},      {"0-5", 6},        {"0-3,8,10-11", 12}, {"0-8191", 8192},
         {"0-8192", 0}, {"", 0},           {"none", 0},         {"0-99999999999999999", 0},
@@ -113,7 +114,7 @@ static void lists_that_cannot_be_true(void **state)
         if (known[i].count ? os_cpu_count() != known[i].count : os_cpu_count() % 8)
             _exit((int)i + 1);
     }
-    if (!pid && more > 0) { /* what a thread may run on, there is */
+    if (!pid && more > 0) { /* a CPU that a thread may run on exists */
         move_to(more);
         posix_cpus_possible_injected = "0";
         posix_cpu_start();
@@ -125,7 +126,8 @@ static void lists_that_cannot_be_true(void **state)
     assert_int_equal(status, 0);
 }
 
-/* The thread that starts the library may run on the first CPU only: what it may run on is counted in any case. */
+/* Starts the library on the first CPU only, because the CPUs that the starting thread may use
+ * always count. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Free pages: what the demand of the last one or two huge mappings of `decay` lets expect is kept, so that a
- * churn costs no page faults; the rest beyond `retain` goes back; a pause is enough for all of it.
- * The clock is the test's.
+ * Free pages: the page source keeps as many as the demand of the last one or two windows of `decay`
+ * predicts, so that churn costs no page faults. The rest beyond `retain` goes back, and after a
+ * pause everything does. The test controls the clock.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -72,7 +72,7 @@ static void a_churn_is_kept(size_t bytes)
         take_all(blocks, bytes);
         free_all_of(blocks, bytes);
     }
-    assert_in_range(faults() - before, 0, 1000); /* of 20 x 50 x 64 at least */
+    assert_in_range(faults() - before, 0, 1000); /* of at least 20 x 50 x 64 */
     assert_int_equal(pages().retained, BLOCKS * bytes);
     assert_true(os_pages_decaying());
     pass(DECAY);
@@ -138,7 +138,8 @@ static void decay_of_none(void **state)
     assert_int_equal(pages().retained, 0);
 }
 
-/* Huge mappings are kept for the next ones; but not while runs take their place, or both would be held. */
+/* Huge mappings are kept for later ones, but not while runs take their place, because both would be
+ * held. */
 static void the_peak_of_both_is_not_exceeded(void **state)
 {
     char *huge_mappings[BLOCKS], *runs[4 * BLOCKS];
@@ -151,14 +152,14 @@ static void the_peak_of_both_is_not_exceeded(void **state)
         runs[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
         most = max_size(most, pages().used + pages().retained);
     }
-    /* Up to the slack: an eighth of what is kept, and 256 KiB. */
+    /* Up to the slack, which is an eighth of the kept bytes and 256 KiB. */
     assert_true(most <= 4 * MIB * BLOCKS / 8 * 9 + MIB);
     for (unsigned i = 0; i < 4 * BLOCKS; i++)
         os_pages_free(runs[i], MIB);
 }
 
-/* What has been freed between used pages, and is too small for what is taken next: some of it is
- * kept, up to half of what is used, since something that fits may come; not for long. */
+/* Pages freed between used ones may be too small for the next requests. Up to half as many bytes as
+ * are used stay for a while, because a request that fits may come. */
 static void holes_are_kept_for_a_while(void **state)
 {
     char *blocks[BLOCKS], *larger[BLOCKS];
@@ -167,7 +168,7 @@ static void holes_are_kept_for_a_while(void **state)
     (void)state;
     os_pages_set_retain(0);
     take_all(blocks, size);
-    pass(3 * DECAY); /* it is long ago that these were taken */
+    pass(3 * DECAY); /* these were taken long ago */
     for (unsigned i = 0; i < BLOCKS; i += 2) {
         larger[i] = os_pages_alloc(more, os_page_size, 0, NULL);
         os_pages_free(blocks[i], size);
@@ -183,8 +184,9 @@ static void holes_are_kept_for_a_while(void **state)
 }
 
 /*
- * Blocks of random sizes in holes that fit badly: more than half of what is used has to be kept, or each is faulted in
- * anew. What was given back and taken again soon after says so. A pause forgets it.
+ * Blocks of random sizes fit badly into holes, so more than half of the used bytes must be kept, or
+ * each block would fault in anew. Pages that are purged and soon needed again reveal this. A pause
+ * resets it.
  */
 #define PLACES 512
 #define ALIVE  (32 * MIB)
@@ -212,7 +214,7 @@ static unsigned random_below(unsigned bound)
     return (unsigned)(random >> 33) % bound;
 }
 
-/* Returns how many of its bytes have to be faulted in. */
+/* Replaces a random block. Returns how many bytes of the new one must be faulted in. */
 static uint64_t replace_any(size_t bytes)
 {
     unsigned at = random_below(PLACES);
@@ -251,11 +253,11 @@ static void what_was_regretted_is_kept(void **state)
     assert_true(pages().retained <= 2 * MIB);
 }
 
-/* What is given back is gone, and comes as zeros; what is kept is not called zeroed. */
+/* Purged pages come back as zeros, and kept ones are not reported as zeroed. */
 static void zeroed_tells_the_truth(void **state)
 {
     char *block = os_pages_alloc(MIB, os_page_size, 0, NULL), *again;
-    unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* a system with larger ones fills fewer */
+    unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* larger pages fill fewer entries */
     bool zeroed;
 
     (void)state;
@@ -277,7 +279,7 @@ static void zeroed_tells_the_truth(void **state)
     os_pages_free(block, MIB);
 }
 
-/* Locked memory is not given back, and so it is not zero. */
+/* Locked memory cannot be purged, so it is not zero. */
 static void locked_memory_is_not_taken_for_zeroed(void **state)
 {
     char *block = os_pages_alloc(8 * os_page_size, os_page_size, 0, NULL);
@@ -285,7 +287,7 @@ static void locked_memory_is_not_taken_for_zeroed(void **state)
     bool zeroed;
 
     (void)state;
-    if (syscall(SYS_mlock, block, 8 * os_page_size)) /* sanitizers make the function do nothing */
+    if (syscall(SYS_mlock, block, 8 * os_page_size)) /* sanitizers disable the function */
         skip();
     memset(block, 1, 8 * os_page_size);
     os_pages_free(block, 8 * os_page_size);
@@ -296,7 +298,7 @@ static void locked_memory_is_not_taken_for_zeroed(void **state)
     assert_false(zeroed);
     syscall(SYS_munlock, block, 8 * os_page_size);
     os_pages_free(again, 8 * os_page_size);
-    now += DECAY; /* refused: not tried again before */
+    now += DECAY; /* after a refusal, purging pauses */
     assert_int_equal(os_pages_trim(), 8 * os_page_size);
     os_pages_free(other, os_page_size);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The number of mappings stays bounded, whatever is taken, freed and resized in whatever order; and
- * where no further mapping can be had, pages are kept or given back all the same.
+ * The number of mappings stays bounded, for any order of allocations, frees and resizes. When no
+ * further mapping is possible, pages can still be kept or given back.
  *
- * ctest: not-with thread (ThreadSanitizer clears its own memory at each mapping's end, and has mappings of its own)
+ * ctest: not-with thread (ThreadSanitizer clears its own memory at each mapping's end, and has
+ * mappings of its own)
  */
 #include <sys/mman.h>
 
@@ -76,14 +77,15 @@ static void mappings_stay_bounded(void **state)
             most = (unsigned)max_size(most, mappings());
     }
     print_message("%u mappings before, at most %u\n", before, most);
-    assert_in_range(most, before, before + 4 * BLOCKS); /* about one a huge mapping, used or free */
+    assert_in_range(most, before,
+                    before + 4 * BLOCKS); /* about one per huge mapping, used or free */
     for (unsigned i = 0; i < BLOCKS; i++)
         prudence_free(blocks[i]);
     prudence_trim();
     assert_in_range(mappings(), before - 10, before + 20);
 }
 
-/* Uses up all mappings that the process may have: every second page has another protection. */
+/* Uses up all mappings of the process, by alternating the protection of pages. */
 static char *use_up(size_t *bytes)
 {
     char *many;
@@ -95,7 +97,7 @@ static char *use_up(size_t *bytes)
         if (mprotect(many + at, os_page_size, PROT_READ))
             return many;
     munmap(many, *bytes);
-    return NULL; /* more are allowed than we can make */
+    return NULL; /* more are allowed than the test can make */
 }
 
 static void where_no_mapping_can_be_had(void **state)
@@ -118,11 +120,11 @@ static void where_no_mapping_can_be_had(void **state)
         prudence_free(blocks[i]);
         prudence_free(blocks[i + 1]);
     }
-    prudence_trim(); /* unmapping from the middle of a mapping is refused now */
+    prudence_trim(); /* unmapping from the middle of a mapping now fails */
     os_pages_stats(&stats);
     assert_int_equal(stats.retained, 0);
     for (unsigned i = 2; i < 20; i += 4) {
-        resized = prudence_realloc(blocks[i + 1], 40 * MIB); /* perhaps */
+        resized = prudence_realloc(blocks[i + 1], 40 * MIB); /* may fail */
         if (resized) {
             assert_int_equal(resized[99999], i + 1);
             blocks[i + 1] = prudence_realloc(resized, 3 * MIB);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is moved by its page tables is one mapping afterwards, since Linux before 6.17 neither
- * moves nor extends several; and what the system refused to move does no harm.
+ * Memory moved by page tables is one mapping afterwards, because Linux before 6.17 neither moves
+ * nor extends several. A refused move does no harm.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -25,7 +25,7 @@ static char *resize(char *block, size_t bytes, size_t wanted)
     return resized;
 }
 
-/* Of how many mappings the block consists, as the system counts them. */
+/* Returns the number of mappings of the block, as the system counts them. */
 static unsigned mappings_of(const char *block, size_t bytes)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -41,7 +41,7 @@ static unsigned mappings_of(const char *block, size_t bytes)
     return count;
 }
 
-/* Grows step by step to 100 MiB, with somebody right behind it each time. */
+/* Grows a block step by step to 100 MiB, each time with another block right after it. */
 static void stays_one_mapping(size_t bytes)
 {
     char *block = take(bytes), *others[100];
@@ -78,8 +78,8 @@ static void a_run_that_grows(void **state)
     stays_one_mapping(3 * MIB);
 }
 
-/* A program has protected a page of its block. Whether it could be moved or not: the thread that gets the
- * address space next can use all of it. */
+/* A program has protected a page of its block. Whether or not the block can be moved, the next user
+ * of the address space can use all of it. */
 static void protected_in_the_middle(size_t bytes)
 {
     const size_t wanted = 3 * bytes;
@@ -170,7 +170,7 @@ static int grow_in_vain(void *unused)
     return address_space() > before ? 2 : 42;
 }
 
-/* Linux before 5.7: nothing is lost, not even address space. */
+/* On Linux before 5.7, nothing is lost, not even address space. */
 static void a_system_that_cannot(void **state)
 {
     struct child_result result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the system refuses leaves no trace: not in the peak, not in what demand lets expect, not in
- * the books' memory; and while it is asked, the limit holds for all.
+ * Refusals of the system leave no trace in the peak, in predicted demand, or in the books' memory.
+ * While the system is asked, the limit holds for all threads.
  */
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ static size_t address_space(void)
     return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The system has address space for another GiB. */
+/* Leaves the process address space for one more GiB. */
 static int little_address_space(void **state)
 {
     struct rlimit limit;
@@ -86,7 +86,7 @@ static void growth(void **state)
     expect_no_growth(2 * RUN_MAX); /* a huge mapping */
 }
 
-/* A free huge mapping that would have to grow stays as it was, and dirty. */
+/* A free huge mapping that cannot grow stays as it was, and dirty. */
 static void growth_of_a_free_one(void **state)
 {
     struct os_pages_stats then;
@@ -101,7 +101,7 @@ static void growth_of_a_free_one(void **state)
     expect_no_trace(&then);
 }
 
-/* Much that was asked for in vain is no reason to keep much. */
+/* Large failed requests are no reason to keep much. */
 static void demand_forgets_it(void **state)
 {
     struct excess excess;

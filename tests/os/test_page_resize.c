@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resizing pages: runs grow into free neighbours, huge mappings into reserved address space or by moving
- * page tables; both shrink in place. Contents stay, the page map names the owner for exactly the
- * pages, and a failure at any call changes nothing.
+ * Resizing pages: runs grow into free neighbours, and huge mappings into reserved address space or
+ * by moving page tables. Both shrink in place. Contents stay, the page map names the owner for
+ * exactly these pages, and a failure at any call changes nothing.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -66,7 +66,7 @@ static void runs_shrink_in_place(void **state)
     give(run, 40 * PAGE);
 }
 
-/* With its memory; what it leaves is free, and clean. */
+/* A growing run becomes a huge mapping with its memory. The left pages are free and clean. */
 static void a_run_that_grows_becomes_a_huge_mapping(void **state)
 {
     char *run, *next, *huge;
@@ -80,7 +80,7 @@ static void a_run_that_grows_becomes_a_huge_mapping(void **state)
     assert_non_null(index_find(run).region);
     huge = os_pages_resize(run, 3 * MIB, 4 * MIB, &owner);
     if (!huge)
-        skip(); /* a system without MREMAP_DONTUNMAP: it will be copied */
+        skip(); /* a system without MREMAP_DONTUNMAP copies */
     assert_ptr_equal(index_find(huge).huge->base, huge);
     assert_ptr_not_equal(os_page_owner(run), &owner);
     write_numbers(huge, 3 * MIB, 4 * MIB);
@@ -95,7 +95,7 @@ static void a_run_that_grows_becomes_a_huge_mapping(void **state)
         assert_int_equal(next[at], 0);
     os_pages_free(next, MIB);
     give(huge, 4 * MIB);
-    huge = take(3 * MIB); /* what is free of a huge mapping serves any block of its size */
+    huge = take(3 * MIB); /* a free huge mapping serves any block of its size */
     assert_ptr_equal(index_find(huge).huge->base, huge);
     give(huge, 3 * MIB);
     os_pages_trim();
@@ -109,7 +109,7 @@ static void huge_mappings_grow_and_shrink(void **state)
 
     (void)state;
     write_numbers(huge, 0, bytes);
-    for (unsigned i = 0; i < 40; i++) { /* somebody's in the way */
+    for (unsigned i = 0; i < 40; i++) { /* with another block in the way */
         char *moved;
         size_t wanted = bytes + (i % 7 + 1) * 300 * PAGE;
 
@@ -141,7 +141,7 @@ static void huge_mappings_grow_and_shrink(void **state)
     assert_int_equal(pages().used, 0);
 }
 
-/* A program has protected some pages of its block: such a mapping cannot be moved as one. */
+/* A mapping with protected pages cannot be moved as one. */
 static void what_cannot_be_moved_stays(void **state)
 {
     char *huge = take(8 * MIB), *moved;
@@ -151,7 +151,7 @@ static void what_cannot_be_moved_stays(void **state)
     write_numbers(huge, 0, 8 * MIB);
     assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ), 0);
     moved = os_pages_resize(huge, 8 * MIB, 64 * MIB, &owner);
-    if (moved) { /* a newer system can, or there was room behind it */
+    if (moved) { /* a newer system, or room after it */
         huge = moved;
         assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ | PROT_WRITE), 0);
         assert_ptr_equal(os_pages_resize(huge, 64 * MIB, 8 * MIB, &owner), huge);
@@ -163,7 +163,7 @@ static void what_cannot_be_moved_stays(void **state)
     give(huge, 8 * MIB);
 }
 
-/* Whichever call fails: all of it stays as it was. */
+/* Makes all calls from each number on fail. The block must stay as it was. */
 static void failures_change_nothing(size_t bytes, size_t wanted)
 {
     for (unsigned first = 0; first < 10; first++) {
@@ -210,6 +210,6 @@ int main(void)
         cmocka_unit_test(failures),
     };
 
-    region_small = 0; /* the first region is as large as all others */
+    region_small = 0; /* makes the first region as large as all others */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

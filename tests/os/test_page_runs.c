@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of pages: the first hole that fits, at the alignment asked for; neighbours become one when
- * they are free; the first regions are used first and empty ones go back; never twice the same page.
+ * Runs of pages: a run goes into the first hole that fits, at the requested alignment. Free
+ * neighbours are joined, the first regions are used first, and empty ones go back. No page is
+ * handed out twice.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -9,7 +10,7 @@
 
 #define PAGE  os_page_size
 #define PAGES (unsigned)(REGION_SIZE / PAGE)
-#define UNITS (unsigned)(PAGE / OS_PAGE_SIZE) /* of a page, as regions count */
+#define UNITS (unsigned)(PAGE / OS_PAGE_SIZE) /* units of regions per page */
 
 static char *take(size_t pages)
 {
@@ -61,7 +62,7 @@ static void neighbours_become_one(void **state)
     (void)state;
     for (unsigned i = 1; i < PAGES; i++)
         take(1);
-    for (unsigned i = 0; i < PAGES; i++) /* in an order far from that of addresses */
+    for (unsigned i = 0; i < PAGES; i++) /* far from the order of addresses */
         os_pages_free(base + i * 389 % PAGES * PAGE, PAGE);
     assert_int_equal(region_at(base)->longest, REGION_PAGES);
     assert_ptr_equal(take(PAGES / 2), base);
@@ -122,7 +123,8 @@ static void empty_regions_are_unmapped(void **state)
     assert_null(index_find(first).region);
 }
 
-/* What the search begins with: no free run of 2^order pages or more begins before first[order]. */
+/* Checks the start of the search: no free run of 2^order pages or more begins before
+ * first[order]. */
 static void assert_first_is_a_bound(const struct region *region)
 {
     for (unsigned start = bits_find_clear(region->used, 0, REGION_PAGES); start < REGION_PAGES;) {
@@ -161,7 +163,7 @@ static void small_holes_are_passed_once(void **state)
             os_pages_free(base + i * PAGE, PAGE);
 }
 
-/* Blocks of some MiB take each other's place, whatever their sizes. */
+/* Blocks of some MiB can reuse each other's place, whatever their sizes. */
 static void large_runs_share_what_is_free(void **state)
 {
     char *first = take(PAGES / 16), *second = take(PAGES / 8), *last = take(1), *both;
@@ -181,7 +183,7 @@ static void large_runs_share_what_is_free(void **state)
     os_pages_free(last, PAGE);
 }
 
-/* Against a model that knows every page's owner by what is written there. */
+/* Compares with a model that knows every page's owner from the page's contents. */
 #define BLOCKS 300
 
 static void a_random_walk(void **state)
@@ -200,7 +202,7 @@ static void a_random_walk(void **state)
 
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
         i = (unsigned)(random >> 33) % BLOCKS;
-        now += random >> 44; /* a million ns: windows begin on the way */
+        now += random >> 44; /* a million ns, so windows begin on the way */
         if (step % 500 == 0 && blocks[i].run)
             assert_first_is_a_bound(region_at(blocks[i].run));
         if (blocks[i].run) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Huge mappings: aligned to huge pages; a freed one serves the next request that it fits, the smallest first;
- * what is too much of it is split off or cut; a smaller one is grown without copying.
+ * Huge mappings are aligned to huge pages. A freed one serves the next request it fits, the
+ * smallest first. Excess is split off or cut, and a smaller one grows without copying.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -9,7 +9,7 @@
 
 #include "support/pages.h"
 
-#define UNIT (RUN_MAX / 2) /* what is larger than two of them is a huge mapping */
+#define UNIT (RUN_MAX / 2) /* blocks larger than two units are huge mappings */
 
 static char *take(size_t bytes, bool *zeroed)
 {
@@ -87,7 +87,7 @@ static void a_much_larger_one_is_split(void **state)
     assert_int_equal(os_pages_trim(), 64 * UNIT);
 }
 
-/* A run that has grown is a huge mapping, which may be smaller than others. */
+/* Returns a huge mapping that was a run, and so may be smaller than others. */
 static char *take_grown(size_t bytes)
 {
     char *run = take(bytes / 2, NULL), *next = take(os_page_size, NULL);
@@ -98,10 +98,10 @@ static char *take_grown(size_t bytes)
     return huge;
 }
 
-/* Up to an eighth more is left to the user, and counted; more is given back. */
+/* The user gets up to an eighth more, which counts as used; any larger excess goes back. */
 static void what_is_too_much_is_cut(void **state)
 {
-    unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* a system with larger ones fills fewer */
+    unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* larger pages fill fewer entries */
     char *huge = take_grown(4 * MIB);
 
     (void)state;
@@ -132,7 +132,7 @@ static void a_smaller_one_is_grown(void **state)
     os_pages_free(huge, 8 * UNIT);
     grown = take(12 * UNIT, &zeroed);
     assert_false(zeroed);
-    for (size_t i = 0; i < 12 * UNIT; i += os_page_size) /* its pages, and new ones */
+    for (size_t i = 0; i < 12 * UNIT; i += os_page_size) /* old pages and new ones */
         assert_int_equal(grown[i], i < 8 * UNIT ? 7 : 0);
     assert_int_equal(pages().used, 12 * UNIT);
     assert_int_equal(pages().retained, 0);
@@ -150,7 +150,7 @@ static void the_limit_counts_free_ones(void **state)
     assert_true(pages().used + pages().retained <= 12 * UNIT);
     assert_null(os_pages_alloc(3 * UNIT, os_page_size, 0, NULL));
     os_pages_free(other, 10 * UNIT);
-    other = take(12 * UNIT, NULL); /* what is free counts as what can be had */
+    other = take(12 * UNIT, NULL); /* free memory counts as available */
     assert_null(os_pages_resize(other, 12 * UNIT, 13 * UNIT, NULL));
     os_pages_free(other, 12 * UNIT);
     os_pages_set_limit(0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The test of the kernel's sequences: what it says here, that it can fail, for which kernels it is made, and what the library
- * does when it fails: locks, closed lines for inlined code, one message, and the reason in statistics and dump.
+ * The test of the kernel's sequences: its verdict here, that it can fail, the kernels it is made
+ * for, and the library's reaction to a failure, which is locks, closed lines for inlined code, one
+ * message, and the reason in statistics and dump.
  *
  * ctest: not-with thread (ThreadSanitizer's build has no sequences)
  */
@@ -24,7 +25,7 @@ static bool machine_has_sequences(void)
     return strcmp(stats.percpu, "rseq") == 0;
 }
 
-/* The kernel is not told of a sequence in a struct rseq that is not registered, and so does not restart it. */
+/* Asks the test. The kernel never restarts a sequence in an unregistered struct rseq. */
 static enum sequence_verdict ask(bool registered)
 {
     static char unknown[32] __attribute__((aligned(32)));
@@ -33,7 +34,8 @@ static enum sequence_verdict ask(bool registered)
                                     : unknown);
 }
 
-/* Twenty times, and never the contrary. On a busy machine there may be no verdict. */
+/* Returns whether the verdict is right twenty times and never wrong. A busy machine may give
+ * none. */
 static bool says(bool registered, enum sequence_verdict right, enum sequence_verdict wrong)
 {
     unsigned count = 0;
@@ -48,7 +50,7 @@ static bool says(bool registered, enum sequence_verdict right, enum sequence_ver
     return true;
 }
 
-/* This thread's struct rseq is registered, and the test is told where it is. */
+/* Uses this thread's registered struct rseq. */
 static void a_right_kernel_restarts(void **state)
 {
     sigset_t before, after;
@@ -61,12 +63,12 @@ static void a_right_kernel_restarts(void **state)
     assert_true(says(true, SEQUENCES_RESTART, SEQUENCES_GO_ON));
     assert_int_equal(errno, EDOM);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
-    assert_memory_equal(&before, &after, 8);         /* what the kernel knows of */
+    assert_memory_equal(&before, &after, 8);         /* the kernel's part of the set */
     assert_int_equal(waitpid(-1, NULL, __WALL), -1); /* no helper is left */
     assert_int_equal(errno, ECHILD);
 }
 
-/* A sequence of which the kernel does not know goes on, as all do where the kernel is broken. */
+/* A sequence unknown to the kernel goes on, as all sequences do on a broken kernel. */
 static void a_broken_kernel_is_found(void **state)
 {
     (void)state;
@@ -83,7 +85,7 @@ static void count_child(int number)
     children_told = children_told + 1;
 }
 
-/* The helper is nobody's child that is told of, no thread, and gone. */
+/* The helper sends no SIGCHLD, is no thread, and is gone afterwards. */
 static void ask_and_look(void *unused)
 {
     char alone = __libc_single_threaded;
@@ -95,7 +97,7 @@ static void ask_and_look(void *unused)
     fprintf(stderr, "children told: %d\n", (int)children_told);
     fprintf(stderr, "thread: %s\n",
             alone == __libc_single_threaded ? "alone as before" : "not alone");
-    /* Refused to a process with threads (EINVAL); some systems refuse it to all. */
+    /* The system refuses this to a process with threads (EINVAL), and some systems to all. */
     fprintf(stderr, "namespace: %s\n",
             unshare(CLONE_NEWUSER) && errno == EINVAL ? "refused" : "as before");
 }
@@ -142,7 +144,7 @@ static enum sequence_verdict injected(void)
     return verdict;
 }
 
-/* In a child: as if the process had started where the test says `verdict`. */
+/* Starts the process anew with `verdict`. Runs in a child. */
 static void start_with_a_verdict(void *argument)
 {
     struct prudence_stats stats;
@@ -152,7 +154,7 @@ static void start_with_a_verdict(void *argument)
     verdict = *(const enum sequence_verdict *)argument;
     posix_sequence_verdict_injected = injected;
     posix_percpu_start(true);
-    posix_percpu_start(true); /* as when the option is set again: nothing more is said */
+    posix_percpu_start(true); /* as when the option is set again; prints nothing more */
     cache = prudence_cache_create("test", 64, NULL);
     assert_ptr_equal(cache->fast_percpu, os_percpu_owned_lines);
     assert_null(os_percpu_pop(&os_percpu_owned_lines));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A debugger that steps interrupts each instruction, so no restartable sequence ends (software watchpoints, `record full`, `next` over
- * inlined code). Each operation must end nevertheless, within a bound of steps, and do what it does otherwise. A child
- * is stepped by its parent (PTRACE_SINGLESTEP).
+ * A stepping debugger interrupts each instruction, so no restartable sequence completes (software
+ * watchpoints, `record full`, `next` over inlined code). Each operation must still end within a
+ * bound of steps, with its usual result. The parent steps the child (PTRACE_SINGLESTEP).
  *
- * Only on x86-64: on other processors an atomic update may be a pair of instructions, which no step leaves whole.
+ * Only on x86-64, because elsewhere an atomic update may be a pair of instructions that a step
+ * interrupts.
  *
  * ctest: not-with sanitizers (most steps would be their own)
  * ctest: inlined-too
@@ -23,7 +24,7 @@
 #define LOOP 50
 #define STEPS                                                                                      \
     200000 /* of all operations; they need a third, most of it for upkeep that happens to be due */
-#define NO_TRACES 77 /* what a child says that may not be traced */
+#define NO_TRACES 77 /* exit status of a child that may not be traced */
 
 static struct prudence_cache *cache;
 static struct prudence_counter *counter;
@@ -57,7 +58,7 @@ static bool defer(void)
 
 static bool replace(void)
 {
-    object = prudence_cache_replace(cache, object); /* the same, if no reader was there */
+    object = prudence_cache_replace(cache, object); /* the same object if there was no reader */
     return object != NULL;
 }
 
@@ -109,13 +110,13 @@ static const struct {
 };
 #define OPERATIONS (sizeof operations / sizeof *operations)
 
-static unsigned *at; /* the operation that is stepped through; shared with the parent */
+static unsigned *at; /* the operation being stepped; shared with the parent */
 
 static void child(void)
 {
     bool right = true;
 
-    for (unsigned i = 0; i < WARM * OPERATIONS; i++) /* fast paths are open */
+    for (unsigned i = 0; i < WARM * OPERATIONS; i++) /* opens fast paths */
         right &= operations[i % OPERATIONS].run();
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
         _exit(NO_TRACES);
@@ -125,7 +126,8 @@ static void child(void)
     _exit(right ? 0 : 1);
 }
 
-/* The child's exit status; -1: it had not ended after `most` steps, or died. */
+/* Steps the child. Returns its exit status, or -1 if it died or had not ended after `most`
+ * steps. */
 static int step(pid_t pid, unsigned most)
 {
     int status;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longer time slices: a thread requests one while it holds a lock or owns a CPU's caches, gives up the CPU after one that was
- * granted, and leaves to readers what they have requested. The test stands in for the kernel: it grants, and counts
- * what is given up. (The words are in each thread's struct rseq, whose last four bytes older kernels and libraries leave alone.)
+ * Longer time slices: a thread requests a longer slice while it holds a lock or owns a CPU's
+ * caches, gives up the CPU after a granted slice, and leaves requests of readers alone. The test
+ * acts as the kernel: it grants slices and counts yields. (The words are in each thread's struct
+ * rseq, in the last four bytes, which older kernels and libraries do not use.)
  */
 #define _GNU_SOURCE
 #define PRUDENCE_READER_SLICES
@@ -89,7 +90,7 @@ static void requested_while_a_lock_is_held(void **state)
     os_lock_release(&outer);
     assert_int_equal(*request(), 0);
     assert_int_equal(yielded, 0);
-    assert_int_equal(enabled, 1); /* once a thread */
+    assert_int_equal(enabled, 1); /* once per thread */
 }
 
 static void a_granted_slice_is_given_up_when_the_last_lock_is_released(void **state)
@@ -109,7 +110,7 @@ static void a_granted_slice_is_given_up_when_the_last_lock_is_released(void **st
     assert_int_equal(yielded, 1);
 }
 
-/* The kernel took the CPU at the end of the slice: both words are 0. */
+/* The kernel took the CPU at the end of the slice, so both words are 0. */
 static void a_slice_that_ran_out_is_not_given_up(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void a_readers_request_stays(void **state)
     assert_int_equal(yielded, 1);
 }
 
-/* A slice is requested by the lock inside a section whose own was used up. */
+/* A lock inside a section requests a new slice after the section's own was used up. */
 static void a_lock_in_a_section_requests_anew(void **state)
 {
     (void)state;
@@ -267,7 +268,7 @@ static void can_be_switched_off(void **state)
     assert_int_equal(enabled, 0);
 }
 
-/* In a guest that has it (tools/test-slices) the kernel's own answer is the last word. */
+/* In a guest with this feature (tools/test-slices), the kernel itself answers. */
 static void the_kernel_knows_what_we_ask(void **state)
 {
     (void)state;

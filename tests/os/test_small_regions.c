@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions of every size: the first ones follow use, where the system refuses one a smaller one does; in
- * all of them runs are found, aligned, never handed out twice, and given back. The arena finds regions
- * across its groups.
+ * Regions of every size. The first ones follow use, and when the system refuses one, a smaller one
+ * is made. In all of them runs are found and aligned, never handed out twice, and given back. The
+ * arena finds regions across its groups.
  */
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* Half a MiB at a time. */
+/* Allocates half a MiB at a time. */
 static void the_first_follow_use(void **state)
 {
     static const size_t expected[] = {1, 1, 2, 4, 64};
@@ -138,7 +138,7 @@ static void where_a_region_is_refused_a_smaller_one_does(void **state)
 }
 #endif
 
-/* More regions than a group has, on a node that nobody uses: only their places are looked at. */
+/* Adds more regions than a group has, on an unused node. Only their slots are examined. */
 static void the_arena_has_groups(void **state)
 {
     const unsigned node = POSIX_NODES_MAX - 1, count = 4096 * 2 + 10;

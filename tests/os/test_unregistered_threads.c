@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that are not registered for restartable sequences (any more), beside others that are, on the same CPUs: what the C
- * library leaves in their struct rseq are the numbers -1 and -2. Nothing is lost or handed out twice, and a thread that is
- * registered again takes the fast paths again.
+ * Threads without registered restartable sequences run beside registered ones on the same CPUs. The
+ * C library leaves the numbers -1 and -2 in their struct rseq. No object may be lost or handed out
+ * twice, and a thread that registers again uses the fast paths again.
  *
  * ctest: inlined-too
  */
@@ -23,7 +23,8 @@ static void require_rseq(void)
     assert_true(rseq_register());
 }
 
-/* The fast path itself, not what is done when it says no. More than once, because it also says no when it is interrupted. */
+/* Returns whether the fast path itself works. Tries repeatedly, because an interruption also makes
+ * it fail. */
 static bool is_served(void)
 {
     void *object = NULL;
@@ -78,7 +79,7 @@ static void a_thread_may_leave_and_come_back(void **state)
     destroy_empty(cache);
 }
 
-/* Every other one is unregistered every other round. */
+/* Unregisters every second thread in every second round. */
 static void *work(void *argument)
 {
     uintptr_t me = (uintptr_t)argument;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinding by remembered rules finds the same frames as the compiler's unwinder, at any depth, in every thread, before a rule
- * is remembered and afterwards; also when a rule is wrong, because code has gone and other code has come. Where it cannot go on it
- * says so. The source is part of this test, which makes rules wrong.
+ * Unwinding by remembered rules must find the same frames as the compiler's unwinder, at any depth,
+ * in every thread, before and after a rule is remembered, and with wrong rules, which remain when
+ * other code replaces code. It must stop where it cannot go on. The test includes the source, to
+ * make rules wrong.
  *
  * ctest: not-with sanitizers (their backtrace() has a frame of its own)
  */
@@ -25,7 +26,7 @@ static void *theirs[MOST], *from[MOST];
 static unsigned their_count, from_count, wanted = MOST;
 static volatile unsigned choice;
 
-/* The frames of this function and those below it differ: they are captured at two places of it. */
+/* Captures the frames at two places, so those of this function and below differ. */
 static __attribute__((noinline)) void capture(void)
 {
     struct code_range none = {0, 0};
@@ -38,7 +39,7 @@ static __attribute__((noinline)) void capture(void)
 
 static void assert_same(void)
 {
-    /* ours begins with unwind_here and capture, theirs with capture. */
+    /* `ours` begins with unwind_here and capture, `theirs` with capture. */
     unsigned deep = their_count == wanted ? our_count - 2 : their_count - 1;
 
     assert_true(our_count >= 3);
@@ -54,7 +55,7 @@ static void assert_same(void)
             fail_msg("frame %u: %p is not %p", i, from[i], theirs[i + 1]);
 }
 
-/* Frames of several kinds: small, large, of a size that is not known before, with all registers in use. */
+/* Makes frames of several kinds: small, large, of variable size, and with all registers in use. */
 static __attribute__((noinline)) unsigned down(unsigned depth, unsigned kinds);
 
 static __attribute__((noinline)) unsigned down_large(unsigned depth, unsigned kinds)
@@ -112,7 +113,7 @@ static void *in_a_thread(void *ignored)
     return NULL;
 }
 
-/* Each begins without a known stack. */
+/* Each thread begins without a known stack. */
 static void each_thread_has_its_stack(void **state)
 {
     pthread_t thread;
@@ -131,7 +132,7 @@ static void make_all_rules(uint64_t rule)
             rules[i] = rules[i] >> RULE_BITS << RULE_BITS | rule;
 }
 
-/* Out of the stack, by either register: the tables say better, and what they say is remembered. */
+/* Wrong rules lead out of the stack, by either register. Rules from the tables replace them. */
 static void wrong_rules_are_replaced(void **state)
 {
     (void)state;
@@ -146,7 +147,8 @@ static void wrong_rules_are_replaced(void **state)
     }
 }
 
-/* The first frames are, as long as they are in that code; behind others they are not. As many are found as without. */
+/* Only the first frames are skipped, as long as they are in that code. The count excludes skipped
+ * frames. */
 static __attribute__((noinline)) void unwind_past(struct code_range skipped, unsigned count)
 {
     their_count = (unsigned)backtrace(theirs, MOST);
@@ -182,7 +184,7 @@ static void frames_of_some_code_are_skipped(void **state)
     assert_ptr_equal(ours[3], theirs[4]);
 }
 
-/* Inside the stack they may lead anywhere, but nothing else is read. */
+/* Rules that stay inside the stack may lead anywhere there, but nothing else is read. */
 static void wrong_rules_do_no_harm(void **state)
 {
     (void)state;
@@ -209,7 +211,8 @@ static void what_is_no_code_has_no_rule(void **state)
     prudence_free(heap);
 }
 
-/* Those of the last trace, frame by frame, whether they were remembered or read from the tables. */
+/* Checks the rules of the last trace, frame by frame, whether remembered or read from the
+ * tables. */
 static void recent_rules_are_known(void **state)
 {
     (void)state;
@@ -222,7 +225,7 @@ static void recent_rules_are_known(void **state)
     }
 }
 
-/* A place has one word, and no other place is taken for it. */
+/* A place has one word, and is never mistaken for another place. */
 static void rules_are_told_apart(void **state)
 {
     uint64_t random = 1;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function of libc's with a stand-in that allocates, as libfaketime, tracers and checkers of
- * locks have them.
+ * Stands in for a function of libc and allocates, as libfaketime, tracers and lock checkers do.
  *
- * Its part that has the function's name is nested_stub.S. Blocks stay from one call to a later one,
- * in whatever thread and phase that is, and what is in them is checked.
+ * nested_stub.S defines the function itself. Blocks stay from one call to a later one, in any
+ * thread and phase, and their contents are checked.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -19,11 +18,11 @@
 
 #define KEPT 64
 
-extern const char nested_name[];       /* nested_stub.S, nested_no_memory.c */
-extern const int nested_has_no_memory; /* the same */
+extern const char nested_name[];       /* in nested_stub.S or nested_no_memory.c */
+extern const int nested_has_no_memory; /* likewise */
 
-/* Where the test reads them: a file that it has opened. Until it is mapped, or if there is none:
- * here. */
+/* Counts in a file that the test has opened and reads; before the file is mapped, or without one,
+ * those in `here`. */
 static struct nested_counts here, *counts = &here;
 static int phase = NESTED_START;
 static void *kept[KEPT];
@@ -150,7 +149,7 @@ static void give(struct block *block, unsigned seed)
     }
 }
 
-/* dlsym allocates when it finds nothing. */
+/* Makes dlsym() allocate, as it does when it finds nothing. */
 static void fail_to_find(void)
 {
     static int tried;
@@ -165,7 +164,7 @@ static void allocate(void)
     void *volatile brief = NAMED(malloc)(80);
     struct block *old = __atomic_exchange_n(&kept[seed % KEPT], NULL, __ATOMIC_ACQ_REL);
 
-    /* More than the first blocks of the side area have: so it has to map. */
+    /* The first blocks of the side area are too small, so the area must map more. */
     if (NESTED_MORE)
         NAMED(free)(NAMED(calloc)(1, 5000));
     fail_to_find();
@@ -176,7 +175,7 @@ static void allocate(void)
     if (old)
         give(old, seed / KEPT + seed);
     old = __atomic_exchange_n(&kept[seed % KEPT], make(seed), __ATOMIC_ACQ_REL);
-    if (old) /* of another thread */
+    if (old) /* from another thread */
         give(old, seed);
     NAMED(free)(brief);
 }
@@ -195,7 +194,7 @@ static void attach(void)
         counts->calls[i] += here.calls[i];
 }
 
-/* Not by strcmp, for which this may stand in. */
+/* Compares without strcmp(), because this may stand in for strcmp(). */
 static int is_dlsym(void)
 {
     static const char dlsym_name[] = "dlsym";
@@ -218,7 +217,7 @@ static void *find(void)
     return function;
 }
 
-/* Some functions are called ten thousands of times. */
+/* Returns whether this call allocates. Some functions are called tens of thousands of times. */
 static int is_worth_it(uint64_t calls)
 {
     return NESTED_MORE || calls < 300 || calls % 32 == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of nested_stub.S: mmap allocates, and then refuses. */
+/* Replaces nested_stub.S: mmap() allocates, and then fails. */
 #include <errno.h>
 #include <sys/mman.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a stand-in (nested_interposer.c), the program that it is preloaded to (program_nested.c) and
- * the test (test_nested_calls.py) agree on. */
+/* Definitions shared by a stand-in (nested_interposer.c), the program it is preloaded into
+ * (program_nested.c) and the test (test_nested_calls.py). */
 #ifndef NESTED_PHASES_H
 #define NESTED_PHASES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* When a function was called. */
+/* Phase in which a function was called. */
 enum { NESTED_START, NESTED_RUN, NESTED_EXIT, NESTED_PHASES };
 
 struct nested_counts {
@@ -15,11 +15,11 @@ struct nested_counts {
 };
 #define NESTED_COUNTS_FD 200
 
-/* How often a stand-in calls itself, at most. */
+/* Maximum of calls of a stand-in by itself. */
 #ifndef NESTED_MORE
 #define NESTED_MORE 0
 #endif
-/* With NESTED_PRUDENCE: the functions of libprudence in place of malloc's. */
+/* With NESTED_PRUDENCE, use libprudence's functions instead of malloc's. */
 #ifdef NESTED_PRUDENCE
 #define NAMED(name) prudence_##name
 #define USABLE      prudence_usable_size
@@ -33,7 +33,7 @@ void *NAMED(realloc)(void *block, size_t size);
 void *NAMED(aligned_alloc)(size_t alignment, size_t size);
 void NAMED(free)(void *block);
 
-/* Of Prudence, where it is loaded. */
+/* Defined if Prudence is loaded. */
 void prudence_free_deferred(void *object) __attribute__((weak));
 void prudence_read_lock(void) __attribute__((weak));
 void prudence_read_unlock(void) __attribute__((weak));
@@ -41,7 +41,7 @@ void prudence_synchronize(void) __attribute__((weak));
 size_t prudence_trim(void) __attribute__((weak));
 size_t prudence_usable_size(const void *object) __attribute__((weak));
 
-/* By the program: another phase begins. What the stand-in has kept is checked and freed. */
+/* Called by the program when another phase begins. The stand-in checks and frees its blocks. */
 void nested_phase(int now) __attribute__((weak));
 
 #endif /* NESTED_PHASES_H */

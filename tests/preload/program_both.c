@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Uses libprudence and malloc on the same memory: right only where one copy serves both. */
+/* Uses libprudence and malloc() on the same memory, which requires that one copy serves both. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

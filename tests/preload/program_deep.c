@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opens libraries with RTLD_DEEPBIND, by names that only RUNPATHs lead to: its own, and then that of
- * the library it has opened. Frees its blocks there and theirs here. Writes "ok".
+ * Opens libraries with RTLD_DEEPBIND, by names that only RUNPATHs resolve: first that of the
+ * program, and then that of the opened library. Frees its own blocks there, and theirs here. Writes
+ * "ok".
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ static void use(void *handle)
     }
 }
 
-/* A namespace of its own has a malloc of its own. */
+/* Uses a library in its own namespace, which has its own malloc(). */
 static void use_alone(void *handle)
 {
     for (unsigned i = 0; i < 100; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library that is opened with RTLD_DEEPBIND: it frees what others have allocated, and opens another
- * copy of itself, by a name that only its own RUNPATH leads to.
+ * A library opened with RTLD_DEEPBIND. It frees blocks that others have allocated, and opens
+ * another copy of itself, by a name that only its own RUNPATH resolves.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,5 +25,5 @@ void *deep_open(const char *name, int flags)
 {
     void *handle = dlopen(name, flags);
 
-    return handle; /* no tail call: this library is the caller */
+    return handle; /* no tail call, so that this library is the caller */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Says what the option limit is: 0 unless PRUDENCE_OPTIONS was read. */
+/* Prints the option limit, which is 0 unless PRUDENCE_OPTIONS was read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>

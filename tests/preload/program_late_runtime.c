@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A C program that loads a C++ library late, with local symbols, and lets it run out of memory. */
+/* A C program that loads a C++ library late, with local symbols, and makes the library run out of
+ * memory. */
 #include <dlfcn.h>
 #include <stdio.h>
 

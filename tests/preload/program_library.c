@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that allocates when it is loaded, used and unloaded. */
+/* A library that allocates when loaded, used and unloaded. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

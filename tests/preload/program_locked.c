@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that locks its memory: locked FLAGS LIMIT BEFORE BYTES. mlockall(FLAGS) under a limit of
- * LIMIT bytes (0: none) that holds for this process whoever runs it, after BEFORE bytes were allocated
- * in small blocks; then allocates BYTES more. Writes what it could allocate afterwards, the most memory
- * that was resident, and the address space it has, in KiB.
+ * A program that locks its memory: locked FLAGS LIMIT BEFORE BYTES. Allocates BEFORE bytes in small
+ * blocks, calls mlockall(FLAGS) under a limit of LIMIT bytes (0: none) that applies to any user,
+ * and then allocates BYTES more. Writes the bytes allocated after mlockall(), the peak of resident
+ * memory, and the size of the address space, both in KiB.
  */
 #include <linux/capability.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Without CAP_IPC_LOCK, for which there is no limit. */
+/* Sets the limit, and drops CAP_IPC_LOCK, which would lift it. */
 static int obey(unsigned long limit)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -25,7 +25,7 @@ static int obey(unsigned long limit)
     return setrlimit(RLIMIT_MEMLOCK, &locked) || syscall(SYS_capset, &header, none);
 }
 
-/* Small blocks, which are used; returns how many bytes there were. */
+/* Allocates and writes small blocks. Returns the number of bytes. */
 static unsigned long allocate(unsigned long bytes)
 {
     unsigned long got = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small program that uses malloc in all its phases, and deferral where a library offers it; for
- * test_nested_calls.py. It prints "ok".
+ * A small program for test_nested_calls.py that uses malloc() in all its phases, and deferral if a
+ * library offers it. Prints "ok".
  */
 #define _GNU_SOURCE
 #include <malloc.h>
@@ -96,7 +96,7 @@ static void fork_one(void)
         abort();
 }
 
-/* Has a mapping of its own, which grows without copying. */
+/* Uses a separate mapping, which grows without copying. */
 static void grow(void)
 {
     void *block = NAMED(malloc)((size_t)40 << 20);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A static program with functions of its own in place of libc's, which allocate
- * (test_nested_calls.py). It prints "ok". */
+/* A static program for test_nested_calls.py whose own functions replace libc's and allocate. Prints
+ * "ok". */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>

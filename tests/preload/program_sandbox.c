@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does one thing under a filter of system calls, as a program in a sandbox does, on libprudence-malloc (test_sandbox.py).
+ * Plays one role under a filter of system calls, as a sandboxed program does, on libprudence-malloc
+ * (test_sandbox.py).
  *
- *     program_sandbox ROLE kill    any call beyond the short list ends the process (SIGSYS)
- *     program_sandbox ROLE eperm   ... fails with EPERM; `enosys` with ENOSYS
- *     program_sandbox ROLE log     ... is made; its name is printed at the end, in a line that begins with "beyond:"
+ * program_sandbox ROLE kill: a call beyond the short list ends the process (SIGSYS)
+ * program_sandbox ROLE eperm: such a call fails with EPERM; with `enosys`, with ENOSYS
+ * program_sandbox ROLE log: such a call is made, and named at the end in a line that begins with
+ * "beyond:"
  *
- * The short list is what every malloc needs, and what it needs to say something. What a role itself needs (fork, wait) is allowed, and
- * not the library's. All threads that there are get the filter. Exits with 77 where there are no filters.
+ * The short list has the calls that every malloc() needs, and those for messages. Calls of a role
+ * itself (fork, wait) are allowed, but not to the library. All existing threads get the filter.
+ * Exits with 77 if filters are unavailable.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +48,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 #define SKIPPED         77
 
-/* ------------------------------------------------------------------------------------- the filter */
+/* ----------------------------------------------------------------------------------- the filter */
 
 static const struct {
     long number;
@@ -96,7 +99,7 @@ static const struct {
     SYS_mmap, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_mprotect, SYS_futex, SYS_write,    \
         SYS_rt_sigprocmask, SYS_clock_gettime, SYS_exit, SYS_exit_group, SYS_rt_sigreturn
 
-/* What a role calls itself. sendmsg: hands over the descriptor of the filter. */
+/* Calls of the roles themselves. sendmsg() hands over the filter's descriptor. */
 static const unsigned of_all[] = {SHORT_LIST, SYS_sendmsg};
 static const unsigned of_fork[] = {SYS_clone, SYS_wait4, SYS_set_robust_list, SYS_gettid, SYS_rseq};
 static const unsigned of_abort[] = {SYS_getpid, SYS_gettid, SYS_tgkill, SYS_rt_sigaction};
@@ -117,12 +120,12 @@ static void allow(const unsigned *calls, size_t count)
 struct role {
     const char *name;
     void (*before)(void); /* without the filter; NULL: nothing */
-    void (*work)(void);   /* with it */
+    void (*work)(void);   /* with the filter */
     const unsigned *own;
     size_t own_count;
 };
 
-static int talk[2]; /* a pair of sockets: the listener's end, the worker's */
+static int talk[2]; /* a pair of sockets: the listener's end, the worker's end */
 static const char *mode;
 
 static void hand_over(int fd)
@@ -184,7 +187,7 @@ static void install(const struct role *role)
         hand_over((int)fd);
 }
 
-/* Lets every call go on, and notes it; ends when nobody has the filter any more. */
+/* Lets every call go on, and notes it. Ends when no process has the filter any more. */
 static void note_calls(int fd, bool *seen, size_t count)
 {
     struct seccomp_notif asked;
@@ -194,7 +197,7 @@ static void note_calls(int fd, bool *seen, size_t count)
     while (poll(&ready, 1, -1) == 1 && ready.revents & POLLIN) {
         memset(&asked, 0, sizeof asked);
         if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked))
-            continue; /* its thread has gone */
+            continue; /* the calling thread has gone */
         if (asked.data.nr >= 0 && (size_t)asked.data.nr < count)
             seen[asked.data.nr] = true;
         memset(&answer, 0, sizeof answer);
@@ -234,7 +237,7 @@ static int watch(pid_t child, bool logs)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* --------------------------------------------------------------------------------------- the roles */
+/* --------------------------------------------------------------------------------------- roles */
 
 #define SLOTS  20000
 #define ROUNDS 9
@@ -248,13 +251,13 @@ static unsigned next(unsigned *random)
     return *random >> 8;
 }
 
-/* Small blocks, and now and then a large one. */
+/* Returns mostly small sizes, and sometimes a large one. */
 static size_t size_of(unsigned random)
 {
     return random % (random / 7 % 500 ? 4000 : 300000) + 1;
 }
 
-/* All is freed in every third round, so pages go back. */
+/* Frees everything in every third round, so that pages go back. */
 static void churn_for(unsigned rounds)
 {
     unsigned random = 1;
@@ -286,7 +289,7 @@ static pthread_barrier_t barrier;
 static _Atomic(void *) mail[SLOTS];
 static void (*of_threads)(unsigned thread);
 
-/* Each frees what another has allocated. */
+/* Each thread frees blocks of other threads. */
 static void exchange(unsigned thread)
 {
     unsigned random = thread + 1;
@@ -301,7 +304,7 @@ static void exchange(unsigned thread)
 static void *thread_body(void *number)
 {
     pthread_barrier_wait(
-        &barrier); /* it has begun: what the C library calls for it has been called */
+        &barrier); /* started, so the C library has made its calls for the thread */
     pthread_barrier_wait(&barrier);
     of_threads((unsigned)(uintptr_t)number);
     pthread_barrier_wait(&barrier);
@@ -329,7 +332,7 @@ static void run_threads(void)
     pthread_barrier_wait(&barrier);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    churn(); /* what they have left on other CPUs */
+    churn(); /* frees objects left on other CPUs */
 }
 
 static void look_and_trim(void)
@@ -438,7 +441,7 @@ static void make_deferring_threads(void)
     make_threads(read_and_defer_in_a_thread);
 }
 
-/* Before the filter the process is one that defers. */
+/* Makes the process defer before the filter is installed. */
 static void defer_before(void)
 {
     read_and_defer();
@@ -474,7 +477,7 @@ static void call_back(void)
         _exit(97);
 }
 
-/* Past what is kept without a helper, beside threads, in a process that defers. */
+/* Keeps more than the limit without a helper, beside threads, in a process that defers. */
 static void keep_much(void)
 {
     pthread_barrier_wait(&barrier);
@@ -517,7 +520,7 @@ static const struct role roles[] = {
     {"helper", make_waiting_threads, keep_much, NULL, 0},
 };
 
-/* exit(): destructors are part of what is watched. */
+/* Runs a role and calls exit(), because destructors are watched, too. */
 static void run(const struct role *role)
 {
     free(malloc(10));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* __register_atfork as the C library may have it: with `registration_hook`, called where libc's list of handlers grows. */
+/* Replaces __register_atfork(), and calls `registration_hook` where libc's list of handlers may
+ * grow. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every size and alignment that a caller of malloc's functions chooses, at every boundary
- * (support/boundary_sizes.h): a call gives memory that really has the size, or fails with the right
- * errno, and then what was there is intact. Compiled twice, as test_interface.c.
+ * Tries every size and alignment that a caller of malloc()'s family chooses, at every boundary
+ * (support/boundary_sizes.h). A call returns memory of the full size, or fails with the right errno
+ * and changes nothing. Compiled twice, like test_interface.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define M(name) MALLOC_NAME(name)
 
-/* The compiler knows these functions, and leaves out what it finds useless. */
+/* Hides a result from the compiler, which knows these functions and drops useless calls. */
 static void *volatile sink;
 
 static void *keep(void *object)
@@ -88,7 +88,7 @@ static void try_product(void *(*alloc)(size_t count, size_t size), size_t count,
     void *block;
 
     if (bytes > BOUNDARY_SURE && bytes < (size_t)1 << 44)
-        return; /* calloc would perhaps write all of it */
+        return; /* calloc() might write all of it */
     errno = 0;
     block = keep(alloc(count, size));
     if (is_right(block, bytes, errno))
@@ -113,7 +113,7 @@ static bool is_power_of_two(size_t value)
     return value && !(value & (value - 1));
 }
 
-/* What memalign makes of it; 0: it is refused. */
+/* Returns the alignment that memalign() uses; 0 means refused. */
 static size_t rounded_alignment(size_t alignment)
 {
     size_t rounded = 1;
@@ -188,7 +188,7 @@ static bool is_filled(const char *block, size_t size, char with)
     return true;
 }
 
-/* By both functions: a product, or a plain size. */
+/* Calls realloc() or reallocarray(). */
 static void try_realloc(size_t old_size, size_t count, size_t size, bool array)
 {
     size_t bytes = product(count, size), kept = old_size < bytes ? old_size : bytes;

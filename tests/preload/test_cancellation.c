@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No function of malloc's interface is a cancellation point, those that print included. */
+/* No function of malloc()'s interface is a cancellation point, not even those that print. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 void cfree(void *object);
 void free_sized(void *object, size_t size);
 
-static FILE *file; /* unbuffered: every print writes */
+static FILE *file; /* unbuffered, so every print writes */
 
 static void call_malloc(void)
 {
@@ -87,7 +87,7 @@ static void call_malloc_stats(void)
     malloc_stats();
 }
 
-/* Reports what it cannot read. */
+/* Reports options that it cannot parse. */
 static void call_option(void)
 {
     prudence_option_set("unknown", "1");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork of a threaded process in which everybody allocates, fork handlers too, registered before any
- * constructor has run.
+ * Forks of a threaded process in which all threads allocate, and fork handlers, too, which are
+ * registered before any constructor has run.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 #include "support/gp_child.h"
 
 #define THREADS 3
-#define FORKS   150 /* a quarter of them where they are emulated, and very slow */
+#define FORKS   150 /* a quarter of them under emulation, which is very slow */
 
 static void *volatile sink;
 
@@ -40,8 +40,8 @@ static void use(unsigned long number)
     prudence_free_deferred(object);
 }
 
-/* A library whose state is guarded by a lock, which its threads hold while they allocate, and
- * which it holds across fork: the handlers that everybody writes. */
+/* A library with a lock that its threads hold while they allocate, and that it holds across a fork
+ * by common handlers. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool armed;
 static unsigned handlers_run;
@@ -84,7 +84,7 @@ static void register_early(void)
     pthread_atfork(prepare, parent, child);
 }
 
-/* Before any constructor, ours too. */
+/* Runs before all constructors, including the library's. */
 typedef void function(void);
 static function *const at_preinit __attribute__((section(".preinit_array"), used)) = register_early;
 
@@ -134,7 +134,7 @@ static void forks_of_a_threaded_process(void **state)
     for (unsigned left = getenv("PRUDENCE_EMULATED") ? FORKS / 4 : FORKS; left; left--) {
         pid_t process;
 
-        alarm(100); /* for a step, so that a slow machine is no deadlock */
+        alarm(100); /* per step, so that a slow machine does not look like a deadlock */
         process = fork();
         if (process == 0) {
             alarm(CHILD_PATIENCE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork beside threads that hold what fork itself waits for, and allocate meanwhile: libc takes the lock of
- * the list of streams after all fork handlers have run. Its holder (fflush(NULL), fopen) waits for
- * a stream's lock, and the holder of that (getline) waits in malloc.
+ * Forks beside threads that hold a lock fork() waits for, and allocate. libc takes the lock of the
+ * list of streams after all fork handlers have run. The holder of that lock (fflush(NULL), fopen)
+ * waits for a stream's lock, whose holder (getline) waits in malloc().
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,10 +22,10 @@
 #include "support/gp_child.h"
 
 #define FORKERS  4
-#define FORKS    100 /* of each; a quarter of them where they are emulated, and very slow */
-#define PATIENCE 100 /* seconds without a fork that has ended: there is a deadlock */
+#define FORKS    100 /* of each; a quarter of them under emulation, which is very slow */
+#define PATIENCE 100 /* seconds without a completed fork; then there is a deadlock */
 #define LINES    40
-#define HANDLERS 400 /* libc's list of them grows, which allocates, with 49, 73, ... of them */
+#define HANDLERS 400 /* libc's list of handlers grows, and so allocates, with 49, 73, ... of them */
 
 static bool stop;
 static void *volatile sink;
@@ -35,15 +35,16 @@ static bool stopped(void)
     return __atomic_load_n(&stop, __ATOMIC_RELAXED);
 }
 
-/* libc's locks go to the thread that asks first: others would hardly ever have a turn. */
+/* Pauses, because libc's locks are unfair and would starve the other threads. */
 static void let_others(void)
 {
     usleep(50);
 }
 
-/* ------------------------------------------------------------------------------- what goes on */
+/* ------------------------------------------------------------------------------- the other
+ * threads */
 
-/* Lines of all sizes, up to a large block. */
+/* Makes a file with lines of all sizes, up to a large block. */
 static FILE *lines_make(void)
 {
     FILE *file = tmpfile();
@@ -57,7 +58,7 @@ static FILE *lines_make(void)
     return file;
 }
 
-/* getline allocates with the stream's lock held. */
+/* getline() allocates with the stream's lock held. */
 static void *read_lines(void *file)
 {
     while (!stopped()) {
@@ -115,7 +116,7 @@ static void use(unsigned long number)
     free(block);
 }
 
-/* Whatever is allocated, and with a stream's lock held. */
+/* Allocates all kinds of blocks with a stream's lock held. */
 static void *use_locked(void *file)
 {
     for (unsigned long i = (uintptr_t)file; !stopped(); i++) {
@@ -161,7 +162,7 @@ static void handler(void)
     use(7);
 }
 
-/* libc's list of handlers has a lock of its own, which fork takes again behind each handler. */
+/* libc's list of handlers has its own lock, which fork() takes again after each handler. */
 static void *register_handlers(void *unused)
 {
     for (unsigned i = 0; i < HANDLERS && !stopped(); i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * glibc's list of fork handlers grows while a thread that forks reads it, without its lock: the thread may call a handler out of the
- * list that realloc has left. So that list stays as it was, and is no other object. (registration.c stands for glibc.)
+ * glibc's list of fork handlers may grow while a forking thread reads the list without its lock, so
+ * that thread may call a handler from the list that realloc() has left. Therefore the old list must
+ * stay as it was, and become no other object. (registration.c stands in for glibc.)
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -25,7 +26,7 @@ static void grow_list(void)
     grown = realloc(list, 2 * (size_t)LIST);
 }
 
-/* Whether memory that is allocated now is the old list's. */
+/* Returns whether new allocations reuse the old list's memory. */
 static bool old_list_is_used_again(void)
 {
     char *others[OTHERS];
@@ -73,7 +74,7 @@ static void a_list_stays_while_it_may_be_read(void **state)
     free(grown);
 }
 
-/* So the test above sees what it looks for. */
+/* Shows that the test above would see a reuse. */
 static void other_memory_is_freed_by_realloc(void **state)
 {
     (void)state;

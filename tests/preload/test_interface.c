@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each function of the malloc interface does what its document says. Compiled twice: under the
- * real names with libprudence-malloc, and under a prefix, which sanitizers leave alone.
+ * Each function of the malloc interface behaves as documented. Compiled twice: under the real names
+ * with libprudence-malloc, and under a prefix, which sanitizers leave alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 #define M(name) MALLOC_NAME(name)
 
-/* The compiler knows these functions, and leaves out what it finds useless. */
+/* Hide values from the compiler, which knows these functions and drops useless calls. */
 static void *volatile sink;
 static volatile size_t number;
 
@@ -99,7 +99,7 @@ static void too_much_is_refused(void **state)
         assert_ptr_equal(unchanged, &object);
         assert_int_equal(errno, 0);
     }
-    memset(object, 1, 100); /* as it was */
+    memset(object, 1, 100); /* still usable */
     M(free)(object);
 }
 
@@ -218,7 +218,8 @@ static void bad_alignments_are_refused(void **state)
         assert_int_equal(errno, 0);
         assert_refused(M(aligned_alloc)(secret(bad[i]), 64), EINVAL);
     }
-    assert_int_equal(M(posix_memalign)(&object, secret(4), 64), EINVAL); /* less than a pointer */
+    assert_int_equal(M(posix_memalign)(&object, secret(4), 64), EINVAL); /* less than the size of a
+                                                                          * pointer */
     assert_refused(M(memalign)(secret(SIZE_MAX), 64), EINVAL);
 }
 
@@ -344,7 +345,7 @@ static void mallinfo_follows_what_happens(void **state)
     assert_int_equal(with.hblks, before.hblks);
 }
 
-/* Returns the number that stands after the text `before`. */
+/* Returns the number after the text `before`. */
 static uint64_t size_after(const char *text, const char *before)
 {
     const char *at = strstr(text, before);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * malloc at every moment of a process and of a thread: before constructors, in destructors, in
- * libraries that come and go, in threads that end or are cancelled, around vfork and spawn.
+ * malloc() at every moment of a process and of a thread: before constructors, in destructors, in
+ * libraries that come and go, in threads that end or are cancelled, around vfork() and spawn.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -117,8 +117,7 @@ static void there_is_no_hidden_thread(void **state)
     (void)state;
     for (unsigned i = 0; i < 100000; i++)
         use(i);
-    while (threads_now() !=
-           1) /* a process that lost its CPU for long is drained by a thread, which ends then */
+    while (threads_now() != 1) /* after a long pause, a thread drains the process, and then ends */
         usleep(1000);
 }
 
@@ -182,7 +181,7 @@ static void destructors_of_threads_may_free(void **state)
         pthread_key_delete(keys[i]);
 }
 
-/* Cancellation is acted upon at cancellation points; malloc is none. `work` would tell. */
+/* Cancellation acts only at cancellation points. If malloc() were one, `inside` would stay set. */
 static bool inside;
 
 static void *allocate_until_cancelled(void *unused)

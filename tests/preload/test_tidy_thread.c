@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that drains a process is not made by a free that glibc makes with the lock on its list of stacks held,
- * which pthread_create takes: that would be a deadlock. It is made by the next call of the program's. Fast paths are
- * closed, so that every call is one that might make it.
+ * glibc may free with the lock on its list of stacks held, and pthread_create() takes that lock.
+ * Making the thread that drains a process in such a free would deadlock, so the program's next call
+ * makes that thread. Fast paths are closed, so that every call could make it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 #include "support/self.h"
 
 #define BLOCKS 20000
-#define STACK  ((size_t)64 << 20) /* beyond what glibc keeps of free stacks */
+#define STACK  ((size_t)64 << 20) /* more than glibc keeps of free stacks */
 
 static void *volatile blocks[BLOCKS];
 static pthread_barrier_t barrier;
@@ -58,7 +58,7 @@ static void keep_much(void)
         free(blocks[i]);
 }
 
-/* Without it the process would be alone, and have no such thread. */
+/* Keeps the process from being alone, because then it would have no such thread. */
 static void *stay(void *unused)
 {
     for (;;)
@@ -83,7 +83,7 @@ static void free_a_stack(void)
     assert_int_equal(threads(), 3);
     assert_int_equal(prudence_option_set("background", "idle"), 0);
     pthread_barrier_wait(&barrier);
-    pthread_join(thread, NULL); /* frees its stack, and storage */
+    pthread_join(thread, NULL); /* frees its stack and storage */
     free(blocks[0] = malloc(1000));
     assert_int_equal(threads(), 3);
     assert_int_equal(prudence_option_set("decay", "10ms"), 0);
@@ -92,7 +92,7 @@ static void free_a_stack(void)
 
 static pid_t child;
 
-/* Signals are blocked where a thread is made, so that is where a deadlock ends. */
+/* Ends a deadlock from outside, because signals are blocked while a thread is made. */
 static void end_deadlock(int number)
 {
     (void)number;

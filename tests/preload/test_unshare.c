@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process without threads of its own has none of the library's either, whatever it frees: so unshare and setns of a user namespace work.
- * Also in a child of a process with threads, and after all other threads have ended. With another thread there is one that tidies, unless
- * the process keeps to few system calls, as plain ones do.
+ * A process without threads of its own gets none from the library, whatever it frees, so unshare()
+ * and setns() of a user namespace work. The same holds in a child of a process with threads, and
+ * after all other threads have ended. Beside another thread there is one that tidies, unless the
+ * process limits its system calls, as plain programs do.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -38,8 +39,9 @@ static unsigned threads(void)
     return found;
 }
 
-/* 16 MB: more than is kept without a thread that gives it back. And allocations of classes that were not used yet, which would make it: frees
- * would not, if the compiler leaves our own code in between. */
+/* Frees 16 MB, more than is kept without a thread that gives memory back, and then allocates from
+ * unused classes, which could make that thread. Frees alone could not, if the compiler leaves other
+ * code of ours in between. */
 static void free_much(void)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -53,7 +55,8 @@ static void free_much(void)
         free(blocks[0] = malloc(size));
 }
 
-/* EINVAL: there is another thread. Whether the system allows namespaces is not for this test. */
+/* EINVAL means that there is another thread. Whether the system allows namespaces does not matter
+ * here. */
 static int free_and_unshare(void)
 {
     free_much();
@@ -62,7 +65,7 @@ static int free_and_unshare(void)
     return unshare(CLONE_NEWUSER) && errno == EINVAL ? 2 : 0;
 }
 
-static const char *sandbox; /* the option; NULL: as it is */
+static const char *sandbox; /* the option; NULL: unchanged */
 
 static int status_of(pid_t child)
 {
@@ -73,7 +76,7 @@ static int status_of(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
-/* decay: if there is a thread, it stays. */
+/* Runs `body` in a child. The long decay keeps a background thread alive. */
 static int in_a_child(int (*body)(void))
 {
     pid_t child = fork();
@@ -117,7 +120,7 @@ static void end(pthread_t thread)
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     for (unsigned i = 0; i < 10000 && threads() > 1; i++)
-        usleep(1000); /* the system has not forgotten it yet */
+        usleep(1000); /* the system may still list it */
 }
 
 static int after_threads_have_ended(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rooms of a chat server. A message is told to all members of a room, while members come and go. Under a lock, a member that
- * changes rooms is moved; beside readers it is replaced, and the old one is deferred. docs/how-to/example-chat.md
+ * Rooms of a chat server. A message goes to all members of a room, while members come and go. Under
+ * a lock, a member that changes rooms is moved; beside readers it is replaced, and the old one is
+ * deferred. docs/how-to/example-chat.md
  */
 #include "example.h"
 
@@ -17,7 +18,7 @@ struct member {
 };
 
 static struct prudence_list rooms[ROOMS]; /* from the newest member to the host */
-static unsigned received[USERS][16];      /* messages: a cache line for each user; atomic */
+static unsigned received[USERS][16];      /* messages, in a cache line per user; atomic */
 static struct prudence_cache *cache;
 
 static void join(struct member *member, unsigned user, unsigned room)
@@ -40,7 +41,8 @@ static struct member *oldest_guest(unsigned room) /* the host joined before all 
     return prudence_list_entry(rooms[room].prev->prev, struct member, link);
 }
 
-/* How many members the message reached: the host among them, and nobody in another room. */
+/* Returns the number of members the message reached, or WRONG if it missed the host or reached
+ * another room. */
 static long broadcast(unsigned room)
 {
     const struct member *member;
@@ -58,13 +60,13 @@ static long broadcast(unsigned room)
     return host ? reached : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
 static void lock_by(int (*how)(pthread_rwlock_t *))
 {
-    if (example_threads > 1) /* a thread that is alone needs no lock */
+    if (example_threads > 1) /* a single thread needs no lock */
         how(&lock);
 }
 
@@ -94,7 +96,7 @@ static void update_before(unsigned random)
     lock_by(pthread_rwlock_unlock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
@@ -108,7 +110,8 @@ static long read_after(unsigned random)
     return reached;
 }
 
-/* A broadcast that stands at the old member goes on in the room that it began in. */
+/* Replaces a member. A broadcast at the old member goes on in the room where the broadcast
+ * began. */
 static void replace(struct member *old, struct member *fresh, unsigned room)
 {
     prudence_list_del_rcu(&old->link);
@@ -119,7 +122,7 @@ static void replace(struct member *old, struct member *fresh, unsigned room)
 static void update_after(unsigned random)
 {
     const unsigned from = random % ROOMS, to = (from + 1) % ROOMS;
-    struct member *first = make(), *second = make(); /* before the lock: it may take long */
+    struct member *first = make(), *second = make(); /* may take long: before the lock */
 
     pthread_mutex_lock(&writers);
     replace(oldest_guest(from), first, to);
@@ -127,9 +130,9 @@ static void update_after(unsigned random)
     pthread_mutex_unlock(&writers);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
-/* All guests of room 3 change with those of room 4. Then members that are free again join rooms 5 and 6. */
+/* Exchanges all guests of rooms 3 and 4. Then freed members are reused in rooms 5 and 6. */
 static void change_rooms(void)
 {
     for (unsigned i = 0; i < 1000; i++)

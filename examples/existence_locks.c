@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RCU existence locks: sessions that end while other threads use them. A lock or a reference count keeps a session from being
- * freed under its users; so does a grace period, at no cost to them. docs/how-to/pattern-existence-locks.md
+ * RCU existence locks: sessions that end while other threads use them. A lock or a reference count
+ * keeps a session from being freed under its users; a grace period does the same at no cost to
+ * them. docs/how-to/pattern-existence-locks.md
  */
 #include "example.h"
 
 #define SESSIONS 64
 
 struct session {
-    long user; /* its place in the table */
+    long user; /* index of the session in the table */
     unsigned references;
 };
 
 static struct session *sessions[SESSIONS];
 static struct prudence_cache *cache;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table */
 
 static struct session *make(long user)
 {
@@ -25,7 +26,7 @@ static struct session *make(long user)
     return session;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static void put(struct session *session)
 {
@@ -41,7 +42,7 @@ static long read_before(unsigned random)
 
     pthread_mutex_lock(&lock);
     session = sessions[user];
-    __atomic_add_fetch(&session->references, 1, __ATOMIC_RELAXED); /* the table has one */
+    __atomic_add_fetch(&session->references, 1, __ATOMIC_RELAXED); /* the table holds one */
     pthread_mutex_unlock(&lock);
     found = session->user;
     put(session);
@@ -60,7 +61,7 @@ static void update_before(unsigned random)
     put(old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static long read_after(unsigned random)
 {
@@ -91,9 +92,9 @@ static void update_after(unsigned random)
         prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
-/* The session of user 1 ends, and memory that is free becomes sessions of others. */
+/* Ends the session of user 1, and reuses free memory for sessions of other users. */
 static void end_session(void)
 {
     update_after(1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers of open files under the load of a chat server: each message looks files up, uses them for longer than a section
- * should last, and now and then one is closed. So a lookup takes a reference, unless the last one is gone.
- * docs/how-to/example-fd-table.md
+ * Numbers of open files under the load of a chat server: each message looks files up, uses them
+ * longer than a section should last, and now and then a file is closed. So a lookup takes a
+ * reference, unless the last one is gone. docs/how-to/example-fd-table.md
  */
 #include "example.h"
 
@@ -11,12 +11,12 @@
 #define FILES 80 /* 20 users in 4 rooms */
 
 struct file {
-    unsigned references; /* one is the table's; atomic */
+    unsigned references; /* the table holds one; atomic */
     bool open;
     unsigned messages; /* atomic */
 };
 
-static struct prudence_id_table *table; /* gives the lowest number that is free, as open() does */
+static struct prudence_id_table *table; /* gives the lowest free number, as open() does */
 static struct prudence_cache *cache;
 
 static struct file *make(void)
@@ -38,7 +38,7 @@ static long send_message(struct file *file)
     return file->open ? (long)__atomic_add_fetch(&file->messages, 1, __ATOMIC_RELAXED) : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static struct file *files[FILES];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -50,7 +50,7 @@ static long read_before(unsigned random)
 
     pthread_rwlock_rdlock(&lock);
     file = files[random % FILES];
-    __atomic_add_fetch(&file->references, 1, __ATOMIC_RELAXED); /* the table has one */
+    __atomic_add_fetch(&file->references, 1, __ATOMIC_RELAXED); /* the table holds one */
     pthread_rwlock_unlock(&lock);
     sent = send_message(file);
     if (is_last(file))
@@ -70,7 +70,7 @@ static void update_before(unsigned random)
         prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static void put_file(struct file *file)
 {
@@ -80,7 +80,8 @@ static void put_file(struct file *file)
     }
 }
 
-/* The file with a reference for the caller; NULL: there is none, or it is just being closed. */
+/* Returns the file with a reference for the caller, or NULL if there is none, or if it is being
+ * closed. */
 static struct file *get_file(uint32_t number)
 {
     struct file *file;
@@ -123,7 +124,7 @@ static void update_after(unsigned random)
     MUST(prudence_id_insert(table, make(), &number) == 0);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void close_file(void)
 {

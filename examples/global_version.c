@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Global version number: an item that is moved between two shelves. A reader that looks at both must find it on exactly one,
- * so it starts over when the version has changed meanwhile. docs/how-to/pattern-global-version.md
+ * Global version number: an item moves between two shelves. A reader that looks at both must find
+ * it on exactly one, so the reader starts over when the version has changed meanwhile.
+ * docs/how-to/pattern-global-version.md
  */
 #include "example.h"
 
@@ -26,7 +27,7 @@ static long name_of(const struct item *a, const struct item *b)
     return !a == !b ? WRONG : a ? a->name : b->name;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -54,12 +55,12 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static unsigned version; /* odd: a change is under way */
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
-/* False: there was a change, and *name means nothing. */
+/* Returns false if there was a change; then *name is meaningless. */
 static bool try_read(long *name)
 {
     const unsigned begin = __atomic_load_n(&version, __ATOMIC_ACQUIRE); /* before the shelves */
@@ -105,7 +106,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static bool believed;
 static long found;

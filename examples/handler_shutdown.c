@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shutting down what a handler uses: a profiler's signal handler writes samples into a buffer. It may interrupt anything, so it
- * can wait for no lock. Stopping the profiler frees the buffer when no handler is in it. docs/how-to/example-handler-shutdown.md
+ * Shutting down resources of a handler: a profiler's signal handler writes samples into a buffer.
+ * The handler may interrupt anything, so it cannot wait for a lock. Stopping the profiler frees the
+ * buffer when no handler uses it. docs/how-to/example-handler-shutdown.md
  */
 #include "example.h"
 
@@ -13,7 +14,7 @@ struct buffer {
 };
 
 static struct buffer *buffer;
-static __thread long sampled; /* what this thread's handler did; 0: nothing */
+static __thread long sampled; /* result of this thread's handler; 0: nothing */
 
 static struct buffer *make(void)
 {
@@ -26,7 +27,7 @@ static struct buffer *make(void)
 
 static void throw_away(struct buffer *old)
 {
-    old->in_use = false; /* what the check looks at */
+    old->in_use = false; /* for the check */
     prudence_free(old);
 }
 
@@ -35,7 +36,7 @@ static long sample(struct buffer *seen)
     return seen->in_use ? (long)__atomic_add_fetch(&seen->samples, 1, __ATOMIC_RELAXED) : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static bool
     busy; /* a lock that is only tried: a handler that waited could wait for its own thread */
@@ -67,7 +68,7 @@ static void update_before(unsigned random)
     throw_away(old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t profiler = PTHREAD_MUTEX_INITIALIZER; /* taken by no handler */
 
@@ -91,7 +92,7 @@ static long read_after(unsigned random)
     return sampled;
 }
 
-/* Handlers that begin find no buffer; the cookie says when the others have ended. */
+/* Hides the buffer from new handlers. The cookie tells when the others have ended. */
 static prudence_gp_t stop(void)
 {
     prudence_assign_pointer(buffer, NULL);
@@ -119,7 +120,7 @@ static void update_after(unsigned random)
     pthread_mutex_unlock(&profiler);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static struct buffer *unset;
 

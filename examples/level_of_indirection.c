@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Impose level of indirection: settings that were variables here and there become one block behind one pointer. Then a copy
- * can take the place of the original. docs/how-to/pattern-level-of-indirection.md
+ * Impose level of indirection: settings that were separate variables become one block behind one
+ * pointer. Then a copy can replace the original. docs/how-to/pattern-level-of-indirection.md
  */
 #include "example.h"
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static long rate = 100;
 static long burst = 200;  /* twice the rate */
@@ -31,7 +31,7 @@ static void update_before(unsigned random)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 struct settings {
     long rate, burst, window;
@@ -71,7 +71,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void change(void)
 {

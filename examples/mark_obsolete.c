@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mark obsolete objects: accounts that are found without a lock, each with a lock of its own. An account that was closed
- * while a thread was on its way to it must not be used any more. docs/how-to/pattern-mark-obsolete.md
+ * Mark obsolete objects: accounts are found without a lock, and each has its own lock. An account
+ * closed while a thread was on its way to the account must not be used any more.
+ * docs/how-to/pattern-mark-obsolete.md
  */
 #include "example.h"
 
@@ -15,7 +16,7 @@ struct account {
 
 static struct account *accounts[ACCOUNTS];
 static struct prudence_cache *cache;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the table */
 
 static struct account *make(void)
 {
@@ -26,13 +27,13 @@ static struct account *make(void)
     return account;
 }
 
-/* What is paid into a closed account is lost. */
+/* A deposit into a closed account is lost. */
 static long deposit(struct account *account)
 {
     return account->closed ? WRONG : ++account->balance;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static long read_before(unsigned random)
 {
@@ -55,9 +56,9 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
-/* Returns with the account locked; NULL: there is none. Inside a section. */
+/* Returns the locked account, or NULL if there is none. Call inside a section. */
 static struct account *lock_account(unsigned number)
 {
     struct account *account = prudence_dereference(accounts[number]);
@@ -107,7 +108,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void reopen(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache of file names, looked up while files are renamed. A lookup that fails beside a rename starts over: the file may
- * have had its new name while the old one was looked up, and the other way round. docs/how-to/example-name-cache.md
+ * A cache of file names, looked up while files are renamed. A lookup that fails beside a rename
+ * starts over, because the file may have had its new name while the old one was looked up, or the
+ * other way round. docs/how-to/example-name-cache.md
  */
 #include "example.h"
 
@@ -30,7 +31,7 @@ static struct entry *look_up(uint64_t name)
     return node ? prudence_hash_entry(node, struct entry, node) : NULL;
 }
 
-/* The file's entry, under whichever name; NULL: under neither. Inside a section. */
+/* Returns the file's entry under either name, or NULL. Call inside a section. */
 static struct entry *find(unsigned file)
 {
     struct entry *entry = look_up(2 * file);
@@ -51,7 +52,7 @@ static void add(uint64_t name, long file)
     prudence_hash_add(table, name, &entry->node);
 }
 
-/* Gives the file the other one of its names. The old entry is the caller's. */
+/* Gives the file its other name. The caller owns the old entry. */
 static struct entry *rename_file(unsigned file)
 {
     struct entry *old;
@@ -64,7 +65,7 @@ static struct entry *rename_file(unsigned file)
     return old;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -74,7 +75,7 @@ static long read_before(unsigned random)
     long found;
 
     pthread_rwlock_rdlock(&lock);
-    prudence_read_lock(); /* the table wants it */
+    prudence_read_lock(); /* the table requires a section */
     entry = find(random % FILES);
     found = entry ? entry->file : WRONG;
     prudence_read_unlock();
@@ -92,9 +93,9 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
-static unsigned renames; /* odd: one is under way */
+static unsigned renames; /* odd while a rename is under way */
 static pthread_mutex_t renaming = PTHREAD_MUTEX_INITIALIZER;
 
 static long read_after(unsigned random)
@@ -109,7 +110,7 @@ static long read_after(unsigned random)
         entry = find(random % FILES);
         found = entry ? entry->file : WRONG;
         prudence_read_unlock();
-        if (found != WRONG || mistake) /* what was found is right in any case */
+        if (found != WRONG || mistake) /* a found entry is right in any case */
             break;
         __atomic_thread_fence(__ATOMIC_ACQUIRE); /* the names, then the count again */
     } while (begin % 2 || __atomic_load_n(&renames, __ATOMIC_RELAXED) != begin);
@@ -129,7 +130,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void rename_it(void)
 {
@@ -138,7 +139,7 @@ static void rename_it(void)
 
 static const char *check(void)
 {
-    update_after(5); /* now it has its second name, and gets its first one back in between */
+    update_after(5); /* gives it the second name; the first one comes back in between */
     example_meanwhile = rename_it;
     return read_after(5) == WRONG ? "a file was not found while it was renamed" : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RCU readers with NBS writers: a stack that is changed by compare-and-swap and walked by readers. What was popped cannot come
- * back at its old address while a thread still looks at it, so a pointer that is the same is the same entry.
- * docs/how-to/pattern-nbs-writers.md
+ * RCU readers with NBS writers: a stack changed by compare-and-swap and walked by readers. A popped
+ * entry cannot come back at its old address while a thread still looks at it, so equal pointers
+ * mean the same entry. docs/how-to/pattern-nbs-writers.md
  */
 #include "example.h"
 
@@ -25,7 +25,7 @@ static struct entry *make(long value)
     return entry;
 }
 
-/* All values are 1. */
+/* Sums the values, all of which are 1. */
 static long walk(struct entry *entry)
 {
     long found = 0;
@@ -35,7 +35,7 @@ static long walk(struct entry *entry)
     return found <= ENTRIES ? found : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -61,7 +61,7 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static long read_after(unsigned random)
 {
@@ -85,7 +85,8 @@ static struct entry *pop(void)
 {
     struct entry *first, *next;
 
-    prudence_read_lock(); /* until the swap, `first` must not be freed, nor come back with another `next` */
+    /* Until the swap, `first` must not be freed, nor come back with another `next`. */
+    prudence_read_lock();
     first = __atomic_load_n(&top, __ATOMIC_ACQUIRE);
     do {
         next = first ? first->next : NULL;
@@ -110,9 +111,9 @@ static void update_after(unsigned random)
     push(make(1));
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
-/* Takes two entries and adds one, which has the address of the first if that was free. */
+/* Takes two entries and adds one, which reuses the address of the first if that was free. */
 static void take_two_and_add_one(void)
 {
     struct entry *first = pop(), *second = pop();

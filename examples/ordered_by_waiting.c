@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered update without barriers: an array that grows, and its size beside it, as in ordered_update.c. The writer waits for a grace
- * period between the two, so readers load them in any order and without a barrier. docs/how-to/example-ordered-by-waiting.md
+ * Ordered update without barriers: an array that grows, and its size beside it, as in
+ * ordered_update.c. The writer waits for a grace period between the two, so readers load them in
+ * any order and without a barrier. docs/how-to/example-ordered-by-waiting.md
  */
 #include "example.h"
 
@@ -11,7 +12,7 @@
 static size_t size;
 static long *array; /* array[i] is i */
 
-/* A copy of the array, with room for `count`; no smaller one comes after it. */
+/* Returns a copy of the array with room for `count`. Copies never get smaller. */
 static long *copy(size_t count)
 {
     long *fresh = prudence_malloc(count * sizeof *fresh);
@@ -27,11 +28,11 @@ static size_t larger_size(void)
     return size < MOST ? size + STEP : size;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
-/* Acquire: the size is loaded before the array. */
+/* Loads the size with acquire, and so before the array. */
 static long read_before(unsigned random)
 {
     const size_t index = random % (2 * MOST);
@@ -57,9 +58,9 @@ static void update_before(unsigned random)
     prudence_free_deferred(old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
-/* In the worst order that a processor or a compiler could make of it. */
+/* Loads in the worst order that a processor or a compiler could choose. */
 static const long *view(size_t *count)
 {
     const long *seen = prudence_dereference(array);
@@ -83,7 +84,7 @@ static long read_after(unsigned random)
     return found == (long)index ? found : WRONG;
 }
 
-/* The first step; the cookie says when no reader has the old array. */
+/* Publishes the new array. The cookie tells when no reader has the old one. */
 static prudence_gp_t begin_update(void)
 {
     prudence_assign_pointer(array, copy(larger_size()));
@@ -105,7 +106,7 @@ static void update_after(unsigned random)
     prudence_gp_t cookie;
     long *old;
 
-    pthread_mutex_lock(&writers); /* taken by no reader, for it is held during the wait */
+    pthread_mutex_lock(&writers); /* taken by no reader, because it is held during the wait */
     old = array;
     cookie = begin_update();
     if (!nobody_has_the_old_array(cookie))
@@ -115,7 +116,7 @@ static void update_after(unsigned random)
     prudence_free(old); /* its grace period is over */
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void grow(void)
 {

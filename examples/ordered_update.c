@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ordered update with ordered read: an array that grows, and its size beside it. Readers may see the old size with the new
- * array, but never the new size with the old array. docs/how-to/pattern-ordered-update.md
+ * Ordered update with ordered read: an array that grows, and its size beside it. Readers may see
+ * the old size with the new array, but never the new size with the old array.
+ * docs/how-to/pattern-ordered-update.md
  */
 #include "example.h"
 
@@ -17,7 +18,7 @@ static size_t larger_size(void)
     return size < MOST ? size + STEP : size;
 }
 
-/* A copy of the array, with room for `count`. */
+/* Returns a copy of the array with room for `count`. */
 static long *copy(size_t count)
 {
     long *fresh = prudence_malloc(count * sizeof *fresh);
@@ -28,7 +29,7 @@ static long *copy(size_t count)
     return fresh;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static long read_before(unsigned random)
 {
@@ -53,11 +54,12 @@ static void update_before(unsigned random)
     prudence_free(old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
-/* Writes: array, then size. Reads: size, then array. So the array is at least as new as the size. */
+/* Writers store the array and then the size; readers load the size and then the array. So the array
+ * is at least as new as the size. */
 static const long *view(size_t *count)
 {
     const long *seen;
@@ -94,7 +96,7 @@ static void update_after(unsigned random)
 
     pthread_mutex_lock(&writers);
     old = array;
-    /* Release, twice: the values before their address, and that before the size. */
+    /* Two releases order the values before their address, and the address before the size. */
     prudence_assign_pointer(array, copy(larger_size()));
     meanwhile();
     __atomic_store_n(&size, larger_size(), __ATOMIC_RELEASE);
@@ -102,7 +104,7 @@ static void update_after(unsigned random)
     prudence_free_deferred(old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void grow(void)
 {

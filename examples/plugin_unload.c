@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unloading a plug-in: its code is called by many threads, and dlclose takes it away. Calls are sections, so after a grace period
- * no thread is inside. The plug-in is plugin/plugin.c, built as plugin.so beside this program.
- * docs/how-to/example-plugin-unload.md
+ * Unloading a plug-in: many threads call its code, and dlclose() takes the code away. Calls are
+ * sections, so after a grace period no thread is inside. The plug-in is plugin/plugin.c, built as
+ * plugin.so beside this program. docs/how-to/example-plugin-unload.md
  */
 #include "example.h"
 
@@ -11,7 +11,7 @@
 struct plugin {
     void *handle;
     long (*answer)(unsigned question);
-    bool loaded; /* what the check looks at */
+    bool loaded; /* for the check */
 };
 
 static struct plugin *plugin;
@@ -40,7 +40,7 @@ static long call(const struct plugin *seen, unsigned question)
     return seen->loaded && seen->answer(question) == 2 * (long)question ? 1 : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -63,7 +63,7 @@ static void update_before(unsigned random)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* taken by no caller of the plug-in */
 
@@ -82,7 +82,7 @@ static long read_after(unsigned random)
     return found;
 }
 
-/* New calls find no plug-in; the cookie says when the others have returned. */
+/* Hides the plug-in from new calls. The cookie tells when the others have returned. */
 static prudence_gp_t withdraw(void)
 {
     prudence_assign_pointer(plugin, NULL);
@@ -111,7 +111,7 @@ static void update_after(unsigned random)
     pthread_mutex_unlock(&loader);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static struct plugin *withdrawn;
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pure RCU: a rare change of mode. Requests use a table; maintenance rewrites all of it and must have it for itself. A
- * request that finds maintenance under way is told to come back. docs/how-to/pattern-pure-rcu.md
+ * Pure RCU: a rare change of mode. Requests use a table; maintenance rewrites all of it, and must
+ * be alone. A request that finds maintenance under way is told to come back.
+ * docs/how-to/pattern-pure-rcu.md
  */
 #include "example.h"
 
 #define ROWS 16
 
-static long rows[ROWS];  /* all alike, except during maintenance */
-static bool maintaining; /* what the check looks at */
+static long rows[ROWS];  /* all equal, except during maintenance */
+static bool maintaining; /* for the check */
 
 static long request(unsigned random)
 {
@@ -21,7 +22,7 @@ static void maintain(unsigned random)
         rows[i] = random;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -42,7 +43,7 @@ static void update_before(unsigned random)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static bool closed;
 static pthread_mutex_t maintenance = PTHREAD_MUTEX_INITIALIZER; /* taken by no reader */
@@ -60,7 +61,7 @@ static long read_after(unsigned random)
     return found;
 }
 
-/* New requests come back later; the cookie says when the old ones are done. */
+/* Makes new requests come back later. The cookie tells when the old ones are done. */
 static prudence_gp_t close_table(void)
 {
     __atomic_store_n(&closed, true, __ATOMIC_RELAXED);
@@ -85,7 +86,7 @@ static void update_after(unsigned random)
     pthread_mutex_unlock(&maintenance);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void close_and_go_on(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader-writer-lock/RCU analogy: a list of routes that was guarded by a reader-writer lock, translated word by word. Each
- * state that a writer leaves in between must be safe to search. docs/how-to/pattern-rwlock-analogy.md
+ * Reader-writer-lock/RCU analogy: a list of routes that was guarded by a reader-writer lock,
+ * translated word by word. Each intermediate state of a writer must be safe to search.
+ * docs/how-to/pattern-rwlock-analogy.md
  */
 #include "example.h"
 
@@ -40,7 +41,7 @@ static struct route *search(unsigned address)
     return NULL;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -68,7 +69,7 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
@@ -102,7 +103,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static long found;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The semaphores of System V IPC: sets with numbers, used all the time, made and removed at times. Linux guarded numbers and sets
- * by one lock, until RCU found the set and a lock in each set guarded its values. docs/how-to/example-semaphores.md
+ * The semaphores of System V IPC: numbered sets, used all the time, and sometimes made and removed.
+ * Linux guarded numbers and sets by one lock, until RCU found the set and a lock in each set
+ * guarded its values. docs/how-to/example-semaphores.md
  */
 #include "example.h"
 
@@ -17,7 +18,7 @@ struct set {
 
 static struct prudence_cache *cache;
 
-/* Each thread works on eight sets, up to eight threads. */
+/* Returns one of the eight sets of this thread. There are enough sets for eight threads. */
 static uint32_t own_set(unsigned random)
 {
     static unsigned threads;
@@ -37,16 +38,16 @@ static struct set *make(void)
     return set;
 }
 
-/* Up, and down again at the next time. On a set that was removed, it would be lost. */
+/* Changes a value up, and down again the next time. The change would be lost on a removed set. */
 static long operate(struct set *set, unsigned random)
 {
     return set->removed ? WRONG : (set->values[random / 8 % 4] ^= 1);
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static struct set *sets[SETS];
-static pthread_mutex_t ids = PTHREAD_MUTEX_INITIALIZER; /* of all sets, and what is in them */
+static pthread_mutex_t ids = PTHREAD_MUTEX_INITIALIZER; /* protects all sets and their contents */
 
 static long read_before(unsigned random)
 {
@@ -68,11 +69,11 @@ static void update_before(unsigned random)
     pthread_mutex_unlock(&ids);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static struct prudence_id_table *table;
 
-/* Returns with the set locked; NULL: there is none with this number. Inside a section. */
+/* Returns the locked set, or NULL if there is none with this number. Call inside a section. */
 static struct set *lock_set(uint32_t id)
 {
     struct set *set = prudence_id_lookup(table, id);
@@ -102,7 +103,7 @@ static long read_after(unsigned random)
     return value;
 }
 
-/* Removes a set, if another thread does not just do it, and makes one, with the lowest number that is free. */
+/* Removes a set, unless another thread is doing that, and makes one with the lowest free number. */
 static void update_after(unsigned random)
 {
     struct set *old = prudence_id_remove(table, own_set(random));
@@ -117,7 +118,7 @@ static void update_after(unsigned random)
     MUST(prudence_id_insert(table, make(), &id) == 0);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void remove_set(void)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stall updates: a long computation whose result must be of the newest version. A reader that has lost against writers makes
- * them wait. The version is the pointer: inside a section it cannot come back. docs/how-to/pattern-stall-updates.md
+ * Stall updates: a long computation whose result must be of the newest version. A reader that has
+ * lost against writers makes them wait. The pointer serves as the version, because inside a section
+ * it cannot come back. docs/how-to/pattern-stall-updates.md
  */
 #include "example.h"
 
 #define VALUES 256
 
 struct state {
-    long values[VALUES]; /* all alike */
+    long values[VALUES]; /* all equal */
 };
 
 static struct state *state;
@@ -29,7 +30,7 @@ static void fill(struct state *fresh, unsigned random)
         fresh->values[i] = random;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static struct state in_place;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -51,9 +52,9 @@ static void update_before(unsigned random)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
-static int stalling; /* readers for which writers wait */
+static int stalling; /* number of readers that make writers wait */
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
 static void stall(void)
@@ -114,7 +115,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static bool stalled;
 
@@ -123,7 +124,7 @@ static void look(void)
     stalled = !may_update();
 }
 
-/* The reader in whose middle this is done has lost. It is looked at in the middle of its next try. */
+/* Makes the interrupted reader lose, and lets its next try be examined. */
 static void publish(void)
 {
     update_after(2);
@@ -137,7 +138,7 @@ static const char *check(void)
     go_on(); /* the first of two readers has its result */
     if (may_update())
         return "writers go on, though a reader still makes them wait";
-    example_meanwhile = go_on; /* the second, once a writer waits for it */
+    example_meanwhile = go_on; /* the second reader, once a writer waits */
     update_after(1);
     if (example_meanwhile)
         return "a writer did not wait for a reader";

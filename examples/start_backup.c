@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Register, then wait: a backup of a table that goes on being changed. Changes note what they touch while a backup is registered.
- * One that found none may still be under way, so the copy begins a grace period later. docs/how-to/example-start-backup.md
+ * Register, then wait: a backup of a table that keeps changing. Changes note the cells they touch
+ * while a backup is registered. A change that found no backup may still be under way, so the copy
+ * begins a grace period later. docs/how-to/example-start-backup.md
  */
 #include "example.h"
 
@@ -13,7 +14,7 @@ struct backup {
 };
 
 static long cells[CELLS]; /* atomic */
-static bool lost;         /* atomic: a backup has neither a change nor a note of it */
+static bool lost;         /* atomic: a backup lacks a change and a note of that change */
 
 static void take_copy(struct backup *backup)
 {
@@ -21,7 +22,8 @@ static void take_copy(struct backup *backup)
         backup->copy[i] = __atomic_load_n(&cells[i], __ATOMIC_RELAXED);
 }
 
-/* What differs from the copy must be noted. Acquire: the note stands before the change. */
+/* Checks that each cell that differs from the copy is noted. Acquire, because the note is stored
+ * before the change. */
 static void verify(const struct backup *backup)
 {
     for (unsigned i = 0; i < CELLS; i++)
@@ -39,11 +41,11 @@ static long change(struct backup *backup, unsigned random)
     return __atomic_load_n(&lost, __ATOMIC_RELAXED) ? WRONG : 0;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* The operation that is frequent is a change; it is a reader of what is registered. */
+/* The frequent operation is a change, which reads the registration. */
 static long read_before(unsigned random)
 {
     long result;
@@ -58,13 +60,13 @@ static void update_before(unsigned random)
 {
     struct backup backup = {.copy = {0}};
 
-    pthread_rwlock_wrlock(&lock); /* nobody changes anything until all is copied */
+    pthread_rwlock_wrlock(&lock); /* no change until all is copied */
     take_copy(&backup);
     verify(&backup);
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static struct backup *registered;
 static pthread_mutex_t backups = PTHREAD_MUTEX_INITIALIZER; /* taken by no change */
@@ -79,7 +81,7 @@ static long read_after(unsigned random)
     return result;
 }
 
-/* Changes that begin find the backup; the cookie says when the others have ended. */
+/* Registers a backup for new changes. The cookie tells when the others have ended. */
 static prudence_gp_t start(struct backup *backup)
 {
     prudence_assign_pointer(registered, backup);
@@ -108,7 +110,7 @@ static void update_after(unsigned random)
     prudence_free_deferred(backup);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static struct backup backup;
 static prudence_gp_t began;
@@ -125,7 +127,7 @@ static void begin(void)
 static const char *check(void)
 {
     example_meanwhile = begin;
-    read_after(CELLS + 3); /* it found no backup, and then one begins */
+    read_after(CELLS + 3); /* the change finds no backup, and then one begins */
     if (!copied) {
         prudence_gp_cond_synchronize(began);
         take_copy(&backup);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Substitute copy for original: limits of several fields that belong together. A writer changes a copy, and puts that in the
- * place of the original by one store. docs/how-to/pattern-substitute-copy.md
+ * Substitute copy for original: limits with several fields that belong together. A writer changes a
+ * copy, and replaces the original by one store. docs/how-to/pattern-substitute-copy.md
  */
 #include "example.h"
 
@@ -15,7 +15,7 @@ struct limits {
 static struct limits *limits;
 static struct prudence_cache *cache;
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static struct limits in_place = {.high = WIDTH};
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -38,7 +38,7 @@ static void update_before(unsigned random)
     pthread_rwlock_unlock(&lock);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
@@ -48,7 +48,7 @@ static long read_after(unsigned random)
     long low, high;
 
     prudence_read_lock();
-    seen = prudence_dereference(limits); /* once: all that follows is of this version */
+    seen = prudence_dereference(limits); /* only once, so all fields are of this version */
     low = seen->low;
     meanwhile();
     if (mistake)
@@ -73,7 +73,7 @@ static void update_after(unsigned random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void change(void)
 {

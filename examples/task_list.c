@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of tasks that is walked, as `ls /proc` does, while tasks come and go. The walk held the lock that every fork and
- * exit wants; now it holds none. docs/how-to/example-task-list.md
+ * A list of tasks that is walked, as `ls /proc` does, while tasks come and go. The walk held the
+ * lock that every fork and exit needs; now it holds none. docs/how-to/example-task-list.md
  */
 #include "example.h"
 
@@ -33,7 +33,8 @@ static struct task *oldest(void)
     return prudence_list_entry(tasks.next, struct task, link);
 }
 
-/* How many tasks there are: all but those that come and go meanwhile. Pids rise from the head on. */
+/* Returns the number of tasks that the walk has met, or WRONG if pids do not rise from the head
+ * on. */
 static long walk(void)
 {
     const struct task *task;
@@ -51,7 +52,7 @@ static long walk(void)
     return count;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
@@ -77,7 +78,7 @@ static void update_before(unsigned random)
     prudence_cache_free(cache, task);
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static pthread_mutex_t writers = PTHREAD_MUTEX_INITIALIZER;
 
@@ -91,7 +92,7 @@ static long read_after(unsigned random)
     return count;
 }
 
-/* The oldest task ends, and a new one begins. */
+/* Ends the oldest task, and begins a new one. */
 static void update_after(unsigned random)
 {
     struct task *task;
@@ -99,14 +100,14 @@ static void update_after(unsigned random)
     pthread_mutex_lock(&writers);
     task = oldest();
     prudence_list_del_rcu(&task->link);
-    if (mistake) /* as it was done under the lock: the link of a removed task leads to itself */
+    if (mistake) /* as under the lock; the link of a removed task points to itself */
         prudence_list_init(&task->link);
     fork_task();
     pthread_mutex_unlock(&writers);
     prudence_cache_free_deferred(cache, task);
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
 static void end_oldest(void)
 {
@@ -115,7 +116,7 @@ static void end_oldest(void)
 
 static const char *check(void)
 {
-    example_meanwhile = end_oldest; /* when the walk is at it */
+    example_meanwhile = end_oldest; /* in the middle of the walk */
     return read_after(0) == TASKS + 1 ? NULL : "a walk stays at a task that has ended";
 }
 

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Worst case as lifetime: what an operation needs lives for as long as the operation may take, by a real-time clock. A thread sends
- * requests to a device that answers within WORST_CASE_MS or not at all. docs/how-to/example-worst-case.md
+ * Worst case as lifetime: objects of an operation live as long as the operation may take, by a
+ * real-time clock. A thread sends requests to a device that answers within WORST_CASE_MS or not at
+ * all. docs/how-to/example-worst-case.md
  */
 #include "example.h"
 
 #include <prudence/scm.h>
 
 #define WORST_CASE_MS 20
-#define USUAL_MS      1 /* most answers take no longer: the mistake is to go by that */
+#define USUAL_MS      1 /* most answers take no longer; the mistake relies on that */
 #define WORST_CASE    (WORST_CASE_MS * 1e6)
 #define SLOTS         64
 #define LATE          0
 
 struct request {
     long number;
-    double deadline;                 /* before; as what follows */
-    struct request *next, *previous; /* in the order of their deadlines */
+    double deadline;                 /* only "before", like the fields below */
+    struct request *next, *previous; /* in order of deadlines */
     unsigned slot;
 };
 
-static __thread long numbers; /* that requests had */
+static __thread long numbers; /* used by requests so far */
 
-/* What the answer is for. Another number: the request's memory is another request's by now. */
+/* Answers a request. A different number means that another request has reused the memory. */
 static long answer(const struct request *request, long number)
 {
     return request->number == number ? number : WRONG;
 }
 
-/* ---------------------------------------------------------------------------------------- before */
+/* --------------------------------------------------------------------------------------- before */
 
 static __thread struct request *asked[SLOTS], *first, *last;
 
@@ -49,7 +50,8 @@ static long read_before(unsigned random)
     return answer(request, request->number);
 }
 
-/* A request is freed by the next one in its slot, or when its time is over: by whatever comes first. */
+/* Frees a request when the next one needs its slot or when its time is over, whichever comes
+ * first. */
 static void update_before(unsigned random)
 {
     struct request *request = prudence_malloc(sizeof *request);
@@ -67,16 +69,16 @@ static void update_before(unsigned random)
     last = asked[request->slot] = request;
 }
 
-/* ----------------------------------------------------------------------------------------- after */
+/* ---------------------------------------------------------------------------------------- after */
 
 static __thread struct slot {
-    struct request *request; /* alive until the deadline at least */
+    struct request *request; /* alive at least until the deadline */
     double deadline;
     long number;
 } slots[SLOTS];
-static __thread struct scm_clock *timer; /* its unit is 1 ms */
+static __thread struct scm_clock *timer; /* unit is 1 ms */
 
-/* An operation in time finds its request; one that is late does not look. */
+/* Finds the request of an operation in time, and does not look after the deadline. */
 static long read_after(unsigned random)
 {
     struct slot *slot = &slots[random % SLOTS];
@@ -86,7 +88,8 @@ static long read_after(unsigned random)
     return answer(slot->request, slot->number);
 }
 
-/* Nobody frees the request: neither who gets the answer, nor a list of what is over. The deadline is taken first. */
+/* No code frees the request, neither with the answer nor from a list of expired ones. The deadline
+ * is taken first. */
 static void update_after(unsigned random)
 {
     struct slot *slot = &slots[random % SLOTS];
@@ -100,9 +103,9 @@ static void update_after(unsigned random)
     slot->number = slot->request->number = ++numbers;
 }
 
-/* ----------------------------------------------------------------------------------------- check */
+/* ---------------------------------------------------------------------------------------- check */
 
-/* Time goes by. Other requests get the memory of what has expired. */
+/* Lets time pass, and makes other requests reuse the memory of expired ones. */
 static void let_pass(unsigned milliseconds)
 {
     double until = example_now() + milliseconds * 1e6;
@@ -114,7 +117,8 @@ static void let_pass(unsigned milliseconds)
         update_after(slot);
 }
 
-/* An answer that takes half the worst case. If this machine takes longer than the worst case, it is tried again. */
+/* Lets an answer take half the worst case. Retries if this machine takes longer than the worst
+ * case. */
 static long answer_in_time(unsigned slot)
 {
     long result = LATE;

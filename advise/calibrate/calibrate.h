@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What operations cost on this machine (the thesis' Table 2.1, and more). A measurement is one function that times so many
- * operations; main.c runs all of them in turn, again and again, so that a disturbance meets all alike.
+ * Costs of operations on this machine (the thesis' Table 2.1, and more). A measurement is one
+ * function that times a number of operations. main.c runs all of them in turn, repeatedly, so that
+ * a disturbance affects all alike.
  */
 #ifndef CALIBRATE_H
 #define CALIBRATE_H
@@ -11,32 +12,32 @@
 
 #define LINES_APART 128 /* many processors fetch lines in pairs */
 
-/* CPUs that this process may use, in the order of their numbers. */
+/* CPUs that this process may use, in ascending order. */
 #define CPUS_MOST 1024
 extern unsigned cpus[CPUS_MOST], cpu_count;
 
 struct measurement {
     const char *name;  /* in the JSON */
-    const char *title; /* for a person */
-    /* Nanoseconds that `count` operations took. */
+    const char *title; /* for people */
+    /* Returns the nanoseconds that `count` operations took. */
     double (*time)(const struct measurement *measurement, uint64_t count);
-    unsigned cpus;  /* that it needs */
-    uint64_t bytes; /* of memory that is walked over; chases only */
+    unsigned cpus;  /* needed */
+    uint64_t bytes; /* size of the walked memory; chases only */
     unsigned a, b;  /* the two CPUs; pairs only */
 };
 
-/* The calling thread runs on that CPU only. */
+/* Binds the calling thread to that CPU. */
 void pin(unsigned cpu);
 
 /*
- * A thread on another CPU, beside the one that measures. start_partner returns when it runs `body`, which returns soon
- * after partner_over() is true.
+ * A thread on another CPU, beside the measuring one. start_partner() returns when the partner runs
+ * `body`, which returns soon after partner_over() is true.
  */
 void start_partner(unsigned cpu, void (*body)(void *argument), void *argument);
 bool partner_over(void);
 void stop_partner(void);
 
-/* Stops with a message. */
+/* Prints a message and exits. */
 void fail(const char *what) __attribute__((noreturn));
 
 /* instructions.c */
@@ -48,7 +49,7 @@ double time_cmpxchg_increment(const struct measurement *measurement, uint64_t co
 double time_fence(const struct measurement *measurement, uint64_t count);
 double time_membarrier(const struct measurement *measurement, uint64_t count);
 double time_membarrier_beside(const struct measurement *measurement, uint64_t count);
-/* Bytes of a cache of this machine, from sysfs; 0: unknown. */
+/* Returns the bytes of a cache of this machine, from sysfs; 0: unknown. */
 uint64_t cache_bytes(unsigned level);
 
 /* transfers.c */
@@ -63,14 +64,16 @@ double time_write_lock(const struct measurement *measurement, uint64_t count);
 double time_spinlock(const struct measurement *measurement, uint64_t count);
 double time_sequence_read(const struct measurement *measurement, uint64_t count);
 double time_hazard_pointer(const struct measurement *measurement, uint64_t count);
-/* What a mutex asks the kernel for if it is contended: to sleep, refused because the word has changed; to wake, nobody sleeps. */
+/* The system calls of a contended mutex: a sleep refused because the word has changed, and a
+ * wake-up without sleeper. */
 double time_futex_wait(const struct measurement *measurement, uint64_t count);
 double time_futex_wake(const struct measurement *measurement, uint64_t count);
 double time_malloc_pair(const struct measurement *measurement, uint64_t count);
 
 /*
- * grace_periods.c: ours. An option of the library fixes how readers announce themselves, once for a process. So there is
- * a child process for each: it is made by start_modes, and measures one sample when asked.
+ * grace_periods.c measures this library. An option fixes once per process how readers announce
+ * themselves, so each mode has its own child process, which start_modes() makes, and which measures
+ * one sample on request.
  */
 void start_modes(void);
 void stop_modes(void);

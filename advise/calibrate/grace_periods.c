@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence's readers, grace periods and deferrals, in child processes whose readers are fence-free or fenced. */
+/* Prudence's readers, grace periods and deferrals, in child processes with fence-free or fenced
+ * readers. */
 #define _GNU_SOURCE
 #include "calibrate.h"
 
@@ -26,10 +27,10 @@ struct order {
 static struct mode {
     const char *option;
     pid_t child;
-    int orders, answers; /* pipes of this process */
+    int orders, answers; /* pipe ends of this process */
 } modes[] = {{.option = "free"}, {.option = "fenced"}};
 
-/* ------------------------------------------------------------------------------------- in a child */
+/* ----------------------------------------------------------------------------------- in a child */
 
 static struct prudence_cache *cache;
 static struct prudence_domain *qsbr;
@@ -132,7 +133,7 @@ static double carry_out(const struct order *order)
     return -1;
 }
 
-/* Ends with the parent, or when its pipe is closed. */
+/* Serves orders until the parent ends or closes its pipe. */
 static void serve(const struct mode *mode, int orders, int answers)
 {
     struct order order;
@@ -154,7 +155,7 @@ static void serve(const struct mode *mode, int orders, int answers)
     _exit(EXIT_SUCCESS);
 }
 
-/* ------------------------------------------------------------------------------------- in the parent */
+/* -------------------------------------------------------------------------------- in the parent */
 
 void start_modes(void)
 {

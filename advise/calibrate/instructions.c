@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one CPU does alone: instructions, clocks, loads from each cache, atomic operations, fences, membarriers. */
+/* Operations of a single CPU: instructions, clocks, loads from each cache, atomic operations,
+ * fences, membarriers. */
 #define _GNU_SOURCE
 #include "calibrate.h"
 
@@ -17,7 +18,7 @@
 
 static uint64_t word __attribute__((aligned(LINES_APART)));
 
-/* Additions that each need the one before: a cycle each. */
+/* Times additions that each need the previous one, which take a cycle each. */
 double time_instruction(const struct measurement *measurement, uint64_t count)
 {
     uint64_t start = now_ns(), value = 0;
@@ -41,7 +42,7 @@ double time_clock(const struct measurement *measurement, uint64_t count)
     return (double)(now_ns() - start);
 }
 
-/* ------------------------------------------------------------------------------------------- caches */
+/* --------------------------------------------------------------------------------------- caches */
 
 uint64_t cache_bytes(unsigned level)
 {
@@ -81,7 +82,8 @@ uint64_t cache_bytes(unsigned level)
     return found;
 }
 
-/* Lines in one random cycle through `bytes`, so that each load needs the one before and no prefetcher knows the next. */
+/* Links the lines of `bytes` bytes to one random cycle, so that each load needs the previous one
+ * and no prefetcher can guess the next. */
 static void **make_cycle(uint64_t bytes)
 {
     uint64_t lines = bytes / LINE, random = 88172645463325252;
@@ -89,11 +91,10 @@ static void **make_cycle(uint64_t bytes)
 
     if (memory == MAP_FAILED)
         fail("memory for a chase");
-    madvise(memory, bytes,
-            MADV_HUGEPAGE); /* it may be refused: then misses of the TLB are included */
+    madvise(memory, bytes, MADV_HUGEPAGE); /* if refused, TLB misses are included */
     for (uint64_t i = 0; i < lines; i++)
         *(void **)(memory + i * LINE) = memory + i * LINE;
-    for (uint64_t i = lines - 1; i > 0; i--) { /* Sattolo: one cycle */
+    for (uint64_t i = lines - 1; i > 0; i--) { /* Sattolo's algorithm, for one cycle */
         uint64_t j;
         void *next;
 
@@ -127,7 +128,7 @@ double time_chase(const struct measurement *measurement, uint64_t count)
         cycles[i].bytes = measurement->bytes;
     }
     at = cycles[i].at;
-    /* What fits in the cache is put there; of what does not, the place goes on where it was. */
+    /* Fills the cache if the memory fits; otherwise the chase goes on where it stopped. */
     for (uint64_t line = 0; line < measurement->bytes / LINE && line < 1 << 16; line++)
         at = *at;
     start = now_ns();
@@ -139,7 +140,7 @@ double time_chase(const struct measurement *measurement, uint64_t count)
     return (double)(now_ns() - start);
 }
 
-/* ------------------------------------------------------------------------------------------- atomics */
+/* -------------------------------------------------------------------------------------- atomics */
 
 double time_atomic_increment(const struct measurement *measurement, uint64_t count)
 {
@@ -166,7 +167,7 @@ double time_cmpxchg_increment(const struct measurement *measurement, uint64_t co
     return (double)(now_ns() - start);
 }
 
-/* A store and a full fence, as a fenced reader makes. */
+/* Times a store and a full fence, as in a fenced reader. */
 double time_fence(const struct measurement *measurement, uint64_t count)
 {
     uint64_t start = now_ns();
@@ -186,7 +187,7 @@ double time_membarrier(const struct measurement *measurement, uint64_t count)
 
     (void)measurement;
     if (!registered && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0))
-        return -1; /* the system has none */
+        return -1; /* unavailable */
     registered = true;
     start = now_ns();
     for (uint64_t i = 0; i < count; i++)
@@ -201,7 +202,7 @@ static void be_busy(void *unused)
     }
 }
 
-/* With a thread of the process on another CPU, which has to be interrupted. */
+/* Times a membarrier that must interrupt a thread of the process on another CPU. */
 double time_membarrier_beside(const struct measurement *measurement, uint64_t count)
 {
     double took;

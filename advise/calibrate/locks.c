@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Round trips of what RCU competes with, each by one thread that nobody contends with; and a plain malloc and free. */
+/* Round trips of RCU's competitors, each in one thread without contention, and a plain malloc and
+ * free. */
 #define _GNU_SOURCE
 #include "calibrate.h"
 
@@ -11,7 +12,7 @@
 
 #include "measure.h"
 
-/* Each in lines of its own. */
+/* Each has its own cache lines. */
 static union {
     pthread_mutex_t lock;
     char apart[LINES_APART];
@@ -78,7 +79,7 @@ double time_spinlock(const struct measurement *measurement, uint64_t count)
     return (double)(now_ns() - start);
 }
 
-/* A section of a seqlock's reader that need not be repeated. */
+/* Times a seqlock's read section that need not be repeated. */
 double time_sequence_read(const struct measurement *measurement, uint64_t count)
 {
     uint64_t start = now_ns(), failed = 0;
@@ -94,7 +95,8 @@ double time_sequence_read(const struct measurement *measurement, uint64_t count)
     return (double)(now_ns() - start);
 }
 
-/* One object protected and released: the pointer published, a full fence, the pointer read again. */
+/* Times protecting and releasing one object: publish the pointer, full fence, read the pointer
+ * again. */
 double time_hazard_pointer(const struct measurement *measurement, uint64_t count)
 {
     uint64_t start = now_ns();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-calibrate: measures what operations cost on this machine, and writes that as JSON. `prudence-advise
- * calibrate` runs it. The measurements take turns: one sample of each, then the next round.
+ * prudence-calibrate measures the costs of operations on this machine, and writes them as JSON.
+ * `prudence-advise calibrate` runs it. The measurements take turns: one sample of each, then the
+ * next round.
  */
 #define _GNU_SOURCE
 #include "calibrate.h"
@@ -24,7 +25,7 @@
 #include "measure.h"
 #include "statistics.h"
 
-#define PAIRS_MOST        64 /* of CPUs; of more, some of each distance */
+#define PAIRS_MOST        64 /* pairs of CPUs; with more CPUs, some pairs of each distance */
 #define REPEATS_MOST      1001
 #define MEASUREMENTS_MOST (64 + PAIRS_MOST)
 
@@ -36,7 +37,7 @@ void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ------------------------------------------------------------------------------------------ threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 void pin(unsigned cpu)
 {
@@ -107,13 +108,13 @@ void stop_partner(void)
     pthread_join(partner.thread, NULL);
 }
 
-/* ------------------------------------------------------------------------------------- measurements */
+/* --------------------------------------------------------------------------------- measurements */
 
 static struct measurement measurements[MEASUREMENTS_MOST];
 static unsigned measurement_count;
 static double *samples[MEASUREMENTS_MOST];
-static uint64_t counts[MEASUREMENTS_MOST]; /* operations of one sample */
-static bool missing[MEASUREMENTS_MOST];    /* the system does not offer it */
+static uint64_t counts[MEASUREMENTS_MOST]; /* operations per sample */
+static bool missing[MEASUREMENTS_MOST];    /* unavailable on this system */
 
 static void add(struct measurement measurement)
 {
@@ -177,7 +178,8 @@ static void list_measurements(void)
                              cpus[0], cpus[1]});
 }
 
-/* All pairs of CPUs; of many, as many of each distance between their numbers. */
+/* Adds all pairs of CPUs, or with many CPUs, equally many of each distance between their
+ * numbers. */
 static void list_transfers(void)
 {
     unsigned all = cpu_count * (cpu_count - 1) / 2, step = (all + PAIRS_MOST - 1) / PAIRS_MOST,
@@ -190,7 +192,7 @@ static void list_transfers(void)
                                          cpus[i], cpus[i + distance]});
 }
 
-/* How many operations take `seconds`. */
+/* Finds the number of operations that take `seconds`. */
 static void tune(unsigned index, double seconds)
 {
     const struct measurement *measurement = &measurements[index];
@@ -225,7 +227,7 @@ static void measure(unsigned repeats, double seconds)
                     measurements[i].time(&measurements[i], counts[i]) / (double)counts[i];
 }
 
-/* ------------------------------------------------------------------------------------------- result */
+/* --------------------------------------------------------------------------------------- result */
 
 static json_t *spread(unsigned index, unsigned repeats)
 {
@@ -261,7 +263,7 @@ static int node_of(unsigned cpu)
     return 0;
 }
 
-/* Where each CPU stands: what shares a core, a last-level cache, a node. -1: unknown. */
+/* Describes each CPU's place: which CPUs share a core, a last-level cache, a node. -1: unknown. */
 static json_t *topology(void)
 {
     json_t *list = json_array();
@@ -313,7 +315,7 @@ static json_t *document(unsigned repeats, double seconds, const double load[2], 
         "transfers", transfers);
 }
 
-/* ------------------------------------------------------------------------------------------ options */
+/* -------------------------------------------------------------------------------------- options */
 
 struct request {
     uint64_t repeats;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache line between two CPUs (the thesis' Table 2.1, L943-948). In a blind transfer neither CPU reads the word before its
- * compare-and-swap, so the line moves once for each turn. Where it is read first, the line is shared, and then has to be
- * taken away from the other CPU.
+ * A cache line between two CPUs (the thesis' Table 2.1, L943-948). In a blind transfer neither CPU
+ * reads the word before the compare-and-swap, so the line moves once per turn. If the word is read
+ * first, the line is shared, and must then be taken away from the other CPU.
  */
 #include "calibrate.h"
 
@@ -27,7 +27,8 @@ static bool swap(uint64_t from)
                                        __ATOMIC_RELAXED);
 }
 
-/* Makes `count` turns, on even or on odd values; false: the partner was to stop before. */
+/* Makes `count` turns, on even or on odd values. Returns false if the partner had to stop
+ * before. */
 static bool take_turns(uint64_t first, uint64_t count, bool read_first)
 {
     for (uint64_t value = first; value < first + 2 * count; value += 2)
@@ -56,7 +57,7 @@ static void answer_after_reading(void *unused)
     take_turns(1, UINT64_MAX / 4, true);
 }
 
-/* There and back is two turns, so a turn is a transfer. */
+/* Times transfers: there and back takes two turns, so each turn is one. */
 static double time_turns(const struct measurement *measurement, uint64_t count, bool read_first)
 {
     uint64_t start;
@@ -91,7 +92,8 @@ static void increment(void *unused)
         __atomic_fetch_add(&line.word, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Both increment; for each increment of this CPU. A CPU may make several before the line leaves it. */
+/* Times increments of this CPU while both CPUs increment. A CPU may make several before the line
+ * leaves. */
 double time_atomic_transfer(const struct measurement *measurement, uint64_t count)
 {
     uint64_t start;

@@ -8,12 +8,12 @@
 
 #include "measure.h"
 
-#define WARM_UP 0.2 /* of the time that is measured */
+#define WARM_UP 0.2 /* share of the measured time */
 
 static bool measured, over; /* atomic */
-static bool something;      /* atomic: a turn that began in the measurement is over */
+static bool something;      /* atomic: a turn that began during the measurement has ended */
 
-/* To the CPU of that number among those that the process may use. Where that fails it runs anywhere. */
+/* Binds the thread to the usable CPU with that rank, if there is one. */
 static void pin_to(unsigned number)
 {
     cpu_set_t usable, one;
@@ -46,7 +46,7 @@ static void *work(void *argument)
         if (counted && !__atomic_load_n(&something, __ATOMIC_RELAXED))
             __atomic_store_n(&something, true, __ATOMIC_RELAXED);
     }
-    if (!counted) /* the measurement was over before this thread had a CPU */
+    if (!counted) /* the measurement ended before this thread got a CPU */
         self->before = self->done;
     return NULL;
 }
@@ -60,14 +60,15 @@ static void watch(const struct crew *crew, uint64_t start, double seconds)
     }
 }
 
-/* On a busy machine no member may have had a CPU for as long as was asked. A rate of nothing would be none. */
+/* Waits for a turn, because on a busy machine no member may have had a CPU during the whole time,
+ * and a rate of 0 would mean nothing. */
 static void wait_for_something(void)
 {
     while (!__atomic_load_n(&something, __ATOMIC_RELAXED))
         sleep_until_ns(now_ns() + 1000000);
 }
 
-/* All members, started; NULL with errno: none runs. */
+/* Starts all members. On failure returns NULL with errno, and none runs. */
 static struct crew_member *start(const struct crew *crew)
 {
     struct crew_member *members = aligned_alloc(APART, crew->threads * sizeof *members);

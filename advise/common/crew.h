@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Threads that do one thing again and again for a time, and how often all of them did it.
- */
+/* Threads that repeat one thing for a time, and the rate of all of them together. */
 #ifndef ADVISE_CREW_H
 #define ADVISE_CREW_H
 
@@ -20,26 +18,26 @@ struct crew_member {
     unsigned number; /* from 0 */
     uint64_t random; /* state of crew_random(), not 0 */
     uint64_t done;   /* counted by turns */
-    uint64_t before; /* of that, before the measurement */
-    uint64_t sum;    /* of what was read, so that no read is optimized away */
+    uint64_t before; /* part of `done` from before the measurement */
+    uint64_t sum;    /* sum of read values, so that no read is optimized away */
 } __attribute__((aligned(APART)));
 
 struct crew {
     unsigned threads;                       /* up to CREW_MOST */
-    void (*turn)(struct crew_member *self); /* done again and again; adds to self->done */
-    void (*begin)(void);                    /* when the measurement begins; NULL: nothing */
+    void (*turn)(struct crew_member *self); /* repeated; adds to self->done */
+    void (*begin)(void);                    /* called when the measurement begins; NULL: nothing */
     void (*look)(unsigned number); /* CREW_LOOKS times in the measurement, from 0; NULL: nothing */
-    bool pinned; /* each member runs on one CPU, if there are as many as members */
+    bool pinned;                   /* binds each member to a CPU, if there are enough */
 };
 
-/* Random numbers are others for each number, and the same in each run. */
+/* Initializes a member. Random numbers differ for each number, and are the same in each run. */
 static inline void crew_member_init(struct crew_member *self, unsigned number)
 {
     *self = (struct crew_member){
         .number = number, .random = 88172645463325252 + number * UINT64_C(0x9e3779b97f4a7c15)};
 }
 
-/* Evenly distributed, below CREW_RANDOM_END. */
+/* Returns an evenly distributed number below CREW_RANDOM_END. */
 static inline uint64_t crew_random(struct crew_member *self)
 {
     self->random ^= self->random << 13;
@@ -49,8 +47,8 @@ static inline uint64_t crew_random(struct crew_member *self)
 }
 
 /*
- * Lets the crew work for `seconds`, after a fifth of that to warm up, and longer if no turn was over by then. What was done
- * in a second, above 0; -1 with errno.
+ * Lets the crew work for `seconds`, after a fifth of that for warm-up, or longer until a turn has
+ * ended. Returns the operations per second, which are above 0, or -1 with errno.
  */
 double crew_rate(const struct crew *crew, double seconds);
 

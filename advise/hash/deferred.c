@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mechanisms whose searches do not lock: rcu, the thesis' table with Prudence's read sections and deferred frees, whose updates
- * take the bucket's own lock; and prudence, the same load on <prudence/hash.h>.
+ * Mechanisms whose searches take no lock: rcu, which is the thesis' table with Prudence's read
+ * sections and deferred frees, where updates take the bucket's lock; and prudence, the same load on
+ * <prudence/hash.h>.
  */
 #include <stdlib.h>
 
@@ -12,15 +13,16 @@
 #include "loops.h"
 #include "operations.h"
 
-/* What a thread knows of the grace periods that it drives (hash_load.drive_each). */
+/* A thread's record of the grace periods it drives (hash_load.drive_each). */
 struct driver {
-    uint64_t next; /* when self->done is there */
+    uint64_t next; /* value of self->done for the next one */
     bool updated;
 } __attribute__((aligned(APART)));
 
 static struct driver drivers[CREW_MOST];
 
-/* The library drives grace periods by itself. This one is for loads with a certain number of operations in each (--lambda). */
+/* Drives a grace period if due. The library drives grace periods by itself; this is for loads with
+ * a given number of operations per grace period (--lambda). */
 INLINED void maybe_drive(const struct crew_member *self, struct driver *driver)
 {
     if (!hash_load.drive_each || self->done < driver->next || !driver->updated)
@@ -35,7 +37,7 @@ static struct element *new_element(void)
     return prudence_cache_alloc(hash_cache);
 }
 
-/* ---------------------------------------------------------------------- the thesis' table under RCU */
+/* ------------------------------------------------------------------ the thesis' table under RCU */
 
 INLINED void rcu_look_up(struct crew_member *self, uint64_t key, bool checked)
 {
@@ -86,12 +88,12 @@ void rcu_prepare(void)
     hash_fill(new_element);
 }
 
-/* ----------------------------------------------------------------------------- <prudence/hash.h> */
+/* ---------------------------------------------------------------------------- <prudence/hash.h> */
 
 struct object {
     struct prudence_hash_node node;
     uint64_t key, value;
-    unsigned state; /* as of struct element */
+    unsigned state; /* as in struct element */
 };
 
 static struct prudence_hash *table;
@@ -110,7 +112,8 @@ static inline void check_object(const struct object *object, uint64_t key)
         hash_fault("a search is at an object that is used for something else");
 }
 
-/* In a section; NULL: it is not there. The table spreads small numbers by itself. */
+/* Returns the object, or NULL if the key is absent. Call inside a section. The table spreads small
+ * numbers by itself. */
 INLINED struct object *find_object(uint64_t key)
 {
     struct prudence_hash_node *node = prudence_hash_lookup(table, key, has_key, &key);
@@ -198,7 +201,7 @@ void prudence_check_whole(void)
         hash_fault("the table's count is wrong");
 }
 
-/* ----------------------------------------------------------------------------------------- the loop */
+/* ------------------------------------------------------------------------------------- the loop */
 
 typedef void operation_function(struct crew_member *self, uint64_t key, bool checked);
 

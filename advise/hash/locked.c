@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mechanisms that lock, with the thesis' names: global, globalrw, bkt, bktcl, bktrw, brlock; and ideal, which does not lock
- * and is for one thread. The reader-writer lock is one word that compare-and-swap changes, as in the thesis; a writer that waits
- * keeps further readers out.
+ * Mechanisms that lock, by the thesis' names: global, globalrw, bkt, bktcl, bktrw, brlock; and
+ * ideal, which does not lock and is for one thread. The reader-writer lock is one word changed by
+ * compare-and-swap, as in the thesis; a waiting writer keeps further readers out.
  */
 #include "loops.h"
 
@@ -10,10 +10,10 @@
 
 #include "operations.h"
 
-/* Of a mechanism one of the two is in use. */
+/* Each mechanism uses one of these two locks. */
 struct line {
     pthread_spinlock_t spin;
-    uint32_t word; /* of a reader-writer lock */
+    uint32_t word; /* a reader-writer lock */
 } __attribute__((aligned(HASH_LINE)));
 
 struct alone {
@@ -21,10 +21,10 @@ struct alone {
 } __attribute__((aligned(APART)));
 
 static struct alone gate,
-    *of_threads; /* brlock: gate keeps two writers from taking the others crosswise */
+    *of_threads; /* brlock: `gate` keeps two writers from taking the others crosswise */
 static struct line *of_buckets;
 
-/* ----------------------------------------------------------------------------- reader-writer lock */
+/* --------------------------------------------------------------------------- reader-writer lock */
 
 enum { RW_WRITER = 1, RW_WAITING = 2, RW_READER = 4 };
 
@@ -37,7 +37,7 @@ static inline void pause_a_moment(void)
 #endif
 }
 
-/* Acquire: what the last writer did is seen. */
+/* Acquire, to see the changes of the last writer. */
 static inline void rw_read_lock(uint32_t *word)
 {
     for (;;) {
@@ -51,7 +51,7 @@ static inline void rw_read_lock(uint32_t *word)
     }
 }
 
-/* Release: what was read was read before a writer may come. */
+/* Release, so that all reads precede the next writer. */
 static inline void rw_read_unlock(uint32_t *word)
 {
     __atomic_fetch_sub(word, RW_READER, __ATOMIC_RELEASE);
@@ -72,13 +72,13 @@ static inline void rw_write_lock(uint32_t *word)
     }
 }
 
-/* Another writer may have put its mark there meanwhile: it stays. */
+/* The mark of a waiting writer stays. */
 static inline void rw_write_unlock(uint32_t *word)
 {
     __atomic_fetch_sub(word, RW_WRITER, __ATOMIC_RELEASE);
 }
 
-/* -------------------------------------------------------------------------------- each mechanism */
+/* ------------------------------------------------------------------------------- each mechanism */
 
 #define UNUSED __attribute__((unused))
 
@@ -189,7 +189,7 @@ INLINED void brlock_write_end(UNUSED struct crew_member *self, UNUSED struct buc
     pthread_spin_unlock(&gate.lock.spin);
 }
 
-/* ----------------------------------------------------------------------------------------- the loop */
+/* ------------------------------------------------------------------------------------- the loop */
 
 typedef void step_function(struct crew_member *self, struct bucket *bucket);
 

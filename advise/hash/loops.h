@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of all mechanisms, for the list of them. */
+/* The loops of all mechanisms, for their list. */
 #ifndef ADVISE_HASH_LOOPS_H
 #define ADVISE_HASH_LOOPS_H
 

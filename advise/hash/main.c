@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-hash-trial MECHANISM: the thesis' hash-table benchmark under one mechanism. Prints operations a second, how many elements
- * waited for a grace period, grace periods a second, and which share of its CPUs' time it had. `prudence-advise hash` runs it for the
+ * prudence-hash-trial MECHANISM: the thesis' hash-table benchmark under one mechanism. Prints
+ * operations per second, the number of elements waiting for a grace period, grace periods per
+ * second, and the share of CPU time that the process got. `prudence-advise hash` runs it for the
  * figures of chapters 2 and 8.
  */
 #include <argp.h>
@@ -18,7 +19,7 @@
 #include "measure.h"
 #include "statistics.h"
 
-#define SLICE 256 /* operations between looks at the clock of others */
+#define SLICE 256 /* operations between checks for the end */
 
 static struct {
     const struct hash_mechanism *mechanism;
@@ -129,7 +130,7 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, NULL);
     crew.threads = (unsigned)hash_load.threads;
     hash_load.pairs_below = hash_pairs_below(trial.updates);
-    /* Of the operations of all threads between two grace periods, `lambda` for each thread. */
+    /* `lambda` operations per thread, counted over all threads, between two grace periods */
     hash_load.drive_each = trial.lambda * hash_load.threads;
     hash_prepare(trial.mechanism);
     rate = crew_rate(&crew, trial.seconds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of the mechanisms, with the thesis' names (L5896). */
+/* The list of mechanisms, by the thesis' names (L5896). */
 #include "loops.h"
 #include "operations.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations on a bucket, whoever excludes others from it, and the checks. All is inlined into each mechanism's loop;
- * `checked` is a constant there.
+ * Operations on a bucket, independent of the mechanism that excludes others, and the checks. All is
+ * inlined into each mechanism's loop, where `checked` is a constant.
  *
- * What checks look at, in each bucket: two updates never overlap; with locks, no search overlaps an update; under RCU, an
- * element that a search is at still has a key of that bucket, even if it was removed meanwhile. At random threads give their CPU
- * away inside, so that others come in.
+ * Checks of each bucket: two updates never overlap; with locks, no search overlaps an update; under
+ * RCU, an element that a search uses still has a key of that bucket, even if removed meanwhile.
+ * Threads yield at random inside, so that others come in.
  */
 #ifndef ADVISE_HASH_OPERATIONS_H
 #define ADVISE_HASH_OPERATIONS_H
@@ -20,7 +20,7 @@
 
 extern struct bucket *hash_buckets;
 
-/* A thread's spare elements, the last one first. */
+/* A thread's spare elements, last one first. */
 struct spares {
     struct prudence_list *first;
 } __attribute__((aligned(APART)));
@@ -38,9 +38,9 @@ INLINED struct bucket *bucket_of(uint64_t key)
     return &hash_buckets[key & (hash_load.buckets - 1)];
 }
 
-/* ------------------------------------------------------------------------------------------ checks */
+/* --------------------------------------------------------------------------------------- checks */
 
-/* Sequentially consistent: of a search and an update that overlap one sees the other's mark. */
+/* Sequentially consistent, so of an overlapping search and update one sees the other's mark. */
 static inline void check_writer_in(struct crew_member *self, struct bucket *bucket, bool readers)
 {
     if (__atomic_exchange_n(&bucket->writer, self->number + 1, __ATOMIC_SEQ_CST))
@@ -70,7 +70,7 @@ static inline void check_reader_out(struct bucket *bucket)
     __atomic_fetch_sub(&bucket->readers, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A search is at it. */
+/* Checks an element that a search uses. */
 static inline void check_element(const struct element *element, const struct bucket *bucket)
 {
     if (__atomic_load_n(&element->state, __ATOMIC_RELAXED) == ELEMENT_NEW ||
@@ -78,7 +78,7 @@ static inline void check_element(const struct element *element, const struct buc
         hash_fault("a search is at an element that is used for something else");
 }
 
-/* -------------------------------------------------------------------------------------- operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 INLINED struct element *find(struct crew_member *self, struct bucket *bucket, uint64_t key,
                              bool checked)
@@ -109,7 +109,7 @@ INLINED void search(struct crew_member *self, struct bucket *bucket, uint64_t ke
     }
 }
 
-/* NULL: another thread has removed it, and not added it again yet. */
+/* Removes an element. Returns NULL if another thread has removed it and not yet added it again. */
 INLINED struct element *take_out(struct crew_member *self, struct bucket *bucket, uint64_t key,
                                  bool checked)
 {
@@ -142,7 +142,7 @@ INLINED void put_spare(struct crew_member *self, struct element *element)
 
     element->link.next = own->first;
     own->first = &element->link;
-    /* A removal and an addition are two operations: the compiler may not join them. */
+    /* The compiler must not join a removal and an addition, which are two operations. */
     __asm__ __volatile__("" ::: "memory");
 }
 
@@ -155,8 +155,8 @@ INLINED struct element *get_spare(struct crew_member *self)
     return element;
 }
 
-void hash_fill(struct element *(*fresh)(void)); /* each key once */
-struct element *hash_element_of_memory(void);   /* that is never given back */
+void hash_fill(struct element *(*fresh)(void)); /* adds each key once */
+struct element *hash_element_of_memory(void);   /* allocates an element that is never freed */
 void hash_check_chains(void);
 
 #endif /* ADVISE_HASH_OPERATIONS_H */

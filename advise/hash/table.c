@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table: its buckets, what is in them at first, and whether all is there at the end. */
+/* The table: buckets, initial elements, and the final check. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ struct element *hash_element_of_memory(void)
     return all ? &all[used++] : NULL;
 }
 
-/* In an order that is not that of addresses: 5/8 of a power of two less one is odd. */
+/* Fills the table in an order other than that of addresses. The odd step visits each key once. */
 void hash_fill(struct element *(*fresh)(void))
 {
     uint64_t step = hash_load.buckets * 5 / 8 | 1;

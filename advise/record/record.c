@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a program by `prudence-advise record`: counts how the program uses its pthread mutexes and rwlocks.
+ * Preloaded into a program by `prudence-advise record`; counts the program's uses of pthread
+ * mutexes and rwlocks.
  *
- * Locks that were first used at the same place of the program are one *site* (as the locks of a hash table's buckets are).
- * For each site each thread has counters of its own, so that counting shares no cache line. At the end of the process they
- * are added up and written to the file $PRUDENCE_RECORD.PID, a line for each site:
+ * Locks first used at the same place of the program are one *site*, for example the locks of a hash
+ * table's buckets. For each site each thread has its own counters, so that counting shares no cache
+ * line. At the end of the process they are added up and written to the file $PRUDENCE_RECORD.PID, a
+ * line for each site:
  *
- *   kind, object file, offset in it, symbol, locks, threads, then reads and writes: acquisitions, contended ones, ns waited,
- *   ns held
+ * kind, object file, offset in it, symbol, locks, threads, then for writes and for reads:
+ * acquisitions, contended ones, ns waited, ns held
  *
- * An acquisition is tried first; if the lock is busy it is contended, and the wait is timed. Waits of condition variables
- * release the mutex, so they are not held time. Locks beyond LOCKS, sites beyond SITES and read locks that a thread holds
- * beyond HELD at a time are not counted. Nothing here waits for another thread, except for the lock that is asked for.
+ * An acquisition first tries the lock. A busy lock counts as contended, and the wait is timed.
+ * Waits for condition variables release the mutex, so they are no held time. Locks beyond LOCKS,
+ * sites beyond SITES and read locks that a thread holds beyond HELD at a time are not counted.
+ * Nothing here waits for another thread, except for the requested lock.
  *
- * The table of locks is open-addressed: an entry is claimed by a compare-and-swap of its address, and stays claimed. A destroyed
- * lock's entry forgets its site, so that the next lock at that address finds its own.
+ * The table of locks is open-addressed: an entry is claimed by a compare-and-swap of its address,
+ * and stays claimed. A destroyed lock's entry forgets its site, so that the next lock at that
+ * address finds its own.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,17 +43,18 @@
 
 enum kind { MUTEX = 1, RWLOCK };
 
-/* A place that first used a lock. Written once, under no lock: claimed by a compare-and-swap of `place`. */
+/* A place that first used a lock. Written once, without a lock, after a compare-and-swap of
+ * `place`. */
 struct site {
     void *place; /* NULL: free */
     uint32_t kind;
-    uint32_t locks; /* that were seen */
+    uint32_t locks; /* seen at this place */
 };
 
 struct lock {
     void *address;  /* NULL: free */
-    uint32_t site;  /* its index + 1; NO_SITE: not known yet */
-    uint32_t depth; /* exclusive acquisitions of its owner, who alone uses the next */
+    uint32_t site;  /* index of the site + 1; NO_SITE: not known yet */
+    uint32_t depth; /* exclusive acquisitions of the owner, who alone uses this and `since` */
     uint64_t since; /* ns */
 };
 
@@ -57,7 +62,7 @@ struct use {
     uint64_t count, contended, waited, held;
 };
 
-/* A thread's counters. Never freed: a thread that has ended counted, too. */
+/* A thread's counters, never freed, because ended threads count, too. */
 struct counters {
     struct counters *next;
     struct use read[SITES], write[SITES];
@@ -69,15 +74,16 @@ struct held {
 };
 
 static struct site sites[SITES];
-static struct lock *locks;            /* LOCKS of them */
+static struct lock *locks;            /* LOCKS entries */
 static struct counters *all_counters; /* atomic */
-static uint64_t started, missed;      /* missed: acquisitions that no room was left for */
+static uint64_t started, missed;      /* missed: acquisitions without room */
 
 static __thread struct counters *mine;
 static __thread struct held held[HELD];
-static __thread bool inside; /* in this library: what it calls is not counted */
+static __thread bool inside; /* in this library, whose calls are not counted */
 
-/* ------------------------------------------------------------------------------------- the real ones */
+/* ------------------------------------------------------------------------------------- real
+ * functions */
 
 static struct {
     int (*mutex_lock)(pthread_mutex_t *);
@@ -96,7 +102,7 @@ static struct {
     int (*cond_clockwait)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
 } real;
 
-/* Sets a function pointer of any type; POSIX lets an object pointer hold it. */
+/* Sets a function pointer of any type, as POSIX allows. */
 static void find(void *function, const char *name, const char *version)
 {
     void *found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
@@ -106,7 +112,8 @@ static void find(void *function, const char *name, const char *version)
     memcpy(function, &found, sizeof found);
 }
 
-/* Locks are taken before any constructor of ours runs. Twice does no harm. */
+/* Finds the real functions before constructors run, because locks are used earlier. Doing this
+ * twice is harmless. */
 static void resolve(void)
 {
     find(&real.mutex_trylock, "pthread_mutex_trylock", NULL);
@@ -119,7 +126,7 @@ static void resolve(void)
     find(&real.trywrlock, "pthread_rwlock_trywrlock", NULL);
     find(&real.rwlock_unlock, "pthread_rwlock_unlock", NULL);
     find(&real.rwlock_destroy, "pthread_rwlock_destroy", NULL);
-    /* x86-64 has older ones of another layout beside them. */
+    /* x86-64 also has older ones with another layout. */
     find(&real.cond_wait, "pthread_cond_wait", "GLIBC_2.3.2");
     find(&real.cond_timedwait, "pthread_cond_timedwait", "GLIBC_2.3.2");
     find(&real.cond_clockwait, "pthread_cond_clockwait", NULL);
@@ -140,7 +147,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* ------------------------------------------------------------------------------------ what is counted */
+/* ------------------------------------------------------------------------------------ counts */
 
 static void *map(size_t bytes)
 {
@@ -200,7 +207,7 @@ static uint32_t find_site(void *place, enum kind kind)
     return NO_SITE;
 }
 
-/* The entry of a lock, which has a site; NULL: there is no room. */
+/* Returns a lock's entry, with a site, or NULL if there is no room. */
 static struct lock *find_lock(void *address, void *place, enum kind kind)
 {
     struct lock *entries = table();
@@ -260,7 +267,7 @@ static struct use *use_of(const struct lock *lock, bool exclusive)
     return exclusive ? &own->write[site - 1] : &own->read[site - 1];
 }
 
-/* `waited`: ns; 0: it was free. */
+/* Counts an acquisition; `waited` in ns, 0 if the lock was free. */
 static void acquired(void *address, void *place, enum kind kind, bool exclusive, uint64_t waited)
 {
     struct lock *lock;
@@ -287,7 +294,7 @@ static void acquired(void *address, void *place, enum kind kind, bool exclusive,
     inside = false;
 }
 
-/* Before the lock is given back. */
+/* Counts the end of an acquisition, before the lock is released. */
 static void releases(void *address, void *place, enum kind kind)
 {
     struct lock *lock;
@@ -318,7 +325,8 @@ static bool is_taken(int error)
     return error == 0 || error == EOWNERDEAD;
 }
 
-/* ------------------------------------------------------------------------------------- in their place */
+/* -------------------------------------------------------------------------------------
+ * replacements */
 
 EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
@@ -443,7 +451,8 @@ EXPORT int pthread_rwlock_destroy(pthread_rwlock_t *rwlock)
     return real.rwlock_destroy(rwlock);
 }
 
-/* While a condition is waited for the mutex is another thread's; taking it again is not counted. */
+/* Counts a mutex as held again after a condition wait, when another thread may have held it; this
+ * is no new acquisition. */
 static void resumed(pthread_mutex_t *mutex, void *place)
 {
     struct lock *lock;
@@ -492,7 +501,7 @@ EXPORT int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mu
     return error;
 }
 
-/* -------------------------------------------------------------------------------------------- result */
+/* --------------------------------------------------------------------------------------- result */
 
 static void add(struct use *sum, const struct use *use)
 {
@@ -532,7 +541,7 @@ static void write_site(FILE *file, unsigned index)
     putc('\n', file);
 }
 
-/* A forked child counts from 0; only the thread that forked goes on there. */
+/* Resets the counters in a forked child, where only the forking thread goes on. */
 static void fork_child(void)
 {
     for (struct counters *one = all_counters; one; one = one->next) {

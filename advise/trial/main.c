@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-trial MECHANISM: runs a load under one way to synchronize it, and prints operations a second, and how many
- * objects waited for a grace period. `prudence-advise check` compares both with what the model says.
+ * prudence-trial MECHANISM: runs a load under one way of synchronization, and prints operations per
+ * second, and the number of objects waiting for a grace period. `prudence-advise check` compares
+ * both with the model.
  *
- * The data is an array of pointers to objects. A section looks up some at random, and each lookup takes some time. An update
- * writes the last object that it looked up: in place under a lock, or as a new version under RCU. The time between sections
- * is spun, too.
+ * The data is an array of pointers to objects. A section looks up some objects at random, and each
+ * lookup takes some time. An update writes the last object looked up, in place under a lock, or a
+ * random one as a new version under RCU. The time between sections is spun, too.
  */
 #include <argp.h>
 #include <errno.h>
@@ -34,20 +35,20 @@ struct mechanism {
 };
 
 static struct {
-    uint64_t threads, operations, live, size, buckets, lookup, update, between; /* times: ns */
+    uint64_t threads, operations, live, size, buckets, lookup, update, between; /* times in ns */
     double updates, seconds;
     const struct mechanism *mechanism;
 } load = {.threads = 1, .operations = 1, .live = 1000, .size = 64, .buckets = 1, .seconds = 0.2};
 
 static uint64_t **objects;
 static uint64_t turns_of_lookup, turns_of_update, turns_between; /* of spin() */
-static uint64_t update_below;                                    /* crew_random() */
+static uint64_t update_below;                                    /* bound of crew_random() */
 static double waiting[CREW_LOOKS];
 static struct prudence_cache *cache;
 
 static pthread_mutex_t mutex __attribute__((aligned(APART))) = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t rwlock __attribute__((aligned(APART))) = PTHREAD_RWLOCK_INITIALIZER;
-static struct padded_spinlock gate, *parts; /* parts: of threads, or of buckets */
+static struct padded_spinlock gate, *parts; /* one part per thread, or per bucket */
 static uint64_t sequence __attribute__((aligned(APART)));
 
 static void fail(const char *what)
@@ -56,7 +57,7 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ----------------------------------------------------------------------------------------- the load */
+/* ------------------------------------------------------------------------------------- the load */
 
 static void spin(uint64_t turns)
 {
@@ -90,7 +91,7 @@ static void write_in_place(struct crew_member *self)
     spin(turns_of_update);
 }
 
-/* ------------------------------------------------------------------------------------ mechanisms */
+/* ----------------------------------------------------------------------------------- mechanisms */
 
 static void mutex_read(struct crew_member *self)
 {
@@ -210,7 +211,8 @@ static void rcu_read(struct crew_member *self)
     prudence_read_unlock();
 }
 
-/* With many buckets an object belongs to one of them, so two updates of it take the same lock. */
+/* With many buckets an object belongs to one bucket, so two updates of the object take the same
+ * lock. */
 static void rcu_update(struct crew_member *self)
 {
     uint64_t index = crew_random(self) % load.live;
@@ -241,7 +243,7 @@ static const struct mechanism mechanisms[] = {
     {"rcu", rcu_read, rcu_update},
 };
 
-/* -------------------------------------------------------------------------------------------- a run */
+/* ---------------------------------------------------------------------------------------- a run */
 
 static void turn(struct crew_member *self)
 {
@@ -253,7 +255,7 @@ static void turn(struct crew_member *self)
     self->done += load.operations;
 }
 
-/* Turns of spin() that take so long. */
+/* Returns how many turns of spin() take that time. */
 static uint64_t turns_of(uint64_t nanoseconds)
 {
     static double of_turn;
@@ -293,7 +295,8 @@ static void prepare(void)
     }
 }
 
-/* At what waits for grace periods: the median, because a reader that loses its CPU makes it any number. */
+/* Samples the number of objects waiting for grace periods. The median is used, because a reader
+ * without CPU can raise it to any number. */
 static void look(unsigned number)
 {
     struct prudence_cache_stats stats;
@@ -303,7 +306,7 @@ static void look(unsigned number)
     waiting[number] = (double)stats.objects_latent;
 }
 
-/* ------------------------------------------------------------------------------------------ options */
+/* -------------------------------------------------------------------------------------- options */
 
 enum { THREADS = 256, UPDATES, OPERATIONS, LOOKUP, UPDATE, BETWEEN, LIVE, SIZE, BUCKETS, SECONDS };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the examples share: main and its arguments, the moment in the middle of a reader or a writer at which a check lets
- * another one run, and the loop that measures. An example is this file and the six functions that are declared below.
+ * Common parts of the examples: main() and its arguments, the moment in the middle of a reader or a
+ * writer at which a check lets another one run, and the measuring loop. An example is this file and
+ * the six functions declared below.
  *
- *     EXAMPLE                  checks the program; exit 0, or 1 with what was wrong
- *     EXAMPLE --mistake        the same with the mistake that the example's page names: exit 1
- *     EXAMPLE --measure [MS]   ns an operation before and after; MS milliseconds for each figure (100)
+ * EXAMPLE: checks the program; exits with 0, or with 1 and the fault
+ * EXAMPLE --mistake: the same with the mistake that the example's page names; exits with 1
+ * EXAMPLE --measure [MS]: ns per operation before and after, from MS milliseconds for each figure
+ * (100)
  */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
@@ -30,10 +32,11 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* `random`, where there is nothing to choose */
 
-/* Each example defines these. `random` chooses what to work on. A read returns WRONG if it found what must not be. */
+/* Each example defines these. `random` chooses the data. A read returns WRONG after an impossible
+ * result. */
 #define WRONG (-1)
 static void set_up(void);
-static const char *check(void); /* step by step, in one thread; what was wrong, or NULL */
+static const char *check(void); /* step by step, in one thread; returns the fault, or NULL */
 static long read_before(unsigned random);
 static void update_before(unsigned random);
 static long read_after(unsigned random);
@@ -46,7 +49,8 @@ static bool mistake; /* --mistake */
          ? (void)0                                                                                 \
          : (fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition), exit(2)))
 
-/* Where `meanwhile` stands, other threads may do anything. A check has one thing done there, once, in this thread. */
+/* Other threads may do anything at `meanwhile`. A check has one action done there, once, in this
+ * thread. */
 static __thread void (*example_meanwhile)(void);
 
 static inline void meanwhile(void)
@@ -59,7 +63,7 @@ static inline void meanwhile(void)
     }
 }
 
-/* --------------------------------------------------------------------------------- running threads */
+/* ------------------------------------------------------------------------------ running threads */
 
 #define EXAMPLE_CPUS_MAX 8
 #define EXAMPLE_REPEATS  5
@@ -71,7 +75,7 @@ struct example_way {
 
 struct example_run {
     const struct example_way *way;
-    unsigned updates; /* of 1,000 operations */
+    unsigned updates; /* per 1,000 operations */
     unsigned random;
     uint64_t operations, wrong;
 };
@@ -80,7 +84,7 @@ static const struct example_way example_before = {read_before, update_before};
 static const struct example_way example_after = {read_after, update_after};
 static bool example_stop; /* atomic */
 
-/* How many threads use the example. It changes only while one does. */
+/* Number of threads that use the example. It changes only while there is one. */
 static unsigned example_threads __attribute__((unused)) = 1;
 
 static void *example_work(void *argument)
@@ -89,7 +93,7 @@ static void *example_work(void *argument)
     uint64_t operations = 0, wrong = 0;
     unsigned random = run->random;
 
-    /* At least some: on a busy machine it may be stopped before it gets to run. */
+    /* Do at least some operations, because a busy machine may stop this thread before it runs. */
     for (; operations < 100 || !__atomic_load_n(&example_stop, __ATOMIC_RELAXED); operations++) {
         random ^= random << 13; /* xorshift */
         random ^= random >> 17;
@@ -112,7 +116,7 @@ static inline double example_now(void)
     return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-/* Returns ns an operation and thread; adds to *wrong. */
+/* Returns ns per operation and thread, and adds to *wrong. */
 static inline double example_storm(const struct example_way *way, unsigned threads,
                                    unsigned updates, unsigned milliseconds, uint64_t *wrong)
 {
@@ -138,7 +142,7 @@ static inline double example_storm(const struct example_way *way, unsigned threa
     return (example_now() - begin) * threads / (double)operations;
 }
 
-/* ------------------------------------------------------------------------------------- the program */
+/* ---------------------------------------------------------------------------------- the program */
 
 static inline unsigned example_cpus(void)
 {
@@ -182,8 +186,8 @@ static inline void example_measure(unsigned milliseconds)
 }
 
 /*
- * What was wrong, or NULL. The steps are made on one CPU, where an object that was freed is handed out again next. With the
- * mistake, threads are not let loose: they could crash.
+ * Returns the fault, or NULL. The steps run on one CPU, where a freed object is handed out again
+ * next. With the mistake, the threads do not start, because they could crash.
  */
 static inline const char *example_check(void)
 {
@@ -198,7 +202,7 @@ static inline const char *example_check(void)
     failure = check();
     MUST(sched_setaffinity(0, sizeof all, &all) == 0);
     if (!failure && !mistake) {
-        const unsigned threads = example_cpus() + 1; /* so that some lose their CPU in the middle */
+        const unsigned threads = example_cpus() + 1; /* makes some lose their CPU in the middle */
 
         example_storm(&example_before, threads, 100, 20, &wrong);
         example_storm(&example_after, threads, 100, 20, &wrong);

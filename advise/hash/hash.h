@@ -36,7 +36,7 @@ struct element {
     unsigned state;      /* enum element_state; atomic */
 } __attribute__((aligned(HASH_LINE)));
 
-/* The lock of bktcl is in the bucket's line; that of bkt and bktrw has its own line. */
+/* The lock of bktcl is in the bucket's line; bkt and bktrw have a separate line for theirs. */
 struct bucket {
     struct prudence_list chain;
     pthread_spinlock_t lock;

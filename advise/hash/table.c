@@ -47,7 +47,7 @@ struct element *hash_element_of_memory(void)
     return all ? &all[used++] : NULL;
 }
 
-/* Fills the table in an order other than that of addresses. The odd step visits each key once. */
+/* Fills the table in another order than by address. The odd step visits each key once. */
 void hash_fill(struct element *(*fresh)(void))
 {
     uint64_t step = hash_load.buckets * 5 / 8 | 1;

@@ -8,7 +8,7 @@
  * line. At the end of the process they are added up and written to the file $PRUDENCE_RECORD.PID, a
  * line for each site:
  *
- * kind, object file, offset in it, symbol, locks, threads, then for writes and for reads:
+ * kind, object file, offset in it, symbol, locks, threads, then for reads and for writes:
  * acquisitions, contended ones, ns waited, ns held
  *
  * An acquisition first tries the lock. A busy lock counts as contended, and the wait is timed.

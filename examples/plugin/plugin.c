@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What plugin_unload.c loads and unloads. */
+/* The plug-in of plugin_unload.c. */
 long plugin_answer(unsigned question);
 
 long plugin_answer(unsigned question)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Alignment: 16 bytes for every size, the requested alignment up to megabytes, and that of cache
- * objects. */
+/* Objects are aligned to 16 bytes, or as requested, up to megabytes; also those of caches. */
 #include "support/slab_test.h"
 
 static void *objects[64];

@@ -314,7 +314,7 @@ static void a_small_stack_is_enough(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    skip(); /* their own state is on it */
+    skip(); /* the stack also has their own state */
 #endif
     in_a_child(on_a_small_stack);
 }
@@ -345,7 +345,7 @@ static void it_gives_up_where_nothing_goes(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    skip(); /* what they keep beside each page would be locked too */
+    skip(); /* the shadow of each page would be locked, too */
 #endif
     in_a_child(locked);
 }

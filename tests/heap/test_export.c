@@ -48,7 +48,7 @@ static unsigned open_files(void)
     return count;
 }
 
-/* Returns whether the description is complete, and is that of this process. */
+/* Returns whether the description is complete and belongs to this process. */
 static bool is_whole(const char *text)
 {
     char head[32], pid[32];

@@ -166,7 +166,7 @@ static void one_larger_than_the_limit_is_waited_for(void **state)
     assert_true(used() <= before);
     assert_int_equal(totals().latent_overruns, overruns);
 
-    /* Where no wait is allowed, the block is garbage, and is counted. */
+    /* If no wait is allowed, the block is garbage, and is counted. */
     prudence_read_lock();
     prudence_free_deferred(prudence_malloc(6 << 20));
     assert_int_equal(totals().bytes_latent, 6 << 20);

@@ -64,7 +64,7 @@ unsigned long getauxval(unsigned long type)
     return 0;
 }
 
-/* Returns the page size required in calls: the fake one, or that of the option. */
+/* Returns the page size required in calls, which is the fake one or the option's. */
 static size_t held_to(void)
 {
     return page_size() ? page_size() : os_page_size;

@@ -146,7 +146,7 @@ static void sums_are_unbiased(void **state)
     }
 }
 
-/* The profile has the requested sizes, not those of classes. */
+/* The profile has the requested sizes, not the sizes of classes. */
 static void sizes_are_those_asked_for(void **state)
 {
     enum { MANY = 20000 };
@@ -454,8 +454,7 @@ static void without_memory_samples_are_dropped(void **state)
     destroy_empty(cache);
 }
 
-/* The same for slabs that have tables of samples: samples without a table are dropped, and later
- * slabs have tables. */
+/* Without memory for a slab's table, the slab's samples are dropped. Later slabs have tables. */
 static void without_memory_for_tables(void **state)
 {
     (void)state;

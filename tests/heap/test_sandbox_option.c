@@ -116,7 +116,7 @@ static int after_caches(void *unused)
     return works(NULL) && stays() ? 42 : 2;
 }
 
-/* By default, a program linked with the library makes all calls. */
+/* A program linked with the library makes all calls by default. */
 static int by_default(void *unused)
 {
     (void)unused;

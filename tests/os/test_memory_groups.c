@@ -119,7 +119,7 @@ static void of_its_own_group(void **state)
     assert_true(is_short());
 }
 
-/* The usage of the group above counts, not that of this one. */
+/* The usage of the group above counts, not this group's. */
 static void of_a_group_above(void **state)
 {
     (void)state;

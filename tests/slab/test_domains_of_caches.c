@@ -81,7 +81,7 @@ static void one_member_of_a_set_keeps_them(void **state)
     struct prudence_domain *set = prudence_domain_create_set("set", all, 3);
 
     (void)state;
-    /* The set's grace period ends with that of the manual domain, so each advance ends one. */
+    /* The set waits for the manual domain, so each advance ends a grace period of the set. */
     defer_and_look(set, let_manual_go, manual);
     assert_int_equal(prudence_domain_destroy(set), 0);
     assert_int_equal(prudence_domain_destroy(srcu), 0);

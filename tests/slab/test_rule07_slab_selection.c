@@ -110,7 +110,7 @@ static void slabs_with_nothing_to_give_do_not_count(void **state)
     check_books(cache);
 }
 
-/* One slab has one live, 58 latent and one free object, and the other slab is free. */
+/* A slab has one live, 58 latent and one free object; the other slab is free. */
 static void one_live_object_beside_58_latent_ones(void **state)
 {
     (void)state;

@@ -148,7 +148,7 @@ static void nothing_latent_is_left_to_wait_for(void **state)
     destroy_empty(has);
 }
 
-/* The same for an object: the latent objects have become safe, but no page is available. */
+/* An object's allocation fails likewise: the latent objects are safe, but no page is available. */
 static void no_page_is_left_to_wait_for(void **state)
 {
     struct prudence_domain *domain = domain_of_waiters();

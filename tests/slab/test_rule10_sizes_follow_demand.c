@@ -120,7 +120,7 @@ static void read_in(enum reader_mode mode)
     gp_follow_options();
 }
 
-/* The same with deferrals. Grace periods are so cheap that the cache never waits for one. */
+/* Bursts of deferrals, with grace periods so cheap that the cache never waits for one. */
 static void they_grow_with_churn_of_deferrals(void **state)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, NULL);

@@ -194,7 +194,7 @@ static void a_cpu_at_work_keeps_what_it_wants(void **state)
     destroy_empty(cache);
 }
 
-/* The same for safe objects in a ring: occasional deferrals keep no more than two moves bring. */
+/* Safe objects in a ring leave likewise: occasional deferrals keep no more than two moves bring. */
 static void a_ring_at_rest_is_emptied(void **state)
 {
     struct prudence_cache *cache = grown_cache();

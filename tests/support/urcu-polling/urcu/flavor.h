@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the adapter uses of liburcu 0.14's table of a flavor (test_urcu_polling.c). */
+/* The part of liburcu 0.14's table of a flavor that the adapter uses (test_urcu_polling.c). */
 #ifndef TESTS_URCU_FLAVOR_H
 #define TESTS_URCU_FLAVOR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stands for the header by which liburcu 0.14 says that it can be polled (test_urcu_polling.c). */
+/* Replaces the header by which liburcu 0.14 announces polling (test_urcu_polling.c). */
 #ifndef TESTS_URCU_POLL_H
 #define TESTS_URCU_POLL_H
 

@@ -2,9 +2,9 @@
 /*
  * Memory pressure of a control group. Near the group's limits, when its events increase, and when
  * its tasks wait for memory, caches are emptied when the page source asks for memory; at most every
- * 10 ms, and more and more rarely while memory stays short. Without a group's figures, the machine's
- * stalls count. Without such files nothing happens. The group is a folder of the test, and the
- * machine a file in it.
+ * 10 ms, and more and more rarely while memory stays short. Without a group's figures, the stalls
+ * of the machine count. Without such files nothing happens. The group is a folder of the test, and
+ * the machine a file in it.
  */
 #include <sys/stat.h>
 #include <unistd.h>

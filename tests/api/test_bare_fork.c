@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Children that were made without the handlers of fork: _Fork and clone are noticed and reported, once, and
- * may read, allocate and free; those that share their parent's memory (vfork, posix_spawn, clone with
- * CLONE_VM) change nothing.
+ * Children made by _Fork and clone, which skip the fork handlers, are noticed and reported once,
+ * and may read, allocate and free. Children that share their parent's memory (vfork, posix_spawn,
+ * clone with CLONE_VM) change nothing.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -36,7 +36,7 @@ static pid_t by_clone(void)
     return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-/* Runs `body` in a child that `make` has made; what it said is in *result. */
+/* Runs `body` in a child made by `make`. Stores its exit status and messages in *result. */
 static void bare_child(pid_t (*make)(void), int (*body)(void), struct child_result *result)
 {
     int ends[2];
@@ -72,7 +72,8 @@ static uint64_t clock_ms(void)
     return os_clock_ns() / 1000000;
 }
 
-/* Its own section is in the way of grace periods for longer than after which a thread's end is looked for. */
+/* Holds up grace periods with its own section for longer than the time after which drivers look
+ * for threads that have ended. */
 static int read_for_long(void)
 {
     uint64_t end = clock_ms() + 30;
@@ -101,7 +102,7 @@ static int read_for_long(void)
 static void a_section_of_the_child_is_its_own(void **state)
 {
     (void)state;
-    prudence_read_lock(); /* registers */
+    prudence_read_lock(); /* registers the thread */
     prudence_read_unlock();
     assert_bare_child(_Fork, read_for_long, 1);
     assert_bare_child(by_clone, read_for_long, 1);
@@ -128,7 +129,7 @@ static int use_everything(void)
     return 42;
 }
 
-/* Their words would be in the way of every grace period. */
+/* Their reader words would hold up every grace period. */
 static void readers_of_other_threads_are_not_in_the_child(void **state)
 {
     struct held_reader reader = {.domain = NULL};

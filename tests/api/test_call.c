@@ -47,7 +47,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Where the worker was slow to begin, it detached some behind the last grace period. */
+/* Advances until `count` callbacks have run. A worker that started late may detach some of them
+ * after the last grace period. */
 static void advance_until(struct prudence_domain *domain, unsigned count)
 {
     do {
@@ -73,7 +74,8 @@ static void none_before_its_grace_period(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Many cookies, more than there are segments: what comes late does not keep what came early. */
+/* Uses more cookies than there are segments: callbacks that come late do not hold up earlier
+ * ones. */
 static void more_cookies_than_segments(void **state)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
@@ -82,7 +84,7 @@ static void more_cookies_than_segments(void **state)
     (void)state;
     for (unsigned i = 0; i < 20; i++) {
         prudence_domain_call(domain, &heads[i], count);
-        pause_ms(3); /* detached, under its own cookie */
+        pause_ms(3); /* the worker has detached it, under a cookie of its own */
         prudence_manual_advance(domain);
     }
     advance_until(domain, 20);
@@ -90,7 +92,8 @@ static void more_cookies_than_segments(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* One after the other, always some without a grace period yet: those before are not kept waiting. */
+/* Queues callbacks without pause, so that some always lack a grace period: the earlier ones
+ * still run. */
 static void a_steady_stream_does_not_starve(void **state)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
@@ -99,7 +102,7 @@ static void a_steady_stream_does_not_starve(void **state)
 
     (void)state;
     while (runs() < 1000 &&
-           made < 500000) { /* by so many a thread has run that has to wait for its turn */
+           made < 500000) { /* by then a thread that has to wait for its turn has run */
         unsigned long long began = now_ns();
 
         prudence_domain_call(domain, &heads[made++], count);
@@ -240,8 +243,8 @@ static void errno_is_kept(void **state)
     assert_int_equal(prudence_barrier(), 0);
 }
 
-/* Single callbacks, for a thread that is just busy, about to sleep, or asleep. (How soon they run when
- * nothing else does: tests/model/source, "late-pusher".) */
+/* Queues single callbacks to a thread that is busy, about to sleep, or asleep.
+ * (tests/model/source, "late-pusher", checks how soon they run on an idle machine.) */
 static void one_by_one(void **state)
 {
     static struct prudence_head head;
@@ -256,7 +259,7 @@ static void one_by_one(void **state)
     }
 }
 
-/* ThreadSanitizer has a thread of its own, which it starts late. */
+/* ThreadSanitizer starts a thread of its own, and starts it late. */
 static void skip_where_threads_cannot_be_counted(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -299,7 +302,7 @@ static void nobody_else_pays(void **state)
     assert_true(child_exited_with(&result, 42));
 }
 
-/* What waits is bounded though a reader stays, and the caller comes back within wait_max. */
+/* Pending bytes stay bounded although a reader stays, and each call returns within wait_max. */
 static int flood(void *unused)
 {
     struct held_reader reader = {.domain = NULL};
@@ -370,8 +373,8 @@ static void take_time(struct prudence_head *head)
     prudence_free(head);
 }
 
-/* A thread that queues is held back by a worker that is behind, even where it could not wait for readers; and
- * not for long by a callback that waits for its caller. */
+/* A thread that queues is held back by a worker that lags, even where the thread could not wait
+ * for readers. A callback that waits for its caller does not hold it back for long. */
 static int keep_pace(void *unused)
 {
     static struct prudence_head heads[20000];
@@ -419,7 +422,7 @@ static bool no_memory(void)
     return true;
 }
 
-/* The thread cannot be started: a barrier runs callbacks itself. */
+/* The thread cannot be started: a barrier runs the callbacks itself. */
 static int without_thread(void *unused)
 {
     static struct prudence_head heads[1000];

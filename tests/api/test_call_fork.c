@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork, with callbacks queued, running and being queued: the child runs what waits, once.
+ * fork with callbacks queued, running and being queued: the child runs the pending ones once.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -101,7 +101,7 @@ static void forks(struct prudence_head *head)
 {
     (void)head;
     forked = fork();
-    if (forked == 0) { /* this thread alone: what is queued behind waits for its return */
+    if (forked == 0) { /* only this thread: callbacks queued after this one wait until it returns */
         static struct prudence_head mine;
 
         prudence_call(&mine, count);
@@ -145,7 +145,7 @@ static void queue_one(void)
     prudence_call(&object->head, check_and_free);
 }
 
-static unsigned up; /* threads that queue */
+static unsigned up; /* threads that are queueing */
 
 static void *queue_many(void *unused)
 {

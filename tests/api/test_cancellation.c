@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No public function is a cancellation point: not those that wait, not those that print, and none that
- * reports something on the way (an unknown option, a reader that stays too long).
+ * No public function is a cancellation point. This holds for functions that wait, that print, and
+ * that report something on the way (an unknown option, a reader that stays too long).
  */
 #include "support/slab_test.h"
 
@@ -78,7 +78,7 @@ static void short_term(void)
 
     scm_register_thread();
     scm_refresh(scm_malloc(100), 1);
-    scm_refresh(scm_malloc(100), 100000000); /* reported */
+    scm_refresh(scm_malloc(100), 100000000); /* an error that is reported */
     scm_tick();
     scm_tick();
     scm_collect();
@@ -143,7 +143,7 @@ static void a_stall_report(void **state)
     assert_int_equal(pthread_create(&reader, NULL, stay, NULL), 0);
     pthread_barrier_wait(&inside);
     assert_true(returns_when_cancelled(wait_for_the_reader));
-    store_release(&reported, 1u); /* if not, the reader would stay */
+    store_release(&reported, 1u); /* otherwise the reader would stay */
     pthread_join(reader, NULL);
     assert_int_equal(prudence_option_set("stall_timeout", "10s"), 0);
     prudence_stall_hook_set(NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EBUSY means live objects, and nothing else: not that a prudence_trim() of another thread has just
- * taken free objects of the cache off a CPU and not yet put them into their slabs.
+ * EBUSY means live objects only. A prudence_trim() of another thread that has taken free objects of
+ * the cache off a CPU, and not yet put them into their slabs, does not cause it.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -22,8 +22,8 @@
 static atomic_bool destroyed;
 static struct prudence_cache *cache;
 
-/* Stops the trimming thread where it is, for as long as destruction takes (but not for ever: it may
- * as well wait for the trim to end). */
+/* Stops the trimming thread while destruction runs, but not for ever, because destruction may
+ * wait for the trim to end. */
 static void stop_a_while(int number)
 {
     (void)number;
@@ -52,7 +52,7 @@ static void destroying_a_cache_that_is_trimmed_is_no_error(void **state)
     for (unsigned i = 0; i < os_node_count(); i++)
         os_lock_take(&cache->nodes[i].lock);
     pthread_create(&trimmer, NULL, trim, NULL);
-    pause_ms(100); /* it waits for the node now, with the objects in its hands */
+    pause_ms(100); /* it now waits for the node and holds the objects */
     pthread_kill(trimmer, SIGUSR1);
     pause_ms(20);
     for (unsigned i = 0; i < os_node_count(); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The shared library loaded at run time, in a process whose threads are there already; then used by
- * all of them, closed (which keeps it), and used again.
+ * The shared library is loaded at run time, in a process that already has threads. All of them then
+ * use it; it is closed (and stays loaded) and used again.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 
 #define THREADS 16
 
-/* By name, so that the static copy in this program is not what is called. */
+/* Found by name, so that the test does not call the static copy in this program. */
 static struct {
     void *(*alloc)(size_t);
     void (*defer)(void *);
@@ -55,7 +55,7 @@ static void *thread(void *unused)
     use();
     pthread_barrier_wait(&used);
     pthread_barrier_wait(&closed);
-    use(); /* and its destructor for this thread is still there at exit */
+    use(); /* and its destructor for this thread still exists at exit */
     return unused;
 }
 
@@ -81,7 +81,7 @@ static int load_use_close_use(void *path)
     late_library_symbol(library, "prudence_domain_read_unlock", &late.unlock);
     late_library_symbol(library, "prudence_domain_synchronize", &late.synchronize);
     if (late.domain() == prudence_default_domain())
-        return 2; /* the copy in this program: not what is tested */
+        return 2; /* the test must not use the copy in this program */
     pthread_barrier_wait(&loaded);
     pthread_barrier_wait(&used);
     dlclose(library);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's first read is in a signal handler, which interrupted malloc, in a process whose thread-specific
- * keys are so many that setting one more allocates. The handler must not: the thread would wait for itself.
- * Allocations inside of handlers are counted (this program has malloc's symbols in front of libc's); a
- * deadlock is ended by the alarm. The threads end without a hook, and are no readers any more.
+ * A thread's first read is in a signal handler that interrupted malloc, in a process with enough
+ * thread-specific keys that setting one more allocates. The handler must not allocate, because the
+ * thread would wait for itself. The program counts allocations inside handlers (its own malloc
+ * precedes libc's); the alarm ends a deadlock. The threads end without a hook, and are then no
+ * longer readers.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -116,7 +117,7 @@ static void on_signal(int number)
     __atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
 }
 
-static unsigned rounds; /* of the thread that runs; atomic */
+static unsigned rounds; /* of the running thread; atomic */
 
 static void *allocate(void *unused)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions that the program gave us are called with nothing of the library's held: no lock, and no
- * CPU's caches. Every kind of function that the interface takes is called here, in a process of its own
- * for each way of looking for bugs; each looks at what its thread holds, takes the library's locks, and
- * allocates. (Debug builds stop at any such call anywhere: os_foreign_call.) A function kind that was
- * never called fails the test.
+ * The library calls the program's functions with nothing held: no lock, and no CPU's caches. The
+ * test calls each kind of function that the interface takes, in one process for each way of looking
+ * for bugs; each function checks that its thread holds nothing, takes the library's locks, and
+ * allocates. (Debug builds stop at any violation: os_foreign_call.) The test fails if a kind of
+ * function was never called.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -80,7 +80,8 @@ static void probe(struct os_lock *lock)
     os_lock_release(lock);
 }
 
-/* The caller must hold nothing; if it does, taking the locks hangs, and the alarm ends it. */
+/* Checks that the caller holds nothing. If it does, taking the locks hangs, and the alarm ends
+ * the test. */
 static void called(enum kind kind, bool may_allocate)
 {
     if (inside)
@@ -111,7 +112,7 @@ static unsigned called_so_far(enum kind kind)
     return load_acquire(&calls[kind]);
 }
 
-/* By another thread, at some time. */
+/* Waits until another thread calls it. */
 static void wait_until_called(enum kind kind)
 {
     while (!called_so_far(kind))
@@ -257,8 +258,8 @@ static struct prudence_domain *make_external(bool polled)
     return prudence_domain_create_external("external", &ops, NULL);
 }
 
-/* Whatever drives: deferrals that pass the ring, allocations, a full pool of guarded objects, trimming,
- * barriers. */
+/* Runs everything that drives grace periods: deferrals that overflow the ring, allocations, a
+ * full pool of guarded objects, trimming, barriers. */
 static void walk_external(bool polled)
 {
     static void *objects[2000], *others[GUARD_SLOTS + 10];
@@ -272,7 +273,7 @@ static void walk_external(bool polled)
     attr.domain = set;
     of_set = prudence_cache_create("of a set", 64, &attr);
     prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
-    for (unsigned i = 0; i < GUARD_SLOTS + 10; i++) /* of another domain: none comes back */
+    for (unsigned i = 0; i < GUARD_SLOTS + 10; i++) /* objects of another domain: none is reused */
         others[i] = prudence_malloc(64);
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 2000; i++)

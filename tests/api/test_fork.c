@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork in a multi-threaded process: parent and child both go on, inside and outside sections.
+ * fork in a multi-threaded process: parent and child both continue, inside and outside sections.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  * ctest: inlined-too
@@ -80,7 +80,7 @@ static int child_of_a_section(void *argument)
 
     if (!prudence_read_lock_held())
         return 1;
-    prudence_cache_free_deferred(cache, object); /* unlinked, and seen by this very section */
+    prudence_cache_free_deferred(cache, object); /* unlinked, and this section itself has seen it */
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t *other = prudence_cache_alloc(cache);
 
@@ -153,7 +153,7 @@ static void *keep_busy(void *number)
 
             prudence_cache_free_deferred(short_lived, prudence_cache_alloc(short_lived));
             while (prudence_cache_destroy(short_lived) == EBUSY)
-                ; /* what that means is another test's */
+                ; /* another test checks its effect */
         }
     }
     return NULL;
@@ -210,7 +210,7 @@ static unsigned threads_now(void)
     return threads - 2; /* . and .. */
 }
 
-/* The helper is not copied; a child has its own. */
+/* fork does not copy the helper; a child starts its own. */
 static int child_with_background(void *unused)
 {
     struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);
@@ -224,9 +224,9 @@ static int child_with_background(void *unused)
     }
     for (unsigned i = 0; i < 100 && threads_now() < 2; i++)
         pause_ms(10);
-#if !defined(__SANITIZE_THREAD__) /* which has one of its own */
+#if !defined(__SANITIZE_THREAD__) /* ThreadSanitizer has a thread of its own */
     if (threads_now() != 2)
-        return 2; /* no helper of its own */
+        return 2; /* the child lacks a helper */
 #endif
     return prudence_cache_destroy(large) ? 1 : 42;
 }
@@ -235,7 +235,7 @@ static void the_idle_helper_starts_anew_in_the_child(void **state)
 {
     (void)state;
     prudence_option_set("background", "1");
-    assert_int_equal(child_with_background(NULL), 42); /* it runs here */
+    assert_int_equal(child_with_background(NULL), 42); /* then it runs in this process */
     for (unsigned i = 0; i < 10; i++)
         assert_child(child_with_background, NULL);
     prudence_option_set("background", "0");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork while another thread is anywhere in a slow path: at instructions spread over the whole of it, or where it
- * waits (support/fork_at_step.h). The child then does everything, checks its books, and forks, too.
+ * Forks while another thread is anywhere in a slow path: at instructions spread over all of the
+ * path, or where the path waits (support/fork_at_step.h). The child then does everything, checks
+ * its books, and forks, too.
  *
- * rseq=0, since restartable sequences cannot be stepped through. Threads cannot be made under the trap flag (that
- * blocks signals), so callbacks are run by the test's own thread, which takes the steps of a worker.
+ * rseq=0, because restartable sequences cannot be stepped through. Threads cannot be made under the
+ * trap flag (pthread_create blocks signals), so the test's own thread takes a worker's steps and
+ * runs the callbacks.
  *
  * ctest: cost 17
  */
@@ -26,9 +28,9 @@
 
 #if STEP_POSSIBLE
 
-/* Each step takes microseconds, so paths are short: few objects in a slab, no more of a path than so much. */
+/* Each step takes microseconds, so paths are short: few objects in a slab, and STEPS_MOST steps. */
 #define STEPS_MOST 1500
-#define PLACES     3  /* of a path, at which the process is forked */
+#define PLACES     3  /* of a path, where the process forks */
 #define INSIDE     24 /* steps with all locks held, at every other place */
 #define OBJECTS    6
 #define MIB        ((size_t)1 << 20)
@@ -37,10 +39,10 @@
 struct path {
     const char *name;
     void (*set_up)(void);
-    void (*enter)(void);   /* by the other thread, at full speed */
-    void (*body)(void);    /* by the other thread, step by step */
-    void (*let_end)(void); /* by this thread, in parent and child: what the body waits for */
-    int (*in_child)(void); /* 0: as it should be */
+    void (*enter)(void);   /* run by the other thread at full speed */
+    void (*body)(void);    /* run by the other thread step by step */
+    void (*let_end)(void); /* run by this thread, in parent and child, to end the body's wait */
+    int (*in_child)(void); /* returns 0 if all is well */
     void (*tear_down)(void);
 };
 
@@ -92,7 +94,7 @@ static void allocate_and_free(void)
     prudence_cache_free(cache, prudence_cache_alloc(cache));
 }
 
-/* Refills, flushes, closed batches. */
+/* Prepares refills, flushes and closed batches. */
 static void make_and_fill_cache(void)
 {
     make_cache();
@@ -125,7 +127,7 @@ static void trim(void)
     prudence_trim();
 }
 
-/* The page source, or the metadata, refuses one of the first calls. */
+/* Makes the page source, or the metadata, refuse one of the first calls. */
 static void refuse_one(void)
 {
     memory_fail(turn, 1);
@@ -203,7 +205,7 @@ static void destruct(void *object, void *unused)
     destroyed++;
 }
 
-/* Deferred, safe, and not destroyed. */
+/* Leaves objects deferred, safe, and not destroyed. */
 static void make_destructed_cache(void)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .destructor = destruct};
@@ -222,7 +224,7 @@ static void barrier_of_cache(void)
         abort();
 }
 
-/* The one that had begun counts as done. */
+/* A destructor that had begun counts as done. */
 static int all_are_destroyed(void)
 {
     return prudence_cache_barrier(cache) || destroyed > OBJECTS || destroyed + 1 < OBJECTS;
@@ -247,7 +249,7 @@ static void count(struct prudence_head *head)
     ran++;
 }
 
-/* Of a worker without a thread; the test takes its steps. */
+/* Queues callbacks to a worker without a thread; the test takes its steps. */
 static void push_callbacks(void)
 {
     ran = 0;
@@ -295,7 +297,8 @@ static void end_callbacks(void)
     release_callbacks();
 }
 
-/* Such a worker has been stopped; what it has goes to the domain's own queue, whose worker has no thread either. */
+/* Queues callbacks to such a worker, already stopped. They go to the domain's own queue, whose
+ * worker has no thread either. */
 static void push_callbacks_to_move(void)
 {
     push_callbacks();
@@ -316,7 +319,8 @@ static void run_moved(void)
     end_callbacks();
 }
 
-/* The forking thread was the runner before: the child must not take what the other thread has begun for its own. */
+/* The forking thread was the runner before: the child must not take the other thread's started
+ * work for its own. */
 static void push_callbacks_and_run_them(void)
 {
     push_callbacks();
@@ -337,7 +341,8 @@ static void barrier_of_domain(void)
     callback_barrier(queue);
 }
 
-/* From here on the barrier may start a thread for the worker, which release_callbacks() then stops. */
+/* From now on the barrier may start a thread for the worker, which release_callbacks() then
+ * stops. */
 static void let_barrier_end(void)
 {
     prudence_domain_read_unlock(domain);
@@ -357,7 +362,8 @@ static void option(const char *name, const char *value)
         fail_msg("option %s", name);
 }
 
-/* This thread may not wait in its section: it goes past the limit, and the other one has to wait at once. */
+/* This thread may not wait in its section, so it exceeds the limit, and the other one has to
+ * wait at once. */
 static void reach_latent_limit(void)
 {
     make_cache();
@@ -397,7 +403,7 @@ static void set_limit(uint64_t bytes)
     option("limit", text);
 }
 
-/* What is deferred is all that there is, and waits for this thread's section. */
+/* Uses up the limit with deferred memory that waits for this thread's section. */
 static void reach_limit(void)
 {
     void *object;
@@ -411,7 +417,7 @@ static void reach_limit(void)
     option("wait_max", "100s");
 }
 
-/* Its section is over, so nothing is in the way. */
+/* Its section is over, so nothing holds up grace periods. */
 static int limit_holds_nobody(void)
 {
     for (unsigned i = 0; i < 800; i++) {
@@ -427,7 +433,7 @@ static int limit_holds_nobody(void)
 
 #define BLOCKS_OF 4
 
-/* Room for two blocks, one of which another thread asks for. */
+/* Leaves room for two blocks; another thread asks for one of them. */
 static void limit_to_two_blocks(void)
 {
     make_cache();
@@ -441,7 +447,7 @@ static void use_block(void)
     prudence_free(prudence_malloc(BLOCK));
 }
 
-/* What another thread asked for counts no more, unless it had been given. */
+/* Another thread's request no longer counts, unless it had been granted. */
 static int one_fits(void)
 {
     void *block = prudence_malloc(BLOCK), *others[BLOCKS_OF];
@@ -476,7 +482,7 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* A full object cache, and closed batches behind it: the helper's work. */
+/* Makes the helper's work: a full object cache, and closed batches beside it. */
 static void fill_for_preflush(void)
 {
     static void *many[3 * ROOM];
@@ -488,7 +494,7 @@ static void fill_for_preflush(void)
     defer_all(cache, many, ROOM);
     free_all(cache, many + ROOM, 2 * ROOM);
     preflush_schedule(cache, cpu_here(cache));
-    preflush_enabled = false; /* no helper in the child, where the books are checked */
+    preflush_enabled = false; /* no helper in the child, which checks the books */
 }
 
 static void be_helper(void)
@@ -683,7 +689,8 @@ static unsigned fork_once(const struct path *path, unsigned before, unsigned ins
     return steps;
 }
 
-/* As far as it comes first, which tells how long the path is; where it waits for this thread, there too. */
+/* Forks at places of the path up to its end, and also where it waits for this thread. A fork
+ * past the end tells how long the path is. */
 static void fork_at_places(const struct path *path)
 {
     unsigned all = fork_once(path, STEPS_MOST, 0);
@@ -818,7 +825,7 @@ static void while_the_helper_has_a_transfer_batch(void **state)
     fork_at_places(&path);
 }
 
-/* Last: from now on there is a worker. */
+/* Runs last, because from now on there is a worker. */
 static void while_objects_are_made_and_destroyed(void **state)
 {
     static const struct path paths[] = {
@@ -846,8 +853,9 @@ static void while_objects_are_made_and_destroyed(void **state)
 
 /* ------------------------------------------------------- what begins while a fork is under way */
 
-/* A thread that is about to begin shows that, sees that a fork is under way, and takes it back. A child that is copied
- * in between has the mark, and not the thread: its own fork must not wait for it. */
+/* A thread that is about to begin sets its mark, sees that a fork is under way, and clears the
+ * mark again. A child copied in between has the mark and not the thread: its own fork must not
+ * wait for that thread. */
 static void a_carrier_that_was_about_to_begin(void **state)
 {
     static const struct path path = {.name = "a carrier begins", .body = carry};
@@ -869,7 +877,7 @@ static void a_helper_that_was_about_to_begin(void **state)
         fork_once(&path, 0, inside);
 }
 
-/* The forking thread was the runner before; the next one has not yet said who it is. */
+/* The forking thread was the runner before; the next one has not yet stored its id. */
 static void a_runner_that_was_about_to_begin(void **state)
 {
     static const struct path path = {.name = "a runner begins",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fork while another thread makes the first object of a size: the child has no such thread, and
+ * A fork while another thread makes the first object of a size. The child lacks that thread, and
  * must be able to make objects of that size (and of any other new size) itself.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
@@ -26,8 +26,8 @@ static sem_t inside;
 static pthread_t maker;
 static bool waited;
 
-/* Called where the maker is half way through making a cache: gives main time to fork there. (Fork
- * may as well wait for the maker, so this does not wait for the fork.) */
+/* Runs while the maker is half way through making a cache, and gives main time to fork there. It
+ * does not wait for the fork, because the fork may wait for the maker. */
 static bool let_main_fork(void)
 {
     if (waited || !pthread_equal(pthread_self(), maker))

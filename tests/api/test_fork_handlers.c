@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Handlers of pthread_atfork that use the library, registered before its own and after: run while
- * its locks are held, and while they are not.
+ * Handlers of pthread_atfork that use the library, registered before and after its own, so they run
+ * while its locks are held and while they are not.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -25,7 +25,7 @@
 #include "heap/nested.h"
 #include "support/gp_child.h"
 
-/* Of each handler: what it allocated in this fork, and how often it ran. */
+/* For each handler, the block that it allocated in this fork, and the number of its runs. */
 static struct {
     void *object;
     unsigned calls;
@@ -35,7 +35,7 @@ static bool armed;
 static unsigned round_number;
 static struct prudence_cache *cache, *made_by_handler;
 
-/* A little of everything: sizes that are new, old, large; freed, deferred, kept. */
+/* Uses new, old and large sizes; frees, defers, and keeps one in *kept. */
 static void use(void **kept)
 {
     unsigned size = 16 + round_number * 48 % 40000;
@@ -76,7 +76,7 @@ static void note_call(struct prudence_head *called)
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Callbacks are run by a thread that waits for the end of the fork. */
+/* Queues a callback, which a thread that waits for the end of the fork will run. */
 static void queue_a_callback(void)
 {
     barriers[0] = prudence_barrier();
@@ -84,7 +84,7 @@ static void queue_a_callback(void)
     barriers[1] = prudence_barrier();
 }
 
-/* With our locks held: a cache that comes into being now, and is used by other threads at once. */
+/* Runs with our locks held. Makes a cache, which other threads use at once. */
 static void early_prepare_handler(void)
 {
     if (!armed)
@@ -109,7 +109,7 @@ static void register_early(void)
     pthread_atfork(early_prepare_handler, early_parent_handler, early_child_handler);
 }
 
-/* Before any constructor. */
+/* Runs before any constructor. */
 typedef void function(void);
 static function *const at_preinit __attribute__((section(".preinit_array"), used)) = register_early;
 
@@ -166,7 +166,7 @@ static void fork_once(unsigned number)
 }
 
 #define FORKS       100
-#define FORKS_LEAST 10 /* where a fork takes a second, as in an emulated guest */
+#define FORKS_LEAST 10 /* enough where a fork takes a second, as in an emulated guest */
 #define SECONDS     20
 
 static void handlers_may_allocate(void **state)
@@ -196,7 +196,7 @@ static void handlers_may_allocate(void **state)
     alarm(0);
 }
 
-/* A handler that forks: its child goes on with the outer fork, as everybody does. */
+/* A handler that forks. Its child continues the outer fork, as usual. */
 static unsigned nested;
 
 static void forking_prepare(void)
@@ -241,7 +241,8 @@ static void handlers_may_fork(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    prudence_call(&head, note_call); /* from now on there is a queue, and a thread that runs it */
+    /* from now on there is a queue, and a thread that runs its callbacks */
+    prudence_call(&head, note_call);
     prudence_barrier();
     ran = 0;
     cache = prudence_cache_create("forked", 128, NULL);

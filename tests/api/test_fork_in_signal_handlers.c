@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal handler that forks, wherever in the library it has interrupted its thread: fork does not
- * wait for what that thread holds. The child of a process with one thread goes on as ever.
+ * A signal handler forks, wherever in the library it has interrupted its thread: fork does not wait
+ * for anything that the thread holds. The child of a process with one thread continues as usual.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -22,7 +22,7 @@
 #include "support/gp_child.h"
 
 #define FORKS       200
-#define FORKS_LEAST 20 /* where a fork takes a tenth of a second, as in an emulated guest */
+#define FORKS_LEAST 20 /* enough where a fork takes a tenth of a second, as in an emulated guest */
 #define SECONDS     10
 
 static struct prudence_cache *cache;
@@ -37,8 +37,8 @@ static bool more(void)
     return forks < FORKS_LEAST || (forks < FORKS && time(NULL) < end);
 }
 
-/* Once, so that a signal is never waiting when the handler returns: it would interrupt the same
- * instruction for ever. */
+/* Arms the timer once, so that no signal is pending when the handler returns. A pending one
+ * would interrupt the same instruction for ever. */
 static void fork_soon(void)
 {
     struct itimerspec soon = {.it_value.tv_nsec = 20000 + forks % 50 * 1000};
@@ -61,7 +61,7 @@ static void fork_here(int signal)
         alarm(CHILD_PATIENCE);
         if (!children_go_on)
             _exit(42);
-        in_child = true; /* and back to what was interrupted */
+        in_child = true; /* and back to the interrupted code */
         errno = saved_errno;
         return;
     }
@@ -147,7 +147,7 @@ static void with_other_threads_it_may_exit(void **state)
     assert_child(fork_from_handlers_of_threads, NULL);
 }
 
-/* Everything takes the slow way, so that many signals meet the library inside. */
+/* Sends everything down the slow path, so that many signals arrive inside the library. */
 static int set_up(void **state)
 {
     (void)state;

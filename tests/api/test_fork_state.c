@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the table of the process's state (runtime/fork.h): each part is brought into a state that has to do with
- * other threads, the process forks, and the child finds nothing of them. Every part has a row here.
+ * Walks the table of the process's state (runtime/fork.h). The test brings each part into a state
+ * that involves other threads, then forks; the child finds no trace of them. Every part has a row
+ * here.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -35,7 +36,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
-/* A thread that does something up to `reach()`, and goes on when it may. */
+/* A thread that runs up to `reach()`, and continues when it is allowed to. */
 static sem_t reached, may_go_on;
 static pthread_t other;
 
@@ -135,7 +136,7 @@ static void *update_often(void *unused)
 static int updates_go_on(void *unused)
 {
     (void)unused;
-    update_table(1); /* in the bucket of the other thread, whose object may be there */
+    update_table(1); /* in the other thread's bucket, which its object may be in */
     return load_relaxed(&writers_stopped) == 0 && prudence_hash_count(table) <= 1 ? 42 : 1;
 }
 
@@ -266,7 +267,7 @@ static int frees_worker(void *worker)
     return prudence_barrier() ? 1 : ran == 1 ? 42 : 2;
 }
 
-/* A barrier of another thread pins the worker; one callback runs, one waits. */
+/* A barrier of another thread pins the worker; one callback runs, one is pending. */
 static void workers(void)
 {
     static struct rcu_head heads[2];
@@ -282,7 +283,7 @@ static void workers(void)
     while (sem_wait(&reached))
         ;
     pthread_create(&barrier, NULL, stand_in_barrier, NULL);
-    pause_ms(5); /* it is most likely there; if it is not, this run shows less */
+    pause_ms(5); /* by now it is most likely there; if not, this run tests less */
     ran = 0;
     assert_child(frees_worker, worker);
     sem_post(&may_go_on);
@@ -367,7 +368,7 @@ static int uses_the_heap(void *unused)
     return prudence_cache_destroy(cache) ? 1 : 42;
 }
 
-#define SIDE_BLOCK 20000 /* there are two in a chunk */
+#define SIDE_BLOCK 20000 /* a chunk has room for two */
 
 static void *side_block(void)
 {
@@ -386,7 +387,7 @@ static void *defer_side_blocks(void *unused)
     return unused;
 }
 
-/* A block that is deferred in the child is handed out again there. */
+/* The child reuses a block that was deferred in it. */
 static int finds_deferred_block(void *block)
 {
     for (unsigned i = 0; block && i < 1000; i++) {
@@ -453,7 +454,7 @@ static int destroys_domains(void *cache)
         return 1;
     if (prudence_domain_destroy(domain) != EBUSY || prudence_cache_destroy(cache) ||
         prudence_domain_destroy(domain) != EBUSY)
-        return 2; /* the cache, then the set have it */
+        return 2; /* the cache, and then the set, refer to it */
     if (prudence_domain_destroy(set))
         return 3;
     return prudence_domain_destroy(domain) ? 4 : 42;
@@ -525,7 +526,7 @@ static int counts_anew(void *before)
     return latent_bytes() <= *(uint64_t *)before ? uses_the_heap(NULL) : 2;
 }
 
-/* What other threads reserved, and have in no ring or slab. */
+/* Memory that other threads reserved, and which is in no ring or slab. */
 static void caches(void)
 {
     uint64_t before;
@@ -588,7 +589,8 @@ static void destructors(void)
 
 static __thread unsigned questions;
 
-/* The third question of a large allocation (its slab, its pages, its huge mapping): its bytes are asked for, and no lock is held. */
+/* Stops at the third question of a large allocation (for its slab, its pages, its huge mapping):
+ * the bytes are requested, and no lock is held. */
 static bool block_at_third(void)
 {
     if (questions && ++questions == 4)
@@ -611,7 +613,7 @@ static int has_room(void *unused)
 
 static void pages(void)
 {
-    prudence_free(prudence_malloc(40 * MIB)); /* makes the cache */
+    prudence_free(prudence_malloc(40 * MIB)); /* creates the cache */
     prudence_trim();
     prudence_option_set("limit", "256M");
     os_memory_fails = block_at_third;
@@ -624,7 +626,7 @@ static void pages(void)
 
 /* ------------------------------------------------------------------------------------------- export */
 
-/* Its own description, and not its parent's, too. */
+/* The export describes the child itself, and no longer its parent. */
 static int is_described_once(void *unused)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -661,7 +663,7 @@ static int sets_options(void *unused)
     return prudence_option_set("preflush", "1") ? 1 : 42;
 }
 
-/* test_options_by_threads.c forks in the middle for certain. */
+/* test_options_by_threads.c is the one that reliably forks in the middle. */
 static void options(void)
 {
     pthread_t thread;

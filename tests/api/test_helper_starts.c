@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With background=1 the helper is there from the library's load on, from the moment at which the
- * option is set, and in a forked child when fork returns there. No call that allocates, frees or
- * defers makes a thread: its caller may hold what pthread_create wants.
+ * With background=1 the helper exists from the library's load on, from the moment when the option
+ * is set, and in a forked child when fork returns. No call that allocates, frees or defers starts a
+ * thread, because its caller may hold something that pthread_create wants.
  *
- * pthread_create is this program's own, which counts and passes on.
+ * This program has its own pthread_create, which counts and passes the call on.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -53,7 +53,7 @@ static unsigned threads_now(void)
     return threads - 2; /* . and .. */
 }
 
-/* All that wants the helper: latent caches that overflow, pages that decay. */
+/* Does everything that gives the helper work: latent caches that overflow, pages that decay. */
 static void use_everything(void)
 {
     struct prudence_cache *cache = prudence_cache_create("large", 4096, NULL);
@@ -72,7 +72,7 @@ static void use_everything(void)
     prudence_cache_destroy(cache);
 }
 
-/* A number of its own for each expectation that fails; 42: none did. */
+/* Returns 42, or a number that names the failed expectation. */
 static int expect_the_helper(unsigned made_before)
 {
     if (load_relaxed(&made) != made_before + 1)
@@ -148,7 +148,7 @@ static void not_in_a_child_that_does_not_want_it(void **state)
     assert_child(fork_after_switching_off, NULL);
 }
 
-/* Work goes on without it; setting the option again tries again. */
+/* Work continues without the helper; setting the option again retries. */
 static int refused(void *unused)
 {
     (void)unused;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The idle helper at work on a loaded machine: every CPU has busy threads of ordinary priority, and
- * neither fork nor the destruction of a cache waits for a thread that gets no CPU. As a thread of
- * idle priority it kept them waiting for up to seconds here, even when it owned nothing of the
- * library's: a page fault is enough to hold the lock of the address space.
+ * neither fork nor the destruction of a cache waits for a thread that gets no CPU. A helper of idle
+ * priority kept them waiting for up to seconds here, even when it owned nothing of the library's,
+ * because a page fault is enough to hold the lock of the address space.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  * ctest: alone (measures how long a fork takes beside a busy helper)
@@ -33,7 +33,7 @@
 
 #define BUSY_MAX 64
 #define OBJECTS  4000
-#define BOUND_NS 2000000000ull /* far above the 5 to 40 ms that were seen */
+#define BOUND_NS 2000000000ull /* far above the measured 5 to 40 ms */
 
 static bool stop;
 static void *objects[OBJECTS];
@@ -51,7 +51,7 @@ static unsigned long long larger(unsigned long long a, unsigned long long b)
     return a > b ? a : b;
 }
 
-/* Overfills the caches of one CPU after the other, so that the helper has work for this cache. */
+/* Overfills the caches of one CPU after another, so that the helper has work for this cache. */
 static void make_work(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < OBJECTS; i++)
@@ -61,7 +61,7 @@ static void make_work(struct prudence_cache *cache)
         prudence_cache_free(cache, objects[i]);
 }
 
-/* Whatever the library does in the background, it does as an ordinary thread. */
+/* The library does all background work in ordinary threads. */
 static void expect_ordinary_threads(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -115,7 +115,7 @@ static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
     count = count > BUSY_MAX ? BUSY_MAX : count;
     for (long i = 0; i < count; i++)
         assert_int_equal(pthread_create(&busy[i], NULL, be_busy, NULL), 0);
-    posix_idle_inject(is_idle); /* or it would not work at all */
+    posix_idle_inject(is_idle); /* otherwise it would never run */
     assert_int_equal(prudence_option_set("background", "1"), 0);
     for (; now_ns() < end || preflushed == 0; rounds++) {
         struct prudence_cache *cache = prudence_cache_create("short-lived", 256, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's threads take nothing from the thread that happens to need them first: not its scheduling
- * policy, nice value, CPU or signal mask. They run as the process was started, and where liburcu's callers
- * asked for a CPU, there. Read from /proc/self/task, for each of them.
+ * The library's threads inherit nothing from the thread that happens to need them first: no
+ * scheduling policy, nice value, CPU or signal mask. They run with the process's initial ones, and
+ * on a CPU that liburcu's callers asked for. The test reads /proc/self/task for each of them.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -26,9 +26,9 @@
 #include "support/gp_reader.h"
 
 static cpu_set_t of_process;
-static int policy;   /* of the thread that starts them */
+static int policy;   /* of the thread that starts the library's threads */
 static int last_cpu; /* of the process */
-static bool loud;    /* say what is wrong */
+static bool loud;    /* print each deviation */
 
 /* ---------------------------------------------------------------------- what /proc says of a thread */
 
@@ -94,7 +94,7 @@ static void check(int tid, const char *name, struct found *found)
                 nice_now, CPU_COUNT(&cpus), (unsigned long long)mask);
 }
 
-/* Those that are called so. */
+/* Finds the threads of that name. */
 static struct found look_for(const char *wanted)
 {
     struct found found = {.threads = 0};
@@ -116,8 +116,8 @@ static struct found look_for(const char *wanted)
     return found;
 }
 
-/* A thread names itself, sets its nice value after that, and is looked at only when it works: so until all
- * are as they should be, or the alarm. */
+/* Looks until all are as expected, or the alarm ends the test. A thread names itself, then sets
+ * its nice value, and is checked only when it works. */
 static struct found wait_for(const char *name, unsigned threads)
 {
     struct found found;
@@ -149,7 +149,7 @@ static void do_nothing_at_all(void *context)
     (void)context;
 }
 
-/* False when this thread may not. */
+/* Returns false if this thread lacks the permission. */
 static bool become_odd(void)
 {
     struct sched_param parameter = {.sched_priority = policy == SCHED_FIFO ? 1 : 0};
@@ -299,7 +299,7 @@ static int call_unprivileged(void)
     return prudence_barrier() == 0 ? 42 : 2;
 }
 
-/* It cannot be helped, but works, and is said. */
+/* A restriction by the system is reported; the threads still work. */
 static void except_what_the_system_does_not_let_go(void **state)
 {
     struct child_result result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose main function was left by pthread_exit ends with its last thread, also if threads of the library are there. Not before
- * that, and not before the callbacks that were queued have run.
+ * A program that leaves its main function by pthread_exit ends with its last thread, even if
+ * threads of the library exist. It ends no earlier, and not before the queued callbacks have run.
  *
  * ctest: not-with thread (ThreadSanitizer has a thread of its own, so none is the last)
  * ctest: not-with address (at exit LeakSanitizer says which threads it could not stop)
@@ -33,7 +33,7 @@ static void at_exit(void)
     say("exit;");
 }
 
-/* The threads of the library block all other signals. */
+/* Uses SIGKILL, because the library's threads block all other signals. */
 static void die_if_it_takes_long(void)
 {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -47,7 +47,7 @@ static void die_if_it_takes_long(void)
 static void *work(void *main_thread)
 {
     pthread_join(*(pthread_t *)main_thread, NULL);
-    usleep(20000); /* whatever looks finds it */
+    usleep(20000); /* long enough for any bug to show */
     say("thread;");
     return NULL;
 }
@@ -81,7 +81,7 @@ static void *leave_in_a_child(void *unused)
 
     if (child == 0) {
         die_if_it_takes_long();
-        pthread_exit(NULL); /* it is the child's main thread */
+        pthread_exit(NULL); /* the child's main thread */
     }
     waitpid(child, NULL, 0);
     return unused;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages name the thread and the object: what is misused, and what keeps garbage past its limit, which is
- * said at the first time, not after stall_timeout, and not again and again.
+ * Messages name the thread and the object, both for misuse and for the reader that keeps garbage
+ * past its limit. The library reports the latter once, at the first time, and not after
+ * stall_timeout.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -87,7 +88,7 @@ static void the_first_overrun_names_the_reader(void **state)
     assert_true(child_said(&result, "it is now at:"));
 }
 
-/* Of the thread that defers; and without a trace. */
+/* Reports the thread that defers, without a trace. */
 static int overrun_in_a_section(void)
 {
     struct prudence_cache *cache = prudence_cache_create("garbage", 64, NULL);
@@ -211,7 +212,7 @@ static int misuse_of_odd_names(void *ignored)
     return 0;
 }
 
-/* A message ends where the library ends it, and has nothing that a terminal obeys. */
+/* A message ends where the library ends it, and contains no control character for a terminal. */
 static void a_message_is_one_line(void **state)
 {
     struct child_result result;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence_option_set by several threads at once: each setting happens as a whole, beside itself, other options, a fork, and a
- * fork in a handler that has interrupted it. A handler of a signal never stands in front of itself. When the process ends,
- * setting an option does not bring back what has ended.
+ * Several threads call prudence_option_set at once. Each setting is atomic beside itself, other
+ * options, a fork, and a fork in a handler that has interrupted it. A signal handler never chains
+ * to itself. When the process ends, setting an option does not bring back anything that has ended.
  *
- * sigaction is this program's own: in a thread that is to stop there it waits until another thread has come as far as it
- * can, so no order is left to chance.
+ * This program has its own sigaction. In a thread that is to stop there it waits until another
+ * thread can get no further, so no order is left to chance.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -32,7 +32,7 @@
 #include "heap/background.h"
 
 static uint32_t inside;  /* the first thread is in the middle of a setting */
-static int other_thread; /* kernel id of the other one, once it runs */
+static int other_thread; /* kernel id of the other thread, once it runs */
 static uint32_t other_done;
 
 /* ---------------------------------------------------------------------------- a place to stop */
@@ -68,7 +68,7 @@ static bool is_asleep(int thread)
     return state && state[2] == 'S';
 }
 
-/* As far as it can, while this thread is where it is. */
+/* Waits until the other thread sleeps or ends, while this one stays where it is. */
 static void wait_for_the_other(void)
 {
     unsigned asleep = 0;
@@ -130,7 +130,7 @@ static void *set_in_the_middle(void *setting)
     return NULL;
 }
 
-/* `second` begins when `first` is in the middle of its setting. Returns whether it had to wait. */
+/* Starts `second` in the middle of `first`'s setting. Returns whether it had to wait. */
 static bool both(const struct setting *first, void *(*second)(void *argument), void *argument)
 {
     pthread_t threads[2];
@@ -163,7 +163,7 @@ static void a_handler_does_not_stand_in_front_of_itself(void **state)
     signal(SIGUSR1, programs_handler);
     assert_int_equal(prudence_option_set("dump_file", "/dev/null"), 0);
     both(&dump, set_in_the_middle, (void *)(uintptr_t)&profile);
-    raise(SIGUSR1); /* or the stack is soon full */
+    raise(SIGUSR1); /* otherwise the stack would soon overflow */
     assert_int_equal(load_relaxed(&program_handler_runs), 1);
     assert_int_equal(prudence_option_set("dump", "0"), 0);
     assert_int_equal(prudence_option_set("profile_signal", "0"), 0);
@@ -171,7 +171,8 @@ static void a_handler_does_not_stand_in_front_of_itself(void **state)
     assert_int_equal(load_relaxed(&program_handler_runs), 2);
 }
 
-/* Each kind of setter; the value is the one that is there already. What is text is kept by one store. */
+/* Calls each kind of setter, with the value that is already set. Text values are published by
+ * one store. */
 static void a_setting_is_a_whole(void **state)
 {
     static const struct setting others[] = {
@@ -228,7 +229,7 @@ static void fork_here(void)
     assert_int_equal(status, 0);
 }
 
-/* As a handler does that comes there. */
+/* Forks as a signal handler would that interrupts the setting. */
 static void a_fork_that_interrupts_a_setting_waits_for_nothing(void **state)
 {
     (void)state;
@@ -245,7 +246,8 @@ static void handler_of_another(int number, siginfo_t *info, void *context)
     programs_handler(number);
 }
 
-/* The handler is put in front of one, given back, and put in front of another, whose kind is another one. */
+/* The library chains to one handler, gives it back, and chains to another one of a different
+ * kind. */
 static void whatever_handler_stands_there_gets_the_signal(void **state)
 {
     struct sigaction informed = {.sa_sigaction = handler_of_another, .sa_flags = SA_SIGINFO};
@@ -273,7 +275,7 @@ static uint64_t looks_at_the_end(void)
     background_set(true);
     background_start();
     background_end();
-    prudence_option_set("decay", "1s"); /* brings everything up that options may want */
+    prudence_option_set("decay", "1s"); /* initializes everything that options may need */
     return background_look();
 }
 

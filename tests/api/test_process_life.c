@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before main, after exit, across exec, and when threads go: all of it may use the library.
+ * The library works before main, after exit, across exec, and in threads that end.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -34,7 +34,8 @@ static void use_everything(void)
         abort();
 }
 
-/* Before the library's own constructor (101), if the linker puts it so; else right behind it. */
+/* Runs before the library's own constructor (101) if the linker orders it so, otherwise right
+ * after it. */
 static void *from_constructor;
 
 __attribute__((constructor(101))) static void before_main(void)
@@ -84,7 +85,7 @@ static int exit_outstanding(void *unused)
     atexit(at_exit);
     pthread_create(&thread, NULL, leave_objects_outstanding, NULL);
     leave_objects_outstanding(NULL);
-    exit(0); /* the other thread may be anywhere */
+    exit(0); /* the other thread may be at any point */
 }
 
 static void *stay_inside(void *inside)
@@ -95,7 +96,7 @@ static void *stay_inside(void *inside)
     return NULL;
 }
 
-/* What must work at exit while readers stay for ever, this thread among them. */
+/* Does everything that must work at exit while readers, this thread among them, stay for ever. */
 static void at_exit_with_readers(void)
 {
     leave_objects_outstanding(NULL);
@@ -195,7 +196,7 @@ static void *fill_and_go(void *unused)
     return unused;
 }
 
-/* Caches are a CPU's, not a thread's: nothing goes with a thread. */
+/* Caches belong to CPUs, so a thread that exits takes nothing with it. */
 static void threads_that_exit_leave_nothing_stranded(void **state)
 {
     struct prudence_cache_stats stats;
@@ -203,7 +204,7 @@ static void threads_that_exit_leave_nothing_stranded(void **state)
 
     (void)state;
     cache = prudence_cache_create("threads", 512, NULL);
-    for (unsigned i = 0; i < 200; i++) { /* until the CPUs' caches have their size */
+    for (unsigned i = 0; i < 200; i++) { /* until the CPUs' caches have reached their size */
         pthread_t thread;
 
         pthread_create(&thread, NULL, fill_and_go, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* RCU lists: order after every operation, and what readers that are at a removed element find. */
+/* RCU lists: the order after every operation, and the elements that readers at a removed one
+ * find. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +99,7 @@ static void list_walks(void **state)
     assert_string_equal(list_text(&head), "d");
 }
 
-/* Links by themselves: what is at one may be removed meanwhile, as for the other walks. */
+/* A walk by links, whose current element may be removed, as in the other walks. */
 static void list_walks_by_links(void **state)
 {
     struct prudence_list head = PRUDENCE_LIST_INIT(head), *link;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rcu_barrier while another thread is in call_rcu_data_free: what was queued before the barrier has returned when
- * it does, wherever the callbacks are moved meanwhile. And what it does in odd places: in qsbr, in a
- * section, in a callback.
+ * rcu_barrier while another thread is in call_rcu_data_free: when the barrier returns, all
+ * callbacks queued before it have returned, wherever they are moved in between. Also tests barriers
+ * in qsbr, in a section, and in a callback.
  *
  * ctest: needs liburcu
  */
@@ -19,12 +19,12 @@
 
 #include <urcu/urcu-memb.h>
 #include <urcu/urcu-qsbr.h>
-#include <urcu.h> /* the last: names without a flavour are its */
+#include <urcu.h> /* last, because it defines the names without a flavour */
 
 #include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 
-/* A callback that blocks until it is let go. */
+/* A callback that blocks until the test lets it return. */
 struct blocker {
     struct rcu_head head;
     sem_t entered, leave;
@@ -61,7 +61,7 @@ static void count(struct rcu_head *head)
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A worker, and its queue as the library sees it. */
+/* A worker, with the library's view of its queue. */
 struct made {
     struct call_rcu_data *data;
     struct callback_queue *queue;
@@ -103,7 +103,7 @@ static bool is_over(void)
     return __atomic_load_n(&barrier_is_over, __ATOMIC_SEQ_CST);
 }
 
-/* Lets the callback go when the barrier waits for its queue, or is over too early. */
+/* Lets the callback return when the barrier waits for its queue, or has ended too early. */
 static void *let_go_when_waited_for(void *unused)
 {
     while (!__atomic_load_n(&a.queue->watchers, __ATOMIC_SEQ_CST) && !is_over())
@@ -126,7 +126,7 @@ static void a_worker_that_is_being_freed_is_waited_for(void **state)
     call_on(&a, &behind, count);
     pthread_create(&freer, NULL, free_it, &a);
     while (!__atomic_load_n(&a.queue->worker->stopping, __ATOMIC_SEQ_CST))
-        sched_yield(); /* it waits for the callback */
+        sched_yield(); /* the freeing thread waits for the callback */
     pthread_create(&releaser, NULL, let_go_when_waited_for, NULL);
     rcu_barrier();
     assert_int_equal(first.returned, 1);
@@ -143,7 +143,7 @@ static void *barrier(void *unused)
     return unused;
 }
 
-/* The barrier stands at the first worker; that is freed; the second one must not be forgotten. */
+/* The barrier waits at the first worker, which is then freed; it must not forget the second one. */
 static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
 {
     pthread_t waiter, freer;
@@ -162,7 +162,8 @@ static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
     while (!__atomic_load_n(&a.queue->watchers, __ATOMIC_SEQ_CST))
         sched_yield();
     pthread_create(&freer, NULL, free_it, &a);
-    /* As it stands it is asked to end; if it were taken off the list first, it would not be yet. */
+    /* The worker is asked to end while it is still on the list. If it were taken off first, it
+     * would not be stopping yet. */
     for (unsigned i = 0;
          i < 100000 && !__atomic_load_n(&a.queue->worker->stopping, __ATOMIC_SEQ_CST); i++)
         sched_yield();
@@ -178,7 +179,7 @@ static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
     call_rcu_data_free(b.data);
 }
 
-/* The same at random: each round's worker is freed by another thread beside the barrier. */
+/* The same at random times: in each round another thread frees the worker beside the barrier. */
 static void at_any_moment(void **state)
 {
     static struct rcu_head heads[8];
@@ -213,7 +214,7 @@ static void flavours_do_not_know_of_each_other(void **state)
     urcu_memb_barrier();
     assert_int_equal(ran, 1);
     urcu_memb_synchronize_rcu();
-    assert_true(urcu_qsbr_read_ongoing()); /* it may hold pointers */
+    assert_true(urcu_qsbr_read_ongoing()); /* the callback may hold pointers */
     urcu_qsbr_unregister_thread();
 }
 
@@ -229,7 +230,7 @@ static void synchronize_qsbr(struct rcu_head *head)
     __atomic_store_n(&qsbr_returned, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A callback of qsbr that waits for this thread's quiescent state is on a worker of its own. */
+/* A callback of qsbr that waits for this thread's quiescent state runs on a worker of its own. */
 static void a_callback_of_qsbr_holds_up_no_other_flavour(void **state)
 {
     static struct rcu_head of_qsbr, of_memb;
@@ -279,7 +280,8 @@ static int refused(void *unused)
     rcu_barrier();
     rcu_defer_barrier();
     free_all_cpu_call_rcu_data();
-    urcu_qsbr_barrier(); /* it would close a circle with a qsbr thread that synchronizes memb */
+    /* waiting would close a circle with a qsbr thread that synchronizes memb */
+    urcu_qsbr_barrier();
     rcu_read_unlock();
     call_rcu_data_free(mine);
     return 42;
@@ -304,7 +306,7 @@ static void what_would_wait_for_itself_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_would_wait_for_itself_is_refused), /* forks: the first */
+        cmocka_unit_test(what_would_wait_for_itself_is_refused), /* first, because it forks */
         cmocka_unit_test(a_worker_that_is_being_freed_is_waited_for),
         cmocka_unit_test(the_walk_goes_on_behind_a_worker_that_is_freed),
         cmocka_unit_test(at_any_moment),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu's interface on ours: both sorts of flavours, workers, barriers, deferred calls, fork.
+ * liburcu's interface on ours: both kinds of flavours, workers, barriers, deferred calls, fork.
  *
  * ctest: needs liburcu
  */
 #define _GNU_SOURCE
 #define _LGPL_SOURCE /* a program that wants liburcu's inline functions */
-#include <urcu.h>    /* the first, for what programs expect to come along with it */
+#include <urcu.h>    /* first, to test the headers that programs expect it to include */
 #if !defined(assert) || !defined(_URCU_WFCQUEUE_H)
 #error "liburcu's <urcu.h> includes <assert.h> and <urcu/wfcqueue.h>"
 #endif
@@ -30,7 +30,7 @@
 #include <urcu-pointer.h>
 #include <urcu-poll.h>
 #include <urcu-qsbr.h>
-#include <urcu.h> /* the last: names without a flavour are its */
+#include <urcu.h> /* last, because it defines the names without a flavour */
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
@@ -104,7 +104,7 @@ static void qsbr_is_a_flavour_of_its_own(void **state)
     assert_true(urcu_qsbr_read_ongoing());
     urcu_qsbr_read_lock();
     urcu_qsbr_read_unlock();
-    urcu_qsbr_synchronize_rcu(); /* goes offline meanwhile */
+    urcu_qsbr_synchronize_rcu(); /* is offline for the call */
     assert_true(urcu_qsbr_read_ongoing());
     ran = 0;
     urcu_qsbr_call_rcu(&heads[0], count);
@@ -123,7 +123,7 @@ static void *ask_before_it_was_online(void *domain)
 
     assert_false(urcu_qsbr_read_ongoing());
     nobody = prudence_urcu_qsbr_self;
-    urcu_qsbr_quiescent_state(); /* says nothing, and registers nobody */
+    urcu_qsbr_quiescent_state(); /* reports no quiescent state, and registers no thread */
     assert_ptr_equal(prudence_urcu_qsbr_self, nobody);
     urcu_qsbr_register_thread();
     assert_true(urcu_qsbr_read_ongoing());
@@ -135,8 +135,8 @@ static void *ask_before_it_was_online(void *domain)
     return NULL; /* the thread ends online */
 }
 
-/* The inline functions find the thread's word by a pointer of their own; so what they find is what the domain's
- * functions find, of whichever thread and at whichever time. */
+/* The inline functions find the thread's word by their own pointer, so they must agree with the
+ * domain's functions in any thread at any time. */
 static void read_ongoing_is_of_the_thread(void **state)
 {
     struct prudence_domain *domain = prudence_urcu_qsbr();
@@ -156,10 +156,10 @@ static void read_ongoing_is_of_the_thread(void **state)
     assert_false(urcu_qsbr_read_ongoing());
     prudence_qsbr_offline(other);
     assert_int_equal(prudence_domain_destroy(other), 0);
-    urcu_qsbr_synchronize_rcu(); /* no thread that has ended is waited for */
+    urcu_qsbr_synchronize_rcu(); /* does not wait for threads that have ended */
 }
 
-/* A quiescent state is said when a grace period has begun, and only then. */
+/* A quiescent state is announced only after a grace period has begun. */
 static void quiescent_state_ends_the_grace_period_before(void **state)
 {
     struct urcu_gp_poll_state before;
@@ -176,12 +176,12 @@ static void quiescent_state_ends_the_grace_period_before(void **state)
     assert_int_not_equal(prudence_urcu_qsbr_self->word, word);
     assert_true(urcu_qsbr_poll_state_synchronize_rcu(before));
     urcu_qsbr_thread_offline();
-    urcu_qsbr_quiescent_state(); /* of a thread that is offline: it stays so */
+    urcu_qsbr_quiescent_state(); /* the thread is offline and stays so */
     assert_false(urcu_qsbr_read_ongoing());
     urcu_qsbr_unregister_thread();
 }
 
-/* Pointers to words in it are kept, by threads that nobody asks. */
+/* Threads keep pointers to words in the domain, so destroying it is refused. */
 static void the_domain_stays(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void workers_of_threads(void **state)
     call_rcu_data_free(get_default_call_rcu_data()); /* does nothing */
 }
 
-/* What waits moves to the default worker, and runs once. */
+/* Pending callbacks move to the default worker, and run once. */
 static void freed_with_callbacks(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -309,7 +309,7 @@ static void fork_with_workers(void **state)
     call_rcu_data_free(mine);
 }
 
-/* What a binary calls that was compiled against liburcu's own <urcu-pointer.h>. */
+/* Calls the functions that a binary compiled against liburcu's own <urcu-pointer.h> uses. */
 static void functions_of_pointers(void **state)
 {
     static int value, other;

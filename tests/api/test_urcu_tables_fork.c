@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu-cds' hash table that resizes itself, on our headers, in a forked child: its worker is there,
- * whether or not the program calls what liburcu wants to be called around a fork.
+ * liburcu-cds' self-resizing hash table, on our headers, in a forked child: its worker exists
+ * there, whether or not the program calls the functions that liburcu wants called around a fork.
  *
  * ctest: needs liburcu
  * ctest: not-with address (liburcu-cds makes threads beside forks, and AddressSanitizer's list of threads stays locked)
@@ -62,7 +62,7 @@ static struct cds_lfht *table_make(void)
     return table;
 }
 
-/* What waits for the table's worker. */
+/* Destroys the table, which waits for its worker. */
 static int table_destroy(struct cds_lfht *table)
 {
     struct node *node, *removed = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every public function, called in a destructor, in a callback, in a constructor and in sections of every kind.
- * None may hang. What each does there stands in the table below, which is the one of docs/reference/rcu.md, function by
- * function; a function that is exported and not in it fails the test.
+ * Calls every public function in a destructor, in a callback, in a constructor and in sections of
+ * every kind. None may hang. The table below, a copy of the one in docs/reference/rcu.md, gives the
+ * result function by function. The test fails if an exported function is missing from it.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -49,7 +49,7 @@ enum place {
     MEMB,        /* inside a section of the default domain */
     QSBR,        /* online in some qsbr domain */
     SRCU,        /* inside a section of some srcu domain */
-    EXTERNAL,    /* ... of somebody else's scheme */
+    EXTERNAL,    /* ... of an external domain */
     PLACES,
 };
 
@@ -63,8 +63,9 @@ static const char *const place_names[PLACES] = {"a lazy destructor",
                                                 "a section of srcu",
                                                 "a section of an external domain"};
 
-/* What the function does in each of them, one letter a place, in that order:
- *   .  what it does elsewhere
+/* Result of the function in each of these places, one letter a place, in that order:
+ *
+ *   .  the same as elsewhere
  *   E  returns EDEADLK and reports the place
  *   R  reports the place, and does nothing (functions without a result)
  *   A  reports the place and aborts (such a function cannot say that it did not wait) */
@@ -90,8 +91,9 @@ static const char *const place_names[PLACES] = {"a lazy destructor",
 
 /* ------------------------------------------------------------------------------- what is there */
 
-static struct prudence_cache *plain;        /* without a destructor */
-static struct prudence_cache *synchronizes; /* its destructor waits; always some undone */
+static struct prudence_cache *plain; /* without a destructor */
+/* its destructor waits; some objects are always undone */
+static struct prudence_cache *synchronizes;
 static struct prudence_domain *memb, *qsbr, *srcu, *external, *manual;
 
 static void wait_in_destructor(void *object, void *unused)
@@ -143,7 +145,7 @@ static const struct prudence_domain_ops ops = {.size = sizeof ops,
                                                .poll_state = poll_state,
                                                .read_lock_held = is_inside};
 
-/* Objects of `synchronizes` that are safe and undone, in slabs and on stacks. */
+/* Leaves safe and undone objects of `synchronizes` in slabs and on stacks. */
 static void leave_some_undone(void)
 {
     void *objects[300];
@@ -352,7 +354,8 @@ BODY(rcu_dereference_there, rcu_dereference_sym2(&some_pointer); return 0;)
 BODY(rcu_set, rcu_set_pointer_sym(&some_pointer, NULL); return 0;)
 BODY(rcu_xchg, rcu_xchg_pointer_sym(&some_pointer, NULL); return 0;)
 
-/* Short-term memory: that each returns is all that is asked here (tests/scm/ has the results). */
+/* Short-term memory: this test only checks that each call returns (tests/scm/ checks the
+ * results). */
 static int as_scm_thread(void (*act)(void *object))
 {
     void *object;
@@ -425,7 +428,7 @@ static bool any_node(const struct prudence_hash_node *node, const void *unused)
     return true;
 }
 
-/* Two objects come and go, beside a resize, which defers an array. */
+/* Inserts and removes two objects beside a resize, which defers an array. */
 static struct prudence_hash *used_hash(void)
 {
     struct prudence_hash *table = prudence_hash_create("used", NULL);
@@ -448,7 +451,7 @@ static struct prudence_hash *used_hash(void)
     return table;
 }
 
-/* Of the names one is renamed, one replaced, and two are exchanged. */
+/* Renames one name, replaces one, and exchanges two. */
 static int use_names(void)
 {
     struct prudence_hash *table = prudence_hash_create("used", NULL);
@@ -502,7 +505,7 @@ static struct prudence_id_table *used_ids(void)
     return table;
 }
 
-/* Nodes are replaced. */
+/* Updates that replace nodes. */
 static struct prudence_routes *used_routes(void)
 {
     struct prudence_routes *table = prudence_routes_create("used", NULL);
@@ -524,7 +527,7 @@ static struct prudence_routes *used_routes(void)
     return table;
 }
 
-/* Ten objects come and go, beside nodes that grow and shrink, which are deferred. */
+/* Inserts and removes ten objects; nodes grow and shrink, and the old ones are deferred. */
 static struct prudence_map *used_map(bool bytes)
 {
     struct prudence_map_attr attr = {.size = sizeof attr, .flags = bytes ? PRUDENCE_MAP_BYTES : 0};
@@ -583,7 +586,7 @@ static struct prudence_map *searched_map(bool bytes)
     return map;
 }
 
-/* A value is replaced twice, and erased. */
+/* Replaces a value twice, and erases it. */
 static struct prudence_map *used_values(bool bytes)
 {
     struct prudence_map_attr attr = {
@@ -605,7 +608,7 @@ static struct prudence_map *used_values(bool bytes)
     return map;
 }
 
-/* The same in a hash table, with walks. */
+/* Does the same in a hash table, with walks. */
 static struct prudence_hash_values *used_hash_values(bool bytes)
 {
     struct prudence_hash_attr attr = {.size = sizeof attr,
@@ -777,7 +780,7 @@ static const struct row {
     {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
     {"prudence_heap_print", do_heap_print, EVERYWHERE, ""},
     {"prudence_heap_walk_sized", do_heap_walk, EVERYWHERE, ""},
-    /* The slow sides of inlined functions: parts of those of that name. */
+    /* The slow paths of inlined functions: each is part of the function of that name. */
     {"prudence_inline2_cache_alloc", NULL, "", ""},
     {"prudence_inline2_cache_free", NULL, "", ""},
     {"prudence_inline2_cache_free_deferred", NULL, "", ""},
@@ -1071,7 +1074,7 @@ static int run_row(const struct row *row, enum place place)
     return body_result;
 }
 
-/* In a child: everything that returns, in one place. Wrong results are written. */
+/* Runs in a child: calls every function that returns, in one place. Prints wrong results. */
 static int walk(void *argument)
 {
     enum place place = *(enum place *)argument;
@@ -1115,7 +1118,7 @@ static const char *said_name(const char *function)
     return function;
 }
 
-/* What is said between the marks of a row. */
+/* Checks the report between the marks of a row. */
 static void check_report(const char *output, size_t row)
 {
     char mark[16], *report, *end;
@@ -1201,8 +1204,8 @@ static void synchronize_when_told(void *object, void *unused)
     __atomic_store_n(&synchronized, true, __ATOMIC_SEQ_CST);
 }
 
-/* The worker is in a destructor that waits for this thread's section: shrinking there must not wait for the
- * worker. */
+/* The worker is in a destructor that waits for this thread's section. Shrinking there must not
+ * wait for the worker. */
 static int shrink_in_a_section(void *unused)
 {
     struct prudence_cache *cache =
@@ -1247,7 +1250,8 @@ static void allocate_from_own_cache(void *object, void *unused)
     depth--;
 }
 
-/* Thousands are undone, and each destructor allocates: none runs inside another. */
+/* Thousands of objects are undone, and each destructor allocates; no destructor runs inside
+ * another. */
 static int nested(void *unused)
 {
     static void *objects[3000];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that do not fence are asked to, by gp_try: once each has entered again, a grace period has its barrier without
- * a system call. One that does not enter does not answer, and is parked by the membarrier that is made in its place. A
- * section that was open when the question was asked is waited for, whoever answers inside of it.
+ * gp_try asks readers that do not fence to do so: once each has entered again, a grace period has
+ * its barrier without a system call. A reader that does not enter does not answer; the membarrier
+ * made instead parks it. A section that was open when the question was asked is waited for, even if
+ * it answers inside.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static int make_domain(void **state)
 {
     (void)state;
     domain = prudence_domain_create("asking", PRUDENCE_DOMAIN_MEMB, NULL);
-    domain->choosing = 1; /* by another thread: its mode stays as it is */
+    domain->choosing = 1; /* by another thread, so the domain's mode stays unchanged */
     readers_fence(false);
     return 0;
 }
@@ -37,7 +38,7 @@ static int destroy_domain(void **state)
     return prudence_domain_destroy(domain);
 }
 
-/* However short a time ago the last question was asked, and however long ago the mode was chosen. */
+/* Tries at once, however recent the last question and however old the choice of mode. */
 static enum gp_tried attempt(gp_cookie cookie)
 {
     domain->asked_at = 0;
@@ -55,18 +56,18 @@ static void one_that_enters_answers(void **state)
         assert_int_equal(attempt(cookie), GP_ASKED);
         assert_int_equal(attempt(cookie), GP_ASKED);
         tell(0, read_once);
-        assert_int_equal(attempt(cookie), GP_ASKED); /* one is not all */
+        assert_int_equal(attempt(cookie), GP_ASKED); /* one answer is not enough */
         tell(1, read_once);
         assert_false(gp_poll(domain, cookie));
         assert_int_equal(attempt(cookie), GP_OVER);
         assert_true(domain->barrier_goal == cookie.value); /* for other drivers as well */
     }
     assert_int_equal(domain->membarriers, 0);
-    assert_int_equal(domain->at_once, 10); /* the choice of mode leaves them out */
+    assert_int_equal(domain->at_once, 10); /* the choice of mode ignores them */
     end_readers(2);
 }
 
-/* What is pushed is the grace period that was begun; a later cookie waits for the next one. */
+/* gp_try pushes the grace period that has begun; a later cookie waits for the next one. */
 static void a_later_cookie_is_not_over(void **state)
 {
     gp_cookie first = gp_snapshot(domain), second;
@@ -80,7 +81,7 @@ static void a_later_cookie_is_not_over(void **state)
     assert_int_equal(attempt(second), GP_LATER);
     assert_true(gp_poll(domain, first));
     assert_int_equal(attempt(second), GP_ASKED);
-    assert_false(gp_poll(domain, second)); /* the answer was to the question before */
+    assert_false(gp_poll(domain, second)); /* the answer was to the earlier question */
     tell(0, read_once);
     assert_int_equal(attempt(second), GP_OVER);
     end_readers(1);
@@ -95,7 +96,7 @@ static void an_open_section_is_waited_for(void **state)
     tell(0, enter);
     cookie = gp_snapshot(domain);
     assert_int_equal(attempt(cookie), GP_ASKED);
-    tell(0, read_once); /* nested: it answers */
+    tell(0, read_once); /* nested; still an answer */
     for (int i = 0; i < 3; i++)
         assert_int_not_equal(attempt(cookie), GP_OVER);
     assert_true(domain->barrier_goal == cookie.value);
@@ -104,14 +105,14 @@ static void an_open_section_is_waited_for(void **state)
     end_readers(1);
 }
 
-/* It goes by an exchange, and only after the question. */
+/* The mark is an exchange, made only after the question. */
 static void an_older_mark_is_a_question_too(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
     (void)state;
     start_readers(1);
-    domain->park_rarely = 8; /* it is not parked */
+    domain->park_rarely = 8; /* the reader is not parked */
     assert_int_equal(attempt(cookie), GP_ASKED);
     gp_drive(domain); /* by a membarrier */
     assert_true(gp_poll(domain, cookie));
@@ -151,7 +152,7 @@ static void those_that_fence_are_not_asked(void **state)
     start_readers(1);
     readers_fence(true);
     for (int i = 0; i < 10; i++) {
-        tell(0, read_once); /* it enters often: not at once, and fences would cost more */
+        tell(0, read_once); /* it enters often, so not at once, and fences would cost more */
         tell(0, read_once);
         assert_int_equal(attempt(gp_snapshot(domain)), GP_OVER);
     }
@@ -169,7 +170,7 @@ static void not_again_at_once(void **state)
     assert_int_equal(attempt(cookie), GP_ASKED);
     tell(0, read_once);
     assert_int_equal(attempt(cookie), GP_OVER);
-    domain->asked_at = UINT64_MAX / 2; /* by the clock it is not over yet, for long */
+    domain->asked_at = UINT64_MAX / 2; /* by this clock the question stays open for long */
     cookie = gp_snapshot(domain);
     assert_int_equal(gp_try(domain, cookie, 0), GP_LATER);
     assert_false(sequence_before(domain->progress.completed, domain->shared.sequence));
@@ -201,7 +202,7 @@ static void not_while_another_asks_or_parks(void **state)
     end_readers(1);
 }
 
-/* The caller owns a CPU's caches. */
+/* A few readers at most, because the caller owns a CPU's caches. */
 static void not_more_than_a_few(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void not_more_than_a_few(void **state)
     end_readers(READERS);
 }
 
-/* In a child that thread is gone, which did not answer; the child asks readers of its own. */
+/* A child lacks the thread that did not answer; it asks its own readers. */
 static bool child_goes_on(void)
 {
     if (attempt(gp_snapshot(domain)) != GP_OVER)
@@ -227,7 +228,7 @@ static void forked_while_asked(void **state)
     (void)state;
     start_readers(1);
     assert_int_equal(attempt(gp_snapshot(domain)), GP_ASKED);
-    domain->parking = 1; /* by another thread, just then */
+    domain->parking = 1; /* another thread does, at that moment */
     child = fork();
     if (!child)
         _exit(child_goes_on() ? 0 : 1);
@@ -256,6 +257,6 @@ int main(void)
     };
 
     if (!os_membarrier_available())
-        return 0; /* readers fence, always */
+        return 0; /* readers always fence */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

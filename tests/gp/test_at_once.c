@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A grace period begins and ends at once where words tell that nobody is inside: of this thread, of other threads that
- * fence, and of those that are not registered. It costs no membarrier and no scan. It is refused where a reader is
- * inside, may be, or enters often, and to a CPU that was not the last to try. (What readers are asked for instead:
- * test_asking.c.)
+ * A grace period begins and ends at once if the reader words show that nobody is inside: the words
+ * of this thread, of other threads that fence, and of those that are not registered. It costs no
+ * membarrier and no scan. It is refused if a reader is inside, may be, or enters often, and to a
+ * CPU that was not the last to try. (test_asking.c tests the question to readers that do not
+ * fence.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,9 +22,9 @@ static struct prudence_domain *make(enum prudence_domain_kind kind)
     struct prudence_domain *made = prudence_domain_create("at once", kind, NULL);
 
     assert_non_null(made);
-    made->tried_on = 1; /* by CPU 0, as all attempts here */
-    made->choosing = 1; /* by another thread: its mode stays as it is */
-    made->parking = 1;  /* nobody is asked to fence (test_asking.c) */
+    made->tried_on = 1; /* by CPU 0, like all attempts here */
+    made->choosing = 1; /* by another thread, so the domain's mode stays unchanged */
+    made->parking = 1;  /* no reader is asked to fence (test_asking.c) */
     return made;
 }
 
@@ -66,14 +67,14 @@ static void begins_and_ends(void **state)
         assert_true(gp_poll(domain, cookie));
         assert_true(domain->shared.sequence == domain->progress.completed);
         assert_true(domain->shared.sequence == cookie.value);
-        assert_false(gp_poll(domain, gp_snapshot(domain))); /* the next one is another */
+        assert_false(gp_poll(domain, gp_snapshot(domain))); /* the next cookie needs another */
     }
     assert_int_equal(domain->grace_periods, 100);
     assert_int_equal(domain->at_once, 100);
     assert_int_equal(looks(), 0);
 }
 
-/* One that is over needs nothing. */
+/* A cookie that is over costs no write. */
 static void a_cookie_that_is_over_writes_nothing(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
@@ -104,14 +105,14 @@ static void not_inside_a_section_of_this_thread(void **state)
         readers_fence(fenced);
         prudence_domain_read_lock(domain);
         assert_false(attempt());
-        assert_true(domain->shared.sequence == before); /* nothing is written in vain */
+        assert_true(domain->shared.sequence == before); /* a refusal writes nothing */
         prudence_domain_read_unlock(domain);
-        assert_true(attempt()); /* its entries are not others' */
+        assert_true(attempt()); /* its entries do not count for others */
         before = domain->shared.sequence;
     }
 }
 
-/* A thread that enters and leaves, once each time it is asked. */
+/* A thread that enters and leaves once each time the test asks. */
 struct visitor {
     pthread_t thread;
     sem_t go, done;
@@ -146,7 +147,7 @@ static void visitor_start(struct visitor *visitor)
     sem_init(&visitor->go, 0, 0);
     sem_init(&visitor->done, 0, 0);
     assert_int_equal(pthread_create(&visitor->thread, NULL, visit, visitor), 0);
-    visitor_enters(visitor); /* wakes its slot, which does not count */
+    visitor_enters(visitor); /* wakes its slot; that entry does not count */
     visitor_enters(visitor);
 }
 
@@ -168,7 +169,7 @@ static void not_beside_a_thread_that_does_not_fence(void **state)
         assert_false(attempt());
     assert_int_equal(domain->at_once, 0);
     visitor_end(&visitor);
-    assert_true(attempt()); /* it is registered no more */
+    assert_true(attempt()); /* it is no longer registered */
 }
 
 static void beside_threads_that_fence_and_rest(void **state)
@@ -202,7 +203,7 @@ static void not_while_a_reader_is_inside(void **state)
     held_reader_end(&reader);
 }
 
-/* The caller owns a CPU's caches. */
+/* The number of readers looked at is bounded, because the caller owns a CPU's caches. */
 static void is_bounded(void **state)
 {
     static struct visitor visitors[40];
@@ -212,12 +213,12 @@ static void is_bounded(void **state)
     for (int i = 0; i < 40; i++)
         visitor_start(&visitors[i]);
     for (int i = 0; i < 10; i++)
-        assert_false(attempt()); /* too many to look at */
+        assert_false(attempt()); /* more than a try looks at */
     for (int i = 0; i < 40; i++)
         visitor_end(&visitors[i]);
 }
 
-/* Two CPUs' writers share grace periods instead of taking turns with these lines. */
+/* The writers of two CPUs share grace periods instead of taking turns with these cache lines. */
 static void only_the_last_cpu_to_try(void **state)
 {
     (void)state;
@@ -227,7 +228,7 @@ static void only_the_last_cpu_to_try(void **state)
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     domain->parking = 0;
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3),
-                     GP_OVER); /* of those that are asked for */
+                     GP_OVER); /* a try that requests a grace period */
     domain->parking = 1;
     assert_int_not_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OVER);
@@ -258,7 +259,7 @@ static uint64_t nothing(void *state)
     return 0;
 }
 
-/* Their grace periods are not ended by a look at words. */
+/* A look at words cannot end the grace periods of other kinds. */
 static void no_other_kind(void **state)
 {
     const struct prudence_domain_ops ops = {
@@ -298,7 +299,7 @@ int main(void)
         TEST(only_the_last_cpu_to_try),
         TEST(qsbr_threads_offline),
         TEST(no_other_kind),
-        TEST(is_bounded), /* last: the slots' chunk goes on to later domains */
+        TEST(is_bounded), /* last, because later domains reuse the slots' chunk */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

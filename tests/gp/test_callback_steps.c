@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks, step by step: there is no worker's thread, but the test takes its steps. And instruction by
- * instruction: whatever another thread could do between any two of them.
+ * Callbacks, step by step: no worker thread exists, the test takes the worker's steps. Also
+ * instruction by instruction: everything that another thread could do between any two of them.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static unsigned runs(void)
     return __atomic_load_n(&ran, __ATOMIC_SEQ_CST);
 }
 
-/* As if there were a thread that is awake: nobody starts one. */
+/* Pretends that an awake thread exists, so that nobody starts one. */
 static void pretend_a_thread(void)
 {
     store_relaxed(&worker->started, 1u);
@@ -80,7 +80,7 @@ static void a_callback_waits_for_its_own_grace_period(void **state)
     push(queue, &after);
     prudence_manual_advance(domain);
     assert_int_equal(turn(), CALLBACK_TURN_RAN);
-    assert_int_equal(runs(), 1); /* the other was detached behind that grace period */
+    assert_int_equal(runs(), 1); /* the other was detached after that grace period */
     assert_int_equal(turn(), CALLBACK_TURN_WAITS);
     prudence_manual_advance(domain);
     assert_int_equal(turn(), CALLBACK_TURN_RAN);
@@ -88,7 +88,8 @@ static void a_callback_waits_for_its_own_grace_period(void **state)
     assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
 }
 
-/* More cookies than segments: the newest segment takes what comes; none runs too early, none waits for ever. */
+/* With more cookies than segments the newest segment takes all further callbacks; none runs too
+ * early, and none waits for ever. */
 static void segments_run_out(void **state)
 {
     static struct prudence_head heads[10];
@@ -119,7 +120,7 @@ static void wait_for_watcher(void)
         sched_yield();
 }
 
-/* Neither a look that began before it did, nor a callback that began, ends it. */
+/* A barrier is not ended by a look that began before it, nor by a callback that has only begun. */
 static void a_barrier_waits(void **state)
 {
     static struct prudence_head head;
@@ -139,8 +140,8 @@ static void a_barrier_waits(void **state)
     assert_int_equal(runs(), 1);
 }
 
-/* Pushed after the worker's first look, before it says that it sleeps: nobody wakes it, so it has to look
- * a second time. */
+/* A callback is pushed after the worker's first look, before the worker announces its sleep.
+ * Nobody wakes the worker, so it has to look a second time. */
 static void a_worker_looks_twice(void **state)
 {
     static struct prudence_head head;
@@ -155,7 +156,7 @@ static void a_worker_looks_twice(void **state)
     assert_int_equal(runs(), 1);
 }
 
-/* Once after callbacks have run, whether others wait by then or not. */
+/* The worker rests once after callbacks have run, whether others wait by then or not. */
 static void a_worker_rests_once(void **state)
 {
     bool rested = true;
@@ -171,7 +172,7 @@ static void a_worker_rests_once(void **state)
     assert_int_equal(callback_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_SLEEP);
 }
 
-/* A push leaves it in peace, unless much is queued; whoever waits does not. */
+/* A push does not end the rest, unless much is queued; a waiter does. */
 static void a_rest_is_ended_for_who_waits(void **state)
 {
     static struct prudence_head few, many;
@@ -195,7 +196,8 @@ static void a_rest_is_ended_for_who_waits(void **state)
     }
 }
 
-/* Pushed after its second look: the push finds that it sleeps, and wakes it. */
+/* A callback is pushed after the worker's second look: the push finds the worker asleep, and
+ * wakes it. */
 static void a_sleeping_worker_is_woken(void **state)
 {
     static struct prudence_head head;
@@ -228,8 +230,8 @@ static void finish_head(void)
     turn();
 }
 
-/* All of the first instructions, where a worker announces its sleep, and some of the others: a look at the
- * lanes takes many that do not matter. */
+/* Covers all of the first instructions, where a worker announces its sleep, and a sample of the
+ * others, because most instructions of a look at the lanes do not matter. */
 #define EACH_OF_THE_FIRST 48
 #define OF_THE_OTHERS     24
 
@@ -267,7 +269,8 @@ static void go_to_sleep(void *unused)
     may_sleep = callback_worker_may_sleep(worker);
 }
 
-/* A whole push between any two instructions of a worker that goes to sleep: it never sleeps on it. */
+/* A whole push between any two instructions of a worker that goes to sleep: the worker never
+ * sleeps with a callback pending. */
 static void no_push_is_slept_on(void **state)
 {
     unsigned all = count_steps(go_to_sleep);
@@ -299,7 +302,7 @@ static void push_the_head(void *unused)
     push(queue, &the_head);
 }
 
-/* And the other way round: a worker that goes to sleep between any two instructions of a push. */
+/* The reverse: a worker that goes to sleep between any two instructions of a push. */
 static void no_sleep_goes_unnoticed(void **state)
 {
     unsigned all = count_steps(push_the_head);
@@ -333,7 +336,8 @@ static void returns(struct prudence_head *head)
 
 static struct callback_queue *moved_to;
 
-/* As a barrier looks: at the queue, and then at the one that it may have been moved to. */
+/* Looks as a barrier does: at the queue, and then at the queue that the callback may have been
+ * moved to. */
 static void must_be_pending(const greg_t *registers)
 {
     (void)registers;
@@ -342,7 +346,7 @@ static void must_be_pending(const greg_t *registers)
         fail_msg("at step %u the callback is nowhere, and has not returned", steps);
 }
 
-/* From its push to its return a callback is pending: a barrier may ask at any moment. */
+/* A callback is pending from its push to its return: a barrier may ask at any moment. */
 static void a_callback_is_always_somewhere(void **state)
 {
     static struct prudence_head head;
@@ -367,8 +371,8 @@ static void move(void *unused)
     callback_move(queue, moved_to);
 }
 
-/* Also while its queue is moved; `detached`: it has a cookie already. One callback alone: another would make
- * its queue pending. */
+/* Checks the same while the queue is moved. `detached`: the callback already has a cookie. There
+ * is one callback only, because another would make its queue pending. */
 static void move_one(bool detached)
 {
     static struct prudence_head head;
@@ -385,7 +389,7 @@ static void move_one(bool detached)
     callback_push(queue, &head, 0);
     if (detached)
         callback_serve_all(own);
-    own->started = 0; /* its thread has ended when it was told */
+    own->started = 0; /* its thread has ended as requested */
     step_through(move, NULL, must_be_pending);
     assert_false(callback_is_pending(queue));
     assert_true(callback_is_pending(moved_to));
@@ -418,8 +422,8 @@ static void destroy_visited(void *unused)
     destroyed = prudence_domain_destroy(visited);
 }
 
-/* The visitor leaves when the destroyer has gone to sleep a few times. A domain that is dead is kept
- * in memory under gp_check, so that it may be looked at. */
+/* The visitor leaves when the destroyer has slept a few times. gp_check keeps a dead domain in
+ * memory, so the test may look at it. */
 static void leave_late(const greg_t *registers)
 {
     if (is_visited && load_relaxed(&visited->life) != DOMAIN_LIVE)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cookies: which grace period they name, what polling does and does not do, who waits for whom. */
+/* Cookies: the grace period that each names, the effects of polling, and which thread waits for
+ * which. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,11 +36,11 @@ static void polling_does_not_start_what_was_not(void **state)
     cookie = prudence_gp_get_state();
     for (unsigned i = 0; i < 1000; i++)
         assert_false(prudence_gp_poll_state(cookie));
-    prudence_synchronize(); /* somebody else's does */
+    prudence_synchronize(); /* another caller's grace period does */
     assert_true(prudence_gp_poll_state(cookie));
 }
 
-/* A cookie taken while a grace period runs is not satisfied by that one. */
+/* A cookie taken during a grace period is not satisfied by that one. */
 static void a_running_grace_period_is_not_enough(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -65,7 +66,7 @@ static void cookies_of_one_state_are_the_same(void **state)
     a = prudence_gp_get_state();
     b = prudence_gp_get_state();
     assert_true(prudence_gp_same_state(a, b));
-    c = prudence_gp_start_poll(); /* names the same one, and starts it */
+    c = prudence_gp_start_poll(); /* names the same grace period, and starts it */
     assert_true(prudence_gp_same_state(a, c));
     assert_false(prudence_gp_same_state(a, prudence_gp_get_state()));
     prudence_gp_cond_synchronize(a);
@@ -114,7 +115,7 @@ static void a_grace_period_does_not_wait_for_a_later_reader(void **state)
     assert_true(prudence_gp_poll_state(cookie));
 }
 
-/* The reader before is waited for although others enter all the time. */
+/* synchronize waits for the earlier reader although others enter all the time. */
 static void synchronize_ends_while_others_keep_reading(void **state)
 {
     struct held_reader readers[4] = {{.domain = NULL}};
@@ -125,7 +126,7 @@ static void synchronize_ends_while_others_keep_reading(void **state)
     for (unsigned i = 0; i < 40; i++) {
         prudence_gp_t cookie = prudence_gp_start_poll();
 
-        for (unsigned j = 0; j < 4; j++) { /* one by one, they are never all outside */
+        for (unsigned j = 0; j < 4; j++) { /* they overlap, so never are all outside */
             assert_false(prudence_gp_poll_state(cookie));
             held_reader_end(&readers[j]);
             held_reader_start(&readers[j]);
@@ -155,7 +156,7 @@ static uint64_t grace_periods(void)
     return stats.grace_periods;
 }
 
-/* All ask while a reader stays, so all can be served by the next two. */
+/* All ask while a reader stays, so the next two grace periods can serve all of them. */
 static void many_threads_share_a_grace_period(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -173,11 +174,12 @@ static void many_threads_share_a_grace_period(void **state)
     held_reader_end(&reader);
     for (unsigned i = 0; i < SHARERS; i++)
         pthread_join(threads[i], NULL);
-    assert_in_range(grace_periods() - before, 1, SHARERS); /* those that came one after the other */
+    /* threads that came one after the other */
+    assert_in_range(grace_periods() - before, 1, SHARERS);
     pthread_barrier_destroy(&together);
 }
 
-/* The same without chance: cookies that are taken before the start share it. */
+/* The same without chance: cookies taken before the start share a grace period. */
 static void requests_for_one_cookie_start_one_grace_period(void **state)
 {
     prudence_gp_t cookies[SHARERS];

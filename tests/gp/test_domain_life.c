@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Use of a domain after its end: under check=1 reported with the place, whatever the function. */
+/* check=1 reports any use of a domain after its end, with the place, whatever the function. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,7 +229,7 @@ static int live_on(void *unused)
 {
     (void)unused;
     prudence_option_set("check", "1");
-    for (unsigned i = 0; i < 1000; i++) { /* more than are kept */
+    for (unsigned i = 0; i < 1000; i++) { /* more dead domains than are kept */
         struct prudence_domain *domain = prudence_domain_create("x", PRUDENCE_DOMAIN_SRCU, NULL);
 
         prudence_domain_synchronize(domain);

@@ -56,7 +56,7 @@ static void lock_held_is_told_apart(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* More than one table of slots in a thread holds, with numbers used again. */
+/* More domains than one of a thread's tables of slots holds; numbers are reused. */
 static void thousands_of_domains_come_and_go(void **state)
 {
     static struct prudence_domain *domains[2500];
@@ -66,7 +66,7 @@ static void thousands_of_domains_come_and_go(void **state)
         for (unsigned i = 0; i < 2500; i++) {
             domains[i] = make(PRUDENCE_DOMAIN_MEMB);
             assert_false(prudence_domain_read_lock_held(domains[i]));
-            if (i % 50 == round) { /* a slot in some only */
+            if (i % 50 == round) { /* a slot in a few of them only */
                 prudence_domain_read_lock(domains[i]);
                 prudence_domain_read_unlock(domains[i]);
             }
@@ -162,7 +162,7 @@ static void online_is_a_section_until_quiescent(void **state)
     assert_false(prudence_domain_poll_state(domain, cookie));
     prudence_qsbr_offline(domain);
     assert_true(prudence_domain_poll_state(domain, cookie));
-    prudence_qsbr_quiescent(domain); /* offline: nothing */
+    prudence_qsbr_quiescent(domain); /* offline: no effect */
     assert_false(prudence_domain_read_lock_held(domain));
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver loads its goal, then the mode, then makes the barrier. Stepped through, with another thread's
- * stores made before each of its instructions: a grace period that starts behind the barrier, or whose
- * readers have stopped fencing, is not completed without a barrier of its own.
+ * A driver loads its goal, then the mode, then makes the barrier. The test steps through it and
+ * makes another thread's stores before each of its instructions: a grace period that starts after
+ * the barrier, or whose readers have stopped fencing, is not completed without a barrier of its
+ * own.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -21,7 +22,8 @@
 
 #if STEP_POSSIBLE
 
-/* Before each instruction of what is shipped; with checks and a sanitizer there are several times as many. */
+/* Acts before each instruction of the release build; checks and sanitizers multiply the
+ * instructions. */
 #ifdef PRUDENCE_DEBUG
 #define STRIDE 5
 #else
@@ -34,7 +36,7 @@ static bool to_free, acted, barrier_next;
 static unsigned barriers_since;
 static gp_cookie late;
 
-/* Before instruction `act_at`: readers stop fencing (if told so), and a grace period starts. */
+/* Before instruction `act_at`, stops readers' fences (if `to_free`), and starts a grace period. */
 static void start_another(const greg_t *registers)
 {
     barriers_since += acted && barrier_next;
@@ -107,7 +109,7 @@ int main(void)
         return 0;
     }
     domain = prudence_domain_create("driven", PRUDENCE_DOMAIN_MEMB, NULL);
-    store_relaxed(&domain->choosing, 1u); /* the choice of mode is not at stake */
+    store_relaxed(&domain->choosing, 1u); /* keep the mode fixed */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

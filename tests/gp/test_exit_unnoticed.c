@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that register where their exit hook cannot be armed (in a handler, with many thread-specific
- * keys): they leave no slot, no table and no section behind, though nobody tells of their end; and they get
- * their hook at the next call that may allocate. A thread id that was given out again is told apart.
+ * Threads that register where their exit hook cannot be armed (in a handler, with many
+ * thread-specific keys) leave no slot, no table and no section behind, although nothing announces
+ * their end. They get their hook at the next call that may allocate. A reused thread id is told
+ * apart.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -21,14 +22,14 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
-#define LONG_NS UINT64_C(1000000000) /* in the way, for a look */
+#define LONG_NS UINT64_C(1000000000) /* held up for long enough to be checked */
 
 static struct prudence_domain *domain;
 
 static int set_up(void **state)
 {
     (void)state;
-    reader_keys_without_memory = 0; /* as if all keys that need no memory were taken */
+    reader_keys_without_memory = 0; /* as if all keys that need no memory were in use */
     domain = prudence_domain_create("unnoticed", PRUDENCE_DOMAIN_MEMB, NULL);
     return domain == NULL;
 }
@@ -58,7 +59,7 @@ static void run(void *(*body)(void *), void *argument)
     last_reader = 0;
     assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
     pthread_join(thread, NULL);
-    while (last_reader && os_thread_exists(last_reader)) /* it ends a little after that */
+    while (last_reader && os_thread_exists(last_reader)) /* the thread ends a little later */
         pause_ms(1);
 }
 
@@ -89,7 +90,7 @@ static void they_leave_nothing_behind(void **state)
 
     (void)state;
     run(only_read, NULL);
-    assert_int_equal(slots_in_use(), 1); /* nobody has looked */
+    assert_int_equal(slots_in_use(), 1); /* no driver has looked */
     prudence_domain_stats(domain, &stats);
     assert_int_equal(stats.readers, 0);
     assert_int_equal(slots_in_use(), 0);
@@ -123,13 +124,13 @@ static int end_a_section(void *unused)
     pthread_join(thread, NULL);
     cookie = prudence_domain_start_poll(domain);
     while (
-        !prudence_domain_poll_state(domain, cookie)) /* until it has been in the way for some ms */
+        /* until it has held up grace periods for some ms */
+        !prudence_domain_poll_state(domain, cookie))
         pause_ms(1);
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;
     pthread_join(thread, NULL);
-    while (prudence_domain_destroy(
-        domain)) /* pthread_join is a little earlier than the thread's end */
+    while (prudence_domain_destroy(domain)) /* the thread ends a little after the join */
         pause_ms(1);
     return 42;
 }
@@ -162,7 +163,7 @@ static void a_call_that_may_allocate_arms_the_hook(void **state)
 
     (void)state;
     run(read_then_wait, &slot);
-    assert_int_equal(slot->thread, 0); /* nobody had to look */
+    assert_int_equal(slot->thread, 0); /* no driver had to look */
 }
 
 static struct reader_slot *slot_of_thread(int thread)
@@ -176,7 +177,7 @@ static struct reader_slot *slot_of_thread(int thread)
 
 static int take_the_id(void *unused)
 {
-    static struct held_reader reader; /* its thread waits in it until the process ends */
+    static struct held_reader reader; /* its thread stays inside until the process ends */
     uint64_t now = os_clock_ns();
     struct reader_slot *slot;
 
@@ -188,14 +189,14 @@ static int take_the_id(void *unused)
         return 1;
     if (readers_reap_slot(domain, slot, now + LONG_NS, LONG_NS) ||
         readers_reap(domain, true, READERS_ALL) != 1)
-        return 2;         /* it is alive */
-    slot->claimed_at = 1; /* when the machine was started */
+        return 2;         /* the thread is alive */
+    slot->claimed_at = 1; /* the boot time of the machine */
     if (!readers_reap_slot(domain, slot, now + 2 * LONG_NS, LONG_NS) || slot->thread)
         return 3;
     return 42;
 }
 
-/* The slot was claimed before the thread that has the id now was started: by one that is gone. */
+/* The slot was claimed before the current thread of that id started, so its owner is gone. */
 static void a_new_thread_of_the_same_id_is_not_the_old_one(void **state)
 {
     struct child_result result;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* External domains: which thread calls which foreign function, and when; a scheme that the test plays. */
+/* External domains: which thread calls which foreign function, and when. The test plays the
+ * foreign scheme. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,7 +112,7 @@ static void one_grace_period_is_under_way_and_the_next_covers_the_rest(void **st
     foreign.over = 2;
     assert_true(prudence_domain_poll_state(domain, third));
     assert_true(prudence_domain_poll_state(domain, second));
-    assert_int_equal(foreign.begun, 2); /* nothing is asked for */
+    assert_int_equal(foreign.begun, 2); /* no grace period is requested */
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -176,7 +177,7 @@ static int synchronize_without_threads(void *domain)
     return prudence_domain_destroy(domain) == 0 ? 42 : 2;
 }
 
-/* A child for which the thread cannot be made: a waiter without a deadline does it. */
+/* In a child that cannot start the thread, a waiter without a deadline drives. */
 static void without_a_thread_the_waiter_does_it(void **state)
 {
     struct prudence_domain *domain = make(&waited);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * External domains and sets, step by step: what another thread could do at the worst moment is done inside a
- * foreign function, which is called at exactly that moment. So each run is the same, and a driver that reads a
- * goal too late completes too much in every one.
+ * External domains and sets, step by step: another thread's worst-case action is done inside a
+ * foreign function, which the library calls at exactly that moment. So every run is the same, and a
+ * driver that reads a goal too late completes too much in each of them.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -23,11 +23,11 @@ static struct {
     uint64_t begun, over; /* foreign grace periods */
     void (*in_start_poll)(void);
     void (*in_synchronize)(unsigned number);
-    unsigned synchronizing; /* how often it was called; atomic */
+    unsigned synchronizing; /* number of calls so far; atomic */
 } foreign;
 
 static struct prudence_domain *external, *manual, *set;
-static prudence_gp_t late; /* a grace period that is asked for inside a foreign function */
+static prudence_gp_t late; /* a grace period requested inside a foreign function */
 
 static uint64_t start_poll(void *context)
 {
@@ -83,7 +83,7 @@ static void ask_for_another(void)
     late = prudence_domain_start_poll(external);
 }
 
-/* A foreign grace period covers what was asked for before it began, and nothing that is asked for since. */
+/* A foreign grace period covers requests made before it began, and none made since. */
 static void what_is_asked_for_while_one_begins_needs_the_next(void **state)
 {
     prudence_gp_t first;
@@ -128,7 +128,7 @@ static void while_it_is_waited_for_as_well(void **state)
     first = prudence_domain_start_poll(external);
     while (!prudence_domain_poll_state(external, first))
         pause_ms(1);
-    /* The first has returned, and has completed what it completes; `late` is known by that. */
+    /* The first has returned and has completed its grace period; the poll of `late` shows that. */
     assert_false(gp_poll(external, (gp_cookie){late.private_value}));
     while (sem_wait(&second_runs))
         ;
@@ -142,8 +142,8 @@ static void while_it_is_waited_for_as_well(void **state)
 
 /* ------------------------------------------------------------------------------ what a set completes */
 
-/* Another driver ends the set's grace period, and begins the next; of that the manual member is over at once,
- * the external one is not. */
+/* Another driver ends the set's grace period and begins the next; the manual member is over at
+ * once, the external one is not. */
 static void end_and_begin(void)
 {
     prudence_gp_t ended = {.private_value = set->shared.sequence};
@@ -155,8 +155,8 @@ static void end_and_begin(void)
     prudence_manual_advance(manual);
 }
 
-/* A driver that finds its members over completes the grace period for which it knew their cookies, not one that
- * was begun since. */
+/* A driver that finds its members over completes the grace period whose member cookies it has,
+ * and not one that has begun since. */
 static void a_set_does_not_complete_what_began_meanwhile(void **state)
 {
     struct prudence_domain *members[2];
@@ -169,8 +169,9 @@ static void a_set_does_not_complete_what_began_meanwhile(void **state)
     members[1] = manual;
     set = prudence_domain_create_set("set", members, 2);
     first = prudence_domain_start_poll(set);
-    assert_false(prudence_domain_poll_state(set, first)); /* the external member's is under way */
-    prudence_domain_start_poll(external); /* so it begins another when that is over */
+    /* the external member's grace period is running */
+    assert_false(prudence_domain_poll_state(set, first));
+    prudence_domain_start_poll(external); /* so it begins another after that */
     foreign.over = 1;
     foreign.in_start_poll = end_and_begin;
     assert_true(prudence_domain_poll_state(set, first));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fork copies page after page while other threads go on, so the child may see of two stores in
- * different pages the later one alone: a grace period completed that never began, drivers that count
- * on fences of readers that make none. The child puts that right.
+ * fork copies page after page while other threads run, so of two stores to different pages the
+ * child may see only the later: a grace period completed that never began, or drivers that rely on
+ * fences which readers do not make. The child repairs that.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 static struct prudence_domain *domains[2];
 
-/* In a forked child, which is alone: the second half of a fork, after the copy was torn. */
+/* Runs the second half of a fork in a forked, single-threaded child, after the copy was torn. */
 static void be_forked(void)
 {
     gp_fork_prepare();
@@ -37,7 +37,7 @@ static int sequence_behind(void *argument)
     be_forked();
     cookie = prudence_domain_start_poll(domain);
     if (!sequence_before(domain->barrier_goal, cookie.private_value))
-        return 1;                                   /* its barrier would not be made */
+        return 1;                                   /* the driver would skip the barrier */
     if (prudence_domain_poll_state(domain, cookie)) /* inside a section that began before it */
         return 2;
     prudence_domain_read_unlock(domain);
@@ -81,7 +81,7 @@ static void readers_and_drivers_are_of_one_mode(void **state)
     }
 }
 
-/* A tick of the only thread that is left ends a phase. */
+/* A tick of the only remaining thread ends a phase. */
 static bool tick_ends_a_phase(struct prudence_domain *domain)
 {
     uint64_t before = gp_phases_ended(domain);
@@ -99,7 +99,8 @@ static int phases_torn(void *unused)
     gp_phases_join(domain, false, &phase);
     if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
         return 1;
-    domain->progress.completed -= 2 * GP_STEP; /* that is of before, the sequence of after */
+    /* it is from before the copy, the sequence from after */
+    domain->progress.completed -= 2 * GP_STEP;
     be_forked();
     if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
         return 2;

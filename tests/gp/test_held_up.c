@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader that stays in its section holds up the grace period that is under way: as long as it does, driving makes
- * no barrier and no scan, and who has something else to do requests no further one. The next section of the same
- * reader is another matter.
+ * A reader that stays in its section holds up the running grace period. Until it leaves, driving
+ * makes no barrier and no scan, and a thread that has other work requests no further grace period.
+ * The same reader's next section holds up nothing.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,13 +44,13 @@ static uint64_t started(void)
     return load_relaxed(&domain->shared.sequence);
 }
 
-/* A grace period is under way, and a scan has found that this thread's section is in its way. */
+/* Starts a grace period, and lets a scan find that this thread's section holds it up. */
 static gp_cookie hold_up(void)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
     prudence_domain_read_lock(domain);
-    assert_false(gp_is_held_up(domain)); /* nobody has looked */
+    assert_false(gp_is_held_up(domain)); /* no driver has looked */
     assert_true(gp_advance(domain, cookie));
     assert_true(gp_is_held_up(domain));
     return cookie;
@@ -68,9 +68,9 @@ static void nobody_looks_again_while_a_reader_stays(void **state)
         assert_false(gp_advance(domain, next));
     }
     assert_int_equal(looks(), before);
-    assert_true(load_relaxed(&domain->scan_began) == told); /* nor does anybody tell of a scan */
+    assert_true(load_relaxed(&domain->scan_began) == told); /* no scan was announced */
     store_relaxed(&domain->scan_began, (uint64_t)0);
-    assert_true(started() == sequence); /* so what is deferred meanwhile shares one cookie */
+    assert_true(started() == sequence); /* so objects deferred in the meantime share one cookie */
     prudence_domain_read_unlock(domain);
     assert_false(gp_is_held_up(domain));
     gp_drive(domain);
@@ -79,7 +79,7 @@ static void nobody_looks_again_while_a_reader_stays(void **state)
     assert_true(gp_poll(domain, next));
 }
 
-/* Nested sections are one, until the outermost ends. */
+/* Nested sections are one section, until the outermost ends. */
 static void a_nested_section_is_the_same(void **state)
 {
     gp_cookie cookie = hold_up();
@@ -94,7 +94,7 @@ static void a_nested_section_is_the_same(void **state)
     assert_true(gp_wait(domain, cookie, 0));
 }
 
-/* It was entered after the grace period had begun, so it is not in its way. */
+/* It was entered after the grace period began, so it does not hold it up. */
 static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
 {
     gp_cookie cookie = hold_up();
@@ -108,7 +108,7 @@ static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
     prudence_domain_read_unlock(domain);
 }
 
-/* Nothing is under way that it could be in the way of: a thread that wants a grace period may begin one. */
+/* No grace period is running, so a thread that wants one may begin it. */
 static void a_reader_alone_holds_up_nothing(void **state)
 {
     gp_cookie cookie = hold_up();
@@ -118,7 +118,7 @@ static void a_reader_alone_holds_up_nothing(void **state)
     assert_true(gp_wait(domain, cookie, 0));
     prudence_domain_read_lock(domain);
     assert_false(gp_is_held_up(domain));
-    /* ... also where a driver that had lost its CPU notes its reader only now. */
+    /* ... nor if a driver that had lost its CPU notes its reader only now. */
     store_release(&domain->furthest_behind, readers_slot_if_any(domain));
     assert_false(gp_is_held_up(domain));
     assert_true(gp_advance(domain, gp_snapshot(domain)));
@@ -126,7 +126,7 @@ static void a_reader_alone_holds_up_nothing(void **state)
     prudence_domain_read_unlock(domain);
 }
 
-/* When who was furthest behind leaves, another one is. */
+/* When the reader that was furthest behind leaves, a scan finds the next one. */
 static void the_next_reader_is_found(void **state)
 {
     struct held_reader other = {.domain = domain};
@@ -162,14 +162,15 @@ static void a_set_is_held_up_by_its_members(void **state)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
-/* The system does not tell whether the reader has a CPU. */
+/* Plays a system that cannot tell whether the reader has a CPU. */
 static bool tell_nothing(int thread, bool *wants, uint64_t *had)
 {
     (void)thread, (void)wants, (void)had;
     return false;
 }
 
-/* So long that it does not pass meanwhile, and no clock goes below zero. */
+/* Returns a time too long to pass during the test, and short enough that no clock goes below
+ * zero. */
 static uint64_t half_of_uptime(void)
 {
     return os_clock_ns() / 2;
@@ -190,14 +191,14 @@ static void it_is_known_since_when(void **state)
     assert_false(gp_outstays(domain, before, longer));
     readers_slot_if_any(domain)->stall_since -= longer;
     assert_true(gp_outstays(domain, before - longer, longer));
-    assert_false(gp_outstays(domain, before, longer)); /* the caller has not waited for so long */
+    assert_false(gp_outstays(domain, before, longer)); /* the caller has not waited that long */
     prudence_domain_read_unlock(domain);
     assert_false(gp_outstays(domain, before - longer, 0));
     assert_true(gp_wait(domain, cookie, 0));
     posix_cpu_injected = NULL;
 }
 
-/* Of readers without slots nobody can tell: as long as a grace period is under way one may be in the way. */
+/* Readers without slots are invisible: during a grace period one may always hold it up. */
 static void nobody_can_tell_of_readers_without_slots(void **state)
 {
     struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An idle process makes no wake-ups: after all that the library does, also with garbage left, no
- * thread of it runs; and by default there is no thread but the program's own.
+ * An idle process makes no wake-ups: after the library has done all its work, even with garbage
+ * left, none of its threads runs. By default the process has no threads but the program's own.
  *
  * ctest: not-with sanitizers (what wakes up is counted, and a sanitizer may have a thread of its own)
  */
@@ -26,14 +26,14 @@
 #include "support/gp_reader.h"
 
 #if defined(__SANITIZE_THREAD__)
-#define SANITIZER_HAS_A_THREAD 1 /* that wakes up */
+#define SANITIZER_HAS_A_THREAD 1 /* and it wakes up */
 #else
 #define SANITIZER_HAS_A_THREAD 0
 #endif
 
 static unsigned threads, at_work;
 
-/* Context switches of all threads but this one; how many of those are not asleep. */
+/* Returns the context switches of all threads but this one, and how many of those are awake. */
 static unsigned long long switches_of_others(void)
 {
     unsigned long long sum = 0, number;
@@ -79,9 +79,9 @@ static int work_then_idle(void *own_threads)
         prudence_cache_free_deferred(overflowing, prudence_cache_alloc(overflowing));
     unfinished = prudence_gp_start_poll();
     prudence_read_unlock();
-    (void)unfinished; /* a grace period that nobody asks for any more; garbage that nobody wants */
+    (void)unfinished; /* an abandoned grace period; garbage that nobody wants */
     after = switches_of_others();
-    do { /* what had begun may end, however long that takes on this machine */
+    do { /* background work may finish, however long that takes on this machine */
         before = after;
         pause_ms(100);
         after = switches_of_others();
@@ -121,7 +121,7 @@ static int with_background(void *threads_then)
     return work_then_idle(threads_then);
 }
 
-/* The helper sleeps without a timeout when there is nothing to do, or no idle time to do it. */
+/* The helper sleeps without a timeout if there is no work, or no idle time to do it. */
 static void nor_does_the_idle_helper(void **state)
 {
     struct child_result result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protocol of mode switches, instruction by instruction, with readers inside: readers fence
- * wherever drivers skip the membarrier, and between the one and the other a membarrier was made.
- * By whatever a mode can be switched: the choice by rates, and both options.
+ * The protocol of mode switches, instruction by instruction, with readers inside. Readers fence
+ * wherever drivers skip the membarrier, and a membarrier separates the two. Covers every way to
+ * switch a mode: the choice by rates, and both options.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static struct prudence_domain *watched;
 static unsigned steps, made, broken;
 static bool fenced_then, skipping_then, membarrier_since, membarrier_next;
 
-/* Before each instruction of a switch. */
+/* Runs before each instruction of a switch. */
 static void watch(const greg_t *registers)
 {
     bool fenced = load_relaxed(&watched->shared.fenced);
@@ -35,7 +35,7 @@ static void watch(const greg_t *registers)
 
     steps++;
     if (membarrier_next) {
-        membarrier_since = true; /* it has returned */
+        membarrier_since = true; /* the call has returned */
         made++;
     }
     membarrier_next = step_is_at_call(registers, SYS_membarrier) &&
@@ -43,9 +43,9 @@ static void watch(const greg_t *registers)
     if (fenced != fenced_then)
         membarrier_since = false;
     if (skipping && !fenced)
-        broken |= 1; /* drivers count on fences that readers do not make */
+        broken |= 1; /* drivers rely on fences that readers do not make */
     if (skipping && !skipping_then && !membarrier_since)
-        broken |= 2; /* of readers that had not seen the mode, none was made to fence */
+        broken |= 2; /* readers that had not seen the mode were not made to fence */
     fenced_then = fenced;
     skipping_then = skipping;
 }
@@ -58,7 +58,7 @@ static void set_option(void *name_and_value)
         broken |= 4;
 }
 
-/* As gp_drive does it. */
+/* Chooses the mode as gp_drive does. */
 static void choose(void *mode)
 {
     store_relaxed(&gp_reader_mode, *(const enum reader_mode *)mode);
@@ -138,7 +138,7 @@ static void of_every_other_domain(void **state)
     assert_int_equal(prudence_domain_destroy(watched), 0);
 }
 
-/* One switches at a time: two at once could undo each other's half. */
+/* One thread switches at a time, because two at once could undo each other's half. */
 static void *set_fenced(void *unused)
 {
     assert_int_equal(prudence_option_set("reader_mode", "fenced"), 0);
@@ -154,7 +154,7 @@ static void two_switches_wait_for_each_other(void **state)
     assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
     store_relaxed(&prudence_default.choosing, 1u);
     pthread_create(&setter, NULL, set_fenced, NULL);
-    pause_ms(30); /* time for it to do what it must not do */
+    pause_ms(30); /* time for a broken build to go wrong */
     early = load_relaxed(&prudence_default.shared.fenced);
     store_release(&prudence_default.choosing, 0u);
     pthread_join(setter, NULL);
@@ -167,15 +167,15 @@ static void two_switches_wait_for_each_other(void **state)
 static unsigned flip_at;
 static bool flipped, published_then;
 
-/* As a switch does it, except for what drivers look at. */
+/* Sets the mode as a switch does, except for the word that drivers read. */
 static void tell_mode(uint32_t fenced)
 {
     store_relaxed(&watched->shared.fenced, fenced);
     readers_follow_mode(watched, fenced);
 }
 
-/* Switches to fenced before one of the instructions of an entry: what a switcher does, up to its
- * membarrier, which fences this CPU here. */
+/* Switches to fenced before one of the instructions of an entry. Does everything that a switcher
+ * does up to its membarrier, which fences this CPU here. */
 static void flip(const greg_t *registers)
 {
     (void)registers;
@@ -198,7 +198,7 @@ static void enter_watched(void *unused)
     prudence_domain_read_lock(watched);
 }
 
-/* A reader that is not seen by that membarrier must see the mode. */
+/* A reader whose word that membarrier does not publish must see the mode. */
 static void expect_published_or_fenced(void (*enter)(void *unused))
 {
     unsigned before = 0, after = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that queues callbacks while the reader that is in the way has lost its CPU is held back for a while, also
- * where it may not wait for readers; the test says what the system says of the reader's thread. There is no worker,
- * but the test takes its turns.
+ * A thread that queues callbacks while the reader in the way has lost its CPU is held back for a
+ * while, even where it may not wait for readers. The test plays the system that reports on the
+ * reader's thread. No worker thread exists; the test takes the worker's turns.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,20 +15,20 @@
 #include "os/posix/posix.h"
 #include "support/gp_reader.h"
 
-#define MUCH     ((size_t)1 << 20) /* bytes: beyond what may wait without being looked at */
+#define MUCH     ((size_t)1 << 20) /* bytes; more than may be pending before the worker looks */
 #define LOOKS    4
-#define ATTEMPTS 100000 /* of 1 ms: a look comes each half one */
+#define ATTEMPTS 100000 /* of 1 ms each; a look comes every half one */
 
 static struct prudence_domain *domain;
 static struct callback_queue *queue;
 static struct prudence_head head;
 
-/* The thread that is online, and so in the way. */
+/* The thread that is online, and so holds up grace periods. */
 static pthread_t thread;
 static pid_t tid;
 static sem_t inside, leave;
 
-/* What is said of it. */
+/* The system's answer about it. */
 static bool told, wants;
 static uint64_t had_more_each_time;
 static unsigned looks;
@@ -57,13 +57,13 @@ static void *stay(void *unused)
     return unused;
 }
 
-/* As if the worker were there, and awake: nobody starts one. */
+/* Pretends that an awake worker exists, so that nobody starts one. */
 static int set_up(void **state)
 {
     (void)state;
     callback_queue_of(&prudence_default);
     callbacks_other_work = NULL;
-    callbacks_weigh = NULL; /* heads stand for what the test says */
+    callbacks_weigh = NULL; /* a head weighs the size that the test gives */
     store_relaxed(&callback_main_worker.started, 1u);
     store_relaxed(&callback_main_worker.awake, 1u);
     domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
@@ -74,7 +74,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Much waits for that reader, and the worker has said so. */
+/* Queues many bytes that wait for that reader; the worker has noticed. */
 static void queue_much(bool is_told, bool wants_cpu, uint64_t had_more)
 {
     looks = 0;
@@ -105,7 +105,7 @@ static void finish(void)
     run_all();
 }
 
-/* Until the system was asked so often; whether it was held back meanwhile. */
+/* Queues until the system was asked `asked` times. Returns whether this thread was held back. */
 static bool keep_pace_for(unsigned asked)
 {
     bool held = false;
@@ -124,11 +124,11 @@ static void a_reader_without_cpu_is_given_one(void **state)
     (void)state;
     queue_much(true, true, 0);
     assert_true(keep_pace_for(LOOKS));
-    assert_int_equal(queue->no_pace_until, 0); /* it is not the worker that is stuck */
+    assert_int_equal(queue->no_pace_until, 0); /* the worker does not count as stuck */
     finish();
 }
 
-/* Also by a thread that may hold pointers, and so never waits for readers. */
+/* Also holds back a thread that may hold pointers, and so never waits for readers. */
 static void by_a_thread_that_is_online(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void one_that_has_a_cpu_is_not_waited_for(void **state)
     finish();
 }
 
-/* It may wait for a lock of this thread's. */
+/* A blocked reader is not waited for, because it may wait for a lock of this thread's. */
 static void one_that_is_blocked_is_not_waited_for(void **state)
 {
     (void)state;
@@ -165,7 +165,8 @@ static void one_that_nobody_knows_of_is_not_waited_for(void **state)
     finish();
 }
 
-/* The thread that queues is itself in the way: it has a CPU, and nobody is asked. */
+/* The thread that queues holds up the grace period itself: it has a CPU, and the system is not
+ * asked. */
 static void nobody_waits_for_itself(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static bool no_memory(void)
     return true;
 }
 
-/* What waits is the program's memory, and no byte more. */
+/* Pending heads lie in the program's memory, and cost no further byte. */
 static void callbacks_take_no_memory(void **state)
 {
     static struct prudence_head heads[MANY];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers that stay outside are parked: no scan looks at them, until they enter again. Between any two
- * instructions of an entry a thread may be parked, and a signal handler may read.
+ * Readers that stay outside are parked: scans skip them until they enter again. Between any two
+ * instructions of an entry, a thread may be parked, and a signal handler may read.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -25,7 +25,7 @@
 #include "support/step.h"
 #include "support/told_readers.h"
 
-/* What happens at a membarrier, between the parker's marks and its second look. */
+/* Runs during a membarrier, between the parker's marks and its second look. */
 static void (*at_membarrier)(void);
 static unsigned membarriers;
 
@@ -63,7 +63,7 @@ static void round_now(void)
     readers_park(domain, 1u << 20);
 }
 
-/* The first spares readers that were awake just now. */
+/* Parks all. The first round spares readers that were recently awake. */
 static void park_all(void)
 {
     round_now();
@@ -123,7 +123,7 @@ static void expect_woken(void)
         tell(i, enter);
         assert_true(is_awake(readers[i].slot));
         assert_int_equal(awake(), 1);
-        park_all(); /* it is inside */
+        park_all(); /* the reader is inside */
         assert_true(is_awake(readers[i].slot));
         assert_false(is_over_after(nothing));
         tell(i, leave);
@@ -165,7 +165,7 @@ static void a_reader_that_was_just_woken_is_spared_once(void **state)
     end_readers(1);
 }
 
-/* Between the marks and the second look. */
+/* Runs between the marks and the second look. */
 static void second_enters(void)
 {
     tell(1, enter);
@@ -197,15 +197,15 @@ static void a_reader_that_moves_meanwhile_is_not_parked(void **state)
     park_all();
     tell(0, read_once);
     tell(1, read_once);
-    between(second_enters); /* its word says so */
+    between(second_enters); /* its word shows it */
     assert_true(is_awake(readers[1].slot));
     assert_false(is_awake(readers[0].slot));
     tell(0, read_once);
-    between(second_leaves); /* it was not marked, so it would not know */
+    between(second_leaves); /* it was not marked, so it could not know */
     assert_true(is_awake(readers[1].slot));
     assert_false(is_awake(readers[0].slot));
     tell(0, read_once);
-    between(second_reads); /* it was marked, and has touched its bits */
+    between(second_reads); /* it was marked, and has changed its bits */
     assert_true(is_awake(readers[1].slot));
     assert_false(is_awake(readers[0].slot));
     end_readers(2);
@@ -218,7 +218,7 @@ static void a_woken_reader_has_its_domains_mode(void **state)
     domain = &prudence_default;
     (void)state;
     start_readers(2);
-    tell(1, enter); /* awake all the time */
+    tell(1, enter); /* awake throughout */
     for (unsigned i = 0; i < 4; i++) {
         int32_t expected = i % 2 ? 0 : PRUDENCE_ATTENTION_FENCE;
 
@@ -244,13 +244,13 @@ static void parking_fenced_readers_makes_a_membarrier(void **state)
     round_now();
     assert_int_equal(membarriers, 1);
     assert_false(is_awake(readers[0].slot));
-    round_now(); /* nobody to park */
+    round_now(); /* no reader to park */
     assert_int_equal(membarriers, 1);
     end_readers(1);
     assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
 }
 
-/* The child's copies of slot and summary may be of different moments. */
+/* The child's copies of slot and summary may be from different moments. */
 static void a_forked_child_is_seen(void **state)
 {
     struct reader_slot *slot;
@@ -263,7 +263,7 @@ static void a_forked_child_is_seen(void **state)
     slot = readers_slot_if_any(domain);
     park_all();
     assert_false(is_awake(slot));
-    store_relaxed(&slot->reader.attention, 0); /* from before it was parked */
+    store_relaxed(&slot->reader.attention, 0); /* from before the thread was parked */
     child = fork();
     if (!child) {
         enter();
@@ -302,7 +302,8 @@ static void step_enter(void *unused)
     enter();
 }
 
-/* Parked before it begins or not; then parked before each instruction, and perhaps a handler reads there. */
+/* Begins parked if `parked`, is then parked before each instruction, and if `handler`, a handler
+ * reads there. */
 static void expect_awake_after_entry(bool parked, bool handler)
 {
     struct reader_slot *slot;

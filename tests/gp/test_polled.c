@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The polled interface in full: expedited and full states, for domains; synchronizers share. */
+/* The whole polled interface: expedited and full states, for domains; synchronizers share. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void full_states(void **state)
     assert_true(prudence_gp_poll_state_full(&full));
 }
 
-/* With no reader in the way, nobody needs to poll. */
+/* With no reader inside, nobody needs to poll. */
 static void expedited_ends_at_once(void **state)
 {
     prudence_gp_full_t full;
@@ -143,8 +143,8 @@ static void *synchronize(void *domain)
     return NULL;
 }
 
-/* Callers that wait at the same time share grace periods: while a reader is inside, two are under way
- * and a third serves all that came later. */
+/* Callers that wait at the same time share grace periods: while a reader is inside, two are
+ * running and a third serves all later callers. */
 static void synchronizers_share(void **state)
 {
     struct prudence_domain *domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);

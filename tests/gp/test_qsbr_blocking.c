@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Offline around calls that block: what was online is online again, whatever the way out; nests. */
+/* A thread goes offline around calls that block, and online again on every way out; such calls
+ * nest. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

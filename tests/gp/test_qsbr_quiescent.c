@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A quiescent state is announced when a grace period may wait for it, and only then; whatever domain
- * the thread was in before. Which word says what is read from the slots themselves.
+ * A quiescent state is announced only when a grace period may wait for it, whatever domain the
+ * thread was in before. The test reads the words from the slots themselves.
  */
 #define _GNU_SOURCE /* gettid */
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void it_costs_a_fence_once_a_grace_period(void **state)
     assert_int_equal(word_in(domain), cookie.private_value | 1);
     assert_true(prudence_domain_poll_state(domain, cookie));
     prudence_qsbr_offline(domain);
-    prudence_qsbr_quiescent(domain); /* not online by this */
+    prudence_qsbr_quiescent(domain); /* this call does not go online */
     assert_int_equal(word_in(domain), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -88,7 +88,7 @@ static void of_two_domains_in_turn(void **state)
     assert_int_equal(prudence_domain_destroy(two), 0);
 }
 
-/* Destroyed domains leave their place and their slots to new ones. */
+/* New domains reuse the places and slots of destroyed ones. */
 static void of_a_domain_where_another_one_was(void **state)
 {
     struct prudence_domain *before = NULL, *domain;
@@ -98,7 +98,7 @@ static void of_a_domain_where_another_one_was(void **state)
     for (unsigned i = 0; i < 50; i++) {
         domain = make("again");
         same += domain == before;
-        prudence_qsbr_quiescent(domain); /* offline here, whatever it was there */
+        prudence_qsbr_quiescent(domain); /* offline here, whatever its state in the other */
         assert_null(readers_slot_if_any(domain));
         prudence_qsbr_online(domain);
         assert_ends_by_a_quiescent_state(domain);
@@ -110,12 +110,12 @@ static void of_a_domain_where_another_one_was(void **state)
         print_message("no two domains were at the same place\n");
 }
 
-/* So that the next thread to come needs another chunk. Slots that nobody had are marked as this thread's. */
+/* Fills the chunk, so that the next thread needs another one. Marks free slots as this thread's. */
 static void fill_the_chunk_of(struct prudence_domain *domain, bool fill)
 {
     struct reader_chunk *chunk = domain->chunks;
 
-    while (chunk->next) /* the first one stands last */
+    while (chunk->next) /* the first chunk is last in the list */
         chunk = chunk->next;
     for (unsigned i = 1; i < SLOTS_IN_CHUNK; i++)
         store_release(&chunk->slots[i].thread, fill ? gettid() : 0);
@@ -146,8 +146,8 @@ static void *comes_later(void *argument)
     return NULL;
 }
 
-/* This thread was in a domain that is gone, and its slot there is now another thread's, in the domain that
- * this one is online in. What that thread says is not what this one says. */
+/* This thread was in a domain that is gone. Its slot there now belongs to another thread, in the
+ * domain that this one is online in. The two threads' announcements stay separate. */
 static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
 {
     struct prudence_domain *stays = make("stays"), *goes = make("goes");
@@ -167,7 +167,7 @@ static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
     sem_init(&newcomer.end, 0, 0);
     assert_int_equal(pthread_create(&thread, NULL, comes_later, &newcomer), 0);
     wait_for(&newcomer.is_online);
-    if (!gp_check) /* else the thread remembers nothing */
+    if (!gp_check) /* otherwise the thread remembers no slot */
         assert_ptr_equal(prudence_qsbr_self, &stays->chunks->slots[0].reader);
     cookie = prudence_domain_start_poll(stays);
     sem_post(&newcomer.be_quiescent);
@@ -182,8 +182,8 @@ static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
     assert_int_equal(prudence_domain_destroy(stays), 0);
 }
 
-/* What was noted of a slot's last thread is not held against the next, whose section has the same number
- * in another domain. */
+/* A note about a slot's last thread does not count against the next thread, whose section has
+ * the same number in another domain. */
 static void a_new_thread_is_not_blamed_for_the_last_one(void **state)
 {
     uint64_t timeout = gp_stall_timeout;
@@ -200,7 +200,7 @@ static void a_new_thread_is_not_blamed_for_the_last_one(void **state)
         cookie = prudence_domain_start_poll(domain);
         assert_false(prudence_domain_poll_state(domain, cookie));
         assert_int_equal(domain->stalls, 0);
-        slot->stall_since -= 2 * gp_stall_timeout; /* it has been in the way for long */
+        slot->stall_since -= 2 * gp_stall_timeout; /* it has held up grace periods for long */
         prudence_qsbr_offline(domain);
         assert_int_equal(prudence_domain_destroy(domain), 0);
     }
@@ -226,7 +226,7 @@ static void *reads(void *domain)
     return NULL;
 }
 
-/* Before and after the thread's slots are given back. */
+/* Runs before and after the thread's slots are freed. */
 static void by_a_thread_that_ends(void **state)
 {
     struct prudence_domain *domain = make("ending");
@@ -234,7 +234,7 @@ static void by_a_thread_that_ends(void **state)
 
     (void)state;
     prudence_qsbr_online(domain);
-    prudence_qsbr_offline(domain); /* our own key is made before */
+    prudence_qsbr_offline(domain); /* creates our own key before */
     pthread_key_create(&key, quiescent_in_a_destructor);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&thread, NULL, reads, domain), 0);
@@ -247,7 +247,7 @@ static void by_a_thread_that_ends(void **state)
 
 static int quiescent_nowhere(void *unused)
 {
-    struct prudence_domain *volatile nowhere = NULL; /* the compiler would see it */
+    struct prudence_domain *volatile nowhere = NULL; /* hides the NULL from the compiler */
 
     (void)unused;
     gp_check = true;
@@ -283,7 +283,7 @@ static void of_no_domain_it_says_so_when_asked_to_check(void **state)
     assert_true(child_said(&result, "prudence_qsbr_quiescent"));
 }
 
-/* Whatever the option says: a membarrier would cost more than all the fences it saves. */
+/* Ignores the option: a membarrier would cost more than all the fences that it saves. */
 static void its_grace_periods_need_no_membarrier(void **state)
 {
     struct prudence_domain *domain = make("quiet");
@@ -304,7 +304,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            of_no_domain_it_says_so_when_asked_to_check), /* this thread was in none yet */
+            /* first, while this thread is in no domain */
+            of_no_domain_it_says_so_when_asked_to_check),
         cmocka_unit_test(it_costs_a_fence_once_a_grace_period),
         cmocka_unit_test(of_two_domains_in_turn),
         cmocka_unit_test(of_a_domain_where_another_one_was),

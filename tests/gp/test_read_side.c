@@ -56,7 +56,7 @@ static void sequence_and_depth_share_a_word(void **state)
     prudence_read_lock();
     sequence = prudence_reader_self->word & ~PRUDENCE_NESTING_MASK;
     assert_int_equal(sequence, prudence_default.shared.sequence);
-    prudence_gp_start_poll(); /* the sequence goes on, the word does not */
+    prudence_gp_start_poll(); /* the sequence advances, the word does not */
     prudence_read_lock();
     assert_int_equal(prudence_reader_self->word, sequence | 2);
     prudence_read_unlock();
@@ -134,7 +134,7 @@ static void an_unlock_too_many_dies_with_a_message(void **state)
     }
 }
 
-/* The default domain by its pointer and by the inline functions is one and the same. */
+/* The default domain is the same by its pointer and by the inline functions. */
 static void both_faces_of_the_default_domain_agree(void **state)
 {
     struct prudence_domain *domain = prudence_default_domain();

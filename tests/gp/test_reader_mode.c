@@ -57,8 +57,8 @@ static bool mode_is(const char *mode)
     return strcmp(stats().readers_mode, mode) == 0;
 }
 
-/* Grace periods as fast as they go and hardly a reader, until that has its effect; then readers and
- * hardly a grace period. */
+/* Runs grace periods at full speed with hardly a reader until the mode follows; then readers
+ * with hardly a grace period. */
 static int adapt(void)
 {
     unsigned long long end;
@@ -124,7 +124,7 @@ static void auto_follows_the_rates(void **state)
 
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* it changes the rates */
+    skip(); /* ThreadSanitizer changes the rates */
 #endif
     if (!os_membarrier_available())
         skip();

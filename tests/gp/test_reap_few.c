@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dead threads' slots are looked for a few at a time: to ask for figures takes no system call for each thread that
- * reads, and neither does it to register, however many do. But a slot that is left behind is found.
+ * Drivers look for dead threads' slots a few at a time. Neither a request for figures nor a
+ * registration makes a system call for each reader thread, however many there are. Still, a slot
+ * that is left behind is found.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -26,7 +27,7 @@
 
 static struct prudence_domain *domain;
 
-/* How often the library asked whether a thread is there. */
+/* Number of times that the library asked whether a thread exists. */
 static unsigned asked;
 
 static void sees_call(long number, const long *arguments)
@@ -88,8 +89,7 @@ static void to_register_takes_few_looks(void **state)
 {
     (void)state;
     start_readers();
-    assert_true(asked <
-                4 * READERS); /* all of them for each chunk of 127 would be more with each */
+    assert_true(asked < 4 * READERS); /* asking about all for each chunk of 127 would exceed this */
     assert_int_equal(readers_now(), READERS);
 }
 
@@ -103,7 +103,7 @@ static void figures_take_few_looks(void **state)
     assert_true(asked - before <= 10 * 64);
 }
 
-/* Nobody tells of its end, and it is the last or any. */
+/* Nothing announces its end, whether its slot is the last or any other. */
 static void one_that_is_gone_is_found(void **state)
 {
     pthread_t thread;
@@ -116,7 +116,7 @@ static void one_that_is_gone_is_found(void **state)
         assert_int_equal(pthread_create(&thread, NULL, read_and_go, NULL), 0);
         pthread_join(thread, NULL);
         reader_keys_without_memory = 32;
-        while (os_thread_exists(dead)) /* it ends a little after that */
+        while (os_thread_exists(dead)) /* the thread ends a little later */
             pause_ms(1);
         while (readers_now() != READERS)
             assert_true(++calls <= READERS / 64 + 2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where threads are many times more than CPUs, live readers are in the way for long, hundreds of them, each in its turn.
- * Drivers ask for one thread of all each millisecond, and open a file for one of all each 100 ms, of those that have stayed
- * for as long. A slot that a thread of the same id left behind is found all the same.
+ * With many times more threads than CPUs, hundreds of live readers in turn hold up grace periods
+ * for long. Each millisecond, drivers ask about one thread in total; each 100 ms they open a file
+ * for one, among those that have stayed that long. A slot left by a thread whose id was reused is
+ * still found.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -64,7 +65,8 @@ static int end(void **state)
     return prudence_domain_destroy(domain);
 }
 
-/* All are looked at by a driver, each 100 us for so many ms; how many turned out to be gone. */
+/* A driver looks at all of them, each 100 us for `milliseconds`. Returns how many turned out to
+ * be gone. */
 static unsigned drive_for(unsigned milliseconds, uint64_t stayed)
 {
     uint64_t began = os_clock_ns();
@@ -81,7 +83,7 @@ static void one_of_all_is_asked_for(void **state)
     (void)state;
     assert_int_equal(drive_for(300, 50 * MS), 0);
     assert_int_equal(asked, 300);
-    assert_int_equal(opened, 0); /* they have not stayed for long enough */
+    assert_int_equal(opened, 0); /* none has stayed long enough */
 }
 
 static void a_file_is_opened_for_one_of_all(void **state)
@@ -92,25 +94,25 @@ static void a_file_is_opened_for_one_of_all(void **state)
     assert_int_equal(asked, 1000);
 }
 
-/* It has stayed for longer than any other, so it is the only one that drivers are told of. */
+/* It has stayed longest, so drivers are told of no other. */
 static void one_that_left_its_id_to_another_is_found(void **state)
 {
     uint64_t claimed_at = slots[3]->claimed_at, now = os_clock_ns(), word = slots[3]->reader.word;
 
     (void)state;
-    slots[3]->claimed_at = 1; /* when the machine was started */
+    slots[3]->claimed_at = 1; /* the boot time of the machine */
     assert_false(readers_reap_slot(domain, slots[3], now, 99 * MS));
-    assert_false(readers_reap_slot(domain, slots[3], now, 100 * MS)); /* asked already */
+    assert_false(readers_reap_slot(domain, slots[3], now, 100 * MS)); /* already asked */
     assert_true(readers_reap_slot(domain, slots[3], now + MS, 100 * MS));
     assert_int_equal(opened, 1);
     assert_int_equal(load_relaxed(&slots[3]->thread), 0);
-    slots[3]->claimed_at = claimed_at; /* its thread is there in truth, and ends its section */
+    slots[3]->claimed_at = claimed_at; /* its thread does exist, and ends its section */
     slots[3]->reader.word = word;
     slots[3]->reader.domain = domain;
     slots[3]->thread = readers[3].tid;
 }
 
-/* A driver whose clock was read before another's is not early: it has nothing to do. */
+/* A driver that read the clock before another driver did has nothing to do. */
 static void a_driver_that_comes_late_does_nothing(void **state)
 {
     uint64_t now = os_clock_ns();
@@ -122,7 +124,7 @@ static void a_driver_that_comes_late_does_nothing(void **state)
     assert_int_equal(opened, 1);
 }
 
-/* The way there: what a driver notes of a reader that has been in the way for 50 ms. */
+/* The whole path, by a driver that notes a reader which has been in the way for 50 ms. */
 static void a_driver_that_is_held_up_opens_no_file(void **state)
 {
     uint64_t now = os_clock_ns();
@@ -136,7 +138,7 @@ static void a_driver_that_is_held_up_opens_no_file(void **state)
         stall_note(domain, slots[i], word);
     }
     assert_in_range(asked, 1, READERS); /* one, if that took less than a millisecond */
-    if (os_clock_ns() - now < 50 * MS)  /* this thread has had its CPU */
+    if (os_clock_ns() - now < 50 * MS)  /* this thread kept its CPU */
         assert_int_equal(opened, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What domains refuse, they say: each cause of EINVAL and of EBUSY has words of its own, which name the
- * domain and the value.
+ * Each cause of EINVAL and of EBUSY in a domain has a message of its own, which names the domain
+ * and the value.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -205,7 +205,7 @@ static const struct refusal {
     {destroy_with_callbacks, "domain 'busy' is not destroyed: callbacks wait"},
 };
 
-/* Once, though three attempts are made from one place. */
+/* Reported once, although one place makes three attempts. */
 static void each_cause_is_named(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal whose handler reads, at the worst moment of a thread's first entry: its slot is chosen but
- * not yet claimed. Registration blocks signals, or the handler would register the thread a second time
- * and one of both slots would be lost until the thread ends.
+ * A signal whose handler reads, at the worst moment of a thread's first entry: its slot is chosen
+ * but not yet claimed. Registration blocks signals; otherwise the handler would register the thread
+ * a second time, and one of the two slots would be lost until the thread ends.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -29,7 +29,7 @@ static unsigned handled;
 
 pid_t gettid(void);
 
-/* In libc's place: registration asks for the thread's id where it claims a slot. */
+/* Replaces libc's: registration asks for the thread's id when it claims a slot. */
 pid_t gettid(void)
 {
     if (armed) {
@@ -64,7 +64,7 @@ static unsigned slots_of(struct prudence_domain *of, pid_t thread)
 
 static unsigned slots, slots_elsewhere;
 
-/* Enters the domain that it is given (NULL: the default one) first of all. */
+/* Enters its domain (NULL: the default one) before anything else. */
 static void *enter_first(void *which)
 {
     pid_t me = (pid_t)syscall(SYS_gettid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of domains: over only when it is over in every member; members live as long. */
+/* Sets of domains: a set's grace period is over only when it is over in every member; members
+ * live as long as the set. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +57,7 @@ static void every_member_must_end(void **state)
     end(b);
 }
 
-/* What a member ended before the set's grace period began does not count. */
+/* Grace periods that a member ended before the set's began do not count. */
 static void what_was_over_before_does_not_count(void **state)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
@@ -64,7 +65,7 @@ static void what_was_over_before_does_not_count(void **state)
     prudence_gp_t cookie = prudence_domain_get_state(set);
 
     (void)state;
-    prudence_manual_advance(a); /* nobody has started the set's */
+    prudence_manual_advance(a); /* the set's has not started */
     prudence_manual_advance(b);
     assert_false(prudence_domain_poll_state(set, cookie));
     cookie = prudence_domain_start_poll(set);
@@ -77,8 +78,8 @@ static void what_was_over_before_does_not_count(void **state)
     end(b);
 }
 
-/* A second grace period is asked for while the first is under way: it needs the members' next ones,
- * and does not put the first off. */
+/* A second grace period is requested while the first is running. It needs the members' next
+ * ones, and does not delay the first. */
 static void grace_periods_of_a_set_follow_each_other(void **state)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
@@ -127,7 +128,7 @@ static void a_set_of_sets_has_their_members(void **state)
     prudence_gp_t cookie;
 
     (void)state;
-    end(inner); /* its members are named by `set` now */
+    end(inner); /* `set` now names its members directly */
     prudence_domain_stats(a, &stats);
     assert_int_equal(stats.users, 1);
     cookie = prudence_domain_start_poll(set);

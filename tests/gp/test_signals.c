@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A signal handler may read at any instruction of the thread's own read_lock and read_unlock, also
- * of its first, which registers it. What the interrupted section protects stays protected, and so
- * does what the handler reads.
+ * of its first read_lock, which registers it. Whatever the interrupted section and the handler read
+ * stays protected.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -24,12 +24,12 @@
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
 
-#define SPAN_NS 700000000 /* at least, until there were enough */
+#define SPAN_NS 700000000 /* at least, until enough signals came */
 
 static struct prudence_domain *domain;
 static volatile uint64_t handled, broken;
 
-/* Enters and leaves; the words must be what they were before. */
+/* Enters and leaves, and checks that the words are unchanged. */
 static void handler(int number)
 {
     struct prudence_reader *self = prudence_reader_self;
@@ -97,7 +97,7 @@ static void trap(int number, siginfo_t *info, void *context)
     in_handler = true;
     steps++;
     handler(0);
-    /* While the thread is inside, by its own word, grace periods must see it. */
+    /* While the thread's own word shows it inside, grace periods must see it. */
     if (prudence_reader_self->word & PRUDENCE_NESTING_MASK) {
         prudence_gp_t cookie = prudence_gp_start_poll();
 
@@ -147,7 +147,7 @@ static void *read_first(void *unused)
     return unused;
 }
 
-/* Threads whose first entry and whose exit are interrupted: no slot is lost, none is shared. */
+/* Signals interrupt threads' first entry and their exit: no slot is lost or shared. */
 static void registration_and_exit_are_interrupted(void **state)
 {
     unsigned long long end = now_ns() + SPAN_NS;
@@ -161,7 +161,7 @@ static void registration_and_exit_are_interrupted(void **state)
     sigaddset(&alarm_only, SIGALRM);
     for (handled = 0; now_ns() < end || handled == 0; threads++) {
         pthread_create(&thread, NULL, read_first, NULL);
-        pthread_sigmask(SIG_BLOCK, &alarm_only, NULL); /* the other thread gets them */
+        pthread_sigmask(SIG_BLOCK, &alarm_only, NULL); /* so that the other thread gets them */
         timer(30);
         pthread_join(thread, NULL);
         timer(0);
@@ -173,10 +173,10 @@ static void registration_and_exit_are_interrupted(void **state)
     assert_int_equal(prudence_domain_synchronize(domain), 0);
     prudence_stats(&stats);
     print_message("slots in use in the end: %llu\n", (unsigned long long)stats.readers);
-    assert_true(stats.readers <= SLOTS_IN_CHUNK); /* lost ones add up */
+    assert_true(stats.readers <= SLOTS_IN_CHUNK); /* lost slots would add up */
 }
 
-/* ThreadSanitizer calls handlers late, at points of its own: there is nothing to find. */
+/* ThreadSanitizer delays handlers to points of its own, so there is nothing to find. */
 #if defined(__SANITIZE_THREAD__)
 int main(void)
 {

@@ -45,7 +45,7 @@ static void no_reader_no_wait(void **state)
     prudence_gp_t cookie = prudence_domain_get_state(domain);
 
     (void)state;
-    assert_false(is_over(cookie)); /* nobody has started it */
+    assert_false(is_over(cookie)); /* no grace period has started */
     cookie = prudence_domain_start_poll(domain);
     assert_true(prudence_domain_poll_state(domain, cookie));
     assert_int_equal(prudence_domain_synchronize(domain), 0);
@@ -70,7 +70,7 @@ static void a_reader_is_waited_for_and_a_later_one_is_not(void **state)
     assert_true(is_over(cookie));
 }
 
-/* Readers come and go so that there is always one: grace periods end all the same. */
+/* Readers overlap so that there is always one; grace periods still end. */
 static void a_relay_of_readers_holds_nothing_up(void **state)
 {
     struct held_reader readers[2] = {{.domain = domain}, {.domain = domain}};
@@ -88,8 +88,8 @@ static void a_relay_of_readers_holds_nothing_up(void **state)
     held_reader_end(&readers[1]);
 }
 
-/* Entered between the load of the role and a change of roles: it stands in the counter of the other
- * role. Grace periods that start later wait for it all the same. */
+/* The reader loads the role, the roles change, then the reader enters: it counts in the other
+ * role's counter. Later grace periods still wait for it. */
 static void a_late_entry_in_the_other_role_is_waited_for(void **state)
 {
     struct held_reader reader = {.domain = domain};
@@ -97,11 +97,11 @@ static void a_late_entry_in_the_other_role_is_waited_for(void **state)
     int late;
 
     (void)state;
-    late = prudence_srcu_down_read(domain); /* finds this role */
+    late = prudence_srcu_down_read(domain); /* uses this role */
     prudence_srcu_up_read(domain, late);
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll(domain);
-    assert_false(is_over(cookie)); /* changed */
+    assert_false(is_over(cookie)); /* the roles have changed */
     assert_int_not_equal(prudence_srcu_down_read(domain), late);
     prudence_srcu_up_read(domain, late ^ 1);
     held_reader_end(&reader);
@@ -165,7 +165,7 @@ static void a_section_is_handed_to_another_thread(void **state)
     assert_true(is_over(cookie));
 }
 
-/* It moves to other CPUs inside; it leaves the counter that it entered. */
+/* A reader moves to other CPUs inside, and leaves the counter that it entered. */
 static void a_reader_may_move(void **state)
 {
     prudence_gp_t cookie;
@@ -200,7 +200,8 @@ static void a_busy_domain_is_not_destroyed(void **state)
     held_reader_end(&reader);
 }
 
-/* Its readers may block: they may wait for others, and nothing but their own wait is refused. */
+/* Readers may block, so a reader may wait for other domains; only a wait for its own domain is
+ * refused. */
 static void waiting_for_other_domains_inside_is_allowed(void **state)
 {
     struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_SRCU, NULL);
@@ -213,7 +214,7 @@ static void waiting_for_other_domains_inside_is_allowed(void **state)
     prudence_synchronize();
     assert_int_equal(prudence_domain_synchronize(domain), EDEADLK);
     assert_int_equal(prudence_domain_synchronize(set), EDEADLK);
-    assert_false(gp_may_wait()); /* implicitly never */
+    assert_false(gp_may_wait()); /* no implicit waits */
     prudence_srcu_read_unlock(domain, index);
     assert_int_equal(prudence_domain_synchronize(set), 0);
     assert_int_equal(prudence_domain_destroy(set), 0);
@@ -268,7 +269,7 @@ static void signal_handlers_read(void **state)
     signal(SIGUSR1, SIG_DFL);
 }
 
-/* The child has the section of this thread, the handed one, and no other. */
+/* The child has this thread's section and the one handed over, and no other. */
 static int child_of_readers(void *index)
 {
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
@@ -290,7 +291,7 @@ static void a_forked_child_has_its_own_sections_only(void **state)
 
     (void)state;
     held_reader_start(&other);
-    assert_false(is_over(prudence_domain_start_poll(domain))); /* now the roles are others */
+    assert_false(is_over(prudence_domain_start_poll(domain))); /* the roles have changed now */
     index[0] = prudence_srcu_read_lock(domain);
     index[1] = prudence_srcu_down_read(domain);
     child_run(child_of_readers, index, &result);

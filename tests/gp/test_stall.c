@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader that stays too long is named once: thread, id, duration.
+ * A reader that stays too long is reported once: thread, id, duration.
  *
  * ctest: alone (measures how long a reader stays)
  */
@@ -37,8 +37,8 @@ static struct reader_slot *slot_of_thread(int thread)
     abort();
 }
 
-/* One section is looked at, or, as if it had been in the way for long, again and again; prints the reader's
- * id. The clock is not waited for: the time when it was found is put back. */
+/* Looks at one section, repeatedly if `for_long`, as if it had been in the way for long; prints
+ * the reader's id. Does not wait for the clock, but moves the recorded start of the stay back. */
 static void stay(bool for_long)
 {
     struct held_reader reader = {.domain = NULL};
@@ -122,7 +122,7 @@ static void no_stall_is_reported_when_the_option_says_never(void **state)
     assert_false(child_said(&result, "stall:"));
 }
 
-/* Another driver noted the reader after this one looked at the clock. */
+/* Another driver noted the reader after this one had read the clock. */
 static int note_from_the_future(void *unused)
 {
     struct reader_slot *slot;
@@ -163,7 +163,7 @@ static void note_stall(const struct prudence_stall *stall, void *argument)
     prudence_free(prudence_malloc(100)); /* allowed */
 }
 
-/* Polls until so many stalls were reported; a busy machine may take its time. */
+/* Polls until `stalls` stalls were reported; a busy machine may take its time. */
 static void poll_until_told(struct prudence_domain *domain, uint64_t stalls)
 {
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
@@ -175,7 +175,7 @@ static void poll_until_told(struct prudence_domain *domain, uint64_t stalls)
     }
 }
 
-/* One reader, by this function, until so many stalls were reported. */
+/* Runs one reader, by this function, until `stalls` stalls were reported. */
 static void stay_until_told(void *(*run)(void *), uint64_t stalls)
 {
     struct held_reader reader = {.domain = NULL};
@@ -214,7 +214,7 @@ static void the_hook_is_told_what_the_report_says(void **state)
     assert_int_equal(child_count(&result, "stall:"), 2);
 }
 
-/* Not static: its name is to be found. */
+/* Not static, so that the trace can find its name. */
 void *reader_to_be_found(void *argument);
 __attribute__((noinline)) void *reader_to_be_found(void *argument)
 {
@@ -244,7 +244,7 @@ static int stall_with_trace(void *unused)
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
     prudence_stall_hook_set(look_for_frame, NULL);
-    for (unsigned i = 0; i < 20 && !found; i++) /* a busy machine may not let it answer in time */
+    for (unsigned i = 0; i < 20 && !found; i++) /* on a busy machine its answer may come too late */
         stay_until_told(reader_to_be_found, i + 1);
     return found ? 42 : 1;
 }
@@ -297,7 +297,8 @@ static void on_urgent(int number)
     urgent++;
 }
 
-/* The program's handler, installed before, gets its own signals; one installed later is not disturbed. */
+/* The program's earlier handler still gets its own signals; one installed later is not
+ * disturbed. */
 static int handlers_of_the_program(void *unused)
 {
     (void)unused;

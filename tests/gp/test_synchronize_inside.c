@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for oneself: an error that names the place, never a deadlock. */
+/* A thread that would wait for itself gets an error that names the place, never a deadlock. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,13 +85,13 @@ static void so_it_is_in_a_section_of_any_domain(void **state)
     assert_true(child_died(&result));
 }
 
-/* One calling place; what is done with the result keeps it from being a jump. */
+/* One calling place; the use of the result prevents a tail call. */
 static __attribute__((noinline)) int synchronize_here(struct prudence_domain *domain)
 {
     return -prudence_domain_synchronize(domain);
 }
 
-/* Not the same code, or the compiler makes one place of two. */
+/* Must differ from synchronize_here(), or the compiler merges the two places. */
 static __attribute__((noinline)) bool is_refused_there(struct prudence_domain *domain)
 {
     return prudence_domain_synchronize(domain) == EDEADLK;
@@ -112,7 +112,7 @@ static int domain_synchronize_inside(void *unused)
     return refused == 1002 && synchronize_here(domain) == 0 ? 42 : 1;
 }
 
-/* An error each time, but a loop does not fill the log: each calling place is reported once. */
+/* Each call is an error, but a loop does not fill the log: each calling place is reported once. */
 static void domain_synchronize_is_an_error_reported_once_a_place(void **state)
 {
     struct child_result result;

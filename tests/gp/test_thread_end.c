@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A section lasts until the program ends it, also when that is in a destructor of the thread: of a thread-specific key that was
- * made before or after the library's own, in any round, in any kind of domain, or of a C++ variable (__cxa_thread_atexit_impl). Until
- * then its grace period is not over. Destructors that come after that may read, defer, allocate and leave again. A thread that truly
- * ends inside is reported, once, and is in nobody's way, whether its first section was in its body or in a destructor.
+ * A section lasts until the program ends it, even in a destructor of the thread: of a
+ * thread-specific key made before or after the library's own, in any round, in any kind of domain,
+ * or of a C++ variable (__cxa_thread_atexit_impl). Until then its grace period is not over. Later
+ * destructors may read, defer, allocate and leave again. A thread that really ends inside is
+ * reported once, and holds up nobody, whether its first section was in its body or in a destructor.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -27,17 +28,17 @@
 
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 
-/* Whichever the library's own is among them. */
+/* One key on each side of the library's own. */
 enum { EARLY, LATE, KEYS };
 static pthread_key_t keys[KEYS];
 
 static struct {
     struct prudence_domain *domain; /* NULL: the default one */
-    unsigned key, enter, leave;     /* rounds: 0 is the thread's body; beyond the last: never */
+    unsigned key, enter, leave;     /* rounds: 0 is the thread's body; above the last: never */
 } plan;
 
 static __thread unsigned rounds;
-static __thread prudence_gp_t cookie; /* of a grace period that was asked for inside */
+static __thread prudence_gp_t cookie; /* of a grace period requested inside */
 static unsigned wrong;
 static pid_t last; /* thread that ran body() */
 
@@ -82,7 +83,7 @@ static void leave(void)
         prudence_read_unlock();
 }
 
-/* Whatever a destructor may do that comes after everything. */
+/* Does everything that the last destructor of a thread may do. */
 static void use_everything(void)
 {
     void *object = prudence_malloc(100);
@@ -137,7 +138,7 @@ static void *body(void *unused)
     return unused;
 }
 
-/* Before the library's constructor makes its key. */
+/* Runs before the library's constructor makes its key. */
 static void make_early_key(void)
 {
     pthread_key_create(&keys[EARLY], in_destructor);
@@ -167,7 +168,7 @@ static void run(void *(*run_body)(void *))
     pthread_join(thread, NULL);
 }
 
-/* Every way to enter in one round and leave in a later one. */
+/* Tests every way to enter in one round and leave in the same or a later one. */
 static int leaves_in_a_destructor(void *unused)
 {
     (void)unused;
@@ -181,7 +182,7 @@ static int leaves_in_a_destructor(void *unused)
                     return 1;
                 }
             }
-    while (readers_now() > 0) /* a thread ends a little after it was joined */
+    while (readers_now() > 0) /* a thread ends a little after the join */
         pause_ms(1);
     if (plan.domain && prudence_domain_synchronize(plan.domain))
         return 2;
@@ -193,7 +194,7 @@ static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE
                                                   PRUDENCE_DOMAIN_SRCU};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* `kind` KINDS: the default domain. */
+/* Runs `test` in each kind of domain; `kind` KINDS is the default domain. */
 static void in_each_domain(int (*test)(void *), const char *said)
 {
     for (unsigned kind = 0; kind <= KINDS; kind++) {
@@ -201,7 +202,7 @@ static void in_each_domain(int (*test)(void *), const char *said)
         bool silent;
 
         plan.domain = kind < KINDS ? prudence_domain_create("ending", kinds[kind], NULL) : NULL;
-        silent = !said || is_qsbr(); /* to end online is going offline */
+        silent = !said || is_qsbr(); /* a thread that ends online just goes offline */
         child_run(test, NULL, &result);
         if (!child_exited_with(&result, 42) || (silent && *result.output))
             fail_msg("domain %u: status %#x, '%s'", kind, (unsigned)result.status, result.output);
@@ -244,7 +245,7 @@ static void a_thread_that_ends_inside_is_reported(void **state)
             in_each_domain(ends_inside, "exits inside a read-side critical section");
 }
 
-/* Nobody waits for a grace period, so nobody meets the section. */
+/* No driver waits for a grace period, so none sees the section. */
 static int ends_inside_and_nobody_looks(void *unused)
 {
     (void)unused;
@@ -262,8 +263,8 @@ static void the_end_of_the_process_reports_it(void **state)
     in_each_domain(ends_inside_and_nobody_looks, "exits inside a read-side critical section");
 }
 
-/* Threads of a program that never go offline: nobody waits for one after the other. */
-#define MANY 100 /* fewer than a chunk has slots: nobody looks for a free one */
+/* Threads of a program that never go offline: nobody waits for them one by one. */
+#define MANY 100 /* fewer than a chunk's slots, so that nobody looks for a free one */
 
 static int many_end_online(void *unused)
 {
@@ -313,7 +314,7 @@ static unsigned slots_in_use(void)
     return count;
 }
 
-/* Nobody has to look, if the library's own destructor comes after the program's last use. */
+/* No driver has to look, if the library's own destructor comes after the program's last use. */
 static void slots_are_given_back(void **state)
 {
     (void)state;
@@ -329,7 +330,7 @@ static void slots_are_given_back(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Tables, too, which threads get for each domain but the default one. */
+/* Nor of the tables that threads get for each domain but the default one. */
 static void nothing_is_left_of_threads_that_leave_late(void **state)
 {
     uint64_t before = 0;
@@ -341,7 +342,7 @@ static void nothing_is_left_of_threads_that_leave_late(void **state)
         plan.key = i % KEYS;
         plan.leave = i / KEYS % (ROUNDS + 1);
         run(body);
-        while (os_thread_exists(last)) /* a thread ends a little after it was joined */
+        while (os_thread_exists(last)) /* a thread ends a little after the join */
             pause_ms(1);
         if (i == 300) {
             thread_memory_reap();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads as readers: exit inside a section, slots given back, a thousand of them.
+ * Threads as readers: an exit inside a section, slots that are freed, a thousand threads.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -46,7 +46,7 @@ static int exits_inside(void *domain)
     pthread_create(&thread, NULL, exit_inside, domain);
     pthread_join(thread, NULL);
     cookie = prudence_gp_start_poll();
-    while (!prudence_gp_poll_state(cookie)) /* the thread ends a little after it was joined */
+    while (!prudence_gp_poll_state(cookie)) /* the thread ends a little after the join */
         pause_ms(1);
     if (readers_now() != before)
         return 1;
@@ -101,7 +101,7 @@ static void the_next_owner_of_the_slot_starts_outside(void **state)
 
 static pthread_key_t last_key;
 
-/* Enters in the last round of destructors: the library's own destructor does not come after it. */
+/* Enters in the last round of destructors, after the library's own destructor. */
 static void enter_in_the_last_round(void *value)
 {
     uintptr_t rounds = (uintptr_t)value;
@@ -204,7 +204,7 @@ static void slots_are_used_again(void **state)
 
 #define MANY 1000
 
-/* A scan costs what its slots cost; a bound far above what it takes (2 to 10 us) catches a lock, a
+/* A scan costs as much as its slots; a bound far above the usual 2 to 10 us catches a lock, a
  * system call or a quadratic walk. */
 static void a_thousand_readers_are_scanned_fast(void **state)
 {
@@ -213,7 +213,7 @@ static void a_thousand_readers_are_scanned_fast(void **state)
     uint64_t before;
 
     (void)state;
-    while ((before = readers_now()) > 1) /* a thread ends a little after it was joined */
+    while ((before = readers_now()) > 1) /* a thread ends a little after the join */
         pause_ms(1);
     for (unsigned i = 0; i < MANY; i++)
         held_reader_start(&readers[i]);
@@ -222,7 +222,7 @@ static void a_thousand_readers_are_scanned_fast(void **state)
         prudence_gp_t cookie = prudence_gp_start_poll();
 
         began = now_ns();
-        assert_false(prudence_gp_poll_state(cookie)); /* one scan, all of them are in the way */
+        assert_false(prudence_gp_poll_state(cookie)); /* one scan, with all of them inside */
         spent = now_ns() - began;
         best = spent < best ? spent : best;
     }
@@ -268,7 +268,7 @@ static void *use_key(void *rounds)
     return NULL;
 }
 
-/* More threads than two chunks have slots: lost ones would need a third. */
+/* Runs more threads than two chunks have slots: lost slots would need a third. */
 static void read_in_key_destructors(uintptr_t rounds)
 {
     unsigned threads = 3 * SLOTS_IN_CHUNK, chunks;
@@ -295,7 +295,7 @@ static void key_destructors_may_read(void **state)
     read_in_key_destructors(3);
 }
 
-/* In the last round that the system gives (PTHREAD_DESTRUCTOR_ITERATIONS): no slot is lost. */
+/* No slot is lost in the system's last round (PTHREAD_DESTRUCTOR_ITERATIONS). */
 static void key_destructors_may_read_in_the_last_round(void **state)
 {
     (void)state;

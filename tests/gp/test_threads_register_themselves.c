@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As in liburcu-bp: threads that never heard of registration read, in every kind of domain, and leave
+/* As in liburcu-bp, threads that never registered read in every kind of domain, and leave
  * nothing behind. */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void *read_in_thread(void *argument)
     return NULL;
 }
 
-/* Exits online: a thread of qsbr may, since it holds nothing any more. */
+/* Exits online. A qsbr thread may do so, because it no longer holds pointers. */
 static void *exit_online(void *domain)
 {
     prudence_qsbr_online(domain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Caches whose objects liburcu's readers see: every flavor of Debian's liburcu.
+ * Caches whose objects are read by liburcu's readers: every flavor of Debian's liburcu.
  *
  * ctest: needs liburcu
  */
@@ -27,7 +27,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
-/* Named by macros of the headers that are not in force here. */
+/* The headers name these by macros that are off here. */
 extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor,
     urcu_bp_flavor;
 
@@ -101,7 +101,7 @@ static void a_reader_of_each_flavor_is_waited_for(void **state)
     }
 }
 
-/* Polling and deferring never run liburcu's synchronize here: a reader that stays holds up nobody. */
+/* Polling and deferring never run liburcu's synchronize here: a reader that stays blocks nobody. */
 static void allocating_never_blocks_in_synchronize(void **state)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_mb_flavor);
@@ -168,7 +168,7 @@ static int go_on_in_child(void *domain)
     return is_over_within_ms(domain, cookie, 20000) ? 42 : 1;
 }
 
-/* The library's thread is not in the child: it starts another. */
+/* The child lacks the library's thread, and starts another. */
 static void a_forked_child_goes_on(void **state)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_memb_flavor);

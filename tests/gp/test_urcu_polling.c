@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The adapter for liburcu from 0.14 on, which can be polled: with a flavor made of a domain of ours
- * (tests/support/urcu-polling), since Debian 12 has an older one.
+ * The adapter for liburcu from 0.14 on, which can be polled. The flavor is made of a domain of ours
+ * (tests/support/urcu-polling), because Debian 12 has an older liburcu.
  *
  * ctest: needs liburcu
  */

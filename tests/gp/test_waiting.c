@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Implicit waits (DESIGN, Waiting): deferring never deadlocks whatever locks its caller holds. Each
- * wait has a deadline; after one has expired nobody waits until that reader has left; none is made
- * inside a section or online in a qsbr domain.
+ * Implicit waits (DESIGN, Waiting): deferring never deadlocks, whatever locks its caller holds.
+ * Each wait has a deadline; after one has expired, nobody waits until that reader has left. No
+ * thread waits inside a section or online in a qsbr domain.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -35,7 +35,8 @@ static struct prudence_stats stats(void)
     return now;
 }
 
-/* On one CPU: room that another CPU has reserved would be found there, and this counted as a wait. */
+/* Pins the test to one CPU, because a thread that finds room reserved by another CPU counts a
+ * wait. */
 static int set_up(void **state)
 {
     cpu_set_t here;
@@ -57,7 +58,8 @@ static int tear_down(void **state)
     return prudence_cache_destroy(cache);
 }
 
-/* The longest that one of so many pairs took: an allocation that misses is held back as well. */
+/* Returns the longest time of `count` pairs, because an allocation that misses is held back as
+ * well. */
 static unsigned long long defer_many(unsigned count)
 {
     unsigned long long longest = 0;
@@ -100,13 +102,13 @@ static void deferring_with_a_lock_that_a_reader_wants_does_not_deadlock(void **s
     pthread_mutex_unlock(&mutex);
     pthread_join(reader, NULL);
     assert_true(after.bytes_latent > LIMIT);
-    /* One wait met its deadline, and then throttling was off: not one wait for each deferral. */
+    /* One wait expired, and then throttling was off, so later deferrals did not wait. */
     assert_int_equal(after.throttle_expiries - before.throttle_expiries, 1);
     assert_int_equal(after.throttle_waits - before.throttle_waits, 1);
     assert_true(longest >= WAIT_MAX);
 }
 
-/* ... and it is on again when the reader has left. */
+/* ... and throttling is back on when the reader has left. */
 static void throttling_returns_when_that_reader_has_left(void **state)
 {
     struct held_reader reader = {.domain = NULL};
@@ -157,7 +159,7 @@ static void deferring_while_online_in_a_qsbr_domain_never_waits(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* A reader that leaves in time: garbage stays under its limit, nothing expires. */
+/* A reader leaves in time: garbage stays under its limit, and no wait expires. */
 static void a_short_stay_is_waited_for(void **state)
 {
     struct prudence_stats before;
@@ -170,7 +172,8 @@ static void a_short_stay_is_waited_for(void **state)
         struct held_reader reader = {.domain = NULL};
 
         prudence_synchronize();
-        prudence_cache_shrink(cache); /* nothing is latent now, so half the limit is not too much */
+        /* no object is latent now, so half the limit is not too much */
+        prudence_cache_shrink(cache);
         held_reader_start(&reader);
         defer_many(LIMIT / 512 / 4);
         assert_true(stats().bytes_latent <= LIMIT);

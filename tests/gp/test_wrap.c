@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sequence wraps: debug builds start 1,000 grace periods before it; here a domain is set there
- * in any build.
+ * The sequence wraps. Debug builds start 1,000 grace periods before the wrap; this test sets a
+ * domain there in any build.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -79,7 +79,7 @@ static void a_blocked_threads_dates_stand_still(void **state)
         tick_of(&one);
     assert_false(has_ended(object));
     does(&two, act_resume, NULL);
-    for (unsigned i = 0; i < 4; i++) { /* the first is the one in which it has ticked already */
+    for (unsigned i = 0; i < 4; i++) { /* the thread has already ticked in the first phase */
         assert_false(has_ended(object));
         phase();
     }
@@ -87,7 +87,7 @@ static void a_blocked_threads_dates_stand_still(void **state)
 }
 
 /* "When the thread resumes, it assumes that it already has globally ticked in the current global
- * phase": one tick of the other ends it, and its own does not advance its view of time. */
+ * phase": one tick of the other ends the phase, and its own does not advance its view of time. */
 static void a_thread_that_resumes_has_ticked(void **state)
 {
     void *object = object_new();
@@ -132,7 +132,7 @@ static void unless_it_is_the_only_one(void **state)
     assert_int_equal(global_time(), before + 2);
 }
 
-/* Nobody is left: time stands. */
+/* No active thread remains, so time stands. */
 static void when_all_block_time_stands(void **state)
 {
     uint64_t before;
@@ -147,7 +147,7 @@ static void when_all_block_time_stands(void **state)
     assert_int_equal(global_time(), before);
 }
 
-/* A blocked thread may end, and one that ends is not waited for. */
+/* A blocked thread may end, and an ended thread is not waited for. */
 static void a_thread_that_ends_is_not_waited_for(void **state)
 {
     uint64_t before;
@@ -181,7 +181,7 @@ static void dates_of_a_thread_that_ends_are_inherited(void **state)
         refreshes(&one, i < 99 ? scm_malloc(16) : expired, 0);
     refreshes(&one, local, 5);
     global_refreshes(&one, global, 5);
-    does(&one, act_tick, NULL); /* four of the hundred are processed now */
+    does(&one, act_tick, NULL); /* this call processes four of the hundred */
     actor_end(&one);
     assert_int_equal(end_count, 0);
     actor_start(&one);
@@ -199,7 +199,7 @@ static void dates_of_a_thread_that_ends_are_inherited(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-/* As many descriptor roots as there were threads at a time, not as ever were. */
+/* The number of descriptor roots follows the most threads at a time, not all that ever ran. */
 static void a_thousand_threads_leave_nothing(void **state)
 {
     uint64_t overhead = 0;
@@ -213,7 +213,8 @@ static void a_thousand_threads_leave_nothing(void **state)
         if (i == 10)
             overhead = mem_info().overhead;
     }
-    /* Slabs of another CPU may have got words meanwhile; the threads would take more than a megabyte. */
+    /* Slabs of another CPU may have got words since; the threads would take more than a
+     * megabyte. */
     assert_true(mem_info().overhead < overhead + 100000);
     assert_true(mem_info().num_dates <= 3);
 }

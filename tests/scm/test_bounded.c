@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No call but those that say so does work in proportion to what there is: clocks, dates, time that has
- * passed, threads that came and went. What is done bit by bit is counted (counts.steps: lists moved or looked
- * at), not timed; and in the end nothing is lost.
+ * No call, except those documented to, does work in proportion to the number of clocks or dates,
+ * the time that has passed, or the threads that came and went. The test does not measure time, but
+ * counts steps (counts.steps: lists moved or looked at). In the end nothing is lost.
  */
 #include "support/scm_test.h"
 
-/* Of the thread's clocks: two real-time ones, two lists each; left clocks: two lists; an orphan: two; merges
- * of real-time clocks: two, and a list of each class. */
+/* For the thread's clocks: two real-time ones, two lists each; left clocks: two lists; an
+ * orphan: two; merges of real-time clocks: two, and a list of each class. */
 #define STEPS_MAX 16
 
 static uint64_t real_ns;
@@ -75,7 +75,7 @@ static void a_tick_is_the_same_for_any_number_of_clocks(void **state)
         assert_in_range(steps_of(act_global_tick, NULL), 1, STEPS_MAX);
         assert_in_range(steps_of(act_malloc, NULL), 1, STEPS_MAX);
     }
-    for (unsigned i = 0; i < CLOCKS; i++) /* all have had their turn */
+    for (unsigned i = 0; i < CLOCKS; i++) /* each clock has had its turn */
         assert_int_equal(scm_tick(), 0);
     assert_int_equal(scm_collect(), 0);
     assert_int_equal(end_count, CLOCKS);
@@ -86,7 +86,7 @@ static void a_tick_is_the_same_for_any_number_of_clocks(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-/* Each list of the ring has a date; then the time of all of them has passed. */
+/* Each list of the ring has a date; then all those dates pass. */
 static void a_clock_that_was_away_catches_up_bit_by_bit(void **state)
 {
     enum { DATES = 2000 };
@@ -112,8 +112,9 @@ static void a_clock_that_was_away_catches_up_bit_by_bit(void **state)
     }
 }
 
-/* While lists whose dates have passed are still in their places: a later date that has such a place is not
- * taken for the earlier one, and a longer ring has all of them. */
+/* Gives dates while lists whose dates have passed are still in their places. A later date with
+ * the same place is not mistaken for the earlier one, and a longer ring has room for all of
+ * them. */
 static void dates_are_given_while_a_clock_catches_up(void **state)
 {
     enum { OLD = 16, NEW = 10 };
@@ -155,19 +156,19 @@ static void destroying_a_clock_leaves_its_lists_to_later_calls(void **state)
         assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
     assert_true(steps_of(act_destroy, clock) <= STEPS_MAX);
     assert_int_equal(mem_info().num_expired, DATES);
-    for (; end_count < DATES; calls++) { /* whatever call comes: no tick is needed */
+    for (; end_count < DATES; calls++) { /* any call will do; no tick is needed */
         assert_true(steps_of(act_malloc, NULL) <= STEPS_MAX);
         assert_int_equal(mem_info().num_dates, DATES - end_count);
         assert_int_equal(mem_info().num_expired, DATES - end_count);
     }
     assert_int_equal(calls, DATES / TAKEN_PER_CALL);
-    assert_true(mem_info().overhead < before + 20000); /* words of slabs */
+    assert_true(mem_info().overhead < before + 20000); /* for words of slabs */
     assert_int_equal(scm_clock_destroy(other), 0);
 }
 
 /* --- threads that come and go --- */
 
-static unsigned away; /* the actor's clock has its dates so far ahead */
+static unsigned away; /* how far ahead the actor's clock has its dates */
 static bool by_time;
 
 static int act_clock_with_dates(void *lists)
@@ -191,7 +192,7 @@ static void come_and_go(unsigned threads, unsigned lists)
     }
 }
 
-/* They cost what their dates cost: 8 bytes each, and a page for each date. */
+/* An ended thread costs as much as its dates: 8 bytes each, and a page for each date. */
 static void threads_with_clocks_leave_no_rings(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void threads_with_clocks_leave_no_rings(void **state)
     }
 }
 
-/* A thread that takes part all the time. */
+/* Refreshes and ticks from a thread that takes part throughout. */
 static void a_tick_is_the_same_for_any_number_of_orphans(void **state)
 {
     enum { THREADS = 50, LISTS = 30 };

@@ -42,7 +42,7 @@ static void clocks_of_a_thread_are_independent(void **state)
     assert_true(has_ended(on_b));
 }
 
-/* Like an arena: the end of the clock is the end of its dates, and of no other's. */
+/* As with an arena, the end of the clock ends its dates, and those of no other clock. */
 static void dates_end_with_their_clock(void **state)
 {
     struct scm_clock *clock = scm_clock_create();
@@ -59,7 +59,7 @@ static void dates_end_with_their_clock(void **state)
     assert_true(has_ended(kept));
 }
 
-/* Never before `extension` ms, and within two periods after. */
+/* Dates expire never before `extension` ms, and within two periods after. */
 static void real_time_expires_by_milliseconds(void **state)
 {
     static const struct {
@@ -88,7 +88,7 @@ static void real_time_expires_by_milliseconds(void **state)
     }
 }
 
-/* Any call that collects looks what time it is. */
+/* Any call that collects reads the time. */
 static void ticks_and_collections_follow_real_time(void **state)
 {
     struct scm_clock *clock = scm_clock_create_realtime(1);
@@ -142,7 +142,7 @@ static void call_clock_refresh(void *object)
     assert_int_equal(scm_clock_refresh(other_clock, object, 20), 0);
 }
 
-/* "Freed by whatever call comes": what only allocates or refreshes needs no tick. */
+/* "Freed by whatever call comes": a thread that only allocates or refreshes needs no tick. */
 static void allocations_and_refreshes_follow_real_time(void **state)
 {
     void (*const calls[])(void *) = {call_malloc, call_calloc, call_refresh, call_global_refresh,
@@ -165,7 +165,7 @@ static void allocations_and_refreshes_follow_real_time(void **state)
         assert_true(has_ended(object));
         assert_int_equal(end_count, 1);
     }
-    /* As many calls as there are clocks, and a few for each date. */
+    /* Needs as many calls as there are clocks, and a few for each date. */
     for (unsigned i = 0; i < 200; i++) {
         struct scm_clock *another = scm_clock_create_realtime(1 + i);
 
@@ -176,10 +176,10 @@ static void allocations_and_refreshes_follow_real_time(void **state)
     for (unsigned i = 0; i < 200; i++)
         call_malloc(NULL);
     assert_int_equal(end_count, 200);
-    assert_int_equal(scm_clock_destroy(other_clock), 0); /* which would never end by ticks */
+    assert_int_equal(scm_clock_destroy(other_clock), 0); /* ticks would never end this clock */
 }
 
-/* No test on the fast paths of a thread without real-time clocks. */
+/* The fast paths of a thread without real-time clocks have no test for them. */
 static void without_real_time_nothing_looks(void **state)
 {
     struct scm_clock *clock, *user = scm_clock_create();
@@ -195,7 +195,7 @@ static void without_real_time_nothing_looks(void **state)
     assert_int_equal(scm_clock_destroy(user), 0);
 }
 
-/* Time begins just before it wraps: rings grow, and clocks end, across that. */
+/* Time begins just before its wrap: rings grow, and clocks end, across it. */
 static void time_wraps(void **state)
 {
     enum { DATES = 200 };
@@ -218,7 +218,7 @@ static void time_wraps(void **state)
     assert_int_equal(scm_clock_destroy(clock), 0);
 }
 
-/* A pause of any length: all has expired, and what comes is dated from now. */
+/* After a pause of any length all dates have expired, and new ones count from now. */
 static void a_long_pause_expires_all(void **state)
 {
     struct scm_clock *clock = scm_clock_create_realtime(1);
@@ -251,7 +251,8 @@ static int act_clocks(void *unused)
     return scm_clock_refresh(user, on_clock.object, 2) + scm_clock_refresh(real, object_new(), 2);
 }
 
-/* Clocks of a thread that ends: ticked with its heir's local clock, or by time; then they are gone. */
+/* A thread that ends leaves its clocks to its heir: they tick with the heir's local clock, or by
+ * time, until they are empty. */
 static void clocks_are_inherited(void **state)
 {
     struct actor actor;
@@ -272,7 +273,7 @@ static void clocks_are_inherited(void **state)
     ticks(1);
     assert_int_equal(end_count, 2);
     assert_true(mem_info().overhead < overhead);
-    assert_ptr_equal(scm_self->clocks.next, &scm_self->clocks); /* they are gone */
+    assert_ptr_equal(scm_self->clocks.next, &scm_self->clocks); /* all clocks have ended */
 }
 
 int main(void)

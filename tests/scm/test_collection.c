@@ -64,14 +64,14 @@ static void lazy_frees_a_few_at_each_call(void **state)
     assert_int_equal(end_count, 8 * TAKEN_PER_CALL);
     scm_free(scm_calloc(1, 48));
     assert_int_equal(end_count, 9 * TAKEN_PER_CALL);
-    prudence_free(prudence_malloc(48)); /* knows nothing of it */
+    prudence_free(prudence_malloc(48)); /* does not collect */
     assert_int_equal(end_count, 9 * TAKEN_PER_CALL);
     for (unsigned i = 0; i < MANY / TAKEN_PER_CALL; i++)
         ticks(1);
     assert_int_equal(end_count, MANY);
 }
 
-/* What has expired is used again where it is wanted: memory does not grow by it. */
+/* Allocations reuse expired memory, so memory does not grow. */
 static void lazy_memory_is_used_again(void **state)
 {
     struct scm_mem_info info;
@@ -88,7 +88,7 @@ static void lazy_memory_is_used_again(void **state)
     }
 }
 
-/* What was expired lazily is all freed by the next eager tick; and back. */
+/* The next eager tick frees everything that has expired lazily; then back. */
 static void the_strategy_changes_at_run_time(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void collect_frees_all_that_has_expired(void **state)
     assert_false(has_ended(alive));
 }
 
-/* A refresh that comes after the date, but before the object was processed, saves it all the same. */
+/* A refresh after the date still saves an object that has not been processed. */
 static void late_refreshes_may_still_save(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void late_refreshes_may_still_save(void **state)
     assert_int_equal(end_count, MANY - 1);
 }
 
-/* scm_expired=deferred: readers that still hold what expires keep it from being used again. */
+/* scm_expired=deferred: readers that still hold expired objects keep them from being reused. */
 static void expired_objects_may_go_the_latent_way(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("latent", 64, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whichever call for memory fails: ENOMEM, and nothing has happened. An object whose refresh was refused has
- * the dates that it had before; if it had none, it may be freed. In the end nothing is short-term.
+ * Whichever call for memory fails, the result is ENOMEM, and nothing has happened. An object whose
+ * refresh was refused keeps its earlier dates; without any, it may be freed. In the end nothing is
+ * short-term.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -11,7 +12,7 @@
 #define OBJECTS 300
 
 struct plan {
-    unsigned first, count; /* calls that fail */
+    unsigned first, count; /* the calls that fail */
 };
 
 static bool accepted(int error)
@@ -21,7 +22,8 @@ static bool accepted(int error)
     return !error;
 }
 
-/* Into pages of their own, so that each object's slab and each list may fail. */
+/* Returns sizes that need pages of their own, so that the allocation of each object's slab and
+ * each list may fail. */
 static size_t size_of(unsigned i)
 {
     return i % 50 == 0 ? 100000 : 16 + i % 7 * 500;
@@ -35,12 +37,13 @@ static bool refresh(void *object, unsigned i, struct scm_clock *clock)
     return accepted_any | (clock && accepted(scm_clock_refresh(clock, object, 5)));
 }
 
-/* An object that is refreshed all the time lives on, although its descriptor may not be queued again at once. */
+/* An object that is refreshed all the time stays alive, although its descriptor may not be
+ * queued again at once. */
 static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
 {
     if (*kept && *until >= now && has_ended(*kept))
         abort();
-    if (*kept && *until < now) /* it may have ended, since refreshes were refused */
+    if (*kept && *until < now) /* it may have ended, because refreshes were refused */
         *kept = NULL;
     if (!*kept && i % 10)
         return;
@@ -63,7 +66,8 @@ static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
         *until = now + i % 3;
 }
 
-/* Objects of all sizes in a region, as far as there is memory. One that was refused a date is unregistered. */
+/* Allocates objects of all sizes in a region, as far as memory allows. Unregisters the region if
+ * its dates were refused. */
 static void use_region(unsigned i)
 {
     struct scm_region *region = scm_region_create();
@@ -134,7 +138,7 @@ static void scenario(void *argument)
     calls = memory_calls;
     all_ends(clock);
     for (unsigned i = 0; i < OBJECTS; i++)
-        scm_free(objects[i]); /* those whose refreshes were all refused: not misuse */
+        scm_free(objects[i]); /* all its refreshes were refused, so this is no misuse */
     fprintf(stderr, "calls=%u", calls);
 }
 

@@ -82,14 +82,15 @@ static void non_zero_keeps_the_object(void **state)
     assert_int_equal(calls, 1);
     ticks(10);
     assert_int_equal(calls, 1);
-    assert_int_equal(scm_refresh(object, 0), 0); /* again short-term, and still bound */
+    /* short-term again, and the finalizer is still bound */
+    assert_int_equal(scm_refresh(object, 0), 0);
     ticks(1);
     assert_int_equal(calls, 2);
     assert_int_equal(mem_info().num_short_term, 0);
     scm_free(object);
 }
 
-/* It is a "permanent" object then: unbound, it would be freed. */
+/* The object is "permanent" then: without its finalizer, it would be freed. */
 static void a_finalizer_can_be_taken_back(void **state)
 {
     void *object = short_term(keep);
@@ -118,7 +119,7 @@ static void a_finalizer_may_refresh(void **state)
     assert_true(has_ended(object));
 }
 
-/* Dates that it gave count, whatever it returns. */
+/* Dates given by the finalizer count, whatever it returns. */
 static void a_refreshed_object_is_kept_in_any_case(void **state)
 {
     void *object = short_term(refresh_and_forget);
@@ -142,7 +143,7 @@ static void a_finalizer_may_free_by_itself(void **state)
     assert_int_equal(mem_info().num_short_term, 0);
 }
 
-/* What it calls does not collect: no finalizer runs inside another. */
+/* Calls in a finalizer do not collect: no finalizer runs inside another. */
 static void a_finalizer_may_call_anything(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void *expires_two(void *objects)
     return object;
 }
 
-/* Its dates are inherited, and nobody waits for it. */
+/* Another thread inherits its dates, and no thread waits for it. */
 static void a_finalizer_may_end_its_thread(void **state)
 {
     void *objects[2] = {scm_malloc(48), object_new()}, *result;
@@ -191,7 +192,7 @@ static void a_finalizer_may_end_its_thread(void **state)
     assert_false(has_ended(objects[1]));
     ticks(1);
     assert_true(has_ended(objects[1]));
-    after = mem_info(); /* exactly, also of the call that did not return */
+    after = mem_info(); /* exact, although that call did not return */
     assert_int_equal(after.num_dates, 0);
     assert_int_equal(after.num_expired, 0);
     assert_int_equal(after.num_short_term, 0);
@@ -200,7 +201,7 @@ static void a_finalizer_may_end_its_thread(void **state)
     scm_free(objects[0]); /* as if it had been kept */
 }
 
-/* The binding ends with the object: the next one at its place has none. */
+/* The binding ends with the object: the next object at its address has none. */
 static void the_binding_ends_with_the_object(void **state)
 {
     (void)state;
@@ -208,7 +209,7 @@ static void the_binding_ends_with_the_object(void **state)
     for (unsigned i = 0; i < 1000; i++) {
         void *object = object_new();
 
-        assert_int_equal(scm_refresh(object, 0), 0); /* bound: called */
+        assert_int_equal(scm_refresh(object, 0), 0); /* bound, so its finalizer is called */
         ticks(1);
         assert_int_equal(end_count, i + 1);
         object = scm_malloc(48);
@@ -217,7 +218,7 @@ static void the_binding_ends_with_the_object(void **state)
         assert_int_equal(end_count, i + 1);
         object = scm_malloc(48);
         assert_int_equal(scm_set_finalizer(object, witness()), 0);
-        scm_free(object); /* a permanent one: not called */
+        scm_free(object); /* permanent, so its finalizer is not called */
     }
     assert_int_equal(calls, 0);
 }

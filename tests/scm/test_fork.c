@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork: the child's thread goes on with its dates; other threads' objects stay, and hold up nothing.
+ * Fork: the child's thread continues with its dates; other threads' objects stay, and hold up
+ * nothing.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  */
@@ -26,7 +27,7 @@ static int in_child(void *unused)
     scm_tick();
     if (!has_ended(mine))
         return 2;
-    scm_global_tick(); /* nobody else is waited for */
+    scm_global_tick(); /* waits for no other thread */
     before = global_time();
     scm_global_tick();
     if (global_time() != before + 1)
@@ -36,7 +37,7 @@ static int in_child(void *unused)
     if (has_ended(others))
         return 4;
     scm_unregister_thread();
-    for (unsigned i = 0; i < 2; i++) { /* the first is inherited from itself */
+    for (unsigned i = 0; i < 2; i++) { /* the first date is inherited from itself */
         scm_register_thread();
         scm_block_thread();
         scm_resume_thread();
@@ -63,7 +64,7 @@ static void the_child_goes_on(void **state)
     child_run(in_child, NULL, &result);
     if (!child_exited_with(&result, 0))
         fail_msg("status %x: %s", (unsigned)result.status, result.output);
-    ticks(2); /* the parent has noticed nothing */
+    ticks(2); /* no effect on the parent */
     assert_true(has_ended(mine));
     does(&actor, act_tick, NULL);
     does(&actor, act_tick, NULL);
@@ -85,7 +86,8 @@ static int act_clock(void *object)
     return scm_clock_refresh(others_clock, object, 1);
 }
 
-/* The child's thread has its own clocks, and what those before it left; no other thread's. */
+/* The child's thread has its own clocks, and those left by ended threads; no clock of another
+ * thread. */
 static int clocks_in_child(void *unused)
 {
     void *object = object_new();
@@ -160,8 +162,8 @@ static int act_orphaned_region(void *unused)
     return !scm_region_alloc(orphaned_region, 100000) || scm_region_refresh(orphaned_region, 1);
 }
 
-/* Those of threads that ended before the fork end here, too. Those of another thread are left alone, also one that has a
- * date of this thread only. */
+/* Regions of threads that ended before the fork end here, too. Another thread's regions stay,
+ * even one whose only date is by this thread. */
 static int regions_in_child(void *unused)
 {
     struct scm_mem_info info;
@@ -215,7 +217,8 @@ static void regions_go_on_in_the_child(void **state)
     assert_int_equal(region_info().regions, 0);
 }
 
-/* A child that no handler has prepared finds threads that are not there: they are left alone, and itself. */
+/* A child that no fork handler has prepared finds threads that do not exist here: it leaves them
+ * alone, and its own thread, too. */
 static int bare_child(void *unused)
 {
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -243,13 +246,14 @@ static void a_bare_child_does_not_reap_itself(void **state)
         fail_msg("status %x: %s", (unsigned)result.status, result.output);
 }
 
-/* A child without a thread that takes part inherits what orphans there are. */
+/* A child without a participating thread inherits the orphans. */
 static int orphans_in_child(void *unused)
 {
     (void)unused;
     end_count = 0;
     for (unsigned i = 0; i < 12;
-         i++) { /* one after the other: a thread that unregisters is the last in line */
+         /* one after another, because a thread that unregisters goes to the end of the line */
+         i++) {
         scm_register_thread();
         scm_tick();
         scm_tick();
@@ -273,7 +277,8 @@ static void orphans_are_inherited_in_the_child(void **state)
     assert_true(child_exited_with(&result, 0));
 }
 
-/* Other threads allocate, and hold locks whenever fork comes: the child must not find them taken. */
+/* Other threads allocate, and may hold locks when fork comes: the child must not find them
+ * taken. */
 static int hammering;
 
 static void *hammer(void *unused)

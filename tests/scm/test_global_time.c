@@ -29,7 +29,7 @@ static int tick_of(struct actor *actor)
     return does(actor, act_global_tick, NULL);
 }
 
-/* Until global time has advanced: a new phase, in which nobody has ticked. */
+/* Ticks until global time has advanced; in the new phase nobody has ticked. */
 static void phase(void)
 {
     uint64_t before = global_time();
@@ -79,7 +79,7 @@ static void ticking_twice_is_ticking_once(void **state)
     assert_true(has_ended(object));
 }
 
-/* Three need three. */
+/* Three threads need three ticks. */
 static void all_threads_are_waited_for(void **state)
 {
     uint64_t before;
@@ -158,8 +158,8 @@ static void it_exists_until_global_time_has_advanced_by_e_plus_1(void **state)
     }
 }
 
-/* "All threads have the chance to refresh a shared object within one global phase": thread 2 has it
- * until it ticks, although thread 1 ticked long before. */
+/* "All threads have the chance to refresh a shared object within one global phase": thread 2 has
+ * it until its tick, although thread 1 ticked long before. */
 static void every_thread_has_the_chance_to_refresh(void **state)
 {
     void *object = object_new();
@@ -224,7 +224,7 @@ static void all_dates_of_all_clocks_must_expire(void **state)
     phase();
     phase();
     phase();
-    assert_false(has_ended(object)); /* two's local clock stands */
+    assert_false(has_ended(object)); /* two's local clock has not moved */
     for (unsigned i = 0; i < 3; i++) {
         assert_false(has_ended(object));
         does(&two, act_tick, NULL);
@@ -232,7 +232,7 @@ static void all_dates_of_all_clocks_must_expire(void **state)
     assert_true(has_ended(object));
 }
 
-/* Local time of one thread is nothing to another's, nor to global time. */
+/* Local time of one thread affects neither another's nor global time. */
 static void clocks_are_independent(void **state)
 {
     void *object = object_new();
@@ -252,8 +252,9 @@ static void clocks_are_independent(void **state)
     assert_int_equal(global_time(), before + 1);
 }
 
-/* "The registration of a new thread is done automatically when it calls either refresh or tick": here only a
- * refresh does. A thread that only ticks is not waited for, so it does not hold up time. */
+/* "The registration of a new thread is done automatically when it calls either refresh or tick":
+ * here only a refresh does so. A thread that only ticks is not waited for, so it does not hold
+ * up time. */
 static void a_first_refresh_registers(void **state)
 {
     uint64_t before;
@@ -273,7 +274,7 @@ static void a_first_refresh_registers(void **state)
     assert_int_equal(does(&three, act_tick, NULL), 0);
 }
 
-/* It counts as one that has ticked in the phase in which it came. */
+/* A new thread counts as having ticked in the phase of its registration. */
 static void a_registered_thread_is_waited_for(void **state)
 {
     uint64_t before;

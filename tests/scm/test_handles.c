@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program calls a clock: good until the clock is destroyed or its thread ends, and refused ever
- * after, whatever was made at its place meanwhile. What is refused changes nothing: an object without dates
- * stays persistent.
+ * A program's handle of a clock is valid until the clock is destroyed or its thread ends, and
+ * refused ever after, whatever was made at its place. A refused call changes nothing: an object
+ * without dates stays persistent.
  */
 #include "support/scm_test.h"
 
@@ -20,7 +20,7 @@ static void expect_refused(struct scm_clock *clock, int error)
     assert_int_equal(after.num_dates, before.num_dates);
     assert_int_equal(after.num_short_term, before.num_short_term);
     assert_int_equal(after.num_expired, before.num_expired);
-    scm_free(object); /* it is no short-term object */
+    scm_free(object); /* the object is not short-term */
 }
 
 static void a_destroyed_clock_is_refused(void **state)
@@ -34,7 +34,7 @@ static void a_destroyed_clock_is_refused(void **state)
     expect_refused(real, EPERM);
 }
 
-/* Also while the memory of the clock is at work for another one. */
+/* Handles stay refused while another clock uses the memory. */
 static void it_is_refused_for_ever(void **state)
 {
     enum { CLOCKS = 40 };
@@ -59,7 +59,7 @@ static void it_is_refused_for_ever(void **state)
         assert_int_equal(scm_clock_destroy(now[i]), 0);
 }
 
-/* One that still has dates to be processed, too. */
+/* The same holds for a clock that still has dates to process. */
 static void a_clock_that_is_not_emptied_yet_is_refused(void **state)
 {
     struct scm_clock *clock = scm_clock_create();
@@ -98,7 +98,7 @@ static int act_make(void *unused)
     return scm_clock_refresh(handle, object_new(), 1);
 }
 
-/* Whether its dates have expired meanwhile or not. */
+/* Whether its dates have expired since or not. */
 static void a_dead_threads_clock_is_refused(void **state)
 {
     struct actor actor;
@@ -129,7 +129,7 @@ static void unregistering_ends_handles(void **state)
     assert_int_equal(end_count, 1);
 }
 
-/* A clock costs memory while it is there, not ever after. */
+/* A clock costs memory only while it exists. */
 static void clocks_that_come_and_go_leave_nothing(void **state)
 {
     uint64_t overhead = 0;
@@ -147,7 +147,7 @@ static void clocks_that_come_and_go_leave_nothing(void **state)
     assert_true(mem_info().overhead < overhead + 10000);
 }
 
-/* Others may try a handle at any time. */
+/* Another thread may try a handle at any time. */
 static int stop;
 
 static void *tries(void *unused)

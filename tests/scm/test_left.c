@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ended threads have left goes to the threads that are there, whether another one registers or not:
- * a little at each tick, local dates by local ticks, dates of global time by global ticks. It is never
- * earlier than it would have been, and nothing is lost.
+ * Remaining threads take over what ended threads leave, whether another one registers or not: a
+ * little at each tick, local dates by local ticks, dates of global time by global ticks. No date
+ * ends earlier than it would have, and nothing is lost.
  */
 #include "support/scm_test.h"
 
@@ -36,7 +36,7 @@ static int act_many_by_clock(void *dates)
     return error;
 }
 
-/* Whichever threads made and freed their pages. */
+/* Holds whichever threads allocated and freed their pages. */
 static void expect_no_descriptors(void)
 {
     assert_int_equal(mem_info().overhead, scm_meta_bytes + expiry_counts_bytes());
@@ -82,7 +82,7 @@ static void a_registered_thread_inherits(void **state)
     }
 }
 
-/* Each kind of tick does what is its own. */
+/* Each kind of tick handles its own kind of dates. */
 static void local_dates_wait_for_local_ticks(void **state)
 {
     struct actor actor;
@@ -115,12 +115,12 @@ static int act_both_kinds(void *unused)
     return error;
 }
 
-/* Ticks of the survivor, one after the other, again and again: L is a local one, G a global one. */
+/* Ticks of the survivor, repeated: L is a local one, G a global one. */
 static const char *const patterns[] = {"LG",   "GL",   "LLG",   "LGG",
                                        "LLGG", "LLLG", "LGLGG", "LLLLLGGG"};
 
-/* Each of the ended threads left lists of both kinds. The lists of one kind are taken in as many ticks of that kind as
- * there are, and end a few ticks later. */
+/* Each ended thread left lists of both kinds. The survivor takes over one list of a kind for
+ * each tick of that kind; the lists end a few ticks later. */
 static void survive_by(const char *pattern, unsigned threads)
 {
     enum { LISTS = 3, LATER = 8 };
@@ -156,7 +156,8 @@ static void whatever_the_order_of_ticks_all_is_taken(void **state)
             survive_by(patterns[i], threads);
 }
 
-/* A thread that never ticks by one of the clocks does not keep what another could end. */
+/* A thread that never ticks by one of the clocks does not keep dates that another thread could
+ * end. */
 static void any_tick_takes_over(void **state)
 {
     struct actor actor, local_ticker, global_ticker;
@@ -192,7 +193,7 @@ static int act_refresh_again(void *clock)
            scm_refresh(again.object, again.extension);
 }
 
-/* Never earlier, whatever the dates and the thread that takes them over. */
+/* Dates never end earlier, whichever thread takes them over. */
 static void nothing_is_earlier(void **state)
 {
     static const unsigned extensions[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 200, 4095};
@@ -206,7 +207,7 @@ static void nothing_is_earlier(void **state)
             actor_start(&actor);
             assert_int_equal(does(&actor, kind ? act_refresh_again : act_refresh, &again), 0);
             if (kind)
-                does(&actor, act_tick, NULL); /* which the clock has not seen, but its heir */
+                does(&actor, act_tick, NULL); /* a tick seen by the heir, not by the clock */
             scm_register_thread();
             actor_end(&actor);
             ticks(extensions[i]);
@@ -231,7 +232,8 @@ static int act_eight_clocks(void *dates)
     return error;
 }
 
-/* Lists of one date become one list: whether their pages are filled up or linked, each date counts once. */
+/* Lists of one date become one list, and each date counts once, whether their pages are filled
+ * up or linked. */
 static void lists_that_meet_are_counted(void **state)
 {
     (void)state;
@@ -256,7 +258,7 @@ static void lists_that_meet_are_counted(void **state)
     }
 }
 
-/* What had expired is freed by the next tick of any thread; what was destroyed, too. */
+/* The next tick of any thread frees expired and destroyed objects. */
 static int act_expires_much(void *unused)
 {
     struct scm_clock *clock = scm_clock_create();
@@ -292,7 +294,7 @@ static void expired_objects_are_inherited(void **state)
 
 static unsigned given; /* dates */
 
-/* 150 of them have expired, of which each call has taken four; the others wait for their date. */
+/* 150 of them have expired, and each call takes four of these; the others wait for their date. */
 static int act_takes_a_part(void *calls)
 {
     int error = 0;
@@ -328,7 +330,7 @@ static int take_over(enum taken_over way)
     }
 }
 
-/* The survivor has a queue of its own, of which it has taken a part. */
+/* The survivor has a queue of its own, and has taken a part of it. */
 static void survivor_takes_a_part(unsigned dates)
 {
     assert_int_equal(scm_register_thread(), 0);
@@ -338,7 +340,7 @@ static void survivor_takes_a_part(unsigned dates)
     scm_free(scm_malloc(8));
 }
 
-/* `own`: dates of the survivor. */
+/* `own`: number of the survivor's dates. */
 static void hand_over(unsigned calls, enum taken_over way, unsigned own)
 {
     struct actor actor, heir;
@@ -368,8 +370,9 @@ static void hand_over(unsigned calls, enum taken_over way, unsigned own)
     actor_end(&heir);
 }
 
-/* The first page begins somewhere. What has not been taken of it goes to the survivor's tick or scm_collect, or to an heir;
- * what waits for its date then goes to an heir that has nothing expired. Nothing is lost or ended twice. */
+/* The first page begins anywhere. The rest of the expired queue goes to the survivor's tick or
+ * scm_collect, or to an heir; dates that have not passed then go to an heir that has nothing
+ * expired. Nothing is lost or ended twice. */
 static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
 {
     (void)state;
@@ -381,7 +384,7 @@ static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
                     hand_over(calls, way, own);
 }
 
-/* scm_collect alone: it is for what has expired, whoever gave the dates. */
+/* scm_collect alone suffices, because it handles expired objects of all threads. */
 static void collecting_takes_over_what_has_expired(void **state)
 {
     struct actor actor;
@@ -396,7 +399,7 @@ static void collecting_takes_over_what_has_expired(void **state)
     assert_int_equal(end_count, 2000);
 }
 
-/* A thread that leaves nothing is not kept. */
+/* A thread that leaves nothing keeps no memory. */
 static void a_thread_that_leaves_nothing_is_gone(void **state)
 {
     struct actor actor;
@@ -409,10 +412,10 @@ static void a_thread_that_leaves_nothing_is_gone(void **state)
         actor_end(&actor);
     }
     assert_ptr_equal(scm_orphans.next, &scm_orphans);
-    assert_true(mem_info().overhead <= before); /* slabs may have gone, with their words */
+    assert_true(mem_info().overhead <= before); /* slabs may have been freed, with their words */
 }
 
-/* Heirs of heirs, clocks of clocks: many generations. */
+/* Heirs of heirs and clocks of clocks, over many generations. */
 static int act_generation(void *number)
 {
     unsigned n = *(unsigned *)number;

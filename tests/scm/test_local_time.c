@@ -50,7 +50,7 @@ static void figure_3_2(void **state)
     scm_free(a);
 }
 
-/* Dates are on the clock as it is when they are given. */
+/* Dates count from the clock's time when they are given. */
 static void the_date_is_now_plus_e(void **state)
 {
     void *early = object_new(), *late = object_new();
@@ -109,7 +109,7 @@ static void redundant_refreshes_have_no_effect(void **state)
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(scm_refresh(object, 2), 0);
-    assert_int_equal(mem_info().num_dates, 1); /* nor do they cost anything, one after the other */
+    assert_int_equal(mem_info().num_dates, 1); /* repeated ones cost nothing, either */
     for (unsigned i = 0; i < 1000; i++) {
         assert_int_equal(scm_refresh(object, 2), 0);
         if (i % 3 == 0)
@@ -173,7 +173,7 @@ static void what_expires_together_ends_in_order(void **state)
     assert_memory_equal(ended_objects, objects, sizeof objects);
 }
 
-/* The ring is made longer with dates on it, at any place of its turn. */
+/* The ring grows with dates on it, at any position. */
 static void a_longer_extension_moves_no_date(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of any origin become short-term; what they cost; reallocation; scm_get_mem_info. */
+/* Objects of any origin become short-term; their cost; reallocation; scm_get_mem_info. */
 #include "support/scm_test.h"
 
 #include <prudence/stats.h>
@@ -52,7 +52,7 @@ static void any_object_can_become_short_term(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* In a cache with short-term objects, others are allocated, freed and deferred as ever. */
+/* In a cache with short-term objects, others are allocated, freed and deferred as usual. */
 static void persistent_neighbours_live_as_ever(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("mixed", 64, NULL);
@@ -80,7 +80,7 @@ static void persistent_neighbours_live_as_ever(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* A persistent object costs nothing: no byte of metadata more, and no larger size class. */
+/* A persistent object costs nothing: no byte of metadata, and no larger size class. */
 static void persistent_objects_cost_nothing(void **state)
 {
     struct scm_mem_info before = mem_info(), after;
@@ -96,7 +96,7 @@ static void persistent_objects_cost_nothing(void **state)
         scm_free(objects[i]);
 }
 
-/* Overhead: a descriptor, and the counts of the slabs. It is gone with the dates and the slabs. */
+/* Overhead is a descriptor, and the counts of the slabs. It goes with the dates and the slabs. */
 static void dates_cost_a_descriptor_each(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("costs", 64, NULL);
@@ -115,7 +115,8 @@ static void dates_cost_a_descriptor_each(void **state)
     assert_int_equal(mem_info().overhead, before);
 }
 
-/* In place the dates stay; a moved object has none, and the old one stays until its own are over. */
+/* Reallocation in place keeps the dates; a moved object has none, and the old one stays until
+ * its dates end. */
 static void reallocation(void **state)
 {
     char *object = object_new(), *moved, *large, *large_moved;
@@ -128,7 +129,7 @@ static void reallocation(void **state)
     assert_ptr_not_equal(moved, object);
     for (unsigned i = 0; i < 40; i++)
         assert_int_equal(moved[i], 7);
-    memset(object, 8, 48); /* it is still there */
+    memset(object, 8, 48); /* the old object still exists */
     ticks(1);
     assert_true(has_ended(object));
     large = prudence_malloc(100000);
@@ -151,7 +152,7 @@ static void mem_info_counts_everything(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 100; i++) {
-        void *object = scm_malloc(500); /* of the class of 512 bytes */
+        void *object = scm_malloc(500); /* from the 512-byte class */
 
         if (i % 2)
             scm_free(object);
@@ -179,7 +180,8 @@ static void mem_info_counts_everything(void **state)
     assert_int_equal(mem_info().freed - before.freed, large);
 }
 
-/* Memory that runs out: an error, and nothing has happened; then it goes on. */
+/* Number of allocations that succeed. Then memory runs out: an error, and nothing has happened;
+ * later it works again. */
 static unsigned calls_until_failure;
 
 static bool fails(void)
@@ -207,7 +209,7 @@ static void out_of_memory_changes_nothing(void **state)
         os_memory_fails = NULL;
         prudence_cache_free(cache, prudence_cache_alloc(cache));
         if (mem_info().num_dates == 0) {
-            prudence_cache_free(cache, object); /* it is no short-term object */
+            prudence_cache_free(cache, object); /* the object is not short-term */
         } else {
             for (unsigned i = 0; i <= first * 1000 / 3; i++)
                 does(&actor, act_tick, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bad use. Of pointers: reported, and the process dies. Of threads, clocks and extensions: reported, an
- * error number, and nothing has happened.
+ * Misuse of pointers is reported, and kills the process. Misuse of threads, clocks and extensions
+ * is reported, returns an error number, and changes nothing.
  */
 #include "support/scm_test.h"
 #include "support/slab_test.h"
@@ -81,7 +81,8 @@ static void foreign_and_interior_pointers(void **state)
     ticks(2);
 }
 
-/* An object that is back in its slab. (In a CPU's cache only check=1 sees it: test_misuse_checked.c.) */
+/* Uses an object that is back in its slab. (check=1 is needed to detect one in a CPU's cache:
+ * test_misuse_checked.c.) */
 static void freed_objects(void **state)
 {
     struct prudence_cache *other = prudence_cache_create("shrunk", 64, NULL);
@@ -98,7 +99,8 @@ static void freed_objects(void **state)
 
 #define DEAD_MOST 16
 
-/* An object of a slab that gets its expiry counts before or after the object dies, and others that die after it. */
+/* An object whose slab gets its expiry counts before or after the object dies, and others that
+ * die after it. */
 struct death {
     bool counts_first, deferred;
     unsigned others;
@@ -129,7 +131,8 @@ static void refresh_when_dead(void *argument)
     ticks(3);
 }
 
-/* Freed or deferred, and in a CPU's cache: found when the date ends, before the object is handed out twice. */
+/* The object was freed or deferred, and is in a CPU's cache: found when the date ends, before
+ * the object is handed out twice. */
 static void freed_objects_whose_date_ends(void **state)
 {
     static const unsigned others[] = {0, 1, DEAD_MOST - 1};
@@ -151,7 +154,7 @@ static void freed_objects_whose_date_ends(void **state)
         scm_free(death.more[i]);
 }
 
-/* The mark of a free stays when an object is allocated again, and accuses nobody. */
+/* A free's mark stays when the object is allocated again, and causes no report. */
 static void reused_objects_are_no_suspects(void **state)
 {
     void *objects[8];
@@ -174,7 +177,7 @@ static void reused_objects_are_no_suspects(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-/* "Passing short-term memory objects to scm_free is a programming error": and so are all other ways. */
+/* "Passing short-term memory objects to scm_free is a programming error", as are all other ways. */
 static void freeing_a_short_term_object(void **state)
 {
     void *object = prudence_cache_alloc(cache), *any = scm_malloc(100), *large = scm_malloc(100000);
@@ -202,7 +205,7 @@ static void tick_three_times(void *unused)
     ticks(3);
 }
 
-/* A refresh that was lost, as one is that comes while another thread's date, the object's last, ends. */
+/* Plays a lost refresh, one that came while another thread's date, the object's last, ended. */
 static void a_date_that_is_not_counted(void **state)
 {
     void *object = scm_malloc(100);
@@ -219,7 +222,7 @@ static void a_date_that_is_not_counted(void **state)
     ticks(2);
 }
 
-/* Refused, and reported; the option can be changed at any time. */
+/* Such extensions are refused and reported; the option can be changed at any time. */
 static void extensions_beyond_the_maximum(void **state)
 {
     void *object = object_new();
@@ -234,7 +237,7 @@ static void extensions_beyond_the_maximum(void **state)
     assert_int_equal(scm_refresh(object, 10), 0);
     assert_int_equal(scm_refresh(object, 11), ERANGE);
     ticks(11);
-    assert_true(has_ended(object)); /* what was refused changed nothing */
+    assert_true(has_ended(object)); /* the refused call changed nothing */
     assert_int_equal(scm_global_refresh(object = object_new(), 10), 0);
     assert_int_equal(scm_clock_refresh(clock, object, 10), 0);
     assert_int_equal(prudence_option_set("scm_max_extension", "0"), 0);
@@ -316,8 +319,7 @@ static unsigned times_said(const char *output, const char *text)
     return times;
 }
 
-/* Two threads that take no part: named once; the first again, after it
- * took part. */
+/* Two threads that take no part are each named once; the first again, after it has taken part. */
 static void absent_threads(void *unused)
 {
     struct scm_clock *clock = scm_clock_create();
@@ -329,7 +331,8 @@ static void absent_threads(void *unused)
         abort();
 }
 
-/* A tick of a thread that takes no part does nothing, also not make it take part, and is named once. */
+/* A tick of a thread that takes no part has no effect, does not register it, and is reported
+ * once. */
 static void a_thread_that_takes_no_part_has_nothing_to_tick(void **state)
 {
     static char output[4096];
@@ -382,7 +385,7 @@ static void unknown_finalizers(void **state)
     scm_free(object);
 }
 
-/* As many dates as are possible: one more is refused. */
+/* An object has the most dates possible; one more is refused. */
 static void too_many_dates(void **state)
 {
     void *object = object_new();
@@ -395,7 +398,7 @@ static void too_many_dates(void **state)
     assert_int_equal(scm_clock_refresh(clock, object, 1), 0);
     assert_int_equal(scm_clock_refresh(clock, object, 2), EOVERFLOW);
     assert_int_equal(scm_global_refresh(object, 2), EOVERFLOW);
-    assert_int_equal(scm_refresh(object, 1), 0); /* no more dates: a later one */
+    assert_int_equal(scm_refresh(object, 1), 0); /* moves a date, and adds none */
     assert_int_equal(mem_info().num_dates, 2);
     sub_relaxed(&expiry_counts_in(slab)[slab_index(slab, object)].word, EXPIRY_COUNT_MAX - 2);
     ticks(1);
@@ -424,7 +427,7 @@ int main(void)
     };
 
     scm_test_uses();
-    pin_thread(); /* suspects are looked for on this CPU */
+    pin_thread(); /* suspects are searched on this CPU */
     cache = prudence_cache_create("short", 64, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

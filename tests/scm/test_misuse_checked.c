@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Under check=1 every refresh of a freed or deferred object is caught at the call, and that of a guarded
- * one; and what is watched expires as ever.
+ * check=1 catches every refresh of a freed or deferred object at the call, and that of a guarded
+ * one; watched objects expire as usual.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -76,7 +76,7 @@ static void every_late_call_is_caught(void **state)
     scm_register_finalizer(note_end);
     expect_calls_are_caught(true);
     while (slab_of(scm_malloc(50))->alone)
-        ; /* all pages that can be guarded are */
+        ; /* uses up all pages for guarded objects */
     expect_calls_are_caught(false);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls of several threads, one after another, against a model that says for each object when it
- * ends: at the call that takes away its last date, by the thesis' rules written down anew, in the
+ * Random calls of several threads, one after another, against a model that says when each object
+ * ends: at the call that removes its last date. The model states the thesis' rules anew, in the
  * plainest way. With eager collection each object's end is compared at every call; with lazy
  * collection none may end earlier, and all have ended after scm_collect().
  */
@@ -20,7 +20,7 @@ struct date {
 };
 
 struct subject {
-    void *object; /* NULL: none now */
+    void *object; /* NULL if there is none */
     struct date dates[DATES];
     unsigned count;
 };
@@ -71,7 +71,7 @@ static bool has_expired(const struct date *date)
     return date->value < (date->global ? thread->global : thread->local);
 }
 
-/* By the model, the object has no date left. */
+/* Returns whether the model has no date left for the object. */
 static bool is_over(const struct subject *subject)
 {
     for (unsigned i = 0; i < subject->count; i++)
@@ -151,7 +151,8 @@ static void block_or_resume(unsigned actor)
     ends_phase_if_all_have_ticked();
 }
 
-/* The thread ends and a new one takes its place: it is its heir, since nobody else has come. */
+/* Ends the thread and starts a new one in its place, which is its heir, because no other thread
+ * has registered. */
 static void end_and_begin(unsigned actor)
 {
     actor_end(&actors[actor]);
@@ -171,7 +172,7 @@ static int act_collect(void *unused)
     return scm_collect();
 }
 
-/* What a thread has expired and not processed is its own; blocked ones may not collect. */
+/* Lets each thread collect its own expired objects; blocked ones must resume first. */
 static void collect_and_compare(void)
 {
     for (unsigned i = 0; i < ACTORS; i++) {
@@ -209,7 +210,7 @@ static void step(void)
         collect_and_compare();
 }
 
-/* So that stamps see the end of an epoch in the middle. */
+/* Moves local time, so that an epoch of stamps ends in the middle. */
 static int act_jump(void *unused)
 {
     (void)unused;
@@ -252,7 +253,7 @@ static void lazy_is_never_earlier_and_collects_all(void **state)
     run(true, 2);
 }
 
-/* Other threads' clocks have none; and those of ended threads are used again. */
+/* Other threads' clocks have no owner of stamps; owners of ended threads are reused. */
 static void with_few_owners(void **state)
 {
     (void)state;

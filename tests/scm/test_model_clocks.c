@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls by several clocks of a thread, user and real time, beside other threads that come, give dates
- * by clocks of theirs, and go; against a model of when each date is over. No object ends before all its
- * dates are over, by the plainest count; after scm_collect each object whose dates are over by the own
- * thread's clocks has ended; in the end all have. The statistics agree at every step.
+ * Random calls by several clocks of a thread, user and real-time ones, beside other threads that
+ * come, give dates by their own clocks, and end, against a model of when each date is over. No
+ * object ends before all its dates are over, by the plainest count; after scm_collect each object
+ * whose dates are over by the own thread's clocks has ended; in the end all have. The statistics
+ * agree at every step.
  */
 #include "support/scm_test.h"
 #include "support/test_seed.h"
@@ -14,23 +15,23 @@
 #define STEPS   12000
 
 struct date {
-    enum { LOCAL, USER, REAL, DEAD, OVER } kind; /* OVER: by then, or it takes longer */
-    uint64_t turn;                               /* USER: of the clock */
+    enum { LOCAL, USER, REAL, DEAD, OVER } kind; /* OVER: over by then, or later */
+    uint64_t turn;                               /* USER: generation of the clock */
     unsigned clock;                              /* USER */
-    uint64_t over; /* when the time of the clock is more than that; REAL: from that ns on */
-    uint64_t late; /* REAL: ns; it may be so much later */
+    uint64_t over; /* over when the clock's time exceeds this; REAL: from this ns on */
+    uint64_t late; /* REAL: ns of possible delay */
 };
 
 struct subject {
-    void *object; /* NULL: none now */
+    void *object; /* NULL if there is none */
     struct date dates[DATES];
     unsigned count;
 };
 
 struct model_clock {
-    struct scm_clock *clock; /* NULL: none now */
+    struct scm_clock *clock; /* NULL if there is none */
     uint64_t turn, now;
-    unsigned period; /* ms; 0: none of real time */
+    unsigned period; /* ms; 0: not a real-time clock */
 };
 
 static struct subject subjects[OBJECTS];
@@ -67,7 +68,7 @@ static bool all_are_over(const struct subject *subject, bool surely)
     return true;
 }
 
-/* `collected`: what is over, has ended; dates of dead threads may take longer. */
+/* Returns whether the object may outlive its dates: dates of dead threads may take longer. */
 static bool may_take_longer(const struct subject *subject)
 {
     for (unsigned i = 0; i < subject->count; i++)
@@ -103,7 +104,7 @@ static void compare(bool collected)
 
 static struct date *new_date(struct subject *subject)
 {
-    if (!subject->object) { /* allocated so that none ends that was not compared */
+    if (!subject->object) { /* allocated so that no object ends without a comparison */
         subject->object = prudence_malloc(48);
         assert_int_equal(scm_set_finalizer(subject->object, witness()), 0);
         subject->count = 0;
@@ -166,7 +167,7 @@ static int act_bequeath(void *unused)
     return !clock || scm_clock_refresh(clock, bequest.object, bequest.extension);
 }
 
-/* Another thread comes, gives a date and ends. */
+/* Another thread registers, gives a date and ends. */
 static void inherit(struct subject *subject)
 {
     struct date *date = new_date(subject);
@@ -182,7 +183,7 @@ static void inherit(struct subject *subject)
     actor_start(&actor);
     assert_int_equal(does(&actor, act_bequeath, NULL), 0);
     actor_end(&actor);
-    if (bequest.kind == 2) /* and later than by an own clock: so it is not compared when over */
+    if (bequest.kind == 2) /* and later than by an own clock, so not compared when over */
         subject->dates[subject->count++] = (struct date){.kind = OVER};
 }
 
@@ -199,7 +200,7 @@ static void step(void)
     int what = rand() % 100;
 
     if (subject->object && (subject->count > DATES - 3 || all_are_over(subject, false)))
-        what = 50 + what / 2; /* it may end at any time: no more dates */
+        what = 50 + what / 2; /* it may end at any time, so it gets no more dates */
     if (what < 30 && clocks[number].clock) {
         refresh_by(number, subject);
     } else if (what < 45) {

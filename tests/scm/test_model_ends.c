@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random calls by threads that come and end, mostly two at a time, while others go on in every order of ticks: objects and regions with
- * dates by local clocks, global time, further clocks and real time, across the epochs of stamps, against a model of when each date is over.
+ * Random calls by threads that come and end, mostly two at a time, while others go on in every
+ * order of ticks: objects and regions with dates by local clocks, global time, further clocks and
+ * real time, across the epochs of stamps, against a model of when each date is over.
  *
- *   - While the thread that gave a date lives, the model is exact: the object has not ended before all its dates are over, and with eager
- *     collection (or after scm_collect) it has ended then.
- *   - What an ended thread left may take longer, never less: as many units as were left, counted over all threads' ticks of that kind.
- *   - A region is whole, and gives memory, while it has a date that is not over. It gives none when all its dates were by its
- *     owner's local clock and are over.
- *   - In the end nothing is left, also of bursts of objects, more than a call processes, whose ends are only counted.
+ *   - While the thread that gave a date lives, the model is exact: the object has not ended before
+ *     all its dates are over, and with eager collection (or after scm_collect) it has ended then.
+ *   - Dates left by an ended thread may take longer, never less: their remaining units, counted
+ *     over all threads' ticks of that kind.
+ *   - A region is whole, and can be allocated from, while it has a date that is not over. It refuses
+ *     allocations when all its dates were by its owner's local clock and are over.
+ *   - In the end nothing is left, even of bursts of more objects than one call processes, whose ends
+ *     are only counted.
  *
- * The calls are one after another, so a seed (PRUDENCE_TORTURE_SEED) is always the same run.
+ * The calls come one after another, so a seed (PRUDENCE_TORTURE_SEED) always gives the same run.
  */
 #include "support/scm_test.h"
 #include "support/test_seed.h"
@@ -21,7 +24,7 @@
 #define DATES   40
 #define CUTS    16
 #if defined(__SANITIZE_THREAD__)
-#define STEPS 5000 /* one thread runs at a time: little to see, and slow */
+#define STEPS 5000 /* one thread runs at a time, so there is little to find, slowly */
 #else
 #define STEPS 30000
 #endif
@@ -33,8 +36,7 @@ enum kind { BY_LOCAL, BY_GLOBAL, BY_USER, BY_REAL, LEFT_LOCAL, LEFT_GLOBAL, KIND
 struct date {
     enum kind kind;
     int seat;
-    uint64_t
-        over; /* it is, when the time of its clock is more than that; BY_REAL: from that ns on */
+    uint64_t over; /* over when its clock's time exceeds this; BY_REAL: from this ns on */
 };
 
 struct dates {
@@ -43,7 +45,7 @@ struct dates {
 };
 
 struct subject {
-    void *object; /* NULL: none now */
+    void *object; /* NULL if there is none */
     struct dates dates;
 };
 
@@ -53,9 +55,9 @@ struct cut {
 };
 
 struct model_region {
-    struct scm_region *region; /* NULL: none now */
+    struct scm_region *region; /* NULL if there is none */
     int owner;                 /* a seat; -1: its thread has ended, or it was unregistered */
-    bool others;               /* it got a date that is not by its owner's local clock */
+    bool others;               /* it got a date other than by its owner's local clock */
     struct dates dates;
     struct cut cuts[CUTS];
     unsigned cut_count;
@@ -72,10 +74,10 @@ static struct seat seats[SEATS];
 static struct subject subjects[OBJECTS];
 static struct model_region regions[REGIONS];
 static uint64_t real_ns = UINT64_C(7000000000000), all_local, all_global;
-static uint64_t made, gone; /* objects of bursts */
+static uint64_t made, gone; /* numbers of objects in bursts */
 static bool lazy;
 
-/* What a seat's thread is told to do. */
+/* Call that a seat's thread is to make. */
 static struct call {
     enum {
         TICKS,
@@ -143,7 +145,7 @@ static int note_burst(void *object)
     return 0;
 }
 
-/* More than a page of descriptors that expire together. */
+/* Gives one date to more objects than fit into a page of descriptors. */
 static int act_burst(const struct seat *seat)
 {
     static int number = -1;
@@ -254,7 +256,8 @@ static bool all_are_over(const struct dates *dates)
     return true;
 }
 
-/* Given by threads that live, and not by real time, which is looked at now and then. */
+/* Returns whether all dates are from live threads, and none by real time, which is only read now
+ * and then. */
 static bool all_are_exact(const struct dates *dates)
 {
     for (unsigned i = 0; i < dates->count; i++)
@@ -263,7 +266,7 @@ static bool all_are_exact(const struct dates *dates)
     return true;
 }
 
-/* A date that a seat gives now, for so many units. */
+/* Returns the date that a seat gives now, for `units`. */
 static struct date date_of(unsigned seat, enum kind kind, unsigned units)
 {
     const uint64_t now[] = {seats[seat].local, seats[seat].global + 2, seats[seat].user};
@@ -272,7 +275,7 @@ static struct date date_of(unsigned seat, enum kind kind, unsigned units)
                          kind == BY_REAL ? real_ns + units * MS : now[kind] + units};
 }
 
-/* The seat's thread ends: as many units as are left. */
+/* The seat's thread ends: its dates keep their remaining units. */
 static void dates_leave(struct dates *dates, int seat)
 {
     for (unsigned i = 0; i < dates->count; i++) {
@@ -290,7 +293,7 @@ static void dates_leave(struct dates *dates, int seat)
     }
 }
 
-/* Room for more dates: those that are over for certain. */
+/* Makes room for more dates by dropping those that are certainly over. */
 static void forget_what_is_over(struct dates *dates)
 {
     unsigned kept = 0;
@@ -323,7 +326,7 @@ static void check_regions(void)
         struct model_region *region = &regions[i];
 
         if (!region->region || (region->dates.count && all_are_over(&region->dates)))
-            continue; /* it may have ended */
+            continue; /* the region may have ended */
         for (unsigned c = 0; c < region->cut_count; c++)
             for (unsigned byte = 0; byte < region->cuts[c].size; byte += 13)
                 assert_int_equal(region->cuts[c].bytes[byte], region->cuts[c].mark);
@@ -380,7 +383,7 @@ static void seat_begins(unsigned number)
     seat_must(number);
 }
 
-/* A region without dates would stay for ever. */
+/* Unregisters regions without dates, which would stay for ever. */
 static void regions_leave(unsigned number)
 {
     for (unsigned i = 0; i < REGIONS; i++) {
@@ -441,7 +444,7 @@ static void block_or_resume(unsigned number)
         phase_ends_if_all_have_ticked();
 }
 
-/* Two at a time, mostly, and later two others. */
+/* Ends two threads, mostly, and later begins two others. */
 static void ends_and_begins(void)
 {
     unsigned first = below(SEATS), second = (first + 1 + below(SEATS - 1)) % SEATS;
@@ -464,7 +467,7 @@ static void local_ticks(unsigned number)
     static const unsigned counts[] = {1, 1, 1, 2, 5, 21, 4100};
     unsigned count = counts[below(sizeof counts / sizeof *counts)];
 
-    if (below(150) == 0) /* to the end of an epoch, or a little further */
+    if (below(150) == 0) /* to the end of an epoch, or slightly beyond */
         count = (unsigned)(STAMP_EPOCH - seats[number].local % STAMP_EPOCH) + below(30);
     call.what = TICKS;
     call.number = count;
@@ -504,7 +507,7 @@ static void refresh(unsigned number)
     struct subject *subject = &subjects[below(OBJECTS)];
 
     if (subject->object && all_are_over(&subject->dates))
-        return; /* it may end at any time */
+        return; /* the object may end at any time */
     if (!subject->object) {
         subject->object = object_new();
         subject->dates.count = 0;
@@ -530,7 +533,7 @@ static void burst(unsigned number)
     seat_must(number);
 }
 
-/* Its dates are over, and end some time. */
+/* The clock's dates are over, and end some time. */
 static void clock_is_destroyed(struct dates *dates, int seat)
 {
     for (unsigned i = 0; i < dates->count; i++)
@@ -545,7 +548,7 @@ static void clock_destroy(unsigned number)
     for (unsigned i = 0; i < REGIONS; i++)
         clock_is_destroyed(&regions[i].dates, (int)number);
     seats[number].user = 0;
-    all_local++; /* so 0 has passed */
+    all_local++; /* so time 0 has passed */
     call.what = CLOCK_DESTROY;
     seat_must(number);
 }
@@ -575,12 +578,12 @@ static void region_refresh(unsigned number, struct model_region *region)
     seat_must(number);
 }
 
-/* By its owner. */
+/* Allocates, by the region's owner or now and then another seat. */
 static void region_alloc(struct model_region *region)
 {
     bool over = region->dates.count && all_are_over(&region->dates);
     struct cut *cut = &region->cuts[region->cut_count];
-    unsigned stranger = below(100); /* a seat, now and then */
+    unsigned stranger = below(100); /* now and then, the number of a seat */
     int error;
 
     if (region->cut_count == CUTS)
@@ -603,7 +606,7 @@ static void region_alloc(struct model_region *region)
         return;
     }
     if (over)
-        return; /* it may end at any time */
+        return; /* the region may end at any time */
     *cut = (struct cut){call.object, call.number, 1 + below(255)};
     memset(cut->bytes, (int)cut->mark, cut->size);
     region->cut_count++;
@@ -634,7 +637,7 @@ static void use_region(unsigned number)
         region_unregister(region);
 }
 
-/* Dates that have just expired may not be processed yet. */
+/* Allocates in the seat's regions while dates that have just expired may not be processed yet. */
 static void use_own_regions(unsigned number)
 {
     for (unsigned i = 0; i < REGIONS; i++)
@@ -707,7 +710,7 @@ static void drain(void)
         user_tick(0);
         real_ns += 2 * MS;
         check(false);
-        if (i == 100) /* those that have got no date end with their owner */
+        if (i == 100) /* regions that got no date end with their owner */
             regions_leave(0);
     }
     call.what = COLLECT;
@@ -753,7 +756,7 @@ static void with_lazy_collection(void **state)
     run(true, 4);
 }
 
-/* Clocks without an owner of stamps, and owners that are used again. */
+/* Runs with clocks that own no stamps, and owners that are reused. */
 static void with_few_owners(void **state)
 {
     (void)state;

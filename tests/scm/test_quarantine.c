@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Short-term memory beside quarantine: what has expired rests as what was freed; a late call is reported; the
- * clock's end, and a thread's, let it rest as well. And what is deferred when it expires waits for its readers, also when
- * it was the clock's end that its date expired by.
+ * Short-term memory beside quarantine: expired objects rest as freed ones do; a late call is
+ * reported; the end of a clock or a thread lets objects rest as well. Objects deferred at expiry
+ * wait for their readers, even if the clock's end made their date expire.
  */
 #include "support/scm_test.h"
 #include "support/gp_child.h"
@@ -27,7 +27,7 @@ static struct prudence_cache_stats stats_now(void)
     return stats_of(cache);
 }
 
-/* Allocations meet none of the objects. */
+/* Checks that allocations return none of the objects. */
 static void none_is_handed_out(unsigned most)
 {
     for (unsigned i = 0; i < most; i++)
@@ -43,7 +43,7 @@ static struct scm_clock *on_clock(void)
     return clock;
 }
 
-/* By a tick, by the end of a clock. */
+/* Objects expire by a tick, or by the end of a clock. */
 static void what_expires_rests(void **state)
 {
     for (unsigned way = 0; way < 2; way++) {
@@ -59,9 +59,10 @@ static void what_expires_rests(void **state)
             assert_int_equal(scm_collect(), 0);
         }
         assert_int_equal(mem_info().num_dates, 0);
-        assert_int_equal(stats_now().objects_live, MANY); /* to the slab, until they leave */
+        /* back to the slab, until they leave quarantine */
+        assert_int_equal(stats_now().objects_live, MANY);
         none_is_handed_out(200);
-        prudence_trim(); /* all leave */
+        prudence_trim(); /* all leave quarantine */
         assert_int_equal(stats_now().objects_live, 200);
     }
 }
@@ -97,7 +98,7 @@ static void a_date_keeps_from_resting(void **state)
     assert_int_equal(mem_info().num_short_term, 0);
 }
 
-/* scm_expired=deferred: a reader that came before the clock ended keeps all of them. */
+/* scm_expired=deferred: a reader that entered before the clock ended keeps all objects. */
 static void a_clock_that_ends_defers(void **state)
 {
     struct scm_clock *clock;
@@ -107,7 +108,7 @@ static void a_clock_that_ends_defers(void **state)
     new_objects();
     clock = on_clock();
     prudence_read_lock();
-    assert_int_equal(scm_clock_tick(clock), 0); /* some by a tick before */
+    assert_int_equal(scm_clock_tick(clock), 0); /* some by an earlier tick */
     assert_int_equal(scm_clock_destroy(clock), 0);
     assert_int_equal(scm_collect(), 0);
     assert_int_equal(mem_info().num_dates, 0);
@@ -120,7 +121,8 @@ static void a_clock_that_ends_defers(void **state)
     assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
 }
 
-/* The option changes between the end of the clock and the collection: what counts is how it is then. */
+/* The option changes between the end of the clock and the collection; its value at the
+ * collection counts. */
 static void a_clock_that_ended_lazily_defers(void **state)
 {
     fresh(state);
@@ -134,7 +136,8 @@ static void a_clock_that_ended_lazily_defers(void **state)
     assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
 }
 
-/* Programs of their own: quarantine is an option of the start. One byte: nothing rests, but all is watched. */
+/* Runs programs of their own, because quarantine is an option of the start. With one byte
+ * nothing rests, but all is watched. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest resting[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions: what is allocated in one is apart from all else and stays until the region's last date, whoever gave it and
- * by whichever clock; then it is gone, and the handle is refused for ever. What is large is given back bit by bit.
+ * Regions: objects of a region overlap with nothing else and stay until the region's last date,
+ * whichever thread and clock gave it. Then the region is gone, and its handle is refused for ever.
+ * A large region is freed bit by bit.
  */
 #include "slab/latent_account.h"
 #include "support/scm_test.h"
@@ -88,7 +89,7 @@ static void expect_filled(const struct cut *cuts, unsigned count)
                 fail_msg("byte %zu of object %u of %zu bytes was overwritten", j, i, cuts[i].size);
 }
 
-/* Small ones; those for which a page is too small; those that no page can hold. */
+/* Small objects; objects larger than the rest of a page; objects that no page can hold. */
 static void objects_are_apart_and_stay(void **state)
 {
     static const size_t largest[] = {100, 3000, 40000, 100000};
@@ -124,7 +125,7 @@ static void one_follows_the_other(void **state)
     assert_int_equal(scm_region_unregister(region), 0);
 }
 
-/* To the last byte of a page, and to the last size that a page can hold. */
+/* Uses pages to the last byte, and the last size that a page can hold. */
 static void pages_are_used_to_their_ends(void **state)
 {
     struct scm_region *region = region_new();
@@ -141,13 +142,13 @@ static void pages_are_used_to_their_ends(void **state)
     bytes = region_info().bytes;
     cut(region, REGION_BIG - HEAD + 1); /* a block of its own */
     assert_int_equal(region_info().bytes, bytes + own);
-    cut(region, 100); /* in the page as before */
+    cut(region, 100); /* in the same page as before */
     assert_int_equal(region_info().bytes, bytes + own);
     assert_int_equal(scm_region_unregister(region), 0);
     expect_no_memory_kept();
 }
 
-/* What is lost at the ends of pages is less than what is used, whatever is asked for. */
+/* The bytes lost at the ends of pages are fewer than those used, for any size of objects. */
 static void little_is_lost_at_the_ends_of_pages(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void little_is_lost_at_the_ends_of_pages(void **state)
     }
 }
 
-/* Of a page in use and a new one that with more room is used on. */
+/* Of the page in use and a new one, the region continues with the one that has more room. */
 static void a_large_object_does_not_end_a_page(void **state)
 {
     struct scm_region *region = region_new();
@@ -243,7 +244,7 @@ static void without_dates_it_stays_until_it_is_unregistered(void **state)
     expect_no_memory_kept();
 }
 
-/* Nothing more is allocated, but it may be refreshed, until its last date. */
+/* The region refuses allocations, but can be refreshed until its last date. */
 static void unregistered_with_dates_it_ends_with_them(void **state)
 {
     struct scm_region *region = region_new();
@@ -327,14 +328,14 @@ static void the_last_of_all_clocks_ends_it(void **state)
     expect_no_memory_kept();
 }
 
-/* So many that a few calls do not process what comes behind them on the list of that date. */
+/* Refreshes enough objects that a few calls do not process those after them on that date's list. */
 static void refresh_others(unsigned extension)
 {
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(scm_refresh(prudence_malloc(8), extension), 0);
 }
 
-/* Lazily, the date is not processed at the tick. */
+/* With lazy collection, the tick does not process the date. */
 static void after_its_date_nothing_is_allocated(void **state)
 {
     (void)state;
@@ -344,7 +345,7 @@ static void after_its_date_nothing_is_allocated(void **state)
 
         refresh_others(3);
         assert_int_equal(scm_region_refresh(region, 3), 0);
-        assert_int_equal(scm_region_refresh(region, extension), 0); /* not earlier for that */
+        assert_int_equal(scm_region_refresh(region, extension), 0); /* no earlier because of this */
         ticks(3);
         cut(region, 8);
         ticks(1);
@@ -374,7 +375,8 @@ static void refuses_when_it_has_expired(unsigned extension, unsigned refreshes)
     expect_ended(region);
 }
 
-/* A new thread's time begins shortly before an epoch ends. It goes on for so many of them, to a few ticks before the next. */
+/* Gives a new thread time shortly before an epoch ends, then ticks through `epochs` epochs, to a
+ * few ticks before the next. */
 static void begin_before_an_epoch(unsigned before, unsigned epochs)
 {
     scm_unregister_thread();
@@ -383,7 +385,7 @@ static void begin_before_an_epoch(unsigned before, unsigned epochs)
         ticks(1);
 }
 
-/* The owner of the clock's stamps is another one after the tick at which an epoch ends. */
+/* The clock's stamps have a different owner after the tick at which an epoch ends. */
 static void also_where_an_epoch_ends(void **state)
 {
     (void)state;
@@ -398,7 +400,7 @@ static void also_where_an_epoch_ends(void **state)
     refuses_when_it_has_expired(0, 1);
 }
 
-/* It has dates of two epochs, which are two descriptors. */
+/* The region has dates of two epochs, and so two descriptors. */
 static void also_with_dates_of_two_epochs(void **state)
 {
     struct scm_region *region;
@@ -420,7 +422,7 @@ static void also_with_dates_of_two_epochs(void **state)
     expect_ended(region);
 }
 
-/* Then each refresh may make a descriptor. */
+/* Each refresh may then make a descriptor. */
 static void also_where_stamps_have_no_owner(void **state)
 {
     (void)state;
@@ -431,7 +433,7 @@ static void also_where_stamps_have_no_owner(void **state)
     scm_owners = STAMP_OWNERS;
 }
 
-/* Kept alive at each tick, over the ends of two epochs. */
+/* Kept alive by a refresh at each tick, over the ends of two epochs. */
 static void a_region_of_many_epochs(void **state)
 {
     struct scm_region *region = region_new();
@@ -454,7 +456,7 @@ static void a_region_of_many_epochs(void **state)
     expect_ended(region);
 }
 
-/* Each kind of date but the owner's by its local clock, given to the region or to its object. */
+/* Gives the region or its object a date, of each kind except the owner's by its local clock. */
 static void keep(struct scm_region *region, unsigned way, struct scm_clock *clock)
 {
     void *object = cut(region, 8);
@@ -499,7 +501,7 @@ static void any_other_date_keeps_it(void **state)
     }
 }
 
-/* The owner's date has expired first, and has not been processed when the other thread's date ends. */
+/* The owner's date expires first, and is not yet processed when the other thread's date ends. */
 static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
 {
     (void)state;
@@ -515,7 +517,7 @@ static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
         assert_int_equal(scm_region_refresh(region, 0), 0);
         assert_int_equal(refreshes(&actor, cut(region, 32), 0), 0);
         ticks(1);
-        cut(region, 100); /* the actor has it */
+        cut(region, 100); /* the actor's date keeps it */
         does(&actor, act_tick, NULL);
         does(&actor, act_tick, NULL);
         assert_null(scm_region_alloc(region, 8));
@@ -526,7 +528,7 @@ static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
     }
 }
 
-/* By another clock, or another thread, it may live longer than the owner's local clock tells. */
+/* A date by another clock or thread may keep it longer than the owner's local clock tells. */
 static void what_others_keep_is_allocated_in(void **state)
 {
     struct scm_region *region = region_new();
@@ -546,7 +548,7 @@ static void what_others_keep_is_allocated_in(void **state)
     assert_int_equal(does(&actor, act_block, NULL), 0);
     global_ticks(4);
     scm_collect();
-    cut(region, 100); /* the actor still has it */
+    cut(region, 100); /* the actor's date still keeps it */
     assert_int_equal(scm_region_refresh(region, 0), 0);
     ticks(1);
     cut(region, 100);
@@ -614,7 +616,7 @@ static void another_thread_may_refresh_only(void **state)
 
     (void)state;
     actor_start(&actor);
-    assert_int_equal(does(&actor, act_alloc, region), EINVAL); /* it takes no part */
+    assert_int_equal(does(&actor, act_alloc, region), EINVAL); /* the thread takes no part */
     assert_int_equal(does(&actor, act_region_refresh, region), 0);
     assert_int_equal(does(&actor, act_alloc, region), EPERM);
     assert_int_equal(does(&actor, act_region_unregister, region), EPERM);
@@ -656,7 +658,7 @@ static void by_global_time_all_threads_may_keep_it(void **state)
     expect_no_memory_kept();
 }
 
-/* Its dates are inherited; its handle is good for refreshes. */
+/* Another thread inherits its dates; its handle can still be refreshed. */
 static void a_dead_threads_region_stays_until_its_dates_end(void **state)
 {
     struct scm_region *region;
@@ -672,7 +674,7 @@ static void a_dead_threads_region_stays_until_its_dates_end(void **state)
         assert_int_equal(does(&actor, act_region_refresh, region), 0);
         actor_end(&actor);
         ticks(1);
-        assert_null(scm_region_alloc(region, 8)); /* nor by the thread that inherits its dates */
+        assert_null(scm_region_alloc(region, 8)); /* nor in the thread that inherits its dates */
         assert_int_equal(errno, EPERM);
         assert_int_equal(scm_region_unregister(region), EPERM);
         assert_int_equal(scm_region_refresh(region, 3), 0);
@@ -711,7 +713,7 @@ static void unregistering_the_thread_ends_allocation(void **state)
     assert_null(scm_region_alloc(region, 8));
     assert_int_equal(errno, EINVAL);
     assert_int_equal(scm_region_unregister(region), EINVAL);
-    assert_int_equal(scm_region_refresh(region, 0), 0); /* takes part again, as another one */
+    assert_int_equal(scm_region_refresh(region, 0), 0); /* takes part again, as a new participant */
     assert_null(scm_region_alloc(region, 8));
     assert_int_equal(errno, EPERM);
     ticks(1);
@@ -778,7 +780,7 @@ static int act_end_large(void *unused)
     return scm_region_refresh(dated, 0) || scm_tick() || scm_region_unregister(other);
 }
 
-/* By ticks of another thread, and by the next thread that takes part. */
+/* Ticks of another thread free it, and so does the next thread that takes part. */
 static void what_an_ended_thread_has_not_freed_is_freed(void **state)
 {
     (void)state;
@@ -798,7 +800,7 @@ static void what_an_ended_thread_has_not_freed_is_freed(void **state)
     }
 }
 
-/* A thread that makes a region at each tick needs no more than a few. */
+/* A thread that makes a region at each tick needs memory for only a few. */
 static void memory_is_used_again(void **state)
 {
     (void)state;
@@ -818,7 +820,7 @@ static void memory_is_used_again(void **state)
     }
 }
 
-/* Places are few, also if one thread makes regions and another one ends them. */
+/* Few places are used, even if one thread makes regions and another one ends them. */
 static void places_are_used_again(void **state)
 {
     struct actor actor;
@@ -980,7 +982,7 @@ static void its_pages_may_go_the_latent_way(void **state)
     ticks(1);
     expect_ended(region);
     assert_in_range(latent_bytes() - before, 4096 + REGION_BIG + 100000,
-                    1 << 20); /* some is reserved ahead */
+                    1 << 20); /* some bytes are reserved ahead */
     for (unsigned i = 0; i < 100; i++) {
         struct scm_region *other = region_new();
         char *object = cut(other, 100), *larger = cut(other, 5000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that takes part and does not tick holds up global time: it is named, once. */
+/* A thread that takes part and does not tick holds up global time: it is reported once. */
 #include "support/scm_test.h"
 #include "support/gp_child.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stamps (src/scm/stamps.h): an object has one descriptor of a clock however often it is refreshed by it, and lives exactly
- * until its latest date all the same: over epochs, when threads end and others take over what they left, when another
- * thread owns the stamp, when owners run out, and when there is no memory to queue the descriptor again.
+ * Stamps (src/scm/stamps.h): an object has one descriptor per clock, however often that clock
+ * refreshes it, and still lives exactly until its latest date: over epochs, when threads end and
+ * others take over, when another thread owns the stamp, when owners run out, and when there is no
+ * memory to queue the descriptor again.
  */
 #include "support/scm_test.h"
 #include "support/slab_test.h"
@@ -12,7 +13,7 @@ static unsigned long dates(void)
     return mem_info().num_dates;
 }
 
-/* Ends at the tick after `extension` more, no sooner. */
+/* Checks that the object ends at the tick after `extension` more, no sooner. */
 static void expect_end_after(const void *object, unsigned extension)
 {
     ticks(extension);
@@ -44,7 +45,8 @@ static void an_earlier_date_changes_nothing(void **state)
     expect_end_after(object, 9);
 }
 
-/* At every tick, over an epoch's end and over the wrap of dates in stamps; and lazily, where the descriptor is taken late. */
+/* Refreshes at every tick, over an epoch's end and over the wrap of dates in stamps; and lazily,
+ * where the descriptor is taken late. */
 static void kept_alive_for_long(void **state)
 {
     static const char *const strategies[] = {"eager", "lazy"};
@@ -60,9 +62,10 @@ static void kept_alive_for_long(void **state)
                     assert_int_equal(scm_refresh(objects[e], e + 1), 0);
             assert_int_equal(end_count, 0);
             scm_tick();
-            assert_true(tick % 64 || dates() <= 8); /* some more for a moment where an epoch ends */
+            assert_true(tick % 64 || dates() <= 8); /* briefly some more at an epoch's end */
         }
-        assert_int_equal(scm_refresh(objects[1], 1), 0); /* in lazy mode, nothing was taken since */
+        /* in lazy mode, no descriptor was taken since */
+        assert_int_equal(scm_refresh(objects[1], 1), 0);
         assert_false(has_ended(objects[1]));
         ticks(4);
         assert_int_equal(scm_collect(), 0);
@@ -98,7 +101,7 @@ static void clocks_do_not_share_a_stamp(void **state)
     assert_true(has_ended(object));
 }
 
-/* Each thread that refreshes has its own latest date, whichever owns the stamp. */
+/* Each thread that refreshes has its own latest date, whichever thread owns the stamp. */
 static void two_threads_refresh_one_object(void **state)
 {
     struct actor other;
@@ -122,7 +125,7 @@ static void two_threads_refresh_one_object(void **state)
         assert_false(has_ended(object));
         assert_int_equal(does(&other, act_tick, NULL), 0);
     }
-    assert_false(has_ended(object)); /* its date by this thread */
+    assert_false(has_ended(object)); /* this thread's date keeps it */
     assert_int_equal(dates(), 1);
     ticks(1);
     assert_true(has_ended(object));
@@ -132,7 +135,7 @@ static void two_threads_refresh_one_object(void **state)
 #define MANY 40
 static void *of_many[MANY];
 
-/* Dates up to 30, and the latest is not the descriptor's. */
+/* Gives dates up to 30; the latest is not the descriptor's. */
 static int act_refresh_many(void *unused)
 {
     int error = 0;
@@ -171,7 +174,7 @@ static void an_heir_goes_on_with_stamps(void **state)
     assert_int_equal(dates(), 0);
 }
 
-/* List by list, by a thread that takes part already; and what is left, as a whole, by a new one. */
+/* A participating thread takes over list by list; a new one takes the rest as a whole. */
 static void survivors_take_over_stamps(void **state)
 {
     (void)state;
@@ -204,8 +207,9 @@ static void survivors_take_over_stamps(void **state)
     }
 }
 
-/* Orphans' lists are taken one a tick, so lists of which each has a unit less than the one before meet at one date. A page
- * whose stamps are later than it stays, others are copied. */
+/* Each tick takes over one of an orphan's lists, and each list has a unit less than the one
+ * before, so they meet at one date. A page whose stamps are later than that date stays, others
+ * are copied. */
 static void merged_lists_forget_no_stamp(void **state)
 {
     enum { THREADS = 60 };
@@ -228,7 +232,7 @@ static void merged_lists_forget_no_stamp(void **state)
     ticks(3);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(has_ended(objects[i]), !(i % 2));
-    for (unsigned i = 1; i < THREADS; i += 2) /* this thread has taken the stamps over */
+    for (unsigned i = 1; i < THREADS; i += 2) /* this thread has taken over the stamps */
         assert_int_equal(scm_refresh(objects[i], 500), 0);
     assert_int_equal(dates(), THREADS / 2);
     ticks(500);
@@ -238,7 +242,7 @@ static void merged_lists_forget_no_stamp(void **state)
     assert_int_equal(dates(), 0);
 }
 
-/* The object of a copied descriptor has no stamp, and may be stamped again. */
+/* The object of a copied descriptor has no stamp, and may get a new one. */
 static void a_copied_descriptor_leaves_its_stamp(void **state)
 {
     struct actor actors[2];
@@ -272,7 +276,8 @@ static int act_refresh_both(void *unused)
     return scm_refresh(of_many[0], 1) | scm_refresh(of_many[1], 50);
 }
 
-/* One list of an orphan is this thread's, the other one its heir's: what the heir refreshes lasts by the heir's clock. */
+/* This thread has one list of an orphan, and its heir the other: an object that the heir
+ * refreshes lasts by the heir's clock. */
 static void a_divided_orphan_owns_nothing(void **state)
 {
     struct actor actor, heir;
@@ -302,7 +307,8 @@ static int act_global_refresh_both(void *unused)
     return scm_global_refresh(of_many[0], 1) | scm_global_refresh(of_many[1], 50);
 }
 
-/* The same by global time. The heir's clock stands still while the heir is blocked, whatever the other thread does. */
+/* The same by global time. The heir's clock stops while the heir is blocked, whatever the other
+ * thread does. */
 static void a_divided_orphan_owns_nothing_by_global_time(void **state)
 {
     struct actor actor, heir;
@@ -330,7 +336,7 @@ static void a_divided_orphan_owns_nothing_by_global_time(void **state)
     actor_end(&heir);
 }
 
-/* There is one number, and pages of an ended thread have it: nobody else gets it. */
+/* The only number is still used in an ended thread's pages, so no other thread gets it. */
 static void an_owner_is_not_used_twice(void **state)
 {
     struct actor first, second;
@@ -345,7 +351,7 @@ static void an_owner_is_not_used_twice(void **state)
     actor_end(&first);
     ticks(1);
     actor_start(&second);
-    assert_int_equal(refreshes(&second, object_new(), 30), 0); /* would have a number now */
+    assert_int_equal(refreshes(&second, object_new(), 30), 0); /* would own the number now */
     assert_int_equal(refreshes(&second, object, 30), 0);
     ticks(100);
     assert_false(has_ended(object));
@@ -359,7 +365,8 @@ static void an_owner_is_not_used_twice(void **state)
 static void *waiting;
 static uint64_t first_date;
 
-/* Nothing is taken meanwhile, so what `waiting` has in its page is as old as dates in stamps can tell, and more. */
+/* Ticks without taking descriptors, until the date of `waiting` in its page is as old as dates
+ * in stamps can tell, and older. */
 static int tick_for_long(void *unused)
 {
     (void)unused;
@@ -370,7 +377,7 @@ static int tick_for_long(void *unused)
     return 0;
 }
 
-/* A stamp is as late as the page's again, modulo 2^18; the object lives. */
+/* A stamp is as late as the page's again, modulo 2^18; the object stays alive. */
 static void taken_very_late(void **state)
 {
     void *object = scm_malloc(16);
@@ -393,7 +400,7 @@ static void taken_very_late(void **state)
     assert_int_equal(dates(), 0);
 }
 
-/* Beyond the dates that stamps have: a descriptor each, as ever. */
+/* Dates beyond the range of stamps cost a descriptor each. */
 static void far_dates_are_descriptors(void **state)
 {
     void *object = object_new();
@@ -412,8 +419,8 @@ static int act_keep(void *object)
     return scm_refresh(object, 2) | scm_refresh(object, 3) | scm_tick();
 }
 
-/* More clocks than owners: those without make a descriptor for each refresh. The owners of threads that have gone, and of
- * epochs that are over, are used again. */
+/* There are more clocks than owners; a clock without one makes a descriptor for each refresh.
+ * Owners of ended threads, and of past epochs, are reused. */
 static void owners_run_out_and_come_back(void **state)
 {
     enum { THREADS = 12, OWNERS = 8 };
@@ -450,7 +457,8 @@ static void owners_run_out_and_come_back(void **state)
     scm_owners = STAMP_OWNERS;
 }
 
-/* A descriptor that cannot be queued again stays, and with it the object; what else has expired waits behind it. */
+/* A descriptor that cannot be queued again stays, and so does the object; other expired objects
+ * wait after it. */
 static void no_memory_to_queue_again(void **state)
 {
     void *object = object_new(), *other = object_new();
@@ -461,7 +469,7 @@ static void no_memory_to_queue_again(void **state)
     assert_int_equal(scm_refresh(object, 7), 0);
     page_spare_free(scm_self);
     memory_fail(0, UINT32_MAX);
-    while (prudence_cache_alloc(pages_cache())) /* what the descriptors' cache has */
+    while (prudence_cache_alloc(pages_cache())) /* everything in the descriptors' cache */
         ;
     ticks(3);
     assert_int_equal(end_count, 0);

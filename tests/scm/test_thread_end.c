@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Destructors of thread-specific data that use short-term memory: in any round, before or after the library's
- * own, for the first time or not. The thread takes part until its last round: its dates are its own until then, and it may tick
- * and have clocks and regions. No thread takes part when it has ended, so global time goes on, and what it gave dates is inherited.
+ * Destructors of thread-specific data that use short-term memory: in any round, before or after the
+ * library's own, for the first time or not. The thread takes part until its last round: until then
+ * its dates are its own, and it may tick and have clocks and regions. An ended thread takes no
+ * part, so global time advances, and its dates are inherited.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -83,7 +84,8 @@ static int acts_global_refresh(void)
 
 static struct scm_region *fathers_region; /* of the thread that runs the tests */
 
-/* As early as the thread's last round was noticed; before, all is as ever. */
+/* Accepts refusals once the library has noticed the thread's last round; before that, everything
+ * works as usual. */
 static int acts_anything(void)
 {
     struct scm_clock *clock;
@@ -105,7 +107,7 @@ static int acts_anything(void)
 
 static int (*const acts[])(void) = {acts_refresh, acts_global_refresh, acts_anything};
 
-/* What is left ends by this thread's ticks. */
+/* Checks that all remaining dates end by this thread's ticks. */
 static void expect_all_ends(void)
 {
     scm_register_thread();
@@ -118,7 +120,7 @@ static void expect_all_ends(void)
     assert_int_equal(region_info().regions, 0);
 }
 
-/* This thread alone takes part: each of its global ticks advances global time. */
+/* Only this thread takes part, so each of its global ticks advances global time. */
 static void expect_time_goes_on(void)
 {
     uint64_t before = global_time();
@@ -127,7 +129,7 @@ static void expect_time_goes_on(void)
     assert_int_equal(global_time(), before + 5);
 }
 
-/* The system may show a thread for a moment after it was joined. */
+/* Waits, because the system may show a thread for a moment after the join. */
 static void expect_threads(unsigned count)
 {
     while (mem_info().threads != count)
@@ -159,8 +161,8 @@ static void *kept_object;
 static struct scm_region *kept_region;
 static struct scm_clock *kept_clock;
 
-/* In its body a thread has given dates that are two ticks away. Another thread ticks as often as it likes: that is none of its
- * business, and in global time nothing goes on without this thread. */
+/* The thread's body has given dates that are two ticks away. Another thread's ticks do not
+ * affect them, and global time does not advance without this thread. */
 static int acts_with_what_is_its_own(void)
 {
     uint64_t before = global_time();
@@ -182,7 +184,8 @@ static void *gives_dates_and_ends(void *key)
     return NULL;
 }
 
-/* Our own destructor is between the two keys: in the last round the second is too late. */
+/* The library's destructor is between those of the two keys, so in the last round the second
+ * key's comes too late. */
 static void dates_are_the_threads_own_until_its_last_round(void **state)
 {
     pthread_key_t *const keys[] = {&early_key, &late_key};
@@ -200,7 +203,7 @@ static void dates_are_the_threads_own_until_its_last_round(void **state)
         assert_int_equal(pthread_create(&thread, NULL, gives_dates_and_ends, keys[late]), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
         assert_int_equal(wrong, 0);
-        expect_threads(1); /* the other one */
+        expect_threads(1); /* the other thread */
     }
     last_round = PTHREAD_DESTRUCTOR_ITERATIONS;
     does(&other, other_leaves, NULL);
@@ -209,8 +212,9 @@ static void dates_are_the_threads_own_until_its_last_round(void **state)
     assert_true(has_ended(kept_object));
 }
 
-/* For the first time in a destructor: the last call of the library's own does not come, or is not known to be the last. The dates
- * are inherited all the same, by the ticks of a thread that does nothing else. */
+/* The thread first takes part in a destructor: the library's own destructor is not called again,
+ * or cannot know that the call is the last. The ticks of a thread that does nothing else still
+ * inherit the dates. */
 static void dates_of_late_beginners_end_by_ticks_alone(void **state)
 {
     (void)state;
@@ -231,8 +235,8 @@ static void dates_of_late_beginners_end_by_ticks_alone(void **state)
     assert_int_equal(scm_unregister_thread(), 0);
 }
 
-/* For the first time in the last round, when no destructor of the library comes any more: the thread is found
- * to be gone. */
+/* The thread first takes part in the last round, when the library's destructor is not called any
+ * more; other threads find that it is gone. */
 static void a_thread_that_ends_unnoticed_is_found(void **state)
 {
     (void)state;
@@ -260,7 +264,7 @@ static unsigned threads_in_list(void)
     return count;
 }
 
-/* By threads that register, also where nobody reads the statistics. */
+/* Threads that register clear them up, even if nobody reads the statistics. */
 static void threads_that_end_unnoticed_do_not_pile_up(void **state)
 {
     (void)state;
@@ -277,7 +281,7 @@ static void threads_that_end_unnoticed_do_not_pile_up(void **state)
     assert_int_equal(end_count, 50);
 }
 
-/* Before the library's constructor makes its key. */
+/* Runs before the library's constructor makes its key. */
 static void make_early_key(void)
 {
     pthread_key_create(&early_key, early_destructor);

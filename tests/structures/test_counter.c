@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Split counters: the sum is exact when nobody adds, whatever CPUs threads run on, with restartable sequences and without. */
+/* Split counters: the sum is exact when no thread adds, whatever CPUs threads run on, with
+ * restartable sequences and without. */
 #define _GNU_SOURCE
 #include <sched.h>
 
@@ -26,7 +27,7 @@ static void add_in_handler(int unused)
     __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 }
 
-/* Now and then on another CPU, if there is one. */
+/* Moves to another CPU now and then, if there is one. */
 static void *add(void *number)
 {
     for (uint64_t i = 0; i < ADDITIONS; i++) {
@@ -102,14 +103,13 @@ static void without_memory_there_is_none(void **state)
     (void)state;
     memory_fail(0, UINT32_MAX);
     do
-        counter =
-            prudence_counter_create(); /* from what is in the caches, as long as there is something */
+        counter = prudence_counter_create(); /* served from the caches, as long as they hold any */
     while (counter);
     assert_int_equal(errno, ENOMEM);
     memory_succeed();
 }
 
-/* In a process of its own: how additions are made is chosen at the start. */
+/* Runs in a process of its own, because the way of adding is chosen at the start. */
 static void all_without_rseq(void *unused)
 {
     (void)unused;

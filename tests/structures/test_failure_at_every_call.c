@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whichever call for memory fails: tables that cannot be made are not made, an insertion that is refused has changed
- * nothing, a hash table that cannot be resized works on as it is, and an ordered map gives back what is removed. Each time in a process that has not used the library.
+ * Any call for memory may fail: a table that cannot be made is not made, a refused insertion has
+ * changed nothing, a hash table that cannot be resized continues with its arrays, and an ordered
+ * map frees removed nodes. Each run is in a process that has not used the library.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -22,8 +23,8 @@
 
 struct plan {
     void (*use)(void);
-    unsigned first, count; /* calls that fail */
-    unsigned calls;        /* that there were */
+    unsigned first, count; /* the calls that fail */
+    unsigned calls;        /* number of calls */
 };
 
 static struct plan plan;
@@ -34,7 +35,7 @@ static void check(bool right)
         abort();
 }
 
-/* From now on all succeed, and are counted. */
+/* Lets all further calls succeed, and counts them. */
 static void end_of_failures(void)
 {
     plan.calls += memory_calls;
@@ -124,7 +125,7 @@ static void use_lockfree_hash(void)
     struct prudence_hash_node *there = &items[0].node;
 
     memory_fail(plan.first, plan.count);
-    table = prudence_lockfree_hash_create(100000); /* a mapping of its own */
+    table = prudence_lockfree_hash_create(100000); /* large enough for a mapping of its own */
     if (!table) {
         check(errno == ENOMEM);
         end_of_failures();
@@ -180,7 +181,7 @@ static void use_ids(void)
 
 /* ------------------------------------------------------------------------------------------------ routes */
 
-#define ROUTES 700 /* the index gets wider on the way, of IPv6 the shortcuts, too */
+#define ROUTES 700 /* the index gets wider on the way; for IPv6, so do the shortcuts */
 
 static unsigned routes_family;
 
@@ -203,7 +204,7 @@ static bool is_new_route(unsigned i)
 {
     struct prudence_prefix prefix = route_number(i), other;
 
-    for (unsigned j = 0; j < i; j += 64) { /* only those that are short may be there already */
+    for (unsigned j = 0; j < i; j += 64) { /* only the short ones may be present already */
         other = route_number(j);
         if (!memcmp(&other, &prefix, sizeof prefix))
             return false;
@@ -227,7 +228,7 @@ static void check_routes(struct prudence_routes *table, unsigned first, unsigned
     check_trie(table);
 }
 
-/* Adds, or removes, one that may be refused once: then nothing is changed. */
+/* Adds or removes a route. The update may be refused once, and then has changed nothing. */
 static void update_route(struct prudence_routes *table, unsigned i, bool adds)
 {
     struct prudence_prefix prefix = route_number(i);
@@ -292,7 +293,7 @@ static struct path {
     char text[32];
 } paths[NAMES];
 
-/* Those from `first` to `end` - 1, in their order, and no others. */
+/* Checks that the map holds exactly the names from `first` to `end` - 1, in order. */
 static void check_names(struct prudence_map *map, unsigned first, unsigned end)
 {
     struct prudence_map_walk walk;
@@ -324,7 +325,8 @@ static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, 
     check(!error);
 }
 
-/* Two that have so much in common that there may be memory for some of the nodes, and not for all. */
+/* Adds two keys with a prefix so long that memory may suffice for some of the nodes, and not for
+ * all. */
 static void add_and_remove_twins(struct prudence_map *map)
 {
     static char text[10000];
@@ -340,7 +342,7 @@ static void add_and_remove_twins(struct prudence_map *map)
     check(prudence_map_remove_bytes(map, text, sizeof text - 1) == &twins[1].node);
 }
 
-/* With long common beginnings, so that an addition needs several nodes. */
+/* Adds names with long common beginnings, so that an addition needs several nodes. */
 static void add_names(struct prudence_map *map)
 {
     for (unsigned i = 0; i < NAMES; i++) {
@@ -369,7 +371,7 @@ static void use_map(void)
     add_names(map);
     check_names(map, 0, NAMES);
     end_of_failures();
-    /* There is no memory for smaller nodes: the rest is found all the same. */
+    /* There is no memory for smaller nodes; the remaining names are still found. */
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES; i++) {
         check(prudence_map_remove_bytes(map, paths[i].text, strlen(paths[i].text)) ==
@@ -383,7 +385,8 @@ static void use_map(void)
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
-/* Strings of several sizes of entries, one of them with pages of its own; until the next call. */
+/* Returns strings for several sizes of entries, one of them with pages of its own. Valid until
+ * the next call. */
 static const void *value_key(unsigned i, size_t *length)
 {
     static char text[5000];
@@ -407,7 +410,7 @@ static void check_values(struct prudence_map *map, unsigned first, unsigned end)
     }
 }
 
-/* It may be refused: then nothing is changed. */
+/* Inserts a value. If the insertion is refused, nothing has changed. */
 static void insert_value(struct prudence_map *map, unsigned i)
 {
     size_t length;
@@ -420,7 +423,7 @@ static void insert_value(struct prudence_map *map, unsigned i)
     }
 }
 
-/* Twice, and back. */
+/* Changes a value twice, and back. */
 static void change_value(struct prudence_map *map, unsigned i)
 {
     size_t length;
@@ -459,7 +462,7 @@ static void use_values(void)
     }
     end_of_failures();
     check_values(map, 0, NAMES / 10);
-    memory_fail(0, UINT32_MAX); /* to erase needs none */
+    memory_fail(0, UINT32_MAX); /* erasing needs no memory */
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
@@ -471,7 +474,7 @@ static void use_values(void)
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
-/* The same in a hash table, where only a key that comes needs memory. */
+/* Does the same in a hash table, where only a new key needs memory. */
 static void check_hash_values(struct prudence_hash_values *table, unsigned first, unsigned end)
 {
     size_t length;
@@ -485,7 +488,7 @@ static void check_hash_values(struct prudence_hash_values *table, unsigned first
     }
 }
 
-/* By insert and by put in turns; each may be refused: then nothing is changed. */
+/* Adds by insert and by put in turns. If the call is refused, nothing has changed. */
 static void add_hash_value(struct prudence_hash_values *table, unsigned i)
 {
     void *old = NULL;
@@ -549,7 +552,7 @@ static void scenario(void *argument)
 
 struct use {
     void (*run)(void);
-    unsigned least; /* calls, or more */
+    unsigned least; /* least expected number of calls */
 };
 
 static void every_call(void **state, unsigned count)
@@ -575,7 +578,7 @@ static void one_call_fails(void **state)
     every_call(state, 1);
 }
 
-/* Until one of an update is refused, where updates allocate. */
+/* Continues until an update is refused, where updates allocate. */
 static void all_calls_fail_from_then_on(void **state)
 {
     every_call(state, UINT32_MAX);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork while another thread stands anywhere in an update of a table, or is about to begin one (support/fork_at_step.h). The
- * child finds a whole table: it checks every invariant, finds each object that no update was about, updates everything,
- * forks, and destroys the table.
+ * Forks while another thread is anywhere in an update of a table, or about to begin one
+ * (support/fork_at_step.h). The child finds a whole table: it checks every invariant, finds each
+ * object that no update concerned, updates everything, forks, and destroys the table.
  *
- * rseq=0, since restartable sequences cannot be stepped through.
+ * rseq=0, because restartable sequences cannot be stepped through.
  *
  * ctest: cost 15
  */
@@ -46,7 +46,7 @@ static void make_hash(void)
     }
 }
 
-/* Under way, with no group moved. */
+/* Begins a resize that has not moved any group yet. */
 static void make_hash_that_grows(void)
 {
     make_hash();
@@ -64,7 +64,7 @@ static void make_hash_that_shrinks(void)
         hash_step(hash_of(table));
 }
 
-/* Of the objects 0 and 1, and of a key that is not there. */
+/* Updates the objects 0 and 1, and adds a key that is absent. */
 static void update_hash(void)
 {
     extra[0].key = ITEMS;
@@ -118,7 +118,7 @@ static void make_values(void)
         assert_int_equal(prudence_hash_values_put(of_values, i, &named[i], NULL), 0);
 }
 
-/* Of the keys 0 and 1, and of one that is not there. */
+/* Updates the keys 0 and 1, and adds an absent one. */
 static void update_values(void)
 {
     prudence_hash_values_put(of_values, 0, &named[100], NULL);
@@ -173,14 +173,14 @@ static void make_names(void)
     prudence_hash_add(other_table, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
 }
 
-/* To the other table, and within it. */
+/* Renames to the other table, and within it. */
 static void rename_both(void)
 {
     rename_to(&a, table, other_table, 3, &fresh[0]);
     rename_to(&b, other_table, other_table, 4, &fresh[1]);
 }
 
-/* Each has one name, and is counted where that is. */
+/* Checks that each object has one name, counted in that name's table. */
 static void use_names(void)
 {
     struct entry *of_a = find(table, hash_mixed(1), 1),
@@ -250,7 +250,7 @@ static void destroy_ids(void)
 
 /* ------------------------------------------------------------------------------------- ordered map */
 
-#define FAR (UINT64_C(1) << 40) /* cuts the prefix that all others have in common */
+#define FAR (UINT64_C(1) << 40) /* cuts the prefix that all others share */
 
 static struct prudence_map *map;
 static struct prudence_map_node mapped[ITEMS], changed[3];
@@ -264,7 +264,8 @@ static void make_map(void)
     }
 }
 
-/* Of the keys 0 and 1, and of two that are not there. Nodes are replaced twice: a prefix is cut, and two nodes are joined. */
+/* Updates the keys 0 and 1, and adds two that are absent. Nodes are replaced twice: a prefix is
+ * cut, and two nodes are joined. */
 static void update_map(void)
 {
     struct prudence_map_node *replaced;
@@ -313,7 +314,7 @@ static void destroy_map(void)
 
 /* ------------------------------------------------------------------------------------------ routes */
 
-#define ROUTES 253 /* with three more, index and shortcuts grow */
+#define ROUTES 253 /* with three more, the index and the shortcuts grow */
 
 static struct prudence_routes *routes;
 
@@ -341,7 +342,8 @@ static void make_routes(void)
     assert_int_equal(add_route("2001:db8:1::/48", 2), 0);
 }
 
-/* 64 nodes hear of the first, one after the other. Then a node is copied, an edge cut, and two are joined. */
+/* The first update informs 64 nodes, one after the other. Then a node is copied, an edge cut,
+ * and two are joined. */
 static void update_routes(void)
 {
     const struct prudence_prefix first = prefix_of("2001:db8::/32"),
@@ -388,10 +390,10 @@ static void destroy_routes(void)
 struct path {
     const char *name;
     void (*set_up)(void);
-    void (*body)(void); /* by the other thread, step by step */
-    void (*use)(void);  /* in the child */
+    void (*body)(void); /* run by the other thread, step by step */
+    void (*use)(void);  /* run in the child */
     void (*tear_down)(void);
-    unsigned places; /* at which the process forks */
+    unsigned places; /* where the process forks */
 };
 
 static int in_child(void *argument)
@@ -443,7 +445,7 @@ static const struct path paths[] = {
 };
 #define PATHS (sizeof paths / sizeof paths[0])
 
-/* The other thread is made to finish what it has begun: its lock is waited for. */
+/* Fork waits for the other thread's lock, so that thread finishes its update first. */
 static void a_child_finds_whole_tables(void **state)
 {
     (void)state;
@@ -455,7 +457,8 @@ static void a_child_finds_whole_tables(void **state)
     }
 }
 
-/* It locks a bucket, takes the right to a step, or is counted, sees the fork, and gives it back: the child is copied in between. */
+/* The writer locks a bucket, takes the right to a step, or is counted; it sees the fork, and
+ * undoes that. The child is copied in between. */
 static void a_writer_that_was_about_to_begin(void **state)
 {
     (void)state;
@@ -463,12 +466,12 @@ static void a_writer_that_was_about_to_begin(void **state)
         fork_once(&paths[UPDATES], 0, inside);
         fork_once(&paths[RENAMES], 0, 4 * inside);
     }
-    /* It is counted for six instructions, some two hundred from its beginning. */
+    /* The map counts the writer for six instructions, some two hundred from its beginning. */
     for (unsigned inside = 150; inside <= 230; inside += 6)
         fork_once(&paths[OF_MAP], 0, inside);
 }
 
-/* Handlers of others, in the middle of the fork, on the thread that forks. */
+/* Fork handlers of the program, run in the middle of the fork by the forking thread. */
 static bool handlers_update;
 
 static void update_in_handler(void)
@@ -518,7 +521,8 @@ static void handlers_may_update(void **state)
 
 static void start(void)
 {
-    pthread_atfork(update_in_handler, NULL, NULL); /* before the library's: it runs behind that */
+    /* registered before the library's, so it runs after that */
+    pthread_atfork(update_in_handler, NULL, NULL);
     fork_at_step_start();
 }
 

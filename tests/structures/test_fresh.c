@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fresh form of a lookup (docs/how-to/structures.md): a lock and a flag in each object. A thread that has found and locked
- * an object knows that it is not deleted, whatever other threads do meanwhile. Without the flag, it may not be.
+ * The fresh form of a lookup (docs/how-to/structures.md): a lock and a flag in each object. A
+ * thread that has found and locked an object knows that it is not deleted, whatever other threads
+ * do. Without the flag, the object may be deleted.
  */
 #include "support/slab_test.h"
 
@@ -15,13 +16,13 @@
 
 struct semaphore {
     pthread_mutex_t lock;
-    bool deleted; /* under the lock */
+    bool deleted; /* protected by the lock */
     unsigned uses;
 };
 
 static struct prudence_id_table *table;
 static bool
-    exists[SEMAPHORES]; /* what each semaphore's lock guards, told apart by its number; atomic */
+    exists[SEMAPHORES]; /* by number: the resource that each semaphore's lock guards; atomic */
 static uint64_t found, obsolete;
 
 static struct semaphore *lock_semaphore(uint32_t id)
@@ -53,7 +54,7 @@ static void use(uint32_t id)
     prudence_read_unlock();
 }
 
-/* Returns whether this thread has deleted it. */
+/* Returns whether this thread has deleted the semaphore. */
 static bool delete_semaphore(uint32_t id)
 {
     struct semaphore *semaphore = prudence_id_remove(table, id);
@@ -70,7 +71,8 @@ static bool delete_semaphore(uint32_t id)
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of a number that is free, which no thread deletes before it is made. */
+/* Deletes the semaphore and makes a new one under the free number, which no thread deletes in
+ * between. */
 static void delete_and_make(uint32_t id)
 {
     struct semaphore *semaphore;
@@ -125,7 +127,7 @@ static void nothing_deleted_is_locked(void **state)
     assert_int_equal(prudence_id_table_destroy(table), 0);
 }
 
-/* The one moment that matters, made by hand: found, then deleted, then locked. */
+/* Arranges the one moment that matters: the object is found, then deleted, then locked. */
 static void an_object_that_is_deleted_in_between_is_not_found(void **state)
 {
     struct semaphore *semaphore = prudence_malloc(sizeof *semaphore), *stale;

@@ -92,7 +92,7 @@ static void buckets_follow_objects_within_bounds(void **state)
     assert_int_equal(stats.grows, 4);
     expect_items(table, 0, ITEMS);
     remove_items(table, 0, ITEMS);
-    add_items(table, 0, 100); /* some updates, until it has finished */
+    add_items(table, 0, 100); /* some updates, until the resize is complete */
     stats = hash_stats_of(table);
     assert_int_equal(stats.buckets, 512);
     assert_true(stats.shrinks >= 2);
@@ -102,7 +102,8 @@ static void buckets_follow_objects_within_bounds(void **state)
     assert_int_equal(prudence_hash_destroy(table), 0);
 }
 
-/* The work of a resize is divided among the updates behind it, so none waits long, and it ends before the next begins. */
+/* The updates after a resize share its work, so none waits long, and the resize ends before the
+ * next begins. */
 static void a_resize_ends_before_the_next(void **state)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
@@ -142,7 +143,7 @@ static void a_fixed_table_is_resized_by_hand(void **state)
     assert_int_equal(prudence_hash_destroy(table), 0);
 }
 
-/* Arrays that were replaced are latent until the readers of the table's own domain have left. */
+/* Replaced arrays are latent until the readers of the table's own domain have left. */
 static void replaced_arrays_are_latent(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -162,7 +163,8 @@ static void replaced_arrays_are_latent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Tides of objects beside a reader that stays: what the table leaves behind does not grow with their number. */
+/* Objects come and go beside a reader that stays: the table's garbage does not grow with their
+ * number. */
 static void a_reader_that_stays_keeps_little(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -201,7 +203,7 @@ static bool match_under_lock(const struct prudence_hash_node *node, const void *
     return item_has_key(node, key);
 }
 
-/* An update has its bucket, and no other, while it searches; and no bucket afterwards. */
+/* An update locks its own bucket only, and only while it searches. */
 static void an_update_locks_one_bucket(void **state)
 {
     uint64_t key = 3;
@@ -228,7 +230,7 @@ static void an_update_locks_one_bucket(void **state)
 static struct prudence_hash *equal;
 static bool at_other;
 
-/* When the reader stands at the object of the other key. */
+/* Exchanges the duplicates when the reader is at the object of the other key. */
 static bool match_and_exchange(const struct prudence_hash_node *node, const void *key)
 {
     if (prudence_hash_entry(node, const struct item, node) == &items[1] && !at_other) {
@@ -239,7 +241,8 @@ static bool match_and_exchange(const struct prudence_hash_node *node, const void
     return item_has_key(node, key);
 }
 
-/* The exception that <prudence/hash.h> names: a duplicate is added in front of the reader, and the one behind it removed. */
+/* The exception that <prudence/hash.h> names: a duplicate is added before the reader's position,
+ * and the one after it removed. */
 static void duplicates_of_equal_hashes_may_be_missed(void **state)
 {
     uint64_t key = 7;
@@ -268,7 +271,7 @@ static void in_child(struct prudence_hash *table)
     assert_int_equal(prudence_hash_destroy(table), 0);
 }
 
-/* Forked in the middle of a resize: both processes go on. */
+/* Forks in the middle of a resize: both processes continue. */
 static void a_child_goes_on(void **state)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node that is added although it is in the table, or that stands at an address that it must not have, stops the process at once,
- * with the caller's place. Without that the next operation of the chain would never end. The former with check=1 alone. What is right is let
- * pass: a node that was removed, that was never added and whose memory holds anything, or that is added to another table.
+ * Adding a node that is already in the table, or one at an invalid address, stops the process at
+ * once and names the caller's place; otherwise the next operation on the chain would never end. The
+ * former is detected with check=1 only. Correct uses pass: a node that was removed, one that was
+ * never added and whose memory holds anything, or one that is added to another table.
  *
  * ctest: not-with sanitizers (UndefinedBehaviorSanitizer stops the test at its misaligned node, before the library does)
  */
@@ -39,7 +40,7 @@ static struct prudence_hash *table;
 static struct prudence_lockfree_hash *lockfree;
 static struct prudence_hash_name others[2]; /* in the table */
 
-/* Each way in which a node comes into a table. */
+/* Every way to put a node into a table. */
 static void add(uint64_t hash, struct prudence_hash_node *node)
 {
     prudence_hash_add(table, hash, node);
@@ -117,7 +118,8 @@ static const struct way {
     {"prudence_lockfree_hash_replace", lockfree_replace, true},
 };
 
-/* A table in which `node`, if any, is, and two others; inside a section from here on. */
+/* Makes a table that holds `node`, if not NULL, and two others; enters a section, which stays
+ * open. */
 static void begin(const struct way *way, struct prudence_hash_node *node)
 {
     table = prudence_hash_create("misused", NULL);
@@ -164,7 +166,7 @@ static void is_stopped(int (*body)(void *), const char *why)
         fail_msg("%s: status %#x, '%s'", now.way->name, (unsigned)result.status, result.output);
 }
 
-/* With the hash that it has, and with another one. */
+/* With the hash that the node has, and with another one. */
 static void a_node_that_is_in_the_table_is_reported(void **state)
 {
     (void)state;
@@ -176,7 +178,7 @@ static void a_node_that_is_in_the_table_is_reported(void **state)
 static int puts_it_where_it_must_not_be(void *unused)
 {
     static char room[sizeof(struct prudence_hash_name) + 8] __attribute__((aligned(8)));
-    /* By way of a number: the compiler knows better. */
+    /* Goes through a number, because the compiler would see the misalignment. */
     volatile uintptr_t place = (uintptr_t)room + now.hash;
 
     (void)unused;
@@ -193,7 +195,7 @@ static void a_misaligned_node_is_reported(void **state)
             is_stopped(puts_it_where_it_must_not_be, "not at an address that 8 divides");
 }
 
-/* In another table too, and again after it was removed. */
+/* Adds the node to another table too, and again after it was removed. */
 static int does_nothing_wrong(void *unused)
 {
     struct prudence_hash_name name;

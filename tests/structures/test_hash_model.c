@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operations on a hash table and on a model of it, an array of the objects in the order in which they were
- * added: after each one, the table answers as the model does. With good hashes and with the worst, while it follows the
- * number of objects by itself, and while it is resized at random.
+ * Random operations on a hash table and on a model, an array of the objects in the order of their
+ * addition: after each one, the table answers as the model does. Runs with good hashes and with the
+ * worst, while the table follows the number of objects by itself, and while it is resized at
+ * random.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -14,7 +15,7 @@
 #define OPERATIONS 30000
 
 static struct item items[ITEMS];
-static struct item *order[ITEMS]; /* what is in the table, the oldest first */
+static struct item *order[ITEMS]; /* objects in the table, the oldest first */
 static unsigned count;
 static uint64_t (*hash)(uint64_t);
 static struct prudence_hash *table;
@@ -154,7 +155,7 @@ static void check_all(void)
 
 static void operate(unsigned step, bool resizing)
 {
-    /* It grows to many objects and empties again, some times. */
+    /* The table grows to many objects and empties again, several times. */
     bool more = step % 6000 < 3500 && count < ITEMS - 10;
     unsigned what = below(100);
     uint64_t key = below(KEYS);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader stands at each place where it may stand, while a resize takes each of its steps: lookups and walks that
- * began before, in the middle and after still find everything, walks exactly once. The reader is stopped in its `match`
- * (a lookup), or between two objects (a walk). In a manual domain, so that no array is used again below it.
+ * A reader stops at each place where it can, while a resize takes each of its steps. Lookups and
+ * walks that began before, in the middle and after still find everything, walks exactly once. The
+ * reader is stopped in its `match` (a lookup), or between two objects (a walk). Uses a manual
+ * domain, so that no array is reused under the reader.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -47,7 +48,7 @@ static void end_table(void)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* Some of the groups, in an order that is not that of the cursor. */
+/* Moves some of the groups, in an order other than the cursor's. */
 static void move_groups(unsigned first, unsigned stride)
 {
     struct hash_table *inside = hash_of(table);
@@ -72,7 +73,7 @@ static void finish_resize(void)
         hash_step(hash_of(table));
 }
 
-/* What happens while a reader stands at its place number `here`. */
+/* Event that happens while a reader is at its place number `here`. */
 static unsigned plan, places, here;
 #define PLANS 6
 
@@ -81,7 +82,7 @@ static void happen(void)
     if (places++ != here)
         return;
     start_resize();
-    if (plan >= 4) { /* there, and back again or further, and there */
+    if (plan >= 4) { /* to the new size, back or further, and to the new size again */
         unsigned in_between =
             plan == 4 ? from_order : 2 + (from_order > to_order ? from_order : to_order);
 
@@ -114,7 +115,7 @@ static bool match_and_happen(const struct prudence_hash_node *node, const void *
     return item_has_key(node, key);
 }
 
-/* A key that is not there, but whose hash others have: it is compared with all of these. */
+/* Looks for an absent key whose hash others have, so it is compared with all of these. */
 static void look_for(uint64_t key, uint64_t hash)
 {
     for (plan = 0; plan < PLANS; plan++) {
@@ -141,7 +142,8 @@ static void lookups(unsigned from, unsigned to)
     end_table();
 }
 
-/* A lookup that begins while no group is moved, and stands in the chain of the old array when its group is. */
+/* A lookup that begins before any group is moved, and is in the old array's chain when its group
+ * is moved. */
 static bool match_and_finish(const struct prudence_hash_node *node, const void *key)
 {
     if (places++ == here)
@@ -168,7 +170,8 @@ static void lookups_during(unsigned from, unsigned to)
     end_table();
 }
 
-/* The first word that a reader loads is as old as can be: the view and the bucket before a resize. */
+/* The first word that a reader loads is as old as possible: the view and the bucket before a
+ * resize. */
 static void old_views(unsigned from, unsigned to)
 {
     begin_table(from, to);
@@ -230,7 +233,7 @@ static void walks(unsigned from, unsigned to, bool removing)
     end_table();
 }
 
-/* From the smallest to others, one to the next, and far. */
+/* Resizes between neighbouring and distant sizes, in both directions. */
 static const unsigned ways[][2] = {{6, 9}, {9, 6}, {9, 10}, {10, 9}, {9, 12}, {12, 9}, {12, 6}};
 #define WAYS (sizeof ways / sizeof ways[0])
 
@@ -269,7 +272,7 @@ static void walks_may_remove_what_they_find(void **state)
         walks(ways[i][0], ways[i][1], true);
 }
 
-/* A reader at an object that is removed, while all is moved, goes on to what stood behind it. */
+/* A reader at an object that is removed, while all is moved, continues to the objects after it. */
 static void a_removed_object_leads_on(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Renames: what is refused, what readers that stay at old names see, and locks that are taken in one order. */
+/* Renames: refusals, readers that stay at old names, and the order of locks. */
 #include "support/name_test.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ static void a_name_that_has_gone_is_not_renamed(void **state)
     end();
 }
 
-/* Under its own key a name is renewed. */
+/* A rename to its own key replaces the name. */
 static void a_name_takes_its_own_place(void **state)
 {
     struct prudence_hash_name *replaced = &a.name;
@@ -126,7 +126,7 @@ static void misuse_is_refused_and_named(void **state)
 
 #define LONG 50
 
-/* A reader stands at each of an object's names, one after the other, while it is renamed on and on. */
+/* A reader stays at each of an object's names in turn, while the object is renamed on and on. */
 static void names_that_have_gone_stay_gone(void **state)
 {
     static struct entry names[LONG];
@@ -144,7 +144,8 @@ static void names_that_have_gone_stay_gone(void **state)
     end();
 }
 
-/* A reader that has passed the beginning of the chain, and stands at a name that is replaced, finds the one behind it. */
+/* A reader that has passed the head of the chain, and is at a name that is replaced, finds the
+ * fresh one after it. */
 static void a_replaced_name_leads_to_the_fresh_one(void **state)
 {
     uint64_t key = 2, spread = prudence_hash_spread_(hash_mixed(2));
@@ -181,7 +182,7 @@ static bool match_with_both_locked(const struct prudence_hash_node *node, const 
     return entry_has_key(node, key);
 }
 
-/* A rename has the buckets of both names, and no other, while it searches; and none afterwards. */
+/* A rename locks the buckets of both names, and no other, and only while it searches. */
 static void a_rename_locks_two_buckets(void **state)
 {
     uint64_t key = 2;
@@ -202,7 +203,7 @@ static void a_rename_locks_two_buckets(void **state)
 
 static struct prudence_hash *left, *right;
 
-/* Of all keys below 20 one chain, and one of those below 40. */
+/* Puts all keys below 20 into one chain, and the keys from 20 to 39 into another. */
 static void must_rename(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
                         uint64_t key, struct entry *fresh)
 {
@@ -212,7 +213,7 @@ static void must_rename(struct prudence_hash *from, struct entry *old, struct pr
         abort();
 }
 
-/* Thread 0 from left to right and back, thread 1 from right to left. */
+/* Thread 0 renames from left to right and back, thread 1 from right to left. */
 static void *rename_there_and_back(void *first)
 {
     const unsigned *me = first;

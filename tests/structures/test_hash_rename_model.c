@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random renames, exchanges, additions and removals in two hash tables and in a model of them: which object each key of each
- * table leads to. With good hashes and with the worst, while the tables are resized at random.
+ * Random renames, exchanges, additions and removals in two hash tables and in a model, which maps
+ * each key of each table to its object. Runs with good hashes and with the worst, while the tables
+ * are resized at random.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -30,7 +31,7 @@ static void put_back(struct entry *entry)
     unused[unused_count++] = entry;
 }
 
-/* The one that was put back first, so that old names stay as they are for a while. */
+/* Takes the entry that was put back first, so that old names stay unchanged for a while. */
 static struct entry *take(uint64_t key, unsigned object)
 {
     struct entry *entry = unused[0];
@@ -138,7 +139,7 @@ static void operate(void)
     check_key(to, other);
 }
 
-/* Every name that a walk visits is there, and each once. */
+/* Checks that a walk visits every name once, and no other. */
 static void check_all(unsigned t)
 {
     struct prudence_hash_walk walk;
@@ -164,7 +165,7 @@ static void check_all(unsigned t)
     check_chains(tables[t]);
 }
 
-/* Begins a resize, goes on with one, or finishes it. */
+/* Begins a resize, continues one, or finishes it. */
 static void resize_a_bit(struct prudence_hash *table)
 {
     struct hash_table *inside = hash_of(table);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between any two instructions of a rename or an exchange, a reader that comes finds the object under one of its names: never
- * under neither, never under both, and not under the old one again after the new one. A reader that is stopped anywhere
- * finds what it may, whatever is renamed and resized there.
+ * Between any two instructions of a rename or an exchange, a new reader finds the object under one
+ * of its names: never under neither, never under both, and never again under the old one after the
+ * new one. A reader that is stopped anywhere has a valid result, whatever is renamed and resized.
  *
  * ctest: cost 10
  */
@@ -21,7 +21,8 @@ static struct prudence_hash *from, *to;
 static struct entry others[2 * OTHERS], old, fresh, victim, fresh_victim;
 static uint64_t looks;
 
-/* Where names stand: in different chains, in one, beside each other, or behind each other with one hash. */
+/* Places of the names: in different chains, in one, beside each other, or after each other with
+ * one hash. */
 static uint64_t hash_of_old, hash_of_new;
 
 static const uint64_t places[][2] = {
@@ -63,7 +64,7 @@ static void end(void)
     }
 }
 
-/* By both ways, of which the second is taken beside a resize. */
+/* Looks up in both ways; lookups beside a resize take the second. */
 static unsigned object_under(const struct prudence_hash *table, uint64_t hash, uint64_t key)
 {
     const struct prudence_hash_name_query_ query = {entry_has_key, &key};
@@ -78,7 +79,7 @@ static unsigned object_under(const struct prudence_hash *table, uint64_t hash, u
 
 /* ------------------------------------------------------------------------- a reader at every step of an update */
 
-static bool renamed; /* as readers have seen */
+static bool renamed; /* as seen by readers */
 
 static void look(const greg_t *registers)
 {
@@ -195,7 +196,8 @@ static void look_for_it(void *argument)
     found = wants_new ? find(to, hash_of_new, NEW) : find(from, hash_of_old, OLD);
 }
 
-/* The reader began before the rename: the old state or the new one. Whatever it is, the object that has the new name has it. */
+/* The reader began before the rename, so it may see the old state or the new one. An object that
+ * has the new name is found in both. */
 static void check_found(bool happened)
 {
     if (!wants_new)
@@ -241,7 +243,8 @@ static void a_lookup_that_is_stopped_anywhere_finds_what_it_may(void **state)
 
 /* ---------------------------------------------------------------------------------- beside a resize */
 
-/* A rename that finds its chains not moved, or one of them, moves them; at every instruction it is found under one name. */
+/* A rename that finds its chains, or one of them, not moved moves them; at every instruction the
+ * object is found under one name. */
 static void at_every_step_of_a_resize(unsigned place, unsigned order)
 {
     for (unsigned steps = 0; steps < 12; steps += 3) {
@@ -303,7 +306,7 @@ static void rename_it_back(void *argument)
                      0);
 }
 
-/* Whatever is renamed to what, of two chains the same one is locked first. */
+/* Of two chains, every rename locks the same one first. */
 static void locks_are_taken_in_one_order(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between any two instructions of an update or of a resize, every object that is in the table is found, and none that
- * is not. The update runs under the processor's trap flag (support/step.h), and the reader looks in the trap.
+ * Between any two instructions of an update or of a resize, readers find every object in the table,
+ * and no other. The update runs under the processor's trap flag (support/step.h), and the reader
+ * looks in the trap.
  */
 #define _GNU_SOURCE
 #include "support/hash_test.h"
@@ -15,14 +16,14 @@
 static struct item items[ITEMS], extra[2];
 static struct prudence_hash *table;
 static uint64_t steps, looks;
-static uint64_t either = UINT64_MAX; /* the key that is just being added, replaced or removed */
+static uint64_t either = UINT64_MAX; /* the key that is being added, replaced or removed */
 
 static uint64_t hash_here(uint64_t key)
 {
     uint64_t bits = prudence_hash_mix(key) & 0x1ff & ~UINT64_C(0x38);
 
     return hash_for((bits >> 6 | bits << 3)
-                    << 55); /* eight times as many in a bucket as elsewhere */
+                    << 55); /* puts eight times as many in a bucket as elsewhere */
 }
 
 static void look_at_all(const greg_t *registers)
@@ -32,7 +33,7 @@ static void look_at_all(const greg_t *registers)
     unsigned found = 0;
 
     (void)registers;
-    if (++steps % 3) /* enough: what happened between two stores is seen several times */
+    if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
     looks++;
     for (unsigned i = 0; i < ITEMS; i++) {
@@ -78,7 +79,7 @@ static void end_table(void)
 
 static unsigned order_wanted;
 
-/* All groups in which there are objects: the others are alike. */
+/* Moves all groups that contain objects; the others are alike. */
 static void move_all(void *argument)
 {
     struct hash_table *inside = hash_of(table);
@@ -123,7 +124,8 @@ static void shrinking(void **state)
     resize(10, 9);
 }
 
-/* With the publication of the array, and the end; between all stores, not in all groups. */
+/* Includes the publication of the array, and the end; looks between all stores, but not in all
+ * groups. */
 static void all_of_a_resize(void **state)
 {
     (void)state;
@@ -162,7 +164,7 @@ static void updates(void **state)
     end_table();
 }
 
-/* While it is replaced, one of both is found. */
+/* While an object is replaced, readers find the old one or the new one. */
 static void replace(void *argument)
 {
     (void)argument;
@@ -188,7 +190,7 @@ static void replacing(void **state)
     end_table();
 }
 
-/* The first update of a group that is not moved moves it. */
+/* The first update of a group that has not moved moves it. */
 static void update_beside_a_resize(void **state)
 {
     (void)state;
@@ -258,7 +260,8 @@ static void stop_lookups(unsigned from, unsigned to, bool begun)
     end_table();
 }
 
-/* Wherever it stands, also in the array before: a whole resize, or the rest of one, goes on there. */
+/* Stops a lookup anywhere, also in the old array, and runs a whole resize there, or the rest of
+ * one. */
 static void a_lookup_may_be_stopped_anywhere(void **state)
 {
     (void)state;

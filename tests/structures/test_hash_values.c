@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash tables of values: random operations beside a model of them, for numbers and for strings of each size of entries; walks; arguments that are
- * refused; what is counted, latent, and below its limit; domains of all kinds; a child; hashes, and that tables have secrets of their own;
- * exchanges by many threads.
+ * Hash tables of values: random operations beside a model, for numbers and for strings of each size
+ * of entries; walks; refused arguments; statistics, latent bytes and their limit; domains of all
+ * kinds; a child; hashes, and the tables' own secrets; exchanges by many threads.
  *
  * ctest: not-with thread (all but one case have one thread; torture_hash_values has many)
  */
@@ -39,7 +39,7 @@ static struct prudence_hash_stats hash_stats(struct prudence_hash_values *table)
 
 /* ------------------------------------------------------------------------------------ beside the model */
 
-/* Of the key that a walk has found. */
+/* Returns the index of the key that a walk has found. */
 static unsigned index_of(const struct prudence_hash_values_walk *walk)
 {
     struct test_key key = {.length = walk->length}, *found;
@@ -56,7 +56,7 @@ static unsigned index_of(const struct prudence_hash_values_walk *walk)
     return (unsigned)(found - map_keys);
 }
 
-/* Each key once, with its value. */
+/* Checks that a walk visits each key once, with its value. */
 static void check_all(const struct prudence_hash_values *table)
 {
     struct prudence_hash_values_walk walk;
@@ -126,7 +126,7 @@ static void random_operations(unsigned operations)
     check_all(table);
     assert_true(hash_stats(table).grows > 0);
     destroy_with_all(table);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
     free(model);
 }
 
@@ -144,7 +144,7 @@ static void strings(void **unused)
     random_operations(30000);
 }
 
-/* A walk ends early, or takes out what it finds. */
+/* A walk ends early, or erases the keys that it finds. */
 static void walks_may_end_and_erase(void **unused)
 {
     struct prudence_hash_values *table = make_table(0, NULL);
@@ -179,8 +179,8 @@ static void walks_may_end_and_erase(void **unused)
 
 #define LONG 100000
 
-/* Each length at which another size of entries begins, and some that need many pages. What is live is what was asked for, and a
- * value that is changed leaves nothing. */
+/* Uses each length at which another size of entries begins, and some that need many pages. Live
+ * bytes equal the requested ones, and a changed value leaves no garbage. */
 static void strings_of_any_length(void **unused)
 {
     static const size_t lengths[] = {0,   1,   32,  33,   96,   97,   224,
@@ -239,9 +239,9 @@ static void bad_attributes_are_refused(void **unused)
     attr.size--;
     refused("test", &attr);
     attr.size++;
-    attr.flags = PRUDENCE_HASH_FIXED; /* nothing resizes such a table */
+    attr.flags = PRUDENCE_HASH_FIXED; /* such a table is never resized */
     refused("test", &attr);
-    attr.flags = PRUDENCE_HASH_BYTES; /* of a table of objects */
+    attr.flags = PRUDENCE_HASH_BYTES; /* a flag of tables of objects */
     assert_null(prudence_hash_create("test", &attr));
     assert_int_equal(errno, EINVAL);
     attr.reserved = 1;
@@ -280,7 +280,7 @@ static void wrong_arguments_are_refused(void **unused)
     assert_null(prudence_hash_values_get(names, 1));
     assert_null(prudence_hash_values_erase_bytes(names, NULL, 8));
     assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 0, value, &old),
-                     0); /* the empty one */
+                     0); /* the empty string */
     assert_ptr_equal(prudence_hash_values_erase_bytes(names, "", 0), value);
     assert_null(old);
     assert_int_equal(prudence_hash_values_stats(NULL, &stats), EINVAL);
@@ -297,7 +297,8 @@ static void wrong_arguments_are_refused(void **unused)
 
 /* -------------------------------------------------------------------------------------------- hashes */
 
-/* Of strings that are zero bytes, one more each, by a key of zeros: what Python 3.11 says (PYTHONHASHSEED=0), whose hash this is. */
+/* Hashes strings of zero bytes, of increasing length, with a key of zeros. The expected values
+ * come from Python 3.11 (PYTHONHASHSEED=0), which uses this hash. */
 static void hashes_are_those_of_siphash(void **unused)
 {
     static const uint64_t of_zeros[] = {
@@ -312,7 +313,8 @@ static void hashes_are_those_of_siphash(void **unused)
         assert_true(siphash_bytes(&none, zeros, i + 1) == of_zeros[i]);
 }
 
-/* Of the bytes 0, 1, 2, ..., by a key of the bytes 0 to 15; and a number has the hash of its bytes. */
+/* Hashes the bytes 0, 1, 2, ... with a key of the bytes 0 to 15; a number has the hash of its
+ * bytes. */
 static void hashes_depend_on_key_and_bytes(void **unused)
 {
     static const uint64_t of_counts[] = {
@@ -333,7 +335,8 @@ static void hashes_depend_on_key_and_bytes(void **unused)
     assert_true(siphash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
 }
 
-/* The word of an entry that has its number, or its string's length: behind its node and its value. */
+/* Returns the word of an entry that holds its number, or its string's length: after its node and
+ * its value. */
 static uint64_t *number_in_first(struct prudence_hash_values *table)
 {
     struct prudence_hash_walk walk;
@@ -341,7 +344,7 @@ static uint64_t *number_in_first(struct prudence_hash_values *table)
     return (uint64_t *)(prudence_hash_first(&walk, &table->table->public) + 1) + 1;
 }
 
-/* Two keys have one hash by chance, once in 2^64: here another key is put into the entry. */
+/* Two keys share a hash by chance once in 2^64, so the test writes another key into the entry. */
 static void keys_are_compared(void **unused)
 {
     struct prudence_hash_values *table = make_table(0, NULL),
@@ -367,7 +370,7 @@ static void keys_are_compared(void **unused)
     assert_int_equal(prudence_hash_values_destroy(names, dispose, &disposed), 0);
 }
 
-/* So nobody can know which keys share a bucket: the order of walks is another in each table. */
+/* Nobody can know which keys share a bucket, so walks have a different order in each table. */
 static void tables_have_secrets_of_their_own(void **unused)
 {
     struct prudence_hash_values *tables[2] = {make_table(0, NULL), make_table(0, NULL)};
@@ -383,15 +386,15 @@ static void tables_have_secrets_of_their_own(void **unused)
     do
         same += walks[0].key == walks[1].key;
     while (prudence_hash_values_next(&walks[0]) && prudence_hash_values_next(&walks[1]));
-    assert_true(same < 50); /* 1 is expected */
+    assert_true(same < 50); /* the expected number is 1 */
     for (unsigned t = 0; t < 2; t++)
         assert_int_equal(prudence_hash_values_destroy(tables[t], dispose, &disposed), 0);
 }
 
 /* -------------------------------------------------------------------------------------------- memory */
 
-/* A reader that has found an entry keeps it: that is handed out again, or written, after the reader has left. So a walk that stands there
- * has its string. */
+/* A reader that has found an entry keeps it: the entry is not reused or written until the reader
+ * has left. So a walk at the entry still has its string. */
 static void an_entry_stays_for_its_readers(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -420,7 +423,7 @@ static void an_entry_stays_for_its_readers(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* The steps of a resize are taken in sections of updates; the array that was replaced is deferred behind one. */
+/* Updates take the steps of a resize in sections; the replaced array is deferred after one. */
 static void an_array_is_deferred_outside_of_sections(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -445,7 +448,7 @@ static void an_array_is_deferred_outside_of_sections(void **unused)
 
 #define LIMIT ((size_t)1 << 20)
 
-/* A reader stays for ever, and keys come and go until an update waited for it in vain. */
+/* A reader stays for ever, and keys come and go until an update has waited for it in vain. */
 static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -500,7 +503,7 @@ static void updates_in_each_kind_of_domain(void **unused)
     }
 }
 
-/* A set has no sections: its updates are made inside one of a member. */
+/* A set has no sections, so its updates run inside a section of a member. */
 static void updates_in_a_set_of_domains(void **unused)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};
@@ -544,7 +547,8 @@ static void a_child_goes_on(void **unused)
 
 static struct prudence_hash_values *shared;
 
-/* Counts one up: values are numbers. Or inserts the first; or erases all, and returns how many that were. */
+/* Adds one to the value, which is a number, or inserts the first one. With `erases`, erases the
+ * value and returns it. */
 static uint64_t count_up(bool erases)
 {
     for (;;) {
@@ -587,7 +591,7 @@ static void no_count_is_lost(void **unused)
     all += count_up(true);
     assert_int_equal(all, THREADS * ROUNDS);
     assert_int_equal(prudence_hash_values_destroy(shared, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of objects by number: a model with random operations, growth under a reader that has the old array, latent
- * arrays, a child, and between any two instructions of an update.
+ * Tables of objects by number: random operations beside a model, growth under a reader of the old
+ * array, latent arrays, a child, and lookups between any two instructions of an update.
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"
@@ -172,7 +172,8 @@ static void numbers_of_every_size_of_map(void **state)
     }
 }
 
-/* A reader that has the old array finds all that was there when it took it; the array is latent until it leaves. */
+/* A reader of the old array finds everything that was in it; the array is latent until the
+ * reader leaves. */
 static void old_arrays_stay_for_their_readers(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -263,7 +264,8 @@ static void insert_one(void *argument)
     assert_int_equal(prudence_id_insert(stepped, &objects[64], argument), 0);
 }
 
-/* Growth: nothing is ever missing, and no slot of the new array is seen before it is filled. */
+/* During growth no object is missing, and no slot of the new array is visible before it is
+ * filled. */
 static void between_any_two_instructions(void **state)
 {
     uint32_t id;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader stays, and writers storm: they replace objects, and their numbers rise and fall, so that tables are resized all the
- * time. Garbage stays under latent_limit: deferred objects by waiting, arrays of a hash table because the table keeps
- * the one that has no room and resizes itself no more. When the reader has left all goes on.
+ * A reader stays, and writers storm: they replace objects, and the number of objects rises and
+ * falls, so that tables are resized all the time. Garbage stays under latent_limit: deferring an
+ * object waits, and a hash table keeps an array that finds no room and stops resizing. When the
+ * reader has left, everything continues.
  *
- * No time is waited for: the reader leaves when no writer can go on, and wait_max is longer than the test.
+ * The test waits for no time: the reader leaves when no writer can go on, and wait_max is longer
+ * than the test.
  */
 #include "support/hash_test.h"
 
@@ -15,11 +17,11 @@
 #include "support/gp_reader.h"
 
 #define WRITERS    3
-#define KEYS       2000 /* of each writer: tides */
+#define KEYS       2000 /* of each writer: the number rises to this and falls */
 #define IDS        600
 #define ROUNDS     12
-#define LIMIT      ((uint64_t)256 << 10) /* whatever the size of pages */
-#define ARRAY_MOST ((uint64_t)64 << 10)  /* of the table, with all keys of all writers */
+#define LIMIT      ((uint64_t)256 << 10) /* independent of the page size */
+#define ARRAY_MOST ((uint64_t)64 << 10)  /* for a table with all keys of all writers */
 
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
@@ -88,10 +90,11 @@ static void *storm(void *number)
 }
 
 /*
- * With no overrun, the limit holds to the byte. Only a writer inside a section passes it, because that may not wait when it
- * defers an array of the table. It has looked for the array's room, and before it defers, another thread takes that room
- * (structures/views.h). No other array goes before there is room again, so one array is all that is ever above the limit, however
- * many times that happens.
+ * Without an overrun, the limit holds to the byte. Only a writer inside a section exceeds it,
+ * because it may not wait when it defers an array of the table: it has looked for the array's room,
+ * and another thread takes that room before it defers (structures/views.h). No other array is
+ * deferred before there is room again, so at most one array exceeds the limit, however often that
+ * happens.
  */
 static void is_under_limit(const struct prudence_stats *before, const struct prudence_stats *now)
 {
@@ -100,7 +103,8 @@ static void is_under_limit(const struct prudence_stats *before, const struct pru
     assert_true(now->bytes_latent_peak <= LIMIT + (passed ? ARRAY_MOST : 0));
 }
 
-/* As long as any writer goes on; one at least has waited. (Not all need count as throttled: others may wait to grow a cache.) */
+/* Waits until no writer makes progress and at least one waits. (Not all need count as throttled:
+ * others may wait to grow a cache.) */
 static void until_all_wait(const struct prudence_stats *begun)
 {
     struct prudence_stats now;
@@ -111,14 +115,16 @@ static void until_all_wait(const struct prudence_stats *begun)
         pause_ms(100);
         now = stats();
         is_under_limit(begun, &now);
-        assert_true(now.latent_overruns <= begun->latent_overruns + 1); /* nothing becomes safe */
+        /* no deferred object becomes safe */
+        assert_true(now.latent_overruns <= begun->latent_overruns + 1);
     } while (now.throttle_waits == begun->throttle_waits ||
              __atomic_load_n(&operations, __ATOMIC_RELAXED) != before);
 }
 
 static struct item items[40000];
 
-/* More than the writers ever have in the table, then none: neither fits the array that the storm left. */
+/* Adds more than the writers ever have in the table, then removes all: neither number fits the
+ * array left by the storm. */
 static void resizes_go_on(const struct prudence_hash_stats *stood)
 {
     assert_int_equal(prudence_cache_barrier(cache), 0);
@@ -157,7 +163,8 @@ static void garbage_stays_under_its_limit(void **state)
     check_chains(table);
 }
 
-/* An array for which there never is room goes when its readers have left, not before; until then the table grows no further. */
+/* An array that never has room is deferred when its readers have left, not before; until then
+ * the table grows no further. */
 static void an_array_without_room_is_kept(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -177,7 +184,7 @@ static void an_array_without_room_is_kept(void **state)
     assert_true(kept.buckets < 40000);
     assert_int_equal(prudence_hash_resize(manual, 1 << 18), EAGAIN);
     check_chains(manual);
-    for (unsigned i = 0; i < 10; i++) { /* readers leave, again and again */
+    for (unsigned i = 0; i < 10; i++) { /* readers leave repeatedly */
         prudence_manual_advance(domain);
         prudence_manual_advance(domain);
         for (unsigned k = 0; k < 10000; k++)

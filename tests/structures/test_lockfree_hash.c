@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash table without locks: random operations on it and on a model of it, an array of the objects in the order in which they were
- * added; bad arguments; what a reader finds that stays at an object that goes.
+ * The hash table without locks: random operations on it and on a model, an array of the objects in
+ * the order of their addition; bad arguments; readers at an object that is removed.
  */
 #include "support/lockfree_test.h"
 
@@ -10,7 +10,7 @@
 #define OPERATIONS 20000
 
 static struct item items[ITEMS];
-static struct item *order[ITEMS]; /* what is in the table, the oldest first */
+static struct item *order[ITEMS]; /* objects in the table, the oldest first */
 static unsigned count, turn;
 static struct prudence_lockfree_hash *table;
 static uint64_t (*hash)(uint64_t);
@@ -217,8 +217,8 @@ static struct item *found_from(const struct item *at, uint64_t key)
     return item_of(prudence_lockfree_search_((uintptr_t)&at->node, 0, item_has_key, &key));
 }
 
-/* A reader at an object finds what stands behind it, whatever is removed and replaced there and in front, also of
- * objects that have gone themselves. */
+/* A reader at an object finds the objects after it, whatever is removed and replaced around it,
+ * even from objects that are removed themselves. */
 static void a_reader_at_an_object_that_goes_finds_the_rest(void **unused)
 {
     (void)unused;
@@ -234,7 +234,7 @@ static void a_reader_at_an_object_that_goes_finds_the_rest(void **unused)
     empty_and_destroy(table);
 }
 
-/* What replaces an object stands behind it, so a reader at the old one finds the last one. */
+/* A replacement is linked after the old object, so a reader at the old one finds the latest. */
 static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
 {
     (void)unused;
@@ -250,7 +250,7 @@ static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
     empty_and_destroy(table);
 }
 
-/* A walk whose objects are replaced and removed by its own body: each key once. */
+/* The body of a walk replaces and removes the walk's objects: each key appears once. */
 static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
 {
     struct prudence_lockfree_walk walk;
@@ -268,7 +268,7 @@ static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
         if (key % 2) {
             items[20 + key].key = key;
             assert_int_equal(prudence_lockfree_hash_replace(table, node, &items[20 + key].node), 0);
-        } else if (key) { /* what comes next */
+        } else if (key) { /* the following key */
             items[30 + key].key = key - 1;
             assert_int_equal(
                 prudence_lockfree_hash_replace(table, &items[key - 1].node, &items[30 + key].node),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forked while another thread stands at any instruction of an update of a table without locks: the child, in which that
- * thread does not exist, looks up, walks and makes every update of the same chain, and the parent's thread goes on.
+ * Forks while another thread is at any instruction of an update of a table without locks. The
+ * child, which lacks that thread, looks up, walks and makes every update of the same chain, and the
+ * parent's thread continues.
  *
  * ctest: cost 10
  */
@@ -13,7 +14,7 @@
 
 #if STEP_POSSIBLE
 
-#define STRIDE 3 /* of the instructions at which it is forked */
+#define STRIDE 3 /* fork at every third instruction */
 
 static unsigned update;
 
@@ -30,7 +31,8 @@ static void body(void)
     prudence_read_unlock();
 }
 
-/* What the other thread had removed may still be linked: until something behind it is removed here. */
+/* Objects that the other thread had removed may still be linked, until this process removes one
+ * after them. */
 static int in_child(void *unused)
 {
     struct prudence_lockfree_walk walk;

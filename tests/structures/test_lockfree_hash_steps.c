@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every update of the table without locks is stopped before each of its instructions, and another update of the same chain
- * runs there from its beginning to its end: as a signal handler does, or another thread while the first has lost its CPU.
- * The second never waits, and what both return and leave is what they would have in one order or the other. Readers look at
- * each instruction, and are stopped at each of theirs.
+ * Every update of the table without locks is stopped before each of its instructions, and another
+ * update of the same chain runs there from beginning to end, as in a signal handler, or in another
+ * thread while the first has lost its CPU. The second never waits, and the results and the final
+ * chain of both match one order or the other. Readers look at each instruction, and are stopped at
+ * each of theirs.
  *
  * ctest: cost 10
  */
@@ -14,11 +15,11 @@
 
 #if STEP_POSSIBLE
 
-/* These meet all of them: at the bucket, in the middle, beside each other, and for one object. */
+/* These cover all cases: at the bucket, in the middle, next to each other, and for one object. */
 static const unsigned meeting[] = {1, 5, 6, 9, 10, 11};
 #define MEETING (sizeof meeting / sizeof meeting[0])
 
-/* What two updates return, and what is in the chain then: objects' numbers, in their order. */
+/* Results of two updates, and the chain after them: objects' numbers, in their order. */
 struct outcome {
     int first, second;
     int chain[CHAIN + 3], length;
@@ -50,7 +51,7 @@ static struct outcome one_after_the_other(unsigned first, unsigned second, bool 
 
 /* --------------------------------------------------------------------------- updates in updates */
 
-/* Whether the object can be reached from its bucket, removed or not. */
+/* Returns whether the bucket leads to the object, removed or not. */
 static bool is_linked(int number)
 {
     uintptr_t link = *prudence_lockfree_bucket_(table, prudence_hash_spread_(0));
@@ -172,7 +173,8 @@ static void look_for_key(void *key)
     found_item = find(table, 0, *(const uint64_t *)key);
 }
 
-/* Keys 0 and 2: the last of the chain; and one that these updates replace, but do not remove. */
+/* Stops lookups of keys 0 and 2: the last of the chain, and one that these updates replace but
+ * do not remove. */
 static void stop_lookup(uint64_t key)
 {
     const unsigned stride = deep_stride(5);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Log buffers: entries come out whole, in order, and once; none comes out while a reader may still fill it. */
+/* Log buffers: entries come out whole, in order, and once, and never while a reader may still
+ * fill them. */
 #include "support/slab_test.h"
 
 #include <pthread.h>
@@ -51,14 +52,14 @@ static void entries_come_out_in_order(void **state)
     (void)state;
     words = calls = 0;
     assert_int_equal(flush(log), 0);
-    assert_int_equal(calls, 0); /* there is nothing */
+    assert_int_equal(calls, 0); /* the log is empty */
     for (uint64_t i = 0; i < 5; i++)
         assert_true(enter(log, i));
     assert_int_equal(flush(log), 0);
     expect_words(0, 5);
     for (uint64_t i = 5; i < 13; i++)
         assert_true(enter(log, i));
-    assert_false(enter(log, 99)); /* it is full to the last byte */
+    assert_false(enter(log, 99)); /* the buffer is full to the last byte */
     assert_int_equal(prudence_log_dropped(log), 1);
     assert_int_equal(flush(log), 0);
     expect_words(5, 13);
@@ -68,7 +69,7 @@ static void entries_come_out_in_order(void **state)
     prudence_log_destroy(log);
 }
 
-/* An entry that does not fit ends the buffer: what stood before it comes out, and nothing follows it. */
+/* An entry that does not fit ends the buffer: earlier entries come out, and none follows. */
 static void an_entry_that_does_not_fit_ends_the_buffer(void **state)
 {
     struct prudence_log *log = prudence_log_create(61, NULL); /* 64 */
@@ -101,7 +102,8 @@ static void *flush_in_thread(void *unused)
     return unused;
 }
 
-/* The place was taken inside a section; so the flush waits, and another one is refused meanwhile. */
+/* The place was reserved inside a section, so the flush waits, and another one is refused in the
+ * meantime. */
 static void a_flush_waits_for_readers(void **state)
 {
     pthread_t thread;
@@ -114,7 +116,7 @@ static void a_flush_waits_for_readers(void **state)
     held_reader_start(&reader);
     unfilled = prudence_log_reserve(shared, 8); /* on behalf of that reader */
     assert_int_equal(pthread_create(&thread, NULL, flush_in_thread, NULL), 0);
-    do { /* until the thread has taken the buffer: there is room for a whole one again */
+    do { /* until the thread has taken the buffer, so that there is room for a whole one */
         sched_yield();
         whole = prudence_log_reserve(shared, 64);
     } while (!whole);

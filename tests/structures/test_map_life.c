@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Making and destroying ordered maps, bad arguments, statistics, latent nodes and their limit, forks, threads that end. */
+/* Creation and destruction of ordered maps, bad arguments, statistics, latent nodes and their
+ * limit, forks, threads that end. */
 #include "support/map_test.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 
 static struct item items[ITEMS], twins[ITEMS];
 
-/* Keys far from each other, in the order of their index. */
+/* Returns keys far from each other, in the order of their index. */
 static uint64_t key_of(unsigned index)
 {
     return (uint64_t)index << 40 | (index * 7919u) % 1000;
@@ -89,7 +90,7 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
-/* A key of the other kind is in no map; nothing is read from its address. */
+/* No map has a key of the other kind, and nothing is read from such a key's address. */
 static void keys_of_the_other_kind_are_not_found(void **state)
 {
     struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
@@ -115,7 +116,7 @@ static void keys_of_the_other_kind_are_not_found(void **state)
     assert_null(prudence_map_floor_bytes(numbers, "\377", 1));
     assert_null(prudence_map_first_from_bytes(&walk, numbers, "", 0));
     assert_null(prudence_map_remove_bytes(numbers, "\0\0\0\0\0\0\0\0", 8));
-    /* The empty string may have no address; others need one. */
+    /* The empty string may lack an address; others need one. */
     prudence_map_set_bytes(&twins[0].node, NULL, 0);
     assert_int_equal(prudence_map_add_unique(strings, &twins[0].node.node, NULL), 0);
     assert_ptr_equal(prudence_map_lookup_bytes(strings, NULL, 0), &twins[0].node.node);
@@ -132,7 +133,8 @@ static void keys_of_the_other_kind_are_not_found(void **state)
 
 static unsigned disposed;
 
-/* In the order of keys, each once; what was disposed of is not touched again. */
+/* Checks that objects come in the order of keys, once each, and that a disposed object is not
+ * touched again. */
 static void dispose(struct prudence_map_node *object, void *argument)
 {
     assert_ptr_equal(item_of(object), &items[disposed]);
@@ -170,7 +172,7 @@ static void nodes_are_counted_and_latent(void **state)
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
     struct prudence_map *map = prudence_map_create("test", &attr);
-    const size_t small = map->caches[0]->stride; /* 64, and what a sanitizer adds */
+    const size_t small = map->caches[0]->stride; /* 64, plus a sanitizer's addition */
     uint64_t empty = map_stats_of(map).bytes_live;
 
     (void)state;
@@ -196,7 +198,7 @@ static void nodes_are_counted_and_latent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* The slots of a node are used again: the same few keys, coming and going, cost no memory. */
+/* The slots of a node are reused: the same few keys, coming and going, cost no memory. */
 static void keys_that_come_again_find_their_slot(void **state)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
@@ -219,8 +221,8 @@ static void keys_that_come_again_find_their_slot(void **state)
 #define LIMIT ((size_t)1 << 20)
 
 /*
- * A reader stays for ever, and an update storm goes on: until an update waited for it in vain, latent bytes are below the
- * limit; and nodes could be deferred nearly up to it, so it was the limit that stopped them.
+ * A reader stays for ever during an update storm. Until an update has waited in vain, latent bytes
+ * stay below the limit. They come close to it, so it was the limit that stopped the updates.
  */
 static void a_storm_beside_a_reader_stays_below_the_limit(void **state)
 {
@@ -268,7 +270,7 @@ static void updates_in_each_kind_of_domain(void **state)
     }
 }
 
-/* A set has no sections: its updates are made inside one of a member. */
+/* A set has no sections, so its updates run inside a section of a member. */
 static void updates_in_a_set_of_domains(void **state)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};
@@ -320,7 +322,7 @@ static struct prudence_map *shared;
 static unsigned won[THREADS];
 static struct item contended[THREADS][500];
 
-/* All threads want the same keys: each is added by one, and removed by one. */
+/* All threads use the same keys: one thread adds each, and one removes it. */
 static void *contend(void *argument)
 {
     unsigned number = (unsigned)(uintptr_t)argument;
@@ -329,7 +331,7 @@ static void *contend(void *argument)
         for (unsigned i = 0; i < 500; i++) {
             struct item *item = &contended[number][i];
 
-            if (item->index) /* it is, or was, in the map: other threads may be at it */
+            if (item->index) /* it is, or was, in the map, so other threads may be reading it */
                 continue;
             item->node.node.key = i % 50 * 3;
             item->index = !prudence_map_add_unique(shared, &item->node.node, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operations on an ordered map and on a model of it, an array with the object of each key in the order of keys:
- * after each one the map answers as the model does. Keys of both kinds, among them 0, 2^64 - 1, the empty string, strings that
- * begin others, and long common beginnings.
+ * Random operations on an ordered map and on a model, an array with the object of each key in the
+ * order of keys: after each one the map answers as the model does. Uses keys of both kinds, among
+ * them 0, 2^64 - 1, the empty string, strings that begin others, and long common beginnings.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -144,7 +144,8 @@ static void check_all(void)
 
 static void operate(unsigned step)
 {
-    /* It fills and empties, some times; and between, only some keys in a row are used. */
+    /* The map fills and empties several times; in between, a run of steps uses only a few
+     * adjacent keys. */
     unsigned index = step % 9000 < 2000 ? step / 9000 * 97 + below(60) : below(map_key_count);
     unsigned what = below(100), more = step % 12000 < 7000 ? 60 : 15;
 

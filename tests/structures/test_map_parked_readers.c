@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader of an ordered map is stopped between any two of its instructions (under the processor's trap flag,
- * support/step.h), and updates change the nodes in which it stands, in all ways that there are. Then it goes on: keys that stay are
- * found; ceiling and floor pass over none of them; a walk gives keys that rise, and those that stay exactly once.
+ * A reader of an ordered map is stopped between any two of its instructions (under the processor's
+ * trap flag, support/step.h), and updates change its nodes in all possible ways. Then it continues:
+ * keys that stay are found; ceiling and floor skip none of them; a walk's keys rise, and include
+ * those that stay exactly once.
  *
  * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
@@ -16,7 +17,7 @@
 
 #if STEP_POSSIBLE
 
-#define STOPS 3 /* about so many of the instructions of each read */
+#define STOPS 3 /* about this many of the instructions of each read */
 
 /* --------------------------------------------------------------- updates between steps of readers */
 
@@ -27,20 +28,20 @@ static bool everything[KEYS_MOST];
 enum plan {
     PLAN_COME,
     PLAN_GO,
-    PLAN_COME_AND_GO, /* all nodes may be others after that, with the same keys */
+    PLAN_COME_AND_GO, /* may replace all nodes; the keys stay the same */
     PLAN_GO_AND_COME,
-    PLAN_SWAP, /* every other one comes, and then those go that were there */
+    PLAN_SWAP, /* inserts every other key, then removes the keys that were present */
     PLANS,
 };
 static enum plan plan;
 
-/* Before and after what happens. */
+/* Runs before and after the event. */
 static void put_back(bool before)
 {
     if (before && (plan == PLAN_GO || plan == PLAN_GO_AND_COME))
         come(0, 1);
     if (before &&
-        plan == PLAN_SWAP) { /* in this order, so that a reader comes by empty slots first */
+        plan == PLAN_SWAP) { /* in this order, so that a reader passes empty slots first */
         come(0, 2);
         come(1, 2);
         go(0, 2);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between any two instructions of an update of an ordered map (under the processor's trap flag, support/step.h): readers
- * find what is there, and other updates go on, as far as no lock is held. Keys that stay are always found; ceiling and floor pass
- * over none of them; a walk gives keys that rise, those that stay exactly once, and none that was never there.
+ * Between any two instructions of an update of an ordered map (under the processor's trap flag,
+ * support/step.h), readers look, and other updates run, as far as no lock is held. Keys that stay
+ * are always found; ceiling and floor skip none of them; a walk's keys rise, and include those that
+ * stay exactly once, and none that was never present.
  *
  * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
@@ -29,7 +30,7 @@ static void look_at_all(const greg_t *registers)
     unsigned index;
 
     (void)registers;
-    if (++steps % 3) /* enough: what happened between two stores is seen several times */
+    if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
     index = (unsigned)(looks++ % map_key_count);
     look(&lookups, index);
@@ -114,7 +115,7 @@ static void readers_between_any_two_instructions_of_updates(void **state)
 
 /* -------------------------------------------------------------- updates between steps of updates */
 
-#define STOPS 4 /* about so many of the instructions of each update that hold no lock */
+#define STOPS 4 /* about this many of the instructions of each update that hold no lock */
 
 static bool is_locked_below(uintptr_t link)
 {
@@ -133,7 +134,8 @@ static bool is_locked_below(uintptr_t link)
     return false;
 }
 
-/* As another thread, which finds no lock taken: the first update is inside a round, so not in the allocator. */
+/* Acts as another thread that finds no lock taken: the first update is inside a round, so not in
+ * the allocator. */
 static unsigned here, first_key;
 static bool adding, happened;
 
@@ -141,7 +143,7 @@ enum others {
     OTHERS_COME,
     OTHERS_GO,
     OTHERS_GO_AND_COME,
-    SAME_GOES, /* the key of the first update is removed first, or added */
+    SAME_GOES, /* removes or adds the first update's key before it */
     OTHERS_MOST,
 };
 static enum others others;
@@ -158,7 +160,7 @@ static void come_or_go(bool coming)
     }
 }
 
-static bool same_done; /* by the other update */
+static bool same_done; /* the other update has changed the key */
 
 static void others_go_on(const greg_t *registers)
 {
@@ -199,7 +201,7 @@ static void check_all(bool others_there)
                          stays[i] || (i == first_key ? adding : others_there));
 }
 
-/* False: the first update was over before. */
+/* Returns false if the first update had already ended. */
 static bool stop_update(void)
 {
     bool before = others == OTHERS_GO || others == OTHERS_GO_AND_COME, after;
@@ -220,7 +222,7 @@ static bool stop_update(void)
     return happened;
 }
 
-/* The first update is of the first or the last key that comes and goes. */
+/* Stops updates of the first and of the last key that comes and goes. */
 static void stop_updates_of(const struct test_case *at)
 {
     uint64_t all;
@@ -256,7 +258,7 @@ static void updates_between_any_two_instructions_of_updates(void **state)
 static void *held[HELD_MOST];
 static unsigned held_count;
 
-/* No node of the smallest kind is left. */
+/* Allocates all nodes of the smallest kind. */
 static void hold_small_nodes(void)
 {
     memory_fail(0, UINT32_MAX);
@@ -275,8 +277,7 @@ static void release_small_nodes(void)
         prudence_cache_free(map->caches[MAP_FOUR], held[--held_count]);
 }
 
-static bool
-    lonely; /* the key of the first update is the only one in its node, and another one comes */
+static bool lonely; /* the first update's key is the only one in its node, and another one comes */
 
 static void another_goes_on(const greg_t *registers)
 {
@@ -298,7 +299,7 @@ static void remove_first(void *unused)
     step_enough = true;
 }
 
-/* A node of 18 slots keeps two keys, or one, because it cannot become a smaller one. */
+/* A node of 18 slots keeps two keys, or one, because it cannot become smaller. */
 static bool remove_beside(void)
 {
     come(0, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of values: random operations beside a model of them, for numbers and for strings of each size of entries; arguments, and
- * updates of objects, that are refused; what is counted, latent, and below its limit; exchanges by many threads.
+ * Maps of values: random operations beside a model, for numbers and for strings of each size of
+ * entries; refused arguments and updates of objects; statistics, latent bytes and their limit;
+ * exchanges by many threads.
  *
  * ctest: not-with thread (all but one case have one thread; torture_map has many)
  */
@@ -42,7 +43,7 @@ static struct test_key key_of(const struct prudence_map_node *node)
     return key;
 }
 
-/* Keys and values, in their order; and the sum of all memory. */
+/* Checks keys and values, in their order, and the sum of all memory. */
 static void check_all(struct prudence_map *map)
 {
     struct prudence_map_walk walk;
@@ -68,7 +69,7 @@ static void check_all(struct prudence_map *map)
 
 static unsigned disposed;
 
-/* In the order of keys. */
+/* Checks that entries come in the order of keys. */
 static void dispose(struct prudence_map_node *node, void *next)
 {
     unsigned *index = next;
@@ -103,7 +104,7 @@ static void random_operations(unsigned operations)
     disposed = 0;
     assert_int_equal(prudence_map_destroy(map, dispose, &next), 0);
     assert_int_equal(disposed, left);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry was */
+    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
     free(model);
 }
 
@@ -125,7 +126,8 @@ static void strings(void **unused)
 
 #define LONG 100000
 
-/* Each length at which another size of entries begins, and some that need many pages. What is live is what was asked for. */
+/* Uses each length at which another size of entries begins, and some that need many pages. Live
+ * bytes equal the requested ones. */
 static void strings_of_any_length(void **unused)
 {
     static const size_t lengths[] = {0,   8,   9,   40,   41,   104,  105, 232,
@@ -190,7 +192,7 @@ static void wrong_arguments_are_refused(void **unused)
     assert_int_equal(prudence_map_exchange(names, 1, value, value), EINVAL);
     assert_null(prudence_map_erase(names, 1));
     assert_null(prudence_map_erase_bytes(names, NULL, 8));
-    assert_int_equal(prudence_map_put_bytes(names, NULL, 0, value, &old), 0); /* the empty one */
+    assert_int_equal(prudence_map_put_bytes(names, NULL, 0, value, &old), 0); /* the empty string */
     assert_ptr_equal(prudence_map_erase_bytes(names, "", 0), value);
     assert_int_equal(prudence_map_put_bytes(names, "", SIZE_MAX, value, &old), ENOMEM);
     /* A map of objects. */
@@ -204,7 +206,8 @@ static void wrong_arguments_are_refused(void **unused)
     assert_int_equal(prudence_map_destroy(objects, NULL, NULL), 0);
 }
 
-/* They would leave an entry to nobody, or an object where the map expects its own. */
+/* Such updates would leave an entry without an owner, or put an object where the map expects its
+ * own entry. */
 static void updates_of_objects_are_refused(void **unused)
 {
     struct prudence_map *map = make_values(0, NULL), *names = make_values(PRUDENCE_MAP_BYTES, NULL);
@@ -229,7 +232,8 @@ static void updates_of_objects_are_refused(void **unused)
 
 /* -------------------------------------------------------------------------------------------- memory */
 
-/* A reader that has found a value keeps its entry: that is written, or handed out, after it has left. */
+/* A reader that has found a value keeps its entry: the entry is not written or reused until the
+ * reader has left. */
 static void an_entry_stays_for_its_readers(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -260,7 +264,7 @@ static void an_entry_stays_for_its_readers(void **unused)
 
 #define LIMIT ((size_t)1 << 20)
 
-/* A reader stays for ever, and values are replaced until an update waited for it in vain. */
+/* A reader stays for ever, and values are replaced until an update has waited for it in vain. */
 static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -293,7 +297,8 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
 
 static struct prudence_map *shared;
 
-/* Counts one up: values are numbers. Or inserts the first; or erases all, and returns how many that were. */
+/* Adds one to the value, which is a number, or inserts the first one. With `erases`, erases the
+ * value and returns it. */
 static uint64_t count_up(bool erases)
 {
     for (;;) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reference counts: the last put says so, once; what is on its way out is not taken; faults saturate the count and are reported. */
+/* Reference counts: only the last put returns true; a count of zero is not taken again; faults
+ * saturate the count and are reported. */
 #include "support/slab_test.h"
 
 #include <pthread.h>
@@ -25,7 +26,8 @@ static void the_last_put_says_so(void **state)
     assert_int_equal(prudence_ref_count(&ref), 0);
 }
 
-/* Each fault, in a child whose standard error is looked at. The count must be one that no put brings to 0. */
+/* Each fault runs in a child whose standard error is checked. It must leave a count that no put
+ * brings to 0. */
 static struct {
     uint32_t count;
     char fault;
@@ -75,7 +77,7 @@ static void faults_saturate_the_count(void **state)
     a_fault_is_reported_once('p', 0);
 }
 
-/* The highest count that is one. */
+/* Uses the highest valid count. */
 static void counts_go_as_far_as_they_say(void **state)
 {
     struct prudence_ref ref;
@@ -92,7 +94,7 @@ static void counts_go_as_far_as_they_say(void **state)
 static struct prudence_ref shared;
 static unsigned lasts, begun;
 
-/* Each has a reference, takes more and puts them; one of them is the last. */
+/* Each thread has a reference, takes more and puts them; one of them does the last put. */
 static void *take_and_put(void *unused)
 {
     __atomic_fetch_add(&begun, 1, __ATOMIC_RELAXED);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of routes: bad arguments, what is destroyed with them, statistics, nodes that wait for readers, forks, updates beside each other. */
+/* Tables of routes: bad arguments, destruction, statistics, nodes that wait for readers, forks,
+ * concurrent updates. */
 #include "support/routes_test.h"
 
 #include <pthread.h>
@@ -81,7 +82,7 @@ static void bad_prefixes_are_refused(void **state)
     expect_refused(ipv4, &prefix);
     prefix = prefix_of("::/129");
     expect_refused(ipv6, &prefix);
-    for (unsigned length = 0; length < 128; length++) { /* one bit behind the length */
+    for (unsigned length = 0; length < 128; length++) { /* one bit after the length */
         prefix = (struct prudence_prefix){.length = length};
         prefix.address[length / 8] = (unsigned char)(0x80u >> length % 8);
         expect_refused(ipv6, &prefix);
@@ -91,7 +92,7 @@ static void bad_prefixes_are_refused(void **state)
         prefix.address[15] = 1;
         expect_refused(ipv6, &prefix);
     }
-    prefix = prefix_of("10.0.0.0/8"); /* of IPv4, what is behind 4 bytes does not count */
+    prefix = prefix_of("10.0.0.0/8"); /* IPv4 ignores bytes after the first 4 */
     prefix.address[4] = 1;
     assert_int_equal(prudence_routes_add(ipv4, &prefix, 1), 0);
     assert_int_equal(drop(ipv4, "10.0.0.0/8"), 0);
@@ -165,7 +166,7 @@ static void all_readers_leave(struct prudence_domain *domain)
     prudence_trim();
 }
 
-/* The node that is the last on the way to this prefix, which an update of it replaces. */
+/* Returns the last node on the way to this prefix, which an update of the prefix replaces. */
 static const struct route_node *last_node(const struct prudence_routes *public,
                                           const struct prudence_prefix *prefix)
 {
@@ -188,7 +189,7 @@ static const struct route_node *last_node(const struct prudence_routes *public,
 
 #define KEPT 200u
 
-/* A node that was replaced is not written while its readers are there, whatever updates do around it. */
+/* A replaced node is not written while its readers exist, whatever updates do around it. */
 static void replaced_nodes_stay(unsigned family)
 {
     static struct {
@@ -234,8 +235,8 @@ static void replaced_nodes_stay_as_they_are(void **state)
     replaced_nodes_stay(PRUDENCE_ROUTES_IPV6);
 }
 
-/* An edge that is cut leaves the node at its end, two that become one leave the one in their middle. Replaced slots of shortcuts
- * are latent. */
+/* Cutting an edge defers the node at its end; joining two defers the node in their middle.
+ * Replaced slots of shortcuts are latent. */
 static void what_ipv6_defers(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -291,7 +292,7 @@ static void a_replaced_index_is_latent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* The worst updates, of prefixes that all others lie in, leave no more behind than the least. */
+/* The worst updates, of prefixes that contain all others, leave no more garbage than the least. */
 static void an_update_defers_little(void **state)
 {
     struct prudence_domain *domain = manual_domain();
@@ -373,7 +374,8 @@ static void a_walk_may_update(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-/* In pairs: the second, which the walk has found, is removed, and the first hangs where the node above both was. */
+/* Walks pairs. The second of a pair, which the walk has found, is removed, and the first moves
+ * up to the place of their common node. */
 static void a_walk_does_not_go_back(void **state)
 {
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
@@ -426,7 +428,8 @@ static void a_child_goes_on(void **state)
 
 /* ----------------------------------------------------------------------------------- beside each other */
 
-/* Behind each addition to so many the table looks, without its lock, whether its arrays are large enough. */
+/* After each addition to a multiple of this count, the table checks, without its lock, whether
+ * its arrays are large enough. */
 #define LOOKS_AT 256u
 
 static struct prudence_routes *shared;
@@ -440,8 +443,8 @@ static void *add_and_drop(void *text)
     return NULL;
 }
 
-/* ThreadSanitizer finds a count that is stored as a plain variable. The two prefixes part from others above the level
- * that shortcuts lead to. */
+/* Lets ThreadSanitizer find a count that is stored as a plain variable. The two prefixes part
+ * from the others above the level of the shortcuts. */
 static void counts_are_read_beside_updates(void **state)
 {
     static char texts[2][16] = {"2400::/48", "2800::/48"};

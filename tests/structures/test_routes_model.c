@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes beside a model that searches a list: random updates of prefixes that are nested in one another, of all lengths, and
- * whether every address, every prefix and every walk is answered as the model does. Then a table that is too large for
- * a list, whose index grows: an address against its 33 prefixes.
+ * Routes beside a model that searches a list: random updates of nested prefixes of all lengths; the
+ * answers for every address, every prefix and every walk equal the model's. Then a table too large
+ * for a list, whose index grows: an address is checked against its 33 prefixes.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -17,7 +17,7 @@ static uint64_t next(void)
     return seed >> 33;
 }
 
-/* Few different bits, so that most prefixes lie within others. */
+/* Returns few different bits, so that most prefixes lie within others. */
 static unsigned char random_byte(void)
 {
     static const unsigned char bytes[] = {0x00, 0x00, 0x00, 0xff, 0xff, 0x80, 0x01, 0x20};
@@ -43,7 +43,7 @@ static struct prudence_prefix random_prefix(unsigned most)
     return prefix;
 }
 
-/* One of the prefix, or right before or behind it. */
+/* Returns an address in the prefix, or right before or after it. */
 static struct address address_near(const struct prudence_prefix *prefix, unsigned most)
 {
     struct address address;
@@ -146,7 +146,7 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
     known_count = 0;
     for (unsigned step = 1; step <= 8000; step++) {
         const struct prudence_prefix prefix = random_prefix(most);
-        /* Tides: the table fills, and is emptied again. */
+        /* The table fills and empties in turn. */
         const unsigned kind = (unsigned)(next() % (step / 1000 % 2 ? 6 : 12));
 
         if (kind < 3)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes between any two instructions: of an update, while readers look up; and of a lookup, while updates happen at any
- * two of its instructions. For each address a lookup has an answer that was right at a moment during it. And of an
- * update, while another one happens.
+ * Routes between any two instructions: readers look up between those of an update, updates happen
+ * at any two of those of a lookup, and one update happens inside another. Each lookup's answer was
+ * right at some moment during the lookup.
  *
  * ctest: cost 8
  */
@@ -57,7 +57,7 @@ static uintptr_t value_of(const struct prudence_routes *table, const struct upda
     return prudence_routes_get(table, &prefix);
 }
 
-/* A table to begin with: prefixes with values 100, 101, ... */
+/* Makes a table of prefixes with values 100, 101, ... */
 static struct prudence_routes *table_with(unsigned family, uint64_t prefixes,
                                           const char *const *texts)
 {
@@ -107,13 +107,13 @@ static const struct update updates6[] = {
     {ADD, "2001:db8:1:2:8000::/65", 2},
     {ADD, "2001:db8:7:7:7:7:7:7/128", 3},
     {ADD, "2001:db8::/35", 4},
-    {ADD, "2001:dc0::/28", 6},        /* leaves an edge in front of the level of shortcuts, ... */
-    {ADD, "2001:db8:1:8000::/56", 7}, /* ... behind it, ... */
+    {ADD, "2001:dc0::/28", 6},        /* leaves an edge above the level of shortcuts, ... */
+    {ADD, "2001:db8:1:8000::/56", 7}, /* ... below it, ... */
     {ADD, "2001:db8:1::/56", 8},      /* ... is in the middle of an edge, ... */
-    {ADD, "2001:db8::/30", 9},        /* ... and of one across that level */
+    {ADD, "2001:db8::/30", 9},        /* ... and of an edge across that level */
     {ADD, "2001:db8:c000::/34", 10},  /* a node that has a shortcut is copied */
     {REMOVE, "2001:db8:1::/48", 0},   /* two edges become one */
-    {REMOVE, "2001:db8::/32", 0},     /* so do these, across that level */
+    {REMOVE, "2001:db8::/32", 0},     /* two edges across that level become one */
     {REMOVE, "2000::/3", 0},
     {REMOVE, "2001:db8:1:2::3/128", 0},
     {REMOVE, "2001:db8:1:2::/64", 0},
@@ -141,7 +141,7 @@ static void take_addresses(const char *const *texts)
         addresses[places] = address_of(texts[places]);
 }
 
-/* A reader that has not found its node in the slot, some time ago, and goes on from the index. */
+/* Plays a reader that missed its node in the slot some time ago, and continues from the index. */
 static uintptr_t slow_route_to(const struct address *address)
 {
     static const uint64_t nothing[64] __attribute__((aligned(64)));
@@ -227,7 +227,7 @@ static void an_update_is_one_step_for_each_address(void **state)
 static void so_it_is_with_wider_indexes(void **state)
 {
     (void)state;
-    /* Not those that write thousands of words of the index. */
+    /* Skips updates that write thousands of words of the index. */
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 2, 4);
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 10, 4);
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, updates4 + 2, 3);
@@ -236,7 +236,7 @@ static void so_it_is_with_wider_indexes(void **state)
     step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 12, 3);
 }
 
-/* Prefixes far from the others; of IPv6 each with a shortcut of its own. */
+/* Adds prefixes far from the others; each IPv6 prefix has a shortcut of its own. */
 static void fill_up(unsigned count)
 {
     for (unsigned i = 0; prudence_routes_count(stepped) < count; i++) {
@@ -248,7 +248,7 @@ static void fill_up(unsigned count)
     }
 }
 
-/* The update that makes the index wider, and gives shortcuts more slots, changes nothing else. */
+/* An update that widens the index, and gives shortcuts more slots, changes nothing else. */
 static void step_to_wider_arrays(unsigned family, struct update update)
 {
     uintptr_t shortcuts;
@@ -277,7 +277,7 @@ static void a_wider_index_is_one_step(void **state)
 
 /* --------------------------------------------------------------------------------------------- lookups */
 
-/* Two updates, at two instructions of one lookup. */
+/* Two updates, run at two instructions of one lookup. */
 static const struct update *first_update, *second_update;
 static unsigned here, there, instruction;
 static uintptr_t answers[3], found;
@@ -336,8 +336,9 @@ static void park(struct address *address, const struct update *one, const struct
     }
 }
 
-/* The covering prefix comes, and then the longer one goes: there always is a route. Nodes between the two stay, so that a
- * lookup which remembered what it passed would have none. And the like. */
+/* The covering prefix is added, and then the longer one removed, so a route always exists. Nodes
+ * between the two stay, so a lookup that remembered the values it passed would find none.
+ * Similar pairs follow. */
 static void a_lookup_has_one_right_answer(void **state)
 {
     static const struct {
@@ -380,7 +381,8 @@ static void so_it_has_of_ipv6(void **state)
         {{ADD, "2001:db8::/30", 4}, {REMOVE, "2001:db8::/32", 0}, "2001:db8::1"},
         {{REMOVE, "2001:db8::/32", 0}, {ADD, "2001:db8::/31", 5}, "2001:db8::1"},
         {{REMOVE, "2001:db8:1::/48", 0}, {REPLACE, "2001:db8::/32", 6}, "2001:db8:1::1"},
-        /* The edge that the address leaves is cut meanwhile, by a prefix that does not match it, or does. */
+        /* The edge that the address leaves is cut during the lookup, by a prefix that matches
+         * the address or not. */
         {{ADD, "2001:db8:1::/60", 7}, {REMOVE, "2001:db8:1::/60", 0}, "2001:db8:1:4000::1"},
         {{ADD, "2001:db8:1::/60", 8}, {REPLACE, "2001:db8:1::/48", 9}, "2001:db8:1:8::1"},
         {{ADD, "2001:db8:1::/51", 10}, {ADD, "2001:db8:1::/60", 11}, "2001:db8:1:8000::1"},
@@ -404,13 +406,13 @@ static void update_in_between(const greg_t *registers)
 {
     (void)registers;
     if (instruction++ < here || second_update == NULL || os_busy)
-        return; /* another thread would wait, as long as this one holds something */
+        return; /* another thread would wait while this one holds something */
     apply(stepped, second_update);
     second_update = NULL;
     step_enough = true;
 }
 
-/* Whatever the room is that the first has made when the second comes, it then makes what it needs. */
+/* The first update reserves its needs after the second, whatever room it had made before. */
 static void updates_in_turn(const struct update *one, const struct update *two)
 {
     const uintptr_t values[] = {value_of(stepped, one), value_of(stepped, two)};
@@ -442,7 +444,8 @@ static void updates_beside_each_other_make_room(void **state)
     static const char *const at[] = {"2001:db8:1::1", "2001:db8:1:8000::1", "2001:db8:1:4000::1",
                                      "2001:db8::1", NULL};
     static const struct update pairs[][2] = {
-        {{REMOVE, "2001:db8:1::/48", 0}, {REMOVE, "2001:db8:1:8000::/64", 0}}, /* needs none then */
+        /* needs no node then */
+        {{REMOVE, "2001:db8:1::/48", 0}, {REMOVE, "2001:db8:1:8000::/64", 0}},
         {{REMOVE, "2001:db8:1:8000::/64", 0}, {REMOVE, "2001:db8:1::/48", 0}},
         {{REMOVE, "2001:db8:1::/48", 0}, {ADD, "2001:db8:1:4000::/50", 1}},
         {{ADD, "2001:db8::/40", 2}, {ADD, "2001:db8::/41", 3}},
@@ -456,7 +459,8 @@ static void updates_beside_each_other_make_room(void **state)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-/* A reader that has loaded the arrays before they were made anew, and before other updates, has what was right since. */
+/* A reader that loaded the arrays before they were replaced, and before other updates, gets an
+ * answer that has been right since. */
 static void look_through_old_arrays(unsigned family, const struct update *update)
 {
     struct prudence_routes old;

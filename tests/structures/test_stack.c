@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack, step by step: last in, first out; and the ABA fault, which deferral removes. (Every order of it: the cases
- * "stack" and "breaks-stack-aba" of tests/model/source/structure_cases.c.)
+ * The stack, step by step: last in, first out; and the ABA fault, which deferral removes. (The
+ * cases "stack" and "breaks-stack-aba" of tests/model/source/structure_cases.c try every order.)
  */
 #include "support/slab_test.h"
 
@@ -58,7 +58,7 @@ static void all_are_taken_at_once(void **state)
     assert_null(prudence_stack_take_all(&stack));
 }
 
-/* The first half of a pop, by a thread that then loses its CPU; and the second. */
+/* The first half of a pop, by a thread that then loses its CPU, and the second half. */
 struct half_pop {
     struct prudence_stack_node *top, *below;
 };
@@ -76,7 +76,8 @@ static bool end_pop(struct half_pop *half)
                                        __ATOMIC_ACQUIRE);
 }
 
-/* What <prudence/stack.h> forbids: a node that was popped is pushed before a grace period has passed. */
+/* Does something <prudence/stack.h> forbids: pushes a popped node before a grace period has
+ * passed. */
 static void a_node_that_is_pushed_too_early_brings_back_another(void **state)
 {
     struct half_pop half;
@@ -91,7 +92,8 @@ static void a_node_that_is_pushed_too_early_brings_back_another(void **state)
     assert_ptr_equal(pop(), &messages[2]); /* a second time */
 }
 
-/* By the allocator's own means: the memory of the popped node is not handed out while the other thread's section lasts. */
+/* Relies on the allocator: the popped node's memory is not reused while the other thread's
+ * section lasts. */
 static void a_deferred_node_does_not_come_back(void **state)
 {
     struct prudence_domain *domain = manual_domain();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hot swap: readers get the old object, nothing during a transfer, then the new one; a transfer sees an object that nobody uses. */
+/* Hot swap: readers get the old object, NULL during a transfer, then the new one; a transfer
+ * gets an object that no thread uses. */
 #include "support/slab_test.h"
 
 #include <pthread.h>
@@ -96,7 +97,7 @@ static void bad_input_is_refused(void **state)
     prudence_read_unlock();
     assert_null(old);
     assert_ptr_equal(prudence_swap_get(&handle), &objects[0]);
-    prudence_swap_exchange(&handle, NULL); /* as in a transfer of another thread's */
+    prudence_swap_exchange(&handle, NULL); /* as in another thread's transfer */
     assert_int_equal(swap(&objects[1], &old), EAGAIN);
     assert_int_equal(transfers, 0);
 }
@@ -120,7 +121,7 @@ static void a_transfer_waits_for_readers(void **state)
     assert_int_equal(pthread_create(&thread, NULL, swap_in_thread, NULL), 0);
     while (prudence_swap_get(&handle))
         sched_yield();
-    objects[0] = 43; /* by that reader, which has found it before */
+    objects[0] = 43; /* written by that reader, which had found it before */
     assert_int_equal(transfers, 0);
     held_reader_end(&reader);
     pthread_join(thread, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a replaced array may be deferred is asked for the pages that it takes, not for its words. They differ where
- * the system's pages are larger than the array, so this runs with pages of 64 KiB.
+ * Whether a replaced array may be deferred depends on the pages that it takes, not on its words.
+ * The two differ if the system's pages are larger than the array, so this runs with pages of 64
+ * KiB.
  */
 #include "structures/views.h"
 #include "support/slab_test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 64 CPUs on 4 nodes are pretended, and every call finds itself on another one: objects are
- * allocated, freed and deferred anywhere, CPUs go quiet with full caches, slabs are home on other
- * nodes. Each object's owner is unique, its content its owner's, and nothing is lost in the end.
+ * Pretends 64 CPUs on 4 nodes, and runs every call on another one: objects are allocated, freed and
+ * deferred anywhere, CPUs go quiet with full caches, slabs belong to other nodes. Each object has
+ * one owner and the owner's content, and nothing is lost in the end.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -18,7 +18,7 @@
 
 struct object {
     struct torture_mark mark;
-    uint64_t owner; /* atomic: 0, or the thread that was handed it */
+    uint64_t owner; /* atomic: 0, or the thread that allocated it */
     uint64_t words[4];
 };
 
@@ -96,7 +96,7 @@ static void *worker(void *argument)
     for (unsigned i = 0; i < OWNED; i++) {
         if (!objects[i])
             continue;
-        /* Another thread may be handed it in its last round. */
+        /* Another thread may allocate it in its last round. */
         give_up(objects[i], i % 4 ? sizeof(struct object) : 2048, me);
         prudence_cache_free_deferred(i % 4 ? small : large, objects[i]);
     }
@@ -124,9 +124,9 @@ static int torture(const char *variant, double seconds)
     pthread_t workers[THREADS];
     struct prudence_cache_stats one;
 
-    /* The start (reading options, making the tables of CPUs) comes first in a program with its own
-     * constructor; what depends on the number of CPUs is made again, and then the helper, which
-     * would read it meanwhile. */
+    /* A program with its own constructor starts the library first (reads options, makes the
+     * tables of CPUs). So the test repeats the parts that depend on the number of CPUs, and
+     * starts the helper after that, because it would read them meanwhile. */
     posix_topology_inject(CPUS, NODES, random_cpu);
     TORTURE_CHECK(slab_start());
     if (!strcmp(variant, "background"))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers' words that are late: a reader's stores to lines that the writer takes away fill its store
- * buffer, so that its word is published long after it has read the pointer. Only the barrier of the
- * grace period (or the reader's own fence) makes the writer see it. The writer poisons what it
- * unlinked after each grace period; a reader that meets poison inside its section was missed.
+ * Late reader words: a reader's stores to lines that the writer takes away fill its store buffer,
+ * so that its word is published long after it has read the pointer. Only the barrier of the grace
+ * period (or the reader's own fence) makes the writer see it. The writer poisons each unlinked
+ * object after a grace period; a reader that finds poison inside its section was missed.
  *
- * Finds what the other programs have no time for: no membarrier, no fence in a fenced reader, a
- * switch of mode without its membarrier, a reader that is parked without one. (On a machine with one CPU it finds nothing.)
+ * Finds faults that the other programs have no time for: a missing membarrier, a missing fence in a
+ * fenced reader, a switch of mode without its membarrier, a reader that is parked without one. (On
+ * a machine with one CPU it finds nothing.)
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -42,7 +43,7 @@ static void make_noise(uint64_t value)
         __atomic_store_n(&noise[i * 8], value, __ATOMIC_RELAXED);
 }
 
-/* For about as long as it takes to park it. */
+/* Stays outside for about as long as parking takes. */
 static void stay_outside(uint64_t *random)
 {
     for (unsigned i = torture_below(random, 20000); i > 0; i--)
@@ -75,7 +76,7 @@ static void *reader(void *argument)
     return NULL;
 }
 
-/* The grace period waits for readers that found the old node; then it is poison. */
+/* Replaces the node and, after a grace period for the old node's readers, poisons it. */
 static void replace(unsigned next)
 {
     struct shared_node *old = shared;
@@ -86,24 +87,26 @@ static void replace(unsigned next)
     __atomic_store_n(&old->state, POISON, __ATOMIC_RELAXED);
 }
 
-/* At the end of the next grace period, against the choice's patience. */
+/* Makes the mode change at the end of the next grace period, and overrides the delay between
+ * choices. */
 static void switch_to(enum reader_mode mode)
 {
     __atomic_store_n(&gp_reader_mode, mode, __ATOMIC_RELAXED);
     store_relaxed(&prudence_default.chosen_at, (uint64_t)0);
 }
 
-/* A reader that is outside now, and comes in while this goes on, must be seen by the grace period that follows. */
+/* A reader that is outside now, and enters while this runs, must be seen by the following grace
+ * period. */
 static void park(void)
 {
-    for (unsigned i = 0; i < 2; i++) { /* the first round spares readers that have just come back */
+    for (unsigned i = 0; i < 2; i++) { /* the first round spares readers that have just returned */
         store_relaxed(&prudence_default.park_after, (uint64_t)0);
         readers_park(&prudence_default, 1u << 20);
     }
 }
 
-/* When switching: the mode changes at the end of the first grace period, and the second follows so
- * closely that a reader may still be between publishing and testing the mode. */
+/* When switching, the mode changes at the end of the first grace period, and the second follows
+ * so closely that a reader may still be between publishing and testing the mode. */
 static void *writer(void *unused)
 {
     uint64_t done = 0;

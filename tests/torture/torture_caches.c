@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Many more threads than CPUs allocate, free and defer in several caches and sizes, migrate by
- * force, use the bulk functions, and hand objects to each other, while others shrink, trim, and
+ * force, use the bulk functions, and pass objects to each other, while others shrink, trim, and
  * create and destroy caches.
  *
- * Every live object is filled with its owner's pattern and stands in a table of owners: no two
- * owners, nothing written by the allocator while live or latent. A deferred object remembers its
- * cookie; the next owner checks that this is over.
+ * Every live object is filled with its owner's pattern and is in a table of owners: it has one
+ * owner, and the allocator writes nothing while it is live or latent. A deferred object stores its
+ * cookie; the next owner checks that the cookie is over.
  *
  * ctest: inlined-too
  */
@@ -15,7 +15,7 @@
 
 #define THREADS    12
 #define CACHES     6
-#define OWNED      300 /* objects that a thread holds at most */
+#define OWNED      300 /* most objects that a thread holds */
 #define BULK       40
 #define TABLE_BITS 18
 #define TABLE_WAYS 8
@@ -31,7 +31,7 @@ static const size_t sizes[CACHES] = {32, 48, 200, 512, 1040, 4096};
 static struct prudence_cache *caches[CACHES];
 static uintptr_t table[(size_t)1 << TABLE_BITS][TABLE_WAYS];
 static uint64_t operations, recognized, janitor_rounds, crowded;
-static struct item swap_box[8]; /* objects on their way to another thread */
+static struct item swap_box[8]; /* objects being passed to another thread */
 static pthread_mutex_t swap_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool checked_mode, with_janitor = true;
 
@@ -70,7 +70,7 @@ static void disown(void *object)
             __atomic_store_n(&bucket[i], 0, __ATOMIC_RELEASE);
 }
 
-/* The first size / 8 words behind the mark. */
+/* Fills the first size / 8 words after the mark. */
 static void fill(struct item *item)
 {
     uint64_t *words = (uint64_t *)(item->object + 1);
@@ -186,7 +186,7 @@ static void swap(struct item *item, uint64_t *random)
         check(item);
 }
 
-/* A section of its own, now and then a long one: grace periods must wait. */
+/* Reads in a section, now and then a long one, which grace periods must wait for. */
 static void read_for_a_while(uint64_t *random)
 {
     prudence_read_lock();
@@ -254,7 +254,7 @@ static void one_short_lived_cache(uint64_t *random)
         torture_violation("destruction of a cache without live objects: error %d", error);
 }
 
-/* Shrinks and trims from outside; two of them, so that they meet each other. */
+/* Shrinks and trims from outside. Two threads run this, so that they meet each other. */
 static void *janitor(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
@@ -296,7 +296,7 @@ static void check_end(void)
     for (unsigned i = 0; i < 8; i++)
         if (swap_box[i].object)
             put(&swap_box[i], true);
-    prudence_trim(); /* what rests in quarantine is live until then */
+    prudence_trim(); /* objects in quarantine count as live until then */
     for (unsigned i = 0; i < CACHES; i++) {
         struct prudence_cache_stats one;
 

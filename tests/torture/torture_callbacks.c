@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks free what readers look at: nothing changes inside a section. Each object's callback runs
- * exactly once; barriers find all that was queued before them; in two domains, in callbacks that queue
- * further callbacks, with threads that come and go.
+ * Callbacks free objects that readers look at: no object changes inside a section. Each object's
+ * callback runs exactly once; barriers cover all callbacks queued before them. Uses two domains,
+ * callbacks that queue further callbacks, and threads that come and go.
  */
 #define _GNU_SOURCE
 #include <prudence/call.h>
@@ -19,8 +19,8 @@ struct object {
     uint64_t words[WORDS];
     struct prudence_head head;
     struct prudence_domain *domain;
-    unsigned further; /* callbacks that its callback queues, one after the other */
-    uint64_t *done;   /* of its writer */
+    unsigned further; /* callbacks that its callback queues, one after another */
+    uint64_t *done;   /* the writer's counter */
 };
 
 static struct object *pointers[2][POINTERS];
@@ -108,7 +108,7 @@ static void *writer(void *argument)
     uint64_t *done = &done_of[(uintptr_t)argument];
 
     for (unsigned i = 0; !torture_stopped(); i++) {
-        /* The default domain alone: a barrier is about one domain. */
+        /* Counts the default domain only, because a barrier is for one domain. */
         unsigned which = torture_below(&random, 2);
         bool counted = which == 0;
         static uint64_t others;
@@ -152,7 +152,7 @@ static int torture(const char *variant, double seconds)
         pthread_join(threads[i], NULL);
     for (unsigned i = 0; i < 2 * POINTERS; i++)
         retire(pointers[i / POINTERS][i % POINTERS]);
-    for (unsigned i = 0; i < 4; i++) /* those that queue themselves again, too */
+    for (unsigned i = 0; i < 4; i++) /* includes callbacks that queue themselves again */
         TORTURE_CHECK(prudence_domain_barrier(domains[1]) == 0);
     TORTURE_CHECK(prudence_barrier() == 0);
     TORTURE_CHECK(freed == queued);

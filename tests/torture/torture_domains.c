@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every kind of domain: many more readers than CPUs, that sleep, move, nest, and hand sections over,
- * while writers replace and defer what they look at; and domains that come and go.
+ * Every kind of domain: many more readers than CPUs, which sleep, move, nest, and hand sections
+ * over, while writers replace and defer the objects that they look at; and domains that come and
+ * go.
  *
- * As in torture_readers: from its retirement an object carries a cookie of its cache's domain, and a
- * reader that finds it takes its age, the whole grace periods since. 2 and more is a violation, and so
- * is any change of its content inside the section.
+ * As in torture_readers, a retired object carries a cookie of its cache's domain, and a reader that
+ * finds it takes its age in whole grace periods since. An age of 2 or more is a violation, as is
+ * any change of the object's content inside the section.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -21,7 +22,8 @@ struct object {
     uint64_t words[WORDS];
 };
 
-/* ThreadSanitizer is to see that the grace period orders writers and readers: plain accesses. */
+/* Accesses are plain, so that ThreadSanitizer checks that the grace period orders writers and
+ * readers. */
 #if TORTURE_TSAN
 #define WORD_LOAD(word)         (word)
 #define WORD_STORE(word, value) ((word) = (value))
@@ -32,9 +34,10 @@ struct object {
 
 static struct object *pointers[POINTERS];
 static struct prudence_cache *cache;
-static struct prudence_domain *domain;     /* the cache's */
-static struct prudence_domain *read_in[2]; /* where its readers are */
-static struct prudence_domain *foreign;    /* of external variants: the scheme behind it */
+static struct prudence_domain *domain;     /* the cache's domain */
+static struct prudence_domain *read_in[2]; /* domains that its readers use */
+/* of external variants: the domain that plays the foreign scheme */
+static struct prudence_domain *foreign;
 static uint64_t births, ages[AGES], reads, updates, recognized, waits, made;
 
 static struct object *object_make(void)
@@ -138,7 +141,7 @@ static void read_once(uint64_t *random)
     }
 }
 
-/* Threads come and go. */
+/* Reads for a while, and ends; another thread follows. */
 static void *reader(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
@@ -200,7 +203,7 @@ static void *writer(void *argument)
     return NULL;
 }
 
-/* Domains, with a cache and a reader each, that live for a moment. */
+/* Makes domains, with a cache and a reader each, that live for a moment. */
 static void *maker(void *argument)
 {
     uint64_t done = 0;

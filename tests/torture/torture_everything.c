@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything at once and at random: what goes wrong between two features goes wrong here. Threads that
- * come and go read, replace, defer, queue callbacks (also liburcu's, whose workers come and go), wait for
+ * Everything at once and at random, to find faults between two features. Threads that come and go
+ * read, replace, defer, queue callbacks (also liburcu's, whose workers come and go), wait for
  * barriers, use sizes at their boundaries, short-term memory and its clocks, shrink, trim, print
- * statistics, change options and fork with all of that under way; signal handlers read, dump, write profiles and
- * let the process be watched. *Kinds* of objects come and go meanwhile: a domain of some kind, a cache in it with or without a destructor of
- * either sort, and objects in places that readers look at.
+ * statistics, change options, and fork during all of that; signal handlers read, dump, write
+ * profiles and let the process be watched. *Kinds* of objects come and go: a domain of some kind, a
+ * cache in it with or without a destructor of either sort, and objects in places that readers look
+ * at.
  *
- * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED repeats
- * the choices of every thread; the variant "stepped" has one thread, so nothing but the library's own
- * threads is left to chance.
+ * Every object knows its state, age and content (support/torture_oracle.h). PRUDENCE_TORTURE_SEED
+ * repeats the choices of every thread; the variant "stepped" has one thread, so only the library's
+ * own threads are left to chance.
  *
  * ctest: timeout 3000 (takes ten times as long as the others)
  * ctest: cost 10
  */
 #define _GNU_SOURCE
-#define TORTURE_TIMES 10 /* a minute of all builds of make test */
+#define TORTURE_TIMES 10 /* a minute for all builds of make test */
 #include <limits.h>
 
 #include <prudence/scm.h>
@@ -32,31 +33,32 @@
 #define SIZE_LEAST (sizeof(struct oracle_object) + 8)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_FORK false /* their runtimes do not bear threads in a child of a threaded process */
+#define CAN_FORK false /* their runtimes do not support threads in a child of a threaded process */
 #else
 #define CAN_FORK true
 #endif
 
-/* Kind 0 stays as it is, in the default domain: signal handlers read it. */
+/* Kind 0 stays the same, in the default domain, because signal handlers read it. */
 struct kind {
-    pthread_rwlock_t lock;          /* for writing: a thread that makes another one of it */
-    struct prudence_domain *domain; /* the cache's */
+    pthread_rwlock_t lock;          /* held for writing by a thread that replaces the kind */
+    struct prudence_domain *domain; /* the cache's domain */
     struct prudence_domain *read_in;
-    struct prudence_domain *made[3]; /* in this order; destroyed the other way */
+    struct prudence_domain *made[3]; /* in this order; destroyed in reverse */
     unsigned domains;
     struct prudence_cache *cache; /* NULL: objects of any size, in the default domain */
     size_t size;
     bool destructor;
-    uint64_t generation; /* modulo KINDS: which */
+    uint64_t generation; /* the kind is this modulo KINDS */
     struct oracle_object *places[PLACES];
 };
 
 static struct kind kinds[KINDS];
 static uint64_t generations, seed = 1, operations, remakes, forks, handled, callbacks, destroyed;
-static struct call_rcu_data *worker; /* liburcu's, of the default domain */
+static struct call_rcu_data *worker; /* liburcu's worker, of the default domain */
 static pthread_mutex_t worker_lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *nowhere;
-static __thread bool in_child; /* of a fork: the only thread; its parent's locks are as they were */
+/* of a fork: this is the only thread, and its parent's locks are unchanged */
+static __thread bool in_child;
 
 /* ---------------------------------------------------------------------------------- the objects */
 
@@ -106,7 +108,7 @@ static void ended(struct oracle_object *object)
     __atomic_fetch_add(&callbacks, 1, __ATOMIC_RELAXED);
     oracle_end(object, object->generation ? kind->domain : prudence_default_domain());
     if (object->generation && kind->destructor)
-        oracle_set(object, ORACLE_FREE); /* the destructor is still to come */
+        oracle_set(object, ORACLE_FREE); /* the destructor has not run yet */
     if (object->generation)
         give_back(kind, object);
     else
@@ -217,7 +219,7 @@ static void read_kind(struct kind *kind, uint64_t *random)
 
     look(kind, random);
     if (torture_below(random, 8) == 0)
-        replace(kind, random); /* inside a section nothing may wait */
+        replace(kind, random); /* a section must not wait */
     if (entered)
         leave(kind->read_in);
 }
@@ -328,7 +330,7 @@ static void make_cache(struct kind *kind, uint64_t *random)
         torture_violation("no cache of objects of %zu bytes", kind->size);
 }
 
-/* Of a fresh kind; every fourth or so has objects of any size, and no cache. */
+/* Makes a fresh kind; about one in four has objects of any size, and no cache. */
 static void kind_make(struct kind *kind, uint64_t *random)
 {
     bool sized = torture_below(random, 4) == 0 || kind == kinds;
@@ -342,7 +344,7 @@ static void kind_make(struct kind *kind, uint64_t *random)
         make_cache(kind, random);
 }
 
-/* Everything that its objects wait for may still be under way. */
+/* Ends the kind while everything that its objects wait for may still be running. */
 static void kind_end(struct kind *kind, uint64_t *random)
 {
     for (unsigned i = 0; i < PLACES; i++) {
@@ -351,7 +353,7 @@ static void kind_end(struct kind *kind, uint64_t *random)
         if (old)
             retire(kind, old, random);
     }
-    /* Callbacks use the cache. */
+    /* Waits, because callbacks use the cache. */
     TORTURE_CHECK(prudence_domain_barrier(kind->domain) == 0);
     if (kind->domain == prudence_default_domain())
         prudence_urcu_barrier(kind->domain);
@@ -376,7 +378,7 @@ static void remake(struct kind *kind, uint64_t *random)
 
 /* -------------------------------------------------------------------------- what else there is */
 
-/* Objects of any size that only this thread knows, and sizes that cannot be. */
+/* Uses objects of any size that only this thread knows, and tries impossible sizes. */
 static void use_own(uint64_t *random)
 {
     static const size_t hopeless[] = {SIZE_MAX,     SIZE_MAX - 4095,  SIZE_MAX / 9 * 8 + 4095,
@@ -399,7 +401,7 @@ static void use_own(uint64_t *random)
             oracle_free(own[i]);
             moved = prudence_realloc(own[i], size);
             own[i] = moved;
-            own[i]->seal = 0; /* a block that stays is not handed out anew */
+            own[i]->seal = 0; /* realloc in place keeps the block, so its seal must go */
             oracle_adopt(own[i], size, prudence_default_domain(), 0, false);
         }
         oracle_free(own[i]);
@@ -440,7 +442,8 @@ static void use_short_term_memory(uint64_t *random)
         expect(scm_unregister_thread()); /* another thread inherits the dates */
 }
 
-/* Another worker for liburcu's callbacks of the default domain, while callbacks wait for the last. */
+/* Installs another worker for liburcu's callbacks of the default domain, while callbacks wait
+ * for the last one. */
 static void change_worker(void)
 {
     struct call_rcu_data *old;
@@ -477,8 +480,9 @@ static void wait_for(struct kind *kind, uint64_t *random)
     }
 }
 
-/* Any option that may be changed at any time, to any value that leaves the objects' oracle right: no memory limit, and no
- * shorter extensions than the threads ask for. Also by a thread of its own, as a storm. */
+/* Sets any option that may be changed at any time, to any value that keeps the objects' oracle
+ * right: no memory limit, and no shorter extensions than the threads ask for. A thread of its
+ * own also does this, as a storm. */
 static void set_any_option(uint64_t *random)
 {
     static const struct {
@@ -550,8 +554,8 @@ static void act(struct kind *kind, uint64_t *random)
 static int be_child(uint64_t random, bool inside)
 {
     in_child = true;
-    oracle_begun_elsewhere = ACTORS + 2; /* and those that run callbacks and destructors */
-    alarm(2 * PATIENCE);                 /* where torture_wait cannot end it, which says more */
+    oracle_begun_elsewhere = ACTORS + 2; /* and the threads that run callbacks and destructors */
+    alarm(2 * PATIENCE);                 /* if torture_wait, which reports more, cannot end it */
     torture_violations = 0;
     for (unsigned i = 0; i < KINDS; i++)
         if (inside)
@@ -567,7 +571,7 @@ static int be_child(uint64_t random, bool inside)
     return torture_violations ? 4 : 0;
 }
 
-/* With all locks of kinds held for reading, so that the child finds kinds that it can use. */
+/* Forks with all locks of kinds held for reading, so that the child finds usable kinds. */
 static void fork_once(uint64_t *random)
 {
     uint64_t childs_seed = torture_random(random);
@@ -598,7 +602,7 @@ static void fork_once(uint64_t *random)
 /* --------------------------------------------------------------------------------------- threads */
 
 static pthread_t actors[ACTORS];
-static bool acting[ACTORS]; /* is there to be signalled; under acting_lock */
+static bool acting[ACTORS]; /* it exists and may be signalled; protected by acting_lock */
 static pthread_mutex_t acting_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void set_acting(unsigned which, bool is)
@@ -649,7 +653,8 @@ static void start_actor(unsigned which, uint64_t *random)
     actors[which] = torture_thread(actor, starts);
 }
 
-/* Mostly the one that has the program's handler alone: what options have done at the others takes a while. */
+/* Returns mostly the signal that only the program handles, because the options' handlers take a
+ * while. */
 static int any_signal(uint64_t *random)
 {
     static const int chosen_by_options[] = {SIGUSR2, SIGHUP, SIGQUIT};
@@ -657,7 +662,7 @@ static int any_signal(uint64_t *random)
     return torture_below(random, 32) ? SIGUSR1 : chosen_by_options[torture_below(random, 3)];
 }
 
-/* Sends signals, changes options, and starts a new thread for each that has ended. */
+/* Sends signals, changes options, and replaces each thread that has ended. */
 static void run_threads(uint64_t *random, double seconds)
 {
     uint64_t until = torture_now() + (uint64_t)(seconds * 1e9);
@@ -689,7 +694,7 @@ static void run_stepped(uint64_t *random, double seconds)
         step(random);
 }
 
-/* What ended threads left passes from heir to heir. */
+/* Ends the dates that ended threads left, which pass from heir to heir. */
 static void end_short_term_memory(void)
 {
     expect(prudence_option_set("scm_collection", "eager"));

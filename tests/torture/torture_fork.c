@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Forks under load: threads allocate, defer, read, create and destroy caches, while several threads
- * fork, inside and outside read-side critical sections, in callbacks and destructors. Meanwhile there is work
- * in flight: callbacks, destructors of both kinds, barriers, domains that come and go, short-term
- * memory, liburcu's workers. Each child does all that, too, starts threads, forks again, and waits for
- * whatever waits. A child that hangs or fails is a violation.
+ * fork, inside and outside read-side critical sections, in callbacks and destructors. Work is in
+ * flight at all times: callbacks, destructors of both kinds, barriers, domains that come and go,
+ * short-term memory, liburcu's workers. Each child does all that, too, starts threads, forks again,
+ * and waits for all pending work. A child that hangs or fails is a violation.
  *
  * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
  * ctest: inlined-too
@@ -25,8 +25,8 @@
 #define WORKERS  4
 #define FORKERS  2
 #define POINTERS 8
-/* Seconds. A child needs a few milliseconds, but processors may be busy with others. Its own children have half as
- * long, so that the one that hangs is the one that is reported. */
+/* Seconds. A child needs a few milliseconds, but processors may be busy with others. A child's
+ * own children have half as long, so that the report names the one that hangs. */
 #define PATIENCE 60
 
 struct object {
@@ -65,7 +65,7 @@ static void replace(uint64_t *random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* Inside a section. */
+/* Looks at an object, inside a section. */
 static void look(uint64_t *random)
 {
     struct object *object = prudence_dereference(pointers[torture_below(random, POINTERS)]);
@@ -123,7 +123,7 @@ static void rarely_fork_here(void)
         fork_here();
 }
 
-/* Queued, with its head in it; also by liburcu's name. */
+/* Callback for an object that contains its head; liburcu's functions queue it as well. */
 static void called(struct prudence_head *head)
 {
     rarely_fork_here();
@@ -217,7 +217,7 @@ static void short_lived_worker(uint64_t *random)
     prudence_urcu_free(worker);
 }
 
-/* What may wait for a grace period, or for a callback. */
+/* Makes a call that may wait for a grace period, or for a callback. */
 static void wait_for_something(uint64_t *random)
 {
     switch (torture_below(random, 8)) {
@@ -272,8 +272,9 @@ static void one_step(uint64_t *random, unsigned steps)
     }
 }
 
-/* All threads are there before the first fork: AddressSanitizer's locks, held where a thread is being made or
- * ends, would stay locked in the child, which makes some, too. So under it none come and go beside forks. */
+/* Waits until all threads exist before the first fork: AddressSanitizer holds locks while a
+ * thread starts or ends, which would stay locked in a child that starts threads, too. For the
+ * same reason, with it no threads come and go beside forks. */
 static void wait_for_all(void)
 {
     __atomic_fetch_add(&threads_begun, 1, __ATOMIC_RELAXED);
@@ -310,10 +311,10 @@ static void check_only_me(void)
     TORTURE_CHECK(stats.readers <= 1);
 }
 
-/* What every child must be able to do; returns its exit status. */
+/* Does everything that a child must be able to do; returns its exit status. */
 static int be_child(bool inside, bool again, uint64_t random)
 {
-    alarm(2 * PATIENCE); /* where torture_wait cannot end it, which says more */
+    alarm(2 * PATIENCE); /* if torture_wait, which reports more, cannot end it */
     torture_violations = 0;
     check_only_me();
     if (inside) {
@@ -322,7 +323,7 @@ static int be_child(bool inside, bool again, uint64_t random)
         TORTURE_CHECK(prudence_read_lock_held());
         look(&random);
         cookie = prudence_gp_start_poll();
-        TORTURE_CHECK(!prudence_gp_poll_state(cookie)); /* this very section is in the way */
+        TORTURE_CHECK(!prudence_gp_poll_state(cookie)); /* this section itself holds it up */
         one_step(&random, 50);
         prudence_read_unlock();
         TORTURE_CHECK(prudence_gp_poll_state(cookie));
@@ -330,7 +331,8 @@ static int be_child(bool inside, bool again, uint64_t random)
     TORTURE_CHECK(!prudence_read_lock_held());
     one_step(&random, 300);
     prudence_synchronize();
-    if (torture_below(&random, 4) == 0 && !TORTURE_TSAN) { /* TSan: no threads after such a fork */
+    /* ThreadSanitizer allows no threads after such a fork */
+    if (torture_below(&random, 4) == 0 && !TORTURE_TSAN) {
         pthread_t thread = torture_thread(childs_thread, (void *)(uintptr_t)77);
 
         one_step(&random, 100);
@@ -395,7 +397,7 @@ static int torture(const char *variant, double seconds)
     pthread_t workers[WORKERS], forkers[FORKERS];
 
     if (TORTURE_TSAN ||
-        TORTURE_ASAN) /* which do not bear threads in a child of a threaded process */
+        TORTURE_ASAN) /* which do not support threads in a child of a threaded process */
         prudence_option_set("background", "0");
     torture_pretend_idle();
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
@@ -406,7 +408,7 @@ static int torture(const char *variant, double seconds)
     for (unsigned i = 0; i < POINTERS; i++)
         pointers[i] = object_make();
     queue(&first);
-    TORTURE_CHECK(prudence_barrier() == 0); /* so the thread for callbacks is there */
+    TORTURE_CHECK(prudence_barrier() == 0); /* so the thread for callbacks exists */
     for (uintptr_t i = 0; i < WORKERS; i++)
         workers[i] = torture_thread(worker, (void *)(i + 1));
     for (uintptr_t i = 0; i < FORKERS; i++)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table of values under many more threads than CPUs. Lasting keys always have a value, which is changed all the time; passing keys come
- * and go, so the table grows and shrinks; all writers want some keys. What a reader finds is the value of its key: live, or retired in a grace
- * period that is not over. A writer finds in its own keys what it put there, and of several threads that put, exchange or erase one
- * value one gets it.
+ * A hash table of values under many more threads than CPUs. Lasting keys always have a value, which
+ * changes all the time; passing keys come and go, so the table grows and shrinks; all writers want
+ * some keys. A reader finds the value of its key, either live, or retired in a grace period that is
+ * not over. A writer finds the values that it put under its own keys, and of several threads that
+ * put, exchange or erase one value only one gets it.
  *
- * Variants: numbers; strings; readers that stay, beside a low limit of latent memory; CPUs behind a lock.
+ * Variants: numbers; strings; readers that stay, beside a low limit of latent memory; CPUs with a
+ * lock instead of rseq.
  */
 #define _GNU_SOURCE
 #include <prudence/hash_values.h>
@@ -21,7 +23,7 @@
 
 struct object {
     struct torture_mark mark;
-    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
 };
 
 static struct prudence_hash_values *table;
@@ -37,7 +39,8 @@ static struct object *make(uint64_t key)
     return object;
 }
 
-/* Taken out by this thread alone, and outside of a section; NULL: nothing was. */
+/* Retires a value that only this thread took out, outside of any section; NULL if there was
+ * none. */
 static void retire(struct object *object)
 {
     if (!object)
@@ -160,7 +163,7 @@ static void *reader(void *seed)
 
 /* ----------------------------------------------------------------------------------------- writers */
 
-/* By a writer, which is in no section: the address only. */
+/* Returns the address only, because a writer is in no section. */
 static struct object *value_now(uint64_t key)
 {
     struct object *object;
@@ -171,7 +174,7 @@ static struct object *value_now(uint64_t key)
     return object;
 }
 
-/* Its value is known: it is the one that goes. */
+/* The old value is known, so exactly that one must go. */
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
 {
     struct object *old = *mine, *fresh = make(key);
@@ -193,7 +196,8 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     retire(old);
 }
 
-/* One of those that want it gets what is there, and retires it: a second one would be a violation. */
+/* Only one of the contending threads gets the value, and retires it; a second one would be a
+ * violation. */
 static void update_contended(uint64_t key, uint64_t *random)
 {
     struct object *fresh = make(key), *old;
@@ -221,7 +225,8 @@ static void update_contended(uint64_t key, uint64_t *random)
     }
 }
 
-/* Tides: for a while all passing keys are used, then the first few only. So the table grows and shrinks. */
+/* For a while all passing keys are used, then only the first few, so the table grows and
+ * shrinks. */
 static void *writer(void *seed)
 {
     const uint64_t number = (uintptr_t)seed % WRITERS;

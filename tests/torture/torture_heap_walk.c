@@ -2,10 +2,11 @@
 /*
  * Walks over the heap beside threads that allocate, free, defer, shrink and fork.
  *
- * Three caches and malloc. In each, some objects stay live and some stay latent (their domain's grace periods never end) from
- * the first to the last walk: each walk shows each of them once, and as that. A thread holds one object of the busy cache at a
- * time, so no slab of it has more live objects than there are threads: an object that is free, cached or latent, and on its way
- * between two places, is never shown as a live one.
+ * Three caches and malloc. In each, some objects stay live and some stay latent (their domain's
+ * grace periods never end) from the first to the last walk: each walk shows each of them once, in
+ * that state. A thread holds one object of the busy cache at a time, so no slab of it has more live
+ * objects than there are threads: an object that is free, cached or latent, or moves between two
+ * places, is never shown as a live one.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -37,7 +38,7 @@ static int by_address(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-/* -1: none. */
+/* Returns -1 if the object is not in the list. */
 static long index_of(void *const *objects, unsigned count, const void *object)
 {
     void *const *found = bsearch(&object, objects, count, sizeof *objects, by_address);
@@ -82,7 +83,7 @@ static void each_once(const unsigned char *seen, unsigned count, const char *wha
             torture_violation("%s object %u was shown %u times", what, i, seen[i]);
 }
 
-/* Allocates nothing: AddressSanitizer's malloc may be locked in a child. */
+/* Allocates nothing, because AddressSanitizer's malloc may be locked in a child. */
 static void walk(void)
 {
     struct seen seen = {0};
@@ -107,7 +108,7 @@ static void *walker(void *unused)
     return NULL;
 }
 
-/* Objects come and go one at a time; large blocks too, and they move. */
+/* Allocates and frees objects one at a time; large blocks too, which move. */
 static void *churn(void *number)
 {
     uint64_t random = (uintptr_t)number * 77 + 1;
@@ -132,7 +133,7 @@ static void *churn(void *number)
     return NULL;
 }
 
-/* A child of a process in the middle of walks walks itself. */
+/* A child of a process in the middle of walks walks the heap, too. */
 static void *forker(void *unused)
 {
     (void)unused;
@@ -142,7 +143,7 @@ static void *forker(void *unused)
 
         if (child == 0) {
             alarm(60);
-            torture_violations = 0; /* its own alone */
+            torture_violations = 0; /* count only the child's own */
             walk();
             walk();
             _exit(torture_violations ? 1 : 0);
@@ -187,7 +188,7 @@ static int run(const char *variant, double seconds)
         threads[count++] = torture_thread(churn, (void *)i);
     threads[count++] = torture_thread(walker, NULL);
     threads[count++] = torture_thread(walker, NULL);
-    if (!TORTURE_TSAN) /* it has no threads in the child of a threaded process */
+    if (!TORTURE_TSAN) /* it allows no threads in the child of a threaded process */
         threads[count++] = torture_thread(forker, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();

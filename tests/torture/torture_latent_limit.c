@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Garbage under its limit: many more threads than CPUs, objects of 16 bytes to 256 KiB, readers whose
- * sections are short. Nobody meets wait_max here, so nothing excuses a byte above latent_limit.
+ * Garbage under its limit: many more threads than CPUs, objects of 16 bytes to 256 KiB, readers
+ * whose sections are short. No wait reaches wait_max here, so nothing excuses a byte above
+ * latent_limit.
  *
- * The sum over all caches is exact only while nothing moves: now and then all writers stop between
- * two operations, and it is looked at then. The account, which is never below the truth, is held
- * against the limit at every instant, by its peak.
+ * The sum over all caches is exact only while nothing moves, so now and then all writers stop
+ * between two operations, and the test checks it then. The account, which is never below the truth,
+ * is compared with the limit at every instant, by its peak.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -21,7 +22,7 @@ static uint32_t halted;
 static bool halt;
 static uint64_t operations, halts, most_latent, longest_deferral;
 
-/* As many of each order of magnitude. */
+/* Returns each order of magnitude equally often. */
 static size_t random_size(uint64_t *random)
 {
     size_t size = (size_t)SMALLEST << torture_below(random, DOUBLINGS);
@@ -103,7 +104,7 @@ static void *reader(void *argument)
     return NULL;
 }
 
-/* All writers stand between two operations. */
+/* Checks the sum while all writers are between two operations. */
 static void look(void)
 {
     struct prudence_stats stats;
@@ -127,7 +128,7 @@ static void watch(double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
 
-    /* On a slow machine until enough has happened. */
+    /* Continues on a slow machine until enough has happened. */
     while (torture_now() < end || __atomic_load_n(&operations, __ATOMIC_RELAXED) < LEAST) {
         torture_sleep_us(2000);
         look();

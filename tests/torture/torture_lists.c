@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RCU lists with readers: a reader always finds every element that stays, in order; elements that come
- * and go are whole wherever they are found; a list that is spliced away or swapped comes to an end.
+ * RCU lists with readers: a reader always finds every element that stays, in order; elements that
+ * come and go are whole wherever they are found; a list that is spliced away or swapped has an end.
  */
 #define _GNU_SOURCE
 #include <prudence/rcuhlist.h>
@@ -15,7 +15,7 @@
 
 struct element {
     uint64_t whole;
-    unsigned place; /* lasting: a multiple of 100 */
+    unsigned place; /* lasting elements have a multiple of 100 */
     struct prudence_list link;
     struct prudence_hlist_node node;
 };
@@ -79,7 +79,7 @@ static void retire(struct element *element)
     }
 }
 
-/* What stands behind each lasting element: at most one that comes and goes. */
+/* After each lasting element there is at most one that comes and goes. */
 static struct element *passing[LASTING];
 
 static void update(uint64_t *random)

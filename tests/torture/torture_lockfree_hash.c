@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash table without locks under many more threads than CPUs, with so few buckets that updates meet in chains. Lasting
- * objects are always found, by walks exactly once, and so is one of those that replace each other. Passing ones come and go: what is
- * found is live, or was retired in a grace period that is not over; a writer finds what it added itself until it removes it; of several
- * threads that remove or replace one object, one succeeds.
+ * The hash table without locks under many more threads than CPUs, with so few buckets that updates
+ * meet in chains. Lasting objects are always found, by walks exactly once, and so is one of those
+ * that replace each other. Passing ones come and go: an object that is found is live, or was
+ * retired in a grace period that is not over; a writer finds an object that it added until it
+ * removes it; of several threads that remove or replace one object, one succeeds.
  *
- * Variants: chains of some objects; all in two chains; and both while signals interrupt all threads wherever they are, whose handlers
- * look up, add, replace and remove in the same chains.
+ * Variants: chains of some objects; all in two chains; and both while signals interrupt all threads
+ * anywhere, whose handlers look up, add, replace and remove in the same chains.
  */
 #define _GNU_SOURCE
 #include <prudence/lockfree_hash.h>
@@ -24,14 +25,15 @@
 struct object {
     struct torture_mark mark;
     struct prudence_hash_node node;
-    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
 };
 
-/* Handlers neither allocate nor defer: they take from here, and leave here what they have removed. Of one thread. */
+/* Objects for one thread's handlers, which neither allocate nor defer: they take fresh objects
+ * from here, and leave removed ones here. */
 struct stash {
     struct object *fresh[STASH], *removed[STASH]; /* NULL: none */
     uint64_t random;
-    bool busy; /* the thread itself is at it */
+    bool busy; /* the thread itself is using the stash */
 };
 
 static struct prudence_lockfree_hash *table;
@@ -133,8 +135,8 @@ static void walk(void)
 
 /* ----------------------------------------------------------------------------------------- writers */
 
-/* A key that all want: there is one object at a time, and one thread gets it. Returns what was removed; *fresh is NULL if it was
- * added. */
+/* Updates a key that all threads want: there is one object at a time, and one thread gets it.
+ * Returns the removed object; *fresh is NULL if it was added. */
 static struct object *update_contended(struct object **fresh, uint64_t key)
 {
     struct object *other;
@@ -151,7 +153,7 @@ static struct object *update_contended(struct object **fresh, uint64_t key)
     return prudence_lockfree_hash_remove(table, &other->node) ? NULL : other;
 }
 
-/* A key that is always there, replaced in two ways. */
+/* Replaces the object of a key that always exists, in two ways. */
 static struct object *update_replaced(struct object **fresh, uint64_t key, bool known)
 {
     struct object *old;
@@ -179,7 +181,7 @@ static struct object *update_any(struct object **fresh, uint64_t *random)
                            torture_below(random, 2));
 }
 
-/* By a thread, not in a handler: what is left over is given back. */
+/* Runs in the thread, not in a handler, and frees unused objects. */
 static void update_shared(uint64_t *random)
 {
     struct object *fresh = make(0), *removed;
@@ -241,7 +243,7 @@ static void handle(int number)
     __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 }
 
-/* The thread defers what its handlers have removed, and gives them fresh objects. */
+/* The thread defers objects that its handlers have removed, and supplies fresh ones. */
 static void serve(struct stash *stash)
 {
     __atomic_store_n(&stash->busy, true, __ATOMIC_RELAXED);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ordered map under many more threads than CPUs. Lasting keys are always found, by walks exactly once, and neither
- * ceiling nor floor passes over one. Walks rise. Passing keys come and go between them: what is found is live, or was
- * retired in a grace period that is not over; a writer finds what it added itself until it removes it; of several
- * threads that remove one key, one gets the object.
+ * The ordered map under many more threads than CPUs. Lasting keys are always found, by walks
+ * exactly once, and neither ceiling nor floor skips one. Walks rise. Passing keys come and go
+ * between them: an object that is found is live, or was retired in a grace period that is not over;
+ * a writer finds an object that it added until it removes it; of several threads that remove one
+ * key, one gets the object.
  *
- * Variants: numbers side by side, or far from each other, or strings with common beginnings; readers with fences; CPUs behind a lock.
+ * Variants: numbers side by side, or far from each other, or strings with common beginnings;
+ * readers with fences; CPUs with a lock instead of rseq.
  */
 #define _GNU_SOURCE
 #include <prudence/map.h>
@@ -18,12 +20,12 @@
     40 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
 #define LASTING   150
 #define KEYS      (LASTING * SPACING)
-#define CONTENDED 3 /* modulo SPACING: keys of all writers */
+#define CONTENDED 3 /* modulo SPACING: the keys that all writers use */
 
 struct object {
     struct torture_mark mark;
     struct prudence_map_bytes node;
-    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
     char text[24];
 };
 
@@ -56,14 +58,14 @@ static struct object *make(uint64_t key)
     return object;
 }
 
-/* Removed by this thread alone, and outside of a section. */
+/* Retires an object that only this thread removed, outside of any section. */
 static void retire(struct object *object)
 {
     torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
-/* By a reader that has just found it, inside its section. */
+/* Checks an object that the reader has just found, inside its section. */
 static uint64_t look_at(const struct object *object)
 {
     return torture_object_seen(&object->mark, &object->key);
@@ -122,11 +124,11 @@ static void read_keys(uint64_t *random)
     __atomic_fetch_add(&lookups, 40, __ATOMIC_RELAXED);
 }
 
-/* From a key on, for a while or to the end. */
+/* Walks from a key on, for a while or to the end. */
 static void walk(uint64_t *random)
 {
     uint64_t from = torture_below(random, KEYS), least = from, most = torture_below(random, 600);
-    uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the lasting key that must come */
+    uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the next lasting key */
     struct prudence_map_walk at;
     struct prudence_map_node *node;
     char text[24];
@@ -175,7 +177,7 @@ static struct object *remove_key(uint64_t key)
     return object_of(prudence_map_remove_bytes(map, text, (size_t)text_of(text, key)));
 }
 
-/* A key that this thread alone updates: it knows what must be there. */
+/* Updates a key that no other thread updates, so the thread knows its state. */
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
 {
     struct object *old = *mine;
@@ -204,7 +206,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         retire(old);
 }
 
-/* A key that all writers want: there is one object at a time, and one thread gets it. */
+/* Updates a key that all writers want: there is one object at a time, and one thread gets it. */
 static void update_contended(uint64_t *random)
 {
     uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
@@ -219,7 +221,7 @@ static void update_contended(uint64_t *random)
         retire(other);
 }
 
-/* Tides: for a while all keys are used, then the first few of each group; so nodes grow and shrink. */
+/* For a while all keys are used, then the first few of each group, so nodes grow and shrink. */
 static void *writer(void *number)
 {
     const unsigned own = (unsigned)(uintptr_t)number;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map of values under many more threads than CPUs. Lasting keys always have their value, and walks pass over none. Other
- * values come, go and take each other's place: what is found is of that key, and live, or was retired in a grace period that
- * is not over; a writer finds its own value until it takes it out; of several threads that put, exchange or erase one key's
- * value, one gets it. The map's own copies of keys are whole wherever they are found.
+ * A map of values under many more threads than CPUs. Lasting keys always have their value, and
+ * walks skip none. Other values come, go and replace each other: a value that is found belongs to
+ * its key, and is live, or was retired in a grace period that is not over; a writer finds its own
+ * value until it takes it out; of several threads that put, exchange or erase one key's value, one
+ * gets it. The map's own copies of keys are whole wherever they are found.
  *
- * Variants: numbers, or strings from a few bytes to more than a slab has; readers with fences; CPUs behind a lock; forks, whose
- * children use the map; and a low latent_limit with readers that stay, where nobody meets wait_max, and nothing excuses a byte above it.
+ * Variants: numbers, or strings from a few bytes to more than a slab has; readers with fences; CPUs
+ * with a lock instead of rseq; forks, whose children use the map; and a low latent_limit with
+ * readers that stay, where no wait reaches wait_max, and nothing excuses a byte above the limit.
  */
 #define _GNU_SOURCE
 #include <prudence/map_values.h>
@@ -24,7 +26,7 @@
 
 struct object {
     struct torture_mark mark;
-    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
 };
 
 static struct prudence_map *map;
@@ -33,7 +35,7 @@ static struct object *lasting[LASTING];
 static uint64_t lookups, walks, updates, forks;
 static bool strings, readers_stay;
 
-/* In order of the numbers; of all sizes of entries. */
+/* Makes a text in the order of the numbers, for all sizes of entries. */
 static size_t text_of(char *text, uint64_t key)
 {
     const size_t more = key % 32 == 5 ? TEXT_MOST - 100 : key % 8 * 32;
@@ -51,14 +53,14 @@ static struct object *make(uint64_t key)
     return object;
 }
 
-/* Taken out by this thread alone, and outside of a section. */
+/* Retires a value that only this thread took out, outside of any section. */
 static void retire(struct object *object)
 {
     torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
-/* It was in no map. */
+/* Frees an object that was in no map. */
 static void unmake(struct object *object)
 {
     torture_mark_set(&object->mark, TORTURE_NEW, 0);
@@ -85,7 +87,7 @@ static struct object *put(uint64_t key, struct object *fresh)
     return old;
 }
 
-/* NULL: it is in the map now. */
+/* Returns NULL if the object is in the map now. */
 static struct object *insert(uint64_t key, struct object *fresh)
 {
     char text[TEXT_MOST];
@@ -117,7 +119,7 @@ static struct object *erase(uint64_t key)
 
 /* ----------------------------------------------------------------------------------------- readers */
 
-/* By a reader that has just found it, inside its section: the key that the value has, which is the one that the map has. */
+/* Checks a value that the reader has just found, inside its section: its key equals the map's. */
 static uint64_t look_at(const struct prudence_map_node *node)
 {
     const struct object *object = prudence_map_value(node);
@@ -163,11 +165,11 @@ static void read_keys(uint64_t *random)
     __atomic_fetch_add(&lookups, 40, __ATOMIC_RELAXED);
 }
 
-/* From a key on, for a while or to the end. */
+/* Walks from a key on, for a while or to the end. */
 static void walk(uint64_t *random)
 {
     uint64_t from = torture_below(random, KEYS), least = from, most = torture_below(random, 300);
-    uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the lasting key that must come */
+    uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the next lasting key */
     struct prudence_map_walk at;
     struct prudence_map_node *node;
     char text[TEXT_MOST];
@@ -205,7 +207,7 @@ static void *reader(void *seed)
 
 /* ----------------------------------------------------------------------------------------- writers */
 
-/* A key that this thread alone updates: it knows what must be there. */
+/* Updates a key that no other thread updates, so the thread knows its state. */
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
 {
     struct object *old = *mine, *fresh;
@@ -232,7 +234,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         retire(old);
 }
 
-/* A key that all writers want: each value that comes into the map goes by one thread. */
+/* Updates a key that all writers want: one thread takes out each value that enters the map. */
 static void update_contended(uint64_t *random)
 {
     uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
@@ -287,7 +289,8 @@ static void *writer(void *number)
 
 /* ------------------------------------------------------------------------------------------- forks */
 
-/* Its only thread: finds what lasts, and that each key has a whole value, which it takes out. */
+/* The child's only thread finds the lasting keys, and checks that each key has a whole value,
+ * which it takes out. */
 static int be_child(void)
 {
     for (uint64_t key = 0; key < KEYS; key++) {

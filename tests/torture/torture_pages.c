@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Large blocks by many threads at once: taken, freed, deferred, resized and handed from thread to
- * thread, while free pages decay, are trimmed and memory is said to be short. Contents stay whole,
- * no two blocks share a page, and in the end everything comes back. Each call that changes mappings allocates and frees.
+ * Many threads use large blocks at once: they allocate, free, defer, resize and pass them on, while
+ * free pages decay, are trimmed, and memory is reported short. Contents stay whole, no two blocks
+ * share a page, and in the end all pages come back. Each call that changes mappings allocates and
+ * frees.
  */
 #define _GNU_SOURCE
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ static struct {
 static uint64_t operations, moved;
 static unsigned largest;
 
-/* Whole words. */
+/* Returns a multiple of the word size. */
 static size_t random_size(uint64_t *random)
 {
     unsigned dice = torture_below(random, 100);
@@ -39,7 +40,7 @@ static size_t random_size(uint64_t *random)
     return 32776 + (torture_below(random, more) & ~7u);
 }
 
-/* A word of each page. */
+/* Writes a word of each page. */
 static void write_tags(struct block *block, size_t from)
 {
     for (size_t at = (from + 4095) / 4096 * 4096; at < block->size; at += 4096)
@@ -95,7 +96,7 @@ static void put(struct block *block, uint64_t *random)
     block->words = NULL;
 }
 
-/* In the place of a function of the program in the C library's. */
+/* Allocates inside a call of the C library, as a program's replacement function would. */
 static void allocate_in_call(const char *call)
 {
     static __thread uint64_t random = 1;
@@ -133,7 +134,7 @@ static void *worker(void *argument)
     return NULL;
 }
 
-/* The group's events increase all the time. */
+/* Increases the group's events all the time. */
 static void write_events(const char *folder, unsigned count)
 {
     char path[100];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Too little memory: small limits, readers that stay, and a page source that fails at random.
- * Allocations may fail, with ENOMEM, and nothing else may: no object is lost or handed out twice or
+ * Allocations may fail with ENOMEM, and nothing else may: no object is lost or handed out twice or
  * too early, the limit holds at any time, and all memory comes back.
  */
 #define _GNU_SOURCE
@@ -12,7 +12,7 @@
 #define THREADS 8
 #define OWNED   200
 #define LARGEST 204800
-#define LEAST   1000 /* operations: on a slow machine it goes on until then */
+#define LEAST   1000 /* operations; a slow machine runs until then */
 
 struct item {
     struct torture_mark *object;
@@ -75,13 +75,13 @@ static void get(struct item *item, uint64_t *random)
     __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
-/* A realloc that fails leaves the object as it was. */
+/* A realloc that fails leaves the object unchanged. */
 static void resize(struct item *item, uint64_t *random)
 {
     size_t size = random_size(random);
     struct torture_mark *moved;
 
-    torture_mark_set(item->object, TORTURE_NEW, 0); /* what stays behind is not live */
+    torture_mark_set(item->object, TORTURE_NEW, 0); /* the old copy is not live */
     moved = prudence_realloc(item->object, size);
     if (!moved) {
         torture_mark_set(item->object, TORTURE_LIVE, 0);
@@ -120,7 +120,7 @@ static void *worker(void *argument)
         bool inside = dice >= 995 && !patient;
 
         if (inside)
-            prudence_read_lock(); /* no wait may come of it */
+            prudence_read_lock(); /* so that nothing waits */
         if (!item->object)
             get(item, &random);
         else if (dice < 100)
@@ -155,7 +155,7 @@ static void raise_to(uint64_t *most, uint64_t value)
     *most = value > *most ? value : *most;
 }
 
-/* Switches the injection on and off, and looks whether the limit holds. */
+/* Switches the injection on and off, and checks the limit. */
 static void watch(double seconds)
 {
     uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);

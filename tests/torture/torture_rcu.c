@@ -2,16 +2,16 @@
 /*
  * Every way to read against every way to wait, in the manner of rcutorture.
  *
- * Readers: plain, nested, preempted (they yield inside), sleeping; and signal handlers, which interrupt
- * all of them wherever they are. Writers: synchronize, callbacks, polling, deferred frees. All of them meet
- * in the same pointers: one for all (global), one of each CPU, or one of each writer (thread). The
- * variants: these places x kinds of domains. Meanwhile CPUs are taken away and given back (every thread
- * is moved to one CPU), threads are suspended in a handler, wherever they are, and the process forks
- * and is stopped by SIGSTOP.
+ * Readers: plain, nested, preempted (they yield inside), sleeping; and signal handlers, which
+ * interrupt all of them anywhere. Writers: synchronize, callbacks, polling, deferred frees. All of
+ * them use the same pointers: one for all (global), one for each CPU, or one for each writer
+ * (thread). The variants are these places x kinds of domains. During all this, CPUs are taken away
+ * and given back (every thread is moved to one CPU), threads are suspended in a handler, wherever
+ * they are, and the process forks and is stopped by SIGSTOP.
  *
- * An object carries the cookie of a grace period that began after it was unlinked. A reader that finds
- * it takes its age in grace periods: 0 or 1 are expected, 2 is a violation; and what it finds must not
- * change inside the section. At the end every object must have been freed.
+ * An object carries the cookie of a grace period that began after it was unlinked. A reader that
+ * finds it takes its age in grace periods: 0 or 1 are expected, 2 is a violation; and the object
+ * must not change inside the section. At the end every object must have been freed.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -30,7 +30,7 @@ enum placing { PLACE_GLOBAL, PLACE_CPU, PLACE_THREAD };
 struct object {
     struct torture_mark mark;
     struct prudence_head head;
-    uint64_t body[8]; /* each the birth stamp, while the object can be seen */
+    uint64_t body[8]; /* each word is the birth stamp while the object can be seen */
 };
 
 static struct prudence_domain *domain;
@@ -130,7 +130,7 @@ static void *reader(void *argument)
     return NULL;
 }
 
-/* A handler reads; in a qsbr domain only where its thread is online. */
+/* Reads in a handler; in a qsbr domain only if its thread is online. */
 static void read_in_handler(int number)
 {
     int saved = errno;
@@ -220,7 +220,7 @@ static void *writer(void *argument)
 
 /* ----------------------------------------------------------------------------- disturbances */
 
-/* Suspends its thread, in a section or anywhere. */
+/* Suspends the thread, in a section or anywhere. */
 static void suspend(int number)
 {
     int saved = errno;
@@ -230,7 +230,7 @@ static void suspend(int number)
     errno = saved;
 }
 
-/* Only one CPU is left to every thread, and then all of them again: what hot-unplugging one does. */
+/* Leaves one CPU to every thread, and then all of them again, as hot-unplugging does. */
 static void take_cpus_away(uint64_t *random)
 {
     cpu_set_t one, all;
@@ -245,8 +245,8 @@ static void take_cpus_away(uint64_t *random)
         pthread_setaffinity_np(threads[i], sizeof all, &all);
 }
 
-/* SIGSTOP stops the whole process, so another one must wake it: a fork, which is a disturbance by itself
- * (not under TSan). */
+/* SIGSTOP stops the whole process, so another one must wake it. That is a fork, itself a
+ * disturbance (not under TSan). */
 static void stop_process(void)
 {
     pid_t self = getpid(), child;
@@ -305,7 +305,7 @@ static void check_end(void)
         TORTURE_CHECK(prudence_domain_destroy(domain) == 0);
 }
 
-/* A variant's name: kind of domain, and where the pointers are. */
+/* Parses a variant's name: the kind of domain, and the place of the pointers. */
 static void choose(const char *variant)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr};

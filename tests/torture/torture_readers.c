@@ -4,9 +4,10 @@
  *
  * Every object carries a birth stamp, a state, and from its retirement the cookie of a grace period
  * that began after it was unlinked. A reader that finds it retired takes its age: 0 when no grace
- * period has ended since, 1 when one that ran already has, 2 and more when a whole one has: then it
- * was visible to a section that should have held it. Whatever the age, its content must not change
- * inside the section. Writers check each object that they are handed: its last cookie is over.
+ * period has ended since, 1 when one that was already running has, 2 and more when a whole one has:
+ * then it was visible to a section that should have held it. Whatever the age, its content must not
+ * change inside the section. Writers check that the last cookie of each object that they allocate
+ * is over.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -22,8 +23,8 @@ struct object {
     uint64_t words[WORDS]; /* each a function of the birth stamp; constant while live or latent */
 };
 
-/* ThreadSanitizer is to see that writers and readers of the content are ordered by the grace period:
- * there the accesses are plain. */
+/* Under ThreadSanitizer accesses are plain, so that it checks that the grace period orders
+ * writers and readers of the content. */
 #if TORTURE_TSAN
 #define WORD_LOAD(word)         (word)
 #define WORD_STORE(word, value) ((word) = (value))
@@ -35,7 +36,7 @@ struct object {
 static struct object *pointers[POINTERS];
 static struct prudence_cache *cache;
 static uint64_t births, ages[AGES], reads, updates, recognized, waits;
-static uint64_t base; /* the sequence at start: retired cookies are counted from it */
+static uint64_t base; /* the sequence at start; retired cookies are relative to it */
 
 static uint64_t word_for(uint64_t birth, unsigned i)
 {
@@ -87,7 +88,7 @@ static void check_words(const struct object *object, uint64_t birth, unsigned fr
                               (const void *)object);
 }
 
-/* Spends some time inside the section: mostly none, at times a preemption, at times a sleep. */
+/* Spends some time inside the section: mostly none, at times a preemption or a sleep. */
 static void linger(uint64_t *random)
 {
     unsigned dice = torture_below(random, 1000);
@@ -121,7 +122,7 @@ static void read_once(uint64_t *random)
     prudence_read_unlock();
 }
 
-/* Readers come and go, so that slots are given back and claimed again. */
+/* Readers come and go, so that slots are freed and claimed again. */
 static void *reader(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
@@ -131,7 +132,7 @@ static void *reader(void *argument)
         if (torture_below(&random, 5000) == 0)
             torture_migrate(&random);
         if (torture_below(&random, 20) == 0)
-            torture_sleep_us(200); /* outside: it may be parked */
+            torture_sleep_us(200); /* outside, so it may be parked */
         done++;
     }
     __atomic_fetch_add(&reads, done, __ATOMIC_RELAXED);
@@ -147,7 +148,7 @@ static void *reader_line(void *argument)
     return NULL;
 }
 
-/* Frees an unlinked object in one of the ways there are. */
+/* Frees an unlinked object in one of the possible ways. */
 static void retire(struct object *object, uint64_t *random)
 {
     unsigned how = torture_below(random, 4000);
@@ -190,14 +191,14 @@ static void *writer(void *argument)
         if (torture_below(&random, 3000) == 0)
             torture_migrate(&random);
         if (torture_below(&random, 20000) == 0)
-            torture_sleep_us(500); /* lets readers be the only load: a change of mode */
+            torture_sleep_us(500); /* leaves readers as the only load, so the mode changes */
         done++;
     }
     __atomic_fetch_add(&updates, done, __ATOMIC_RELAXED);
     return NULL;
 }
 
-/* Switches the readers' mode as fast as it can, against the choice's own patience. */
+/* Switches the readers' mode as fast as possible, and overrides the delay between choices. */
 static void *switcher(void *unused)
 {
     for (unsigned i = 0; !torture_stopped(); i++) {
@@ -209,7 +210,7 @@ static void *switcher(void *unused)
     return unused;
 }
 
-/* Parks readers that are outside, as often as it can: drivers would not, with so few readers. */
+/* Parks readers that are outside, as often as possible; with so few readers, drivers would not. */
 static void *parker(void *unused)
 {
     while (!torture_stopped()) {
@@ -228,7 +229,7 @@ static void check_end(void)
 
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
-    prudence_trim(); /* what rests in quarantine is live until then */
+    prudence_trim(); /* objects in quarantine count as live until then */
     prudence_cache_stats(cache, &stats);
     TORTURE_CHECK(stats.objects_live == 0);
     prudence_stats(&totals);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names under many more threads than CPUs: each of some objects has one of two names, in two tables, and is renamed from one
- * to the other and back by all writers; others exchange what two names lead to, or replace names. A reader that looks
- * for the one name, the other, and the first again finds the object if it was renamed once meanwhile at most, and not
- * each time; and if it was not renamed, under exactly one name. Which of these it was is told by counters around the renames.
+ * Names under many more threads than CPUs: each of some objects has one of two names, in two
+ * tables, and all writers rename it from one to the other and back; others exchange the objects of
+ * two names, or replace names. A reader looks for the one name, the other, and the first again. If
+ * the object was renamed at most once during that, the reader finds it, and not each time; if it
+ * was not renamed, it is found under exactly one name. Counters around the renames tell which case
+ * it was.
  *
- * Variants: the tables follow their objects; or a thread resizes them all the time; or all names share few hashes; or
- * latent memory has a low limit, which is kept while readers stay for a while.
+ * Variants: the tables follow their objects; or a thread resizes them all the time; or all names
+ * share few hashes; or latent memory has a low limit, which holds while readers stay for a while.
  */
 #define _GNU_SOURCE
 #include <prudence/hash_rename.h>
@@ -16,17 +18,17 @@
 #define READERS 8
 #define WRITERS 6
 #define OBJECTS 200
-#define PAIRS   50 /* of names that are exchanged */
+#define PAIRS   50 /* of names whose objects are exchanged */
 #define CROWD   3000
 
 struct entry {
     struct torture_mark mark;
     struct prudence_hash_name name;
     uint64_t key;
-    uint64_t object; /* atomic, as the key */
+    uint64_t object; /* atomic, as is the key */
 };
 
-/* Of each object: how often it was about to be renamed, and had been. Atomic. */
+/* Number of times that each object was about to be renamed, and that it had been. Atomic. */
 static struct count {
     uint64_t begun, done;
 } counts[OBJECTS], exchanges[PAIRS];
@@ -36,7 +38,7 @@ static struct prudence_cache *cache;
 static uint64_t hash_bits, renames, refused, exchanged, looks, settled, moved, resizes, adds;
 static bool readers_stay;
 
-/* Names 0 and 1 of each object, then 0 and 1 of each pair, then what comes and goes. */
+/* Names 0 and 1 of each object, then 0 and 1 of each pair, then the crowd that comes and goes. */
 #define KEY_OF_PAIR  ((uint64_t)2 * OBJECTS)
 #define KEY_OF_CROWD (KEY_OF_PAIR + (uint64_t)2 * PAIRS)
 
@@ -68,7 +70,7 @@ static struct entry *look_up(uint64_t key)
     return entry;
 }
 
-/* UINT64_MAX: the name leads to none. */
+/* Returns UINT64_MAX if the name leads to no object. */
 static uint64_t object_under(uint64_t key)
 {
     const struct entry *entry = look_up(key);
@@ -105,7 +107,7 @@ static uint64_t begin_look(const struct count *count)
     return __atomic_load_n(&count->done, __ATOMIC_ACQUIRE);
 }
 
-/* So many renames may have been made in between. */
+/* Returns the most renames that may have happened since begin_look(). */
 static uint64_t end_look(const struct count *count, uint64_t done)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -129,7 +131,7 @@ static void look_for_object(uint64_t object)
     __atomic_fetch_add(most == 0 ? &settled : &moved, most < 2, __ATOMIC_RELAXED);
 }
 
-/* Both names of a pair are there all the time, and lead to different objects. */
+/* Both names of a pair always exist, and lead to different objects. */
 static void look_for_pair(uint64_t pair)
 {
     uint64_t key = KEY_OF_PAIR + 2 * pair, done = begin_look(&exchanges[pair]), most;
@@ -179,7 +181,7 @@ static void rename_object(uint64_t object, uint64_t *random)
     }
     prudence_read_unlock();
     if (error) {
-        TORTURE_CHECK(error == ENOENT); /* another thread was first, and has it back perhaps */
+        TORTURE_CHECK(error == ENOENT); /* another thread was first, and may have renamed it back */
         unmake(fresh);
         __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
         return;
@@ -216,7 +218,7 @@ static void exchange(uint64_t pair)
     __atomic_fetch_add(&exchanged, 1, __ATOMIC_RELAXED);
 }
 
-/* Names that come, go, and replace each other; so the tables grow, and shrink in the end. */
+/* Adds, renames, replaces and removes names, so the tables grow, and shrink in the end. */
 static void crowd(uint64_t *random)
 {
     uint64_t key = KEY_OF_CROWD + torture_below(random, CROWD),
@@ -300,7 +302,7 @@ static void set_up(const char *variant)
         add(KEY_OF_PAIR + i, i % 2);
 }
 
-/* Every object and pair is there once, and nothing else but the crowd. */
+/* Checks that every object and pair exists once, and nothing else but the crowd. */
 static void tear_down(void)
 {
     struct prudence_hash_walk at;

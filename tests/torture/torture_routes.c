@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes under many more threads than CPUs. Prefixes that last are always found, also beneath shorter ones that come
- * and go; what is found matches the address, and is live or was retired in a grace period that is not over. Of a long and a
- * short prefix one is always there, so an address of both always has a route. Walks go in order, and find what lasts
- * once.
+ * Routes under many more threads than CPUs. Lasting prefixes are always found, also beneath shorter
+ * ones that come and go; a route that is found matches the address, and is live or was retired in a
+ * grace period that is not over. Of a long and a short prefix one always exists, so an address in
+ * both always has a route. Walks go in order, and find lasting prefixes once.
  *
- * Variants: with an index that grows, or a wide one from the beginning; of IPv6, with 12 bits in the middle of all addresses that are
- * zeros, so that nodes hang several levels below others; and with a low latent_limit and readers that
- * stay, where nobody meets wait_max, and nothing excuses a byte above the limit.
+ * Variants: an index that grows, or a wide one from the beginning; IPv6, with 12 zero bits in the
+ * middle of all addresses, so that nodes hang several levels below others; and a low latent_limit
+ * with readers that stay, where no wait reaches wait_max, and nothing excuses a byte above the
+ * limit.
  */
 #define _GNU_SOURCE
 #include <prudence/routes.h>
@@ -17,7 +18,7 @@
 #define READERS 8
 #define WRITERS 5
 #define LASTING 64   /* 10.0.0.0/16 to 10.63.0.0/16 */
-#define OWN     3000 /* of each writer, at most */
+#define OWN     3000 /* most prefixes of each writer */
 
 struct object {
     struct torture_mark mark;
@@ -31,7 +32,8 @@ static bool readers_stay, is_ipv6;
 
 #define ROUTE(address, length) ((uint64_t)(address) << 8 | (length))
 
-/* As it stands in a packet. Of IPv6: 16 bits that are always the same, the first half, 12 zeros, the second half. */
+/* Stores the address as in a packet. An IPv6 address has 16 constant bits, the first half, 12
+ * zeros, and the second half. */
 static void put_address(unsigned char *bytes, uint32_t address)
 {
     const uint64_t wide = UINT64_C(0x2001) << 48 | (uint64_t)(address >> 16) << 32 |
@@ -68,7 +70,7 @@ static struct object *make(uint64_t route)
     return object;
 }
 
-/* Unlinked by this thread alone, and outside of a section. */
+/* Retires an object that only this thread unlinked, outside of any section. */
 static void retire(uintptr_t value)
 {
     struct object *object = (struct object *)value;
@@ -79,7 +81,7 @@ static void retire(uintptr_t value)
 
 /* ----------------------------------------------------------------------------------------- readers */
 
-/* By a reader that has just found it, inside its section. Returns its route. */
+/* Checks an object that the reader has just found, inside its section. Returns its route. */
 static uint64_t look_at(uintptr_t value)
 {
     const struct object *object = (const struct object *)value;
@@ -87,7 +89,8 @@ static uint64_t look_at(uintptr_t value)
     return torture_object_seen(&object->mark, &object->route);
 }
 
-/* The length of what is found for the address; `least`: there always is one that is not shorter. 0: also if none is. */
+/* Returns the length of the route found for the address. A route of at least `least` bits always
+ * exists; 0 if none may exist. */
 static unsigned look_up(uint32_t address, unsigned least)
 {
     unsigned char bytes[16] = {0};
@@ -109,7 +112,7 @@ static unsigned look_up(uint32_t address, unsigned least)
     return route & 0xff;
 }
 
-/* Addresses of writer w, beside its own prefixes: there always is one of two. */
+/* Addresses of writer w, apart from its own prefixes: one of two prefixes always exists. */
 #define EITHER(w) (0x0ac80000u + ((uint32_t)(w) << 16))
 
 static void read_routes(uint64_t *random)
@@ -197,8 +200,8 @@ static void replace(uint64_t route)
     retire(old);
 }
 
-/* What a writer may add: 3 short prefixes of its own lengths, some far from all that lasts, most among it. Of one that two
- * writers would add, one gets it. */
+/* Returns a prefix that a writer may add: one of 3 short ones of its own lengths, some far from
+ * all lasting ones, most among them. If two writers add the same one, only one succeeds. */
 static uint64_t own_route(unsigned writer, unsigned i)
 {
     const uint32_t bits = i * 2654435761u, near = 0x0a000000 | (bits & 0x3ff000) | writer << 8;
@@ -221,7 +224,7 @@ static void update_own(unsigned writer, unsigned char *mine, uint64_t *random)
 
         if (!prudence_routes_add(table, &prefix, (uintptr_t)object)) {
             mine[i] = 1;
-        } else { /* it is there */
+        } else { /* the prefix exists */
             torture_mark_set(&object->mark, TORTURE_NEW, 0);
             prudence_cache_free(cache, object);
         }
@@ -233,7 +236,7 @@ static void update_own(unsigned writer, unsigned char *mine, uint64_t *random)
     }
 }
 
-/* The short one comes before the long one goes, and the other way around. */
+/* Adds the short prefix before it removes the long one, and the reverse. */
 static void swap_either(unsigned writer)
 {
     const uint64_t shorter = ROUTE(EITHER(writer), 20), longer = ROUTE(EITHER(writer), 28);

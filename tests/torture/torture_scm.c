@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread allocates,
- * refreshes its own objects by its local clock and by other ones, some of which it leaves behind, and those
- * of a shared table by global time; ticks; blocks, resumes and ends; strategies change meanwhile. Every object carries
- * a seal that its finalizer breaks: a thread that finds it broken in an object for which it has a date has lost the
- * object. Regions likewise. Then all dates are ended: nothing may be left.
+ * Short-term memory with more threads than CPUs, for PRUDENCE_TORTURE_SECONDS. Each thread
+ * allocates; refreshes its own objects by its local clock and by other ones, some of which it
+ * leaves behind, and objects of a shared table by global time; ticks; blocks, resumes and ends.
+ * Strategies change during the run. Every object carries a seal that its finalizer breaks: a thread
+ * that finds the seal broken in an object for which it has a date has lost the object. Regions
+ * likewise. Then all dates end, and nothing may be left.
  *
  * Before each such round, groups of threads end at once, and a thread lives for more than an epoch
  * (support/scm_torture_ends.h).
@@ -25,9 +26,9 @@
 #define THREADS 6
 #define SHARED  64
 #define OWN     128
-#define GROUPS  8 /* of threads that end, before each round */
+#define GROUPS  8 /* of threads that end before each round */
 
-/* Of a region. */
+/* Object in a region. */
 struct in_region {
     uint64_t seal;
     size_t size;
@@ -40,9 +41,10 @@ static uint64_t rounds;
 static int stop;
 
 /*
- * A shared object is in the table for one turn of global time, and has a date by the thread that put it there. A
- * thread that finds it there may refresh it until the next own global tick, since global time cannot advance by more
- * than one before that. So it is looked for, refreshed, used and forgotten between two global ticks.
+ * A shared object is in the table for one turn of global time, and has a date by the thread that
+ * put it there. A thread that finds it there may refresh it until its own next global tick, because
+ * global time cannot advance by more than one before that. So the thread finds, refreshes, uses and
+ * forgets it between two global ticks.
  */
 static void use_shared(unsigned *seed)
 {
@@ -63,7 +65,7 @@ static void use_shared(unsigned *seed)
     __atomic_store_n(&shared[place], object, __ATOMIC_RELEASE);
 }
 
-/* Before the date of an object in the table comes near: all leave the table. */
+/* Empties the table before the date of any object in it comes near. */
 static void empty_table(void)
 {
     for (unsigned i = 0; i < SHARED; i++) {
@@ -94,8 +96,8 @@ static void use_own(unsigned *seed)
 }
 
 /*
- * A region: of the thread alone, or given dates by global time and left in the table for others. Its objects have seals
- * of their own, which nobody breaks: what is handed out again is overwritten.
+ * Regions belong to one thread, or get dates by global time and are left in the table for others.
+ * Their objects have seals of their own, which no finalizer breaks; reuse overwrites them.
  */
 #define REGION_OBJECTS 40
 
@@ -145,7 +147,7 @@ static void use_region(unsigned *seed)
         check(scm_refresh(objects[0], 1 << (rand_r(seed) % 8)));
 }
 
-/* As use_shared, of a region with one object: by the object, which others find. */
+/* Does the same as use_shared for a region with one object, by which other threads find it. */
 static void use_shared_region(unsigned *seed)
 {
     unsigned place = (unsigned)rand_r(seed) % SHARED;
@@ -179,7 +181,7 @@ static void leave_real(struct scm_clock *real, unsigned *seed)
     check(scm_clock_refresh(real, object, milliseconds));
 }
 
-/* Clocks that are left to the thread's end, with dates; others that are destroyed with many. */
+/* Leaves clocks with dates until the thread's end, and destroys others that have many. */
 static void leave_clocks(unsigned *seed)
 {
     struct scm_clock *left = scm_clock_create(), *real = scm_clock_create_realtime(1);
@@ -221,7 +223,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* Nothing has a date, and every object and region has ended. */
+/* Checks that no date is left, and every object and region has ended. */
 static void expect_nothing_left(void)
 {
     struct scm_region_info regions;
@@ -240,7 +242,7 @@ static void expect_nothing_left(void)
     }
 }
 
-/* Every thread's dates, one heir after the other; those by real time as it passes. */
+/* Ends every thread's dates, one heir after the other; real-time dates end as time passes. */
 static void end_all(void)
 {
     check(prudence_option_set("scm_collection", "eager"));

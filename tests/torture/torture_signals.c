@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signal handlers that read, at any point of what the threads do: inside sections, inside restartable
- * sequences (which a signal aborts), in the first entry of a thread, in its exit. What is found inside
- * a section must not change there, in handlers as elsewhere.
+ * Signal handlers that read, at any point of the threads' work: inside sections, inside restartable
+ * sequences (which a signal aborts), in a thread's first entry, in its exit. An object found inside
+ * a section must not change there, in handlers or elsewhere.
  *
  * ctest: inlined-too
  */
@@ -22,7 +22,7 @@ static struct object *pointers[POINTERS];
 static struct prudence_cache *cache;
 static struct prudence_domain *domain;
 static pthread_t targets[WORKERS];
-static bool running[WORKERS]; /* under `gate`: the thread of this place may be signalled */
+static bool running[WORKERS]; /* under `gate`: the thread of this index may be signalled */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t births, handled, updates;
 
@@ -79,7 +79,7 @@ static void replace(uint64_t *random)
     prudence_cache_free_deferred(cache, old);
 }
 
-/* The thread itself: short, so that first entries and exits are hit. */
+/* Runs for a short time, so that signals hit first entries and exits. */
 static void *worker(void *argument)
 {
     uint64_t random = (uint64_t)(uintptr_t)argument;
@@ -111,7 +111,7 @@ static void *worker_line(void *argument)
     sigfillset(&all);
     for (unsigned round = 1; !torture_stopped(); round++) {
         targets[place] = torture_thread(worker, (void *)(uintptr_t)(round * 100 + place));
-        pthread_sigmask(SIG_BLOCK, &all, NULL); /* this thread is no target */
+        pthread_sigmask(SIG_BLOCK, &all, NULL); /* this thread must not receive them */
         set_running(place, true);
         torture_sleep_us(20000);
         set_running(place, false);
@@ -121,7 +121,7 @@ static void *worker_line(void *argument)
     return NULL;
 }
 
-/* For so long, and until there were enough; TSan delays handlers. */
+/* Sends signals for `seconds`, and until enough have arrived; TSan delays handlers. */
 static void bombard(double seconds)
 {
     uint64_t random = 4711, end = torture_now() + (uint64_t)(seconds * 1e9);

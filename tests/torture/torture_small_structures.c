@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference counts, a counter, a stack, a log and a swapped handle, all in one process, under more threads than CPUs.
- *  - Slots lead to objects with references. Readers take one where they find an object, keep the object beyond the section, and put
- *    it; writers put others into the slots. An object that a thread has a reference of is alive; each dies once.
- *  - Messages are pushed, popped inside sections and deferred: each is popped once, and is what was pushed.
+ * Reference counts, a counter, a stack, a log and a swapped handle, all in one process, under more
+ * threads than CPUs.
+ *  - Slots lead to objects with references. Readers take a reference to an object that they
+ *    find, keep the object beyond the section, and put it; writers put others into the slots. An
+ *    object that a thread has a reference to is alive; each dies once.
+ *  - Messages are pushed, popped inside sections and deferred: each is popped once, with the
+ *    content that was pushed.
  *  - Entries of the log come out whole, and those of one thread in its order.
- *  - The object behind the handle is changed by readers and moved by transfers: no change is lost.
- *  - The counter has the number of all that was done.
+ *  - The object of the handle is changed by readers and moved by transfers: no change is lost.
+ *  - The counter equals the number of all operations.
  */
 #define _GNU_SOURCE
 #include <prudence/counter.h>
@@ -175,7 +178,7 @@ static void change(void)
 static int move_account(void *old, void *fresh, void *unused)
 {
     (void)unused;
-    *(struct account *)fresh = *(struct account *)old; /* nobody changes it */
+    *(struct account *)fresh = *(struct account *)old; /* no thread changes it */
     return 0;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash table and the table of ids under many more threads than CPUs. Lasting objects are always found, by walks
- * exactly once. Passing ones come and go: what is found is live, or was retired in a grace period that is not over; a
- * writer finds what it added itself until it removes it; of several threads that remove one object, one succeeds.
+ * The hash table and the table of ids under many more threads than CPUs. Lasting objects are always
+ * found, by walks exactly once. Passing ones come and go: an object that is found is live, or was
+ * retired in a grace period that is not over; a writer finds an object that it added until it
+ * removes it; of several threads that remove one object, one succeeds.
  *
- * Variants: the table follows its objects, which come in tides; or a thread resizes it all the time; or most keys share
- * few hashes.
+ * Variants: the table follows its objects, whose number rises and falls; or a thread resizes it all
+ * the time; or most keys share few hashes.
  */
 #define _GNU_SOURCE
 #include <prudence/hash.h>
@@ -23,7 +24,7 @@
 struct object {
     struct torture_mark mark;
     struct prudence_hash_node node;
-    uint64_t key; /* atomic, as a thread that looks too late reads it beside the next owner */
+    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
     uint32_t id;
 };
 
@@ -34,7 +35,7 @@ static struct object *lasting[LASTING];
 static uint64_t lookups, walks, updates, resizes;
 static uint64_t hash_bits;
 
-/* Keys: lasting ones are below LASTING, then contended ones, then those of each writer. */
+/* Keys: lasting ones are below LASTING, then contended ones, then the keys of each writer. */
 #define KEY_CONTENDED    ((uint64_t)LASTING)
 #define KEY_OF_WRITER(w) ((uint64_t)LASTING + CONTENDED + (uint64_t)(w)*PASSING)
 #define KEYS             KEY_OF_WRITER(WRITERS)
@@ -64,14 +65,14 @@ static struct object *make(uint64_t key)
     return object;
 }
 
-/* Unlinked by this thread alone, and outside of a section. */
+/* Retires an object that only this thread unlinked, outside of any section. */
 static void retire(struct object *object)
 {
     torture_object_retire(&object->mark);
     prudence_cache_free_deferred(cache, object);
 }
 
-/* By a reader that has just found it, inside its section. */
+/* Checks an object that the reader has just found, inside its section. */
 static void look_at(const struct object *object, uint64_t key)
 {
     torture_object_look(&object->mark, &object->key, key);
@@ -189,7 +190,7 @@ static void remove_and_retire(struct object *object)
         retire(object);
 }
 
-/* A key that this thread alone updates: it knows what must be there. */
+/* Updates a key that no other thread updates, so the thread knows its state. */
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
 {
     struct object *old = *mine, *fresh;
@@ -229,7 +230,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         retire(old);
 }
 
-/* A key that all writers want: there is one at a time, and one thread gets it. */
+/* Updates a key that all writers want: there is one object at a time, and one thread gets it. */
 static void update_contended(uint64_t *random)
 {
     uint64_t key = KEY_CONTENDED + torture_below(random, CONTENDED);
@@ -277,7 +278,7 @@ static void *writer(void *number)
     struct object **mine = calloc(PASSING, sizeof *mine), **by_id = calloc(IDS, sizeof *by_id);
 
     while (!torture_stopped()) {
-        /* Tides: for a while, only the first few keys are used. */
+        /* For a while, only the first few keys are used. */
         unsigned bound = hash_bits == UINT64_MAX ? PASSING : PASSING / 20;
 
         if (__atomic_load_n(&updates, __ATOMIC_RELAXED) / 100000 % 2)

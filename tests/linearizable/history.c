@@ -60,13 +60,15 @@ void operation_begins(struct operation *operation, enum operation_kind kind, uin
     operation->argument = argument;
     operation->began = now();
     __atomic_thread_fence(
-        __ATOMIC_SEQ_CST); /* or the operation's loads might be made before the clock was read */
+        /* otherwise the operation's loads might precede the reading of the clock */
+        __ATOMIC_SEQ_CST);
 }
 
 void operation_ends(struct operation *operation, uint64_t result)
 {
     __atomic_thread_fence(
-        __ATOMIC_SEQ_CST); /* or its stores might be seen by others only after the clock was read */
+        /* otherwise its stores might become visible only after the reading of the clock */
+        __ATOMIC_SEQ_CST);
     operation->ended = now();
     operation->result = result;
 }
@@ -132,7 +134,7 @@ static void print(const struct operation *operation)
     printf("\n");
 }
 
-/* Or, without a name, prints all. */
+/* Finds a subject by name; prints all names if `name` is NULL. */
 static const struct subject *find_subject(const char *name)
 {
     for (unsigned table = 0; table < sizeof tables / sizeof tables[0]; table++)

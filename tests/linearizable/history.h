@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Histories for the checker (checker/main.go): what each operation of each thread was asked, what it returned, and when it
- * began and ended.
+ * Histories for the checker (checker/main.go): the arguments and the result of each operation of
+ * each thread, and the times when it began and ended.
  *
- * A subject is a structure, or a fault of one, and a function that makes one random operation of one thread: few lines. All
- * subjects share the operations below, which are defined for each key alone: a key has a list of values, mostly of one or none.
+ * A subject is a structure, or a fault of one, and a function that makes one random operation of
+ * one thread in a few lines. All subjects share the operations below, which are defined for each
+ * key alone: a key has a list of values, mostly of one or none.
  */
 #ifndef TESTS_LINEARIZABLE_HISTORY_H
 #define TESTS_LINEARIZABLE_HISTORY_H
@@ -12,23 +13,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What each does with the list of a key, and its result (0: none, or no): the checker has the same. Values are not 0, and never used twice. */
+/* Effect of each operation on a key's list, and its result (0: none, or no); the checker defines
+ * the same. Values are not 0, and never used twice. */
 enum operation_kind {
-    LOOKUP,   /* the first */
+    LOOKUP,   /* returns the first */
     ADD,      /* puts the argument in front */
-    UNIQUE,   /* puts the argument in front if there is none; else the first */
-    PUT,      /* the argument takes the place of the first, which is the result; or is put there */
-    SWAP,     /* the same, but nothing is done if there is none */
-    EXCHANGE, /* argument `second` takes the place of the argument: 1, if that is there */
-    REMOVE,   /* the argument, if it is there: 1 */
+    UNIQUE,   /* puts the argument in front if the list is empty; otherwise returns the first */
+    PUT,      /* replaces the first, which is the result, by the argument; or adds the argument */
+    SWAP,     /* the same, but does nothing if the list is empty */
+    EXCHANGE, /* replaces the argument by `second`: 1, if the argument was present */
+    REMOVE,   /* removes the argument: 1, if it was present */
     TAKE,     /* removes the first */
-    SCAN, /* of keys from `key` to the argument: what was found. For each key a LOOKUP at a moment of its own */
+    /* all values of the keys from `key` to the argument; for each key a LOOKUP at its own moment */
+    SCAN,
 
-    /* Of an address, and prefixes of several lengths that match it; `second` is the number of one, the longer the higher. */
-    ROUTE_LOOKUP,  /* the value of the longest that is there */
-    ROUTE_ADD,     /* with this value, unless it is there: 1 */
-    ROUTE_REPLACE, /* its value by the argument, if it is there: the value before */
-    ROUTE_REMOVE,  /* the value that it had */
+    /* For an address, and prefixes of several lengths that match it; `second` is the number of
+     * one, higher for longer ones. */
+    ROUTE_LOOKUP, /* returns the value of the longest present prefix */
+    ROUTE_ADD,    /* adds the prefix with this value, unless it is present: 1 */
+    /* replaces the value of a present prefix by the argument; returns the old value */
+    ROUTE_REPLACE,
+    ROUTE_REMOVE, /* removes the prefix; returns its value */
 };
 
 #define FOUND_MOST 64
@@ -37,8 +42,8 @@ struct operation {
     enum operation_kind kind;
     unsigned thread;
     uint64_t key, argument, second, result;
-    uint64_t began, ended; /* ns, of one clock for all CPUs */
-    unsigned found_count;  /* by a SCAN, in the order in which it came */
+    uint64_t began, ended; /* ns, by one clock for all CPUs */
+    unsigned found_count;  /* keys found by a SCAN, in their order */
     struct {
         uint64_t key, value;
     } found[FOUND_MOST];
@@ -48,19 +53,19 @@ struct subject {
     const char *name; /* "broken-...": the checker must refuse it */
     void (*make)(void);
     void (*operate)(struct operation *operation, uint64_t *random);
-    void (*disturb)(uint64_t *random); /* by a thread of its own, again and again; may be NULL */
+    void (*disturb)(uint64_t *random); /* called repeatedly by a thread of its own; may be NULL */
     void (*unmake)(void);
 };
 
-/* Every subject's file ends with its table, which history.c names. */
+/* Each subject's file ends with its table, which history.c names. */
 extern const struct subject hash_subjects[], id_subjects[], map_subjects[], route_subjects[],
     value_subjects[];
 
 uint64_t below(uint64_t *random, uint64_t bound);
 uint64_t fresh_value(void);
-void maybe_yield(void); /* others come in between here */
+void maybe_yield(void); /* lets other threads run here */
 
-/* The call of the structure stands between these two. */
+/* Every call of the structure is between these two. */
 void operation_begins(struct operation *operation, enum operation_kind kind, uint64_t key,
                       uint64_t argument);
 void operation_ends(struct operation *operation, uint64_t result);

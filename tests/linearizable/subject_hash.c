@@ -6,7 +6,8 @@
 
 #include "history.h"
 
-#define KEYS 12 /* two or one to each of eight buckets of 64; in buckets of their own from 512 on */
+/* one or two in each of eight of 64 buckets; from 512 buckets on, each in its own */
+#define KEYS 12
 
 struct object {
     struct prudence_hash_node node;
@@ -15,7 +16,7 @@ struct object {
 
 static struct prudence_hash *table;
 static struct prudence_cache *cache;
-static uint64_t hashes; /* so many keys have different ones */
+static uint64_t hashes; /* number of keys with different hashes */
 
 static bool has_key(const struct prudence_hash_node *node, const void *key)
 {
@@ -62,7 +63,7 @@ static struct object *put(uint64_t key, struct object *fresh)
     return object_of(prudence_hash_add_replace(table, hash_of(key), has_key, &key, &fresh->node));
 }
 
-/* In two steps, so a lookup in between finds neither. */
+/* Replaces in two steps, so a lookup in between finds neither object. */
 static struct object *broken_put(uint64_t key, struct object *fresh)
 {
     struct object *old = look_up(key);
@@ -74,7 +75,8 @@ static struct object *broken_put(uint64_t key, struct object *fresh)
     return old;
 }
 
-/* Of an object that this thread has found: REMOVE or EXCHANGE. Another thread may have been faster. */
+/* Makes a REMOVE or an EXCHANGE of an object that this thread has found; another thread may have
+ * come first. */
 static struct object *update_found(struct operation *operation, struct object *found,
                                    struct object *fresh)
 {
@@ -88,7 +90,7 @@ static struct object *update_found(struct operation *operation, struct object *f
     return error ? fresh : found;
 }
 
-/* Returns what is nobody's any more. */
+/* Returns the object that the caller must retire. */
 static struct object *add(struct operation *operation, uint64_t key, uint64_t choice,
                           struct object *(*put_one)(uint64_t key, struct object *fresh))
 {
@@ -158,7 +160,8 @@ static void make(void)
     cache = prudence_cache_create("history", sizeof(struct object), NULL);
 }
 
-/* Keys that share their hash. Without ADD: beside duplicates of such keys a lookup may miss (<prudence/hash.h>). */
+/* Makes keys share their hash. Subjects with such keys have no ADD, because a lookup beside
+ * duplicates of them may miss (<prudence/hash.h>). */
 static void make_equal(void)
 {
     hashes = 3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of ids: an identifier is a key. Which one an insertion gets is not checked, but that it was free. */
+/* The table of ids: an identifier is a key. An insertion may get any identifier that was free. */
 #include <prudence/id_table.h>
 #include <prudence/rcu.h>
 
@@ -9,7 +9,7 @@
 
 static struct prudence_id_table *table;
 
-/* Values are all there is of an object. */
+/* An object consists of its value only. */
 static void *object_of(uint64_t value)
 {
     return (void *)(uintptr_t)value;
@@ -58,7 +58,7 @@ static void operate(struct operation *operation, uint64_t *random)
     operate_with(operation, random, table);
 }
 
-/* Readers keep the array that the table had at first. */
+/* Lets readers keep the table's first array. */
 static struct prudence_id_table first;
 
 static void operate_stale(struct operation *operation, uint64_t *random)
@@ -71,7 +71,7 @@ static void make(void)
     table = prudence_id_table_create("history", NULL);
 }
 
-/* Its first array must stay: this is a fault of its user's. */
+/* Keeps the first array by a section, so the fault is the user's. */
 static void make_stale(void)
 {
     make();

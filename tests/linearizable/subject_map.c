@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ordered map, while another thread makes its nodes grow and shrink; and faults that the checker must find.
+ * The ordered map, while another thread makes its nodes grow and shrink; and faults that the
+ * checker must find.
  *
- * Walks, and searches for the nearest key, are recorded as scans: of the keys that they found, and of those that they passed over.
+ * Walks, and searches for the nearest key, are recorded as scans: of the keys found, and of those
+ * skipped.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +15,8 @@
 
 #include "history.h"
 
-#define KEYS    48 /* more than a walk takes at once */
-#define PASSING 40 /* objects of the thread that disturbs: between the keys */
+#define KEYS    48 /* more than a walk fetches at once */
+#define PASSING 40 /* objects of the disturbing thread, between the keys */
 
 struct object {
     struct prudence_map_bytes node;
@@ -26,13 +28,13 @@ static struct prudence_cache *cache;
 static bool strings;
 static char texts[2 * KEYS][48];
 
-/* Numbers of three lengths of common beginnings; of odd `place` between two keys. */
+/* Returns numbers with three lengths of common beginnings; an odd `place` is between two keys. */
 static uint64_t number_of(uint64_t place)
 {
     return place / 16 << 40 | place % 16 << 8;
 }
 
-/* Two of three are longer than those that follow, and all share what is longer than a prefix. */
+/* Makes two of three texts longer than the ones after them; all share more than a prefix holds. */
 static void make_texts(void)
 {
     for (unsigned i = 0; i < 2 * KEYS; i++)
@@ -94,7 +96,7 @@ static struct object *put(struct object *fresh)
     return object_of(replaced);
 }
 
-/* In two steps, so a lookup in between finds neither. */
+/* Replaces in two steps, so a lookup in between finds neither object. */
 static struct object *broken_put(struct object *fresh)
 {
     struct object *old = take(fresh->key), *other;
@@ -104,7 +106,8 @@ static struct object *broken_put(struct object *fresh)
     return old ? old : other;
 }
 
-/* Of an object that this thread has found: REMOVE or EXCHANGE. Another thread may have been faster. */
+/* Makes a REMOVE or an EXCHANGE of an object that this thread has found; another thread may have
+ * come first. */
 static struct object *update_found(struct operation *operation, struct object *found,
                                    struct object *fresh)
 {
@@ -118,7 +121,7 @@ static struct object *update_found(struct operation *operation, struct object *f
     return error ? fresh : found;
 }
 
-/* Returns what is nobody's any more. */
+/* Returns the object that the caller must retire. */
 static struct object *add_unique(struct operation *operation, uint64_t key)
 {
     struct object *fresh = make_object(key);
@@ -187,7 +190,7 @@ static void walk(struct operation *operation, uint64_t from)
     operation_ends(operation, 0);
 }
 
-/* It goes on where it was by the number of objects, so it passes over one when another one below is removed. */
+/* Continues by the number of objects so far, so it skips one if another one below is removed. */
 static void broken_walk(struct operation *operation, uint64_t from)
 {
     struct prudence_map_walk walk;
@@ -210,7 +213,7 @@ static void broken_walk(struct operation *operation, uint64_t from)
     operation_ends(operation, 0);
 }
 
-/* The nearest recorded object above: others are passed over by a search for the next. */
+/* Searches for the nearest recorded object above; repeats the search past other objects. */
 static void search_above(struct operation *operation, uint64_t key)
 {
     const char *text = texts[2 * key];
@@ -252,7 +255,7 @@ struct faults {
     void (*walk)(struct operation *operation, uint64_t from);
 };
 
-/* Half of all operations are about six keys. */
+/* Returns one of six keys for half of all operations. */
 static uint64_t some_key(uint64_t *random)
 {
     uint64_t key = below(random, KEYS);
@@ -318,7 +321,8 @@ static void operate_with_broken_walk(struct operation *operation, uint64_t *rand
     operate_with(operation, random, &faults);
 }
 
-/* Between the keys objects come and go, so that nodes are replaced by larger and smaller ones. */
+/* Adds and removes objects between the keys, so that larger and smaller nodes replace each
+ * other. */
 static void disturb(uint64_t *random)
 {
     struct object *passing[PASSING];

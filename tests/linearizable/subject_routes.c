@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of routes. A key is an address and the prefixes that match it, of five lengths; what an update of one of them changes
- * for the address is one step. Meanwhile other prefixes come and go in the same nodes. And a fault that the checker must find: a replacement
- * in two steps; a lookup that asks for one length after the other.
+ * Tables of routes. A key is an address and the prefixes that match it, of five lengths; an update
+ * of one of them changes the answer for the address in one step. Other prefixes come and go in the
+ * same nodes. Faults that the checker must find: a replacement in two steps; a lookup that asks for
+ * one length after the other.
  */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -14,15 +15,15 @@
 
 #define KEYS    6
 #define LENGTHS 5
-#define WRONG   (UINT64_C(1) << 40) /* the value of what matches no key's address */
+#define WRONG   (UINT64_C(1) << 40) /* the value of prefixes that match no key's address */
 
 static struct prudence_routes *table;
 static bool is_ipv6;
 
-/* Of IPv6: shortcuts begin between the first two, and nodes hang several levels below others. */
+/* IPv6: shortcuts begin between the first two, and nodes hang several levels below others. */
 static const unsigned char lengths[2][LENGTHS] = {{6, 13, 20, 24, 32}, {29, 32, 44, 48, 64}};
 
-/* The address of a key; other than its own prefixes, those of others do not match it. */
+/* Stores the address of a key. Only its own prefixes match it. */
 static void address_of(uint64_t key, unsigned char *bytes)
 {
     static const unsigned char last[] = {0x93, 0x5a, 0x07, 0xc1, 0x66, 0x31};
@@ -67,7 +68,7 @@ static uintptr_t replace(const struct prudence_prefix *prefix, uintptr_t value)
     return old;
 }
 
-/* In between, the address has a shorter prefix, or none. */
+/* Replaces in two steps; in between, the address has a shorter prefix, or none. */
 static uintptr_t broken_replace(const struct prudence_prefix *prefix, uintptr_t value)
 {
     uintptr_t old = 0;
@@ -79,7 +80,8 @@ static uintptr_t broken_replace(const struct prudence_prefix *prefix, uintptr_t 
     return old;
 }
 
-/* The longest may come, and then the next one go, when it has asked for the one and not yet for the other. */
+/* The longest prefix may be added, and the next one removed, after this has asked for the former
+ * and before it asks for the latter. */
 static uintptr_t broken_route_to(uint64_t key)
 {
     uintptr_t value = 0;
@@ -147,7 +149,8 @@ static void operate_by_length(struct operation *operation, uint64_t *random)
     operate_with(operation, random, broken_route_to, replace);
 }
 
-/* The prefix of an address with one bit changed: nodes and edges on the address's way change, but no answer. */
+/* Adds and removes the prefix of an address with one bit changed: nodes and edges on the
+ * address's way change, but no answer. */
 static void disturb_beside(uint64_t key, unsigned bit, unsigned length)
 {
     struct prudence_prefix prefix = prefix_of_length(key, length);
@@ -164,7 +167,7 @@ static void disturb(uint64_t *random)
     disturb_beside(below(random, KEYS), bit, bit + 1);
 }
 
-/* By pairs: the address leaves an edge to the longer one, which the shorter one cuts. */
+/* Updates pairs: the address leaves an edge to the longer prefix, which the shorter one cuts. */
 static void disturb_edges(uint64_t *random)
 {
     static const struct {

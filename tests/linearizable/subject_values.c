@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hash table of values, with many more keys that come and go, so that it is resized; and a fault that the checker must find. */
+/* The hash table of values, with many more keys that come and go, so that it is resized; and a
+ * fault that the checker must find. */
 #include <prudence/hash_values.h>
 #include <prudence/rcu.h>
 
@@ -9,7 +10,7 @@
 
 static struct prudence_hash_values *table;
 
-/* Values are all there is of an object. */
+/* An object consists of its value only. */
 static void *object_of(uint64_t value)
 {
     return (void *)(uintptr_t)value;
@@ -34,7 +35,7 @@ static void *put(uint64_t key, void *fresh)
     return old;
 }
 
-/* In two steps, so a lookup in between finds neither. */
+/* Replaces in two steps, so a lookup in between finds neither value. */
 static void *broken_put(uint64_t key, void *fresh)
 {
     void *old = prudence_hash_values_erase(table, key);
@@ -88,7 +89,7 @@ static void operate_broken(struct operation *operation, uint64_t *random)
     operate_with(operation, random, broken_put);
 }
 
-/* The array grows, and shrinks. */
+/* Makes the array grow and shrink. */
 static void come_and_go(uint64_t *random)
 {
     const uint64_t count = 100 + below(random, 1000);

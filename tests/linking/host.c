@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads plugins (program.c with -DPLUGIN) one after the other, runs each in a thread, and closes it before
- * the thread ends: what libprudence keeps for the thread, and calls at its end, must still be there. A name
- * with a + in front is a library that is loaded for all (RTLD_GLOBAL) and not run. -DREADS: this program is
- * a reader itself, so the library is in it or linked to it. -DSTAYS: it says whether the plugin is still there
- * once it is closed.
+ * Loads plugins (program.c with -DPLUGIN) one after another, runs each in a thread, and closes it
+ * before the thread ends. Data that libprudence keeps for the thread, and functions that it calls
+ * at the thread's end, must still exist then. A name with a + in front is a library that is loaded
+ * for all (RTLD_GLOBAL) and not run. -DREADS: this program is itself a reader, so it contains the
+ * library or links to it. -DSTAYS: it reports whether the plugin is still loaded after it was
+ * closed.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inline readers, a writer, and grace periods, built and linked by test_linking.py in every way there is:
- * as a program, or with -DPLUGIN as a shared object that host.c loads. What is checked:
+ * Inline readers, a writer, and grace periods, built and linked by test_linking.py in every
+ * possible way: as a program, or with -DPLUGIN as a shared object that host.c loads. Checks that
  *
  *   a reader that enters after a grace period began does not hold it up   (it reads the true sequence)
- *   a reader inside holds up what begins now                              (its word is where drivers look)
+ *   a reader inside holds up later grace periods                          (drivers look at its word)
  *   grace periods end under load, and garbage stays within latent_limit
- *   where DEFERS_MALLOC is in the environment, malloc is of the copy that serves the program
+ *   with DEFERS_MALLOC in the environment, malloc belongs to the copy that serves the program
  */
 #include <pthread.h>
 #include <sched.h>
@@ -46,7 +46,7 @@ static void *read_once(void *given)
 {
     struct visit *visit = given;
 
-    prudence_read_lock(); /* a thread's first entry is a call of the library's */
+    prudence_read_lock(); /* a thread's first entry is not inlined */
     prudence_read_unlock();
     prudence_read_lock();
     __atomic_store_n(&visit->inside, 1, __ATOMIC_RELEASE);
@@ -144,7 +144,7 @@ static void storm(struct prudence_stats *stats)
     CHECK(prudence_cache_destroy(cache) == 0);
 }
 
-/* The same for the other thread-local pointer. */
+/* Checks the same for the other thread-local pointer. */
 static void quiescent_states(void)
 {
     struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A small program for test_options_at_load.py: a little of everything that options change. */
+/* A small program for test_options_at_load.py, which uses everything that options change. */
 #include <stdlib.h>
 
 #include <prudence/prudence.h>

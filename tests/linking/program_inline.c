@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program (or with -DPLUGIN a shared object for host.c) with inlined fast paths, which test_inline.py builds and
- * links in every way there is. Compiles as C and as C++, and without PRUDENCE_INLINE by calls only. What it checks
- * is that the library has counted what was done, object for object; with an argument it does what is wrong.
+ * A program (or with -DPLUGIN a shared object for host.c) with inlined fast paths, which
+ * test_inline.py builds and links in every possible way. Compiles as C and as C++, and without
+ * PRUDENCE_INLINE uses calls only. It checks that the library has counted every operation, object
+ * for object; with an argument it misuses the library.
  */
 #ifdef PRUDENCE_INLINE
 #include <prudence/inline.h>
@@ -80,7 +81,7 @@ static int all(void)
     return 0;
 }
 
-/* What each must end in, says test_inline.py. */
+/* test_inline.py knows the expected end of each. */
 static void misuse(const char *how)
 {
     struct prudence_cache *other = prudence_cache_create("other", 64, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes every probe of a process fire (tests/linking/test_probes.py), except that of pre-flush, and says by statistics how often and with what.
- * With an argument it does so again and again, until it is killed.
+ * Makes every probe of a process fire (tests/linking/test_probes.py), except the one of pre-flush,
+ * and prints by statistics how often and with which arguments. With an argument it repeats that
+ * until it is killed.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -36,7 +37,8 @@ static void defer(struct prudence_cache *cache, unsigned count)
         prudence_cache_free_deferred(cache, objects[i]);
 }
 
-/* Grow, refill, flush, close, overflow, premovement, merge, shrink, and a domain's grace periods. */
+/* Causes grow, refill, flush, close, overflow, premovement, merge and shrink, and ends a
+ * domain's grace periods. */
 static void move(void)
 {
     allocate(moved, OBJECTS);
@@ -64,7 +66,8 @@ static void *stay_inside(void *unused)
     return unused;
 }
 
-/* Garbage past latent_limit, and a reader that stays: the wait for it is in vain, and it is reported. */
+/* Defers beyond latent_limit while a reader stays: the wait for it is in vain, and it is
+ * reported. */
 static void throttle(void)
 {
     struct prudence_domain_stats stats;
@@ -83,7 +86,7 @@ static void throttle(void)
     prudence_synchronize();
 }
 
-/* No more memory, and something latent: the last allocations wait for it. */
+/* Uses up the memory while objects are latent: the last allocations wait for them. */
 static void press(void)
 {
     static void *blocks[200];
@@ -96,8 +99,9 @@ static void press(void)
         prudence_free(blocks[--count]);
 }
 
-/* Dates of every kind of clock, more than a page of descriptors of each, until none is left. The objects have a cache of
- * their own, so that their slabs, and the counts of these, are gone when this returns. */
+/* Gives dates by every kind of clock, more than a page of descriptors of each, until none is
+ * left. The objects have a cache of their own, so that their slabs, and these slabs' counts, are
+ * gone when this returns. */
 static void expire(void)
 {
     struct scm_clock *further = scm_clock_create(), *timed = scm_clock_create_realtime(1);
@@ -136,7 +140,7 @@ static void *ask(void *unused)
     return unused;
 }
 
-/* Two threads that want the same lock of the library. Whether one ever waits is chance. */
+/* Makes two threads want the same lock of the library. Whether one ever waits is chance. */
 static void contend(void)
 {
     pthread_t other;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects of short-term memory go from the threads that have had dates for them to the one whose date ends last, and
- * from that to the next owner of their memory. Built with ThreadSanitizer by test_thread_sanitizer.py; the
- * library is not. RACE, in the environment:
+ * Objects of short-term memory pass from the threads that have had dates for them to the one whose
+ * date ends last, and from that one to the next owner of their memory. Built with ThreadSanitizer
+ * by test_thread_sanitizer.py; the library is not. RACE, in the environment:
  *
  *   date     a thread looks at an object after its only date for it has expired
  */
@@ -17,8 +17,9 @@
 #define ROUNDS 40
 #define COUNT  200
 
-static unsigned long *objects[2][ROUNDS][COUNT]; /* by dates of two threads; by global time */
-static int turn; /* relaxed: it orders nothing that ThreadSanitizer knows of */
+/* first index: 0 by dates of two threads, 1 by global time */
+static unsigned long *objects[2][ROUNDS][COUNT];
+static int turn; /* relaxed, so that ThreadSanitizer derives no order from it */
 static unsigned long sum;
 
 static void wait_for(int wanted)
@@ -51,7 +52,7 @@ static void refresh_all(unsigned long **of)
             abort();
 }
 
-/* The memory of those that have ended, as often as it takes. */
+/* Reuses the memory of ended objects, with as many allocations as that needs. */
 static void use_memory_again(void)
 {
     for (int i = 0; i < COUNT; i++) {
@@ -71,7 +72,8 @@ static void end_all(void)
 
 static pthread_mutex_t published = PTHREAD_MUTEX_INITIALIZER;
 
-/* This thread's dates end first. It has written, so the next owner of the memory must come after that. */
+/* This thread's dates end first. It has written to the objects, so the next owner of the memory
+ * must come after that. */
 static void *has_dates_first(void *unused)
 {
     for (int round = 0; round < ROUNDS; round++) {
@@ -112,7 +114,7 @@ static void *has_dates_last(void *unused)
     return unused;
 }
 
-/* By global time one thread alone gives dates; the other says by its tick that it is ready. */
+/* By global time only one thread gives dates; the other one's tick says that it is ready. */
 static void *reads_by_global_time(void *unused)
 {
     scm_register_thread();

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects reach readers by the small structures and by all that headers inline: a handle that is swapped in both ways, a log, a stack, reference counts,
- * a split counter, lists of both kinds, names that are renamed, objects of one key, ordered maps, and grace periods that are polled for, of
- * domains of each kind; while others look at statistics and at the heap. One at a time, because order that one makes would do for the others. Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not.
+ * Objects reach readers by the small structures and by all that headers inline: a handle that is
+ * swapped in both ways, a log, a stack, reference counts, a split counter, lists of both kinds,
+ * names that are renamed, objects of one key, ordered maps, and polled grace periods in domains of
+ * each kind; while other threads look at statistics and at the heap. Only one runs at a time,
+ * because the order that one makes would hide races of the others. Built with ThreadSanitizer by
+ * test_thread_sanitizer.py; the library is not.
  *
  *   program_small NAME          no race
  *   program_small NAME race     and each object is written once more when readers can find it
@@ -87,7 +90,7 @@ static int transfer(void *old, void *fresh, void *context)
 
     (void)context;
     check(from);
-    from->value = from->copy = 0; /* nobody has it */
+    from->value = from->copy = 0; /* no thread uses it */
     to->value = to->copy = to->key + 1;
     return 0;
 }
@@ -148,7 +151,8 @@ static void read_log(unsigned long round)
         entry[0] = entry[1] = round;
 }
 
-/* A reader writes into its place when its section is over, and has no other section that could make order. */
+/* A reader fills its entry after its section is over, and has no other section that could make
+ * order. */
 static void read_log_late(void)
 {
     unsigned long *entry;
@@ -160,7 +164,7 @@ static void read_log_late(void)
     if (entry)
         entry[0] = entry[1] = 1;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-        usleep(10); /* the readers may want this CPU */
+        usleep(10); /* lets the readers have this CPU */
 }
 
 /* -------------------------------------------------------------------------------- stack and references */
@@ -193,7 +197,7 @@ static void read_stack(unsigned long round)
     (void)round;
     check(object);
     if (object)
-        object->value = 0; /* the one that popped it owns it */
+        object->value = 0; /* the thread that popped it owns it */
     prudence_free_deferred(object);
 }
 
@@ -237,7 +241,7 @@ static void read_ref(unsigned long round)
 static struct prudence_list list, others;
 static struct prudence_hlist_head hlist, other_hlist;
 
-/* Into the list by way of another one, whose readers have left it then. */
+/* Moves the element into the list by way of another one, after that list's readers have left. */
 static void splice(struct object *fresh, unsigned long round)
 {
     prudence_list_add_rcu(&fresh->link, &others);
@@ -267,7 +271,7 @@ static void update_list(unsigned long round)
     prudence_free_deferred(old);
 }
 
-/* In each way that there is. */
+/* Reads in every possible way. */
 static void read_list(unsigned long round)
 {
     struct prudence_list *link = prudence_list_first_link_rcu(&list), *each;
@@ -299,7 +303,7 @@ static void read_list(unsigned long round)
         prudence_list_for_each_entry_continue_rcu(object, &list, link) check(object);
 }
 
-/* A list that readers cannot find, taken apart at the end. */
+/* Takes apart a list that readers cannot find, at the end. */
 static void end_list(void)
 {
     struct object *object, *following;
@@ -410,7 +414,8 @@ static void read_names(unsigned long round)
 
     if (!name)
         return;
-    prudence_hash_name_is_there(name); /* both answers are right: it may just be renamed */
+    /* both answers are right, because it may be renamed at this moment */
+    prudence_hash_name_is_there(name);
     check(prudence_hash_entry(name, struct object, name));
 }
 
@@ -488,7 +493,7 @@ static struct object *of_bytes(struct prudence_map_node *node)
     return node ? prudence_map_entry(node, struct object, map_node.node) : NULL;
 }
 
-/* Each object has its key in itself. */
+/* Each object contains its key. */
 static void update_bytes(unsigned long round)
 {
     struct object *fresh = make(round % KEYS);
@@ -539,7 +544,7 @@ static void read_numbers(unsigned long round)
 static struct object *polled;
 static struct prudence_counter *counter;
 
-/* Until the grace period of `full` is over; in each way that asks for it. */
+/* Waits until the grace period of `full` is over, and requests it in each possible way. */
 static void wait_for_full(unsigned long way)
 {
     prudence_gp_full_t full, before;
@@ -590,7 +595,7 @@ static void wait_by(unsigned long way)
     }
 }
 
-/* The C library's, which knows nothing of readers: only what is polled makes order. */
+/* Uses the C library's malloc, which knows nothing of readers: only the polling makes order. */
 static void update_poll(unsigned long round)
 {
     struct object *fresh = malloc(sizeof *fresh), *old = polled;
@@ -647,7 +652,7 @@ static void wait_in(struct prudence_domain *waited, unsigned long way)
         return;
     }
     while (!prudence_domain_poll_state_full(waited, &full))
-        usleep(10); /* a reader may want this CPU */
+        usleep(10); /* lets a reader have this CPU */
 }
 
 static void update_in(struct object **place, struct prudence_domain *waited, unsigned long round)
@@ -671,7 +676,7 @@ static void update_domain(unsigned long round)
     update_in(&in_domain, domain, round);
 }
 
-/* Outside of the default domain, whose sections would make order of their own. */
+/* Reads outside of the default domain, whose sections would make order of their own. */
 static void read_domain(unsigned long round)
 {
     (void)round;
@@ -755,10 +760,10 @@ static void look_at_tables(void)
         abort();
 }
 
-/* An object of a cache, whose fast paths are inlined where there is no sanitizer. */
+/* Objects of a cache, whose fast paths are inlined unless there is a sanitizer. */
 static struct object *in_cache, *in_hand;
 
-/* What is replaced is deferred at once, so readers must not find it any more. */
+/* Unlinks the old object before it is deferred at once, so readers cannot find it. */
 static void update_statistics(unsigned long round)
 {
     struct object *old = in_cache, *fresh = in_hand ? in_hand : prudence_cache_alloc(cache);
@@ -843,16 +848,16 @@ static void wait_for_readers(unsigned long more)
     unsigned long until = __atomic_load_n(&rounds, __ATOMIC_RELAXED) + more;
 
     while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < until)
-        usleep(10); /* the readers may want this CPU */
+        usleep(10); /* lets the readers have this CPU */
 }
 
-/* Readers see something of each step; where there is a race, of each object. */
+/* Lets readers see something of each step; with a race, of each object. */
 static void update_all(void)
 {
     const unsigned step = races ? 2 : 40;
 
     while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < READERS)
-        usleep(10); /* the readers may want this CPU */
+        usleep(10); /* lets the readers have this CPU */
     for (unsigned long round = 0; round < (is_log_race() ? 1
                                            : races       ? ROUNDS / 4
                                                          : ROUNDS);
@@ -863,7 +868,7 @@ static void update_all(void)
     }
 }
 
-/* What the structures stand in. */
+/* Makes the structures. */
 static bool made(void)
 {
     const struct prudence_map_attr of_bytes = {.size = sizeof of_bytes,

@@ -8,7 +8,7 @@
 #include <prudence/inline.h>
 #endif
 
-#define WARM 300 /* fast paths are open then */
+#define WARM 300 /* enough to open the fast paths */
 
 volatile int watched;
 void begin(void);
@@ -45,7 +45,7 @@ int main(void)
     begin();
     allocate(cache);
     watched = 1;
-    kept = prudence_cache_alloc(cache); /* next */
+    kept = prudence_cache_alloc(cache); /* the next object */
     end();
     puts("done");
     return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for libscm, as the thesis describes them: it knows <stm.h> and <stm-debug.h>, no name of Prudence, and no function
- * that returns an error. Threads keep records of their own, publish some in a pool that all refresh by global time, block
- * for a while, and unregister. At the end all that was ever dated is finalized, and the figures say so. Also C++.
+ * A program for libscm, as the thesis describes them: it uses <stm.h> and <stm-debug.h>, no name of
+ * Prudence, and no function that returns an error. Threads keep records of their own, publish some
+ * in a pool that all refresh by global time, block for a while, and unregister. At the end all
+ * dated objects are finalized, and the figures confirm it. Compiles as C++, too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +30,7 @@ static pthread_barrier_t begin;
 static int finalizer;
 static unsigned long finalized, made; /* atomic */
 
-/* Time goes on by pointers to functions, as in a table of operations. */
+/* Calls go through pointers to functions, as in a table of operations. */
 static void (*const tick)(void) = scm_tick;
 static void (*const refresh[2])(void *, unsigned int) = {scm_refresh, scm_global_refresh};
 
@@ -56,7 +57,7 @@ static struct record *record_make(int owner, int round)
     return record;
 }
 
-/* The others' records are there for as long as one thread refreshes them in each phase. */
+/* Another thread's records exist as long as one thread refreshes them in each phase. */
 static void share(int owner, int round)
 {
     struct record *record = record_make(owner, round);
@@ -77,9 +78,9 @@ static void *work(void *argument)
 {
     int owner = *(int *)argument;
 
-    tick(); /* the first call: registers the thread */
+    tick(); /* the first call registers the thread */
     scm_global_tick();
-    pthread_barrier_wait(&begin); /* nobody's phase ends before all take part */
+    pthread_barrier_wait(&begin); /* no phase ends before all take part */
     for (int round = 0; round < ROUNDS; round++) {
         struct record *mine = record_make(owner, round);
 
@@ -128,7 +129,7 @@ int main(void)
         pthread_join(threads[i], NULL);
     end_all();
     errno = 0;
-    scm_refresh(scm_malloc(10), 5000); /* above the option scm_max_extension: reported */
+    scm_refresh(scm_malloc(10), 5000); /* above the option scm_max_extension, so reported */
     printf("errno: %s\n", errno == ERANGE ? "ERANGE" : "another");
     return 0;
 }

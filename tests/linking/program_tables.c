@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads add, replace and remove objects in a hash table that is resized, one without locks, a table of ids that grows, maps of
- * numbers and of strings, a hash table of values, and routes of both families, while they look objects up and walk; and before, one hands
- * all over to another.
- * Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not. RACE, in the environment:
+ * Threads add, replace and remove objects in a hash table that is resized, one without locks, a
+ * table of ids that grows, maps of numbers and of strings, a hash table of values, and routes of
+ * both families, while they look objects up and walk. Before that, one thread hands all objects
+ * over to another. Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not.
+ * RACE, in the environment:
  *
- *   only-hash, only-ids, ...   that table alone is used: hash, lockfree, ids, map, strings, routes4, routes6, values
+ *   only-hash, only-ids, ...   uses that table only: hash, lockfree, ids, map, strings, routes4, routes6, values
  *   hash, ids, ...             and each object is written once more when readers can find it
  */
 #include <pthread.h>
@@ -25,7 +26,7 @@
 
 #define THREADS 3
 #define ROUNDS  1500
-#define KEYS    300 /* of each thread; many enough for resizes, and for nodes of all sizes */
+#define KEYS    300 /* of each thread; enough for resizes, and for nodes of all sizes */
 
 struct object {
     struct prudence_hash_node node, lockfree_node;
@@ -59,7 +60,7 @@ static struct object *make(unsigned long key)
     return object;
 }
 
-/* With a race: what is in the table already is written. */
+/* Makes the race: writes to an object that is already in the table. */
 static void touch(struct object *object, const char *name)
 {
     if (!strcmp(race, name))
@@ -118,7 +119,7 @@ static void update_hash(unsigned long key, bool removes)
     prudence_free_deferred(old);
 }
 
-/* One key of ten is all threads': each takes out what others have put in. */
+/* Maps one key of ten to 0: all threads share these and take out each other's objects. */
 static unsigned long key_shared(unsigned long key)
 {
     return key % 10 ? key : 0;
@@ -199,7 +200,8 @@ static void update_strings(unsigned long key, bool removes)
     prudence_free_deferred(old);
 }
 
-/* Of many lengths, so that nodes get and lose prefixes and children at any place. Two keys may have the same one. */
+/* Returns prefixes of many lengths, so that nodes get and lose prefixes and children at any
+ * place. Two keys may have the same one. */
 static struct prudence_prefix prefix_of(unsigned long key)
 {
     struct prudence_prefix prefix = {
@@ -229,7 +231,7 @@ static void update_routes(struct prudence_routes *routes, const char *name, unsi
     prudence_free_deferred((struct object *)old);
 }
 
-/* The second value is put into the entry of the first. */
+/* Puts the second value into the entry of the first. */
 static void update_values(unsigned long key, bool removes)
 {
     char text[32];
@@ -320,7 +322,7 @@ static void update(unsigned long key, bool removes)
         update_values(key, removes);
 }
 
-/* These have nothing of the writer but what they find, each in one way. */
+/* Each lookup uses only pointers that it finds itself, in one way. */
 static void look_up_all(void)
 {
     for (unsigned long key = 0; key < KEYS; key++)
@@ -351,7 +353,7 @@ static void *receive(void *number)
     return NULL;
 }
 
-/* What was there before a table was resized, and is not looked at before. */
+/* Hands over objects inserted before a table was resized, and not looked at since. */
 static void hand_over(void)
 {
     pthread_t receivers[WAYS];

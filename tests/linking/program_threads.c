@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects go from thread to thread in every way that the library has: freed and handed out again, deferred
- * under readers of each kind of domain, by callbacks, constructed and destroyed, in pages of another size. Built
- * with ThreadSanitizer by test_thread_sanitizer.py; the library is not. RACE, in the environment:
+ * Objects pass from thread to thread in every way that the library has: freed and reused, deferred
+ * under readers of each kind of domain, by callbacks, constructed and destroyed, in pages of
+ * another size. Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not. RACE,
+ * in the environment:
  *
  *   pass     a thread hands over an object by a relaxed store
  *   reader   a reader looks at an object after it has left its section
@@ -108,7 +109,7 @@ static void *read_all(void *unused)
 
 /* ------------------------------------------------------------------------------------- writers */
 
-/* Returns the node that was there before, which no new reader finds. */
+/* Returns the previous node, which no new reader finds. */
 static struct node *publish(struct node **place, struct node *fresh)
 {
     struct node *old;
@@ -257,7 +258,7 @@ static void *read_late(void *unused)
     return unused;
 }
 
-/* The object is deferred once, and its memory handed out again. */
+/* The object is deferred once, and its memory reused. */
 static void reader(void)
 {
     struct prudence_cache *cache = prudence_cache_create("one", 4096, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for liburcu, built on this library's headers of the same names. A writer replaces an object, and frees the old one by each way that
- * liburcu has, while readers look at it. Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not.
+ * A program for liburcu, built on this library's headers of the same names. A writer replaces an
+ * object, and frees the old one in each way that liburcu has, while readers look at it. Built with
+ * ThreadSanitizer by test_thread_sanitizer.py; the library is not.
  *
  *   program_urcu FLAVOUR          no race; FLAVOUR: memb, qsbr, bp
  *   program_urcu FLAVOUR race     and each object is written once more when readers can find it
@@ -139,7 +140,7 @@ int main(int argc, char **argv)
 
         replace(round, argc > 2);
         while (round % 20 == 0 && __atomic_load_n(&rounds, __ATOMIC_RELAXED) < until)
-            usleep(10); /* the readers may want this CPU */
+            usleep(10); /* lets the readers have this CPU */
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < READERS; i++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every structure holds values that nothing else in the process points to, and the process ends. No value is lost: whoever has the structure finds
- * them. Run by test_leaks.py with LeakSanitizer and with Valgrind, which look for pointers.
+ * Every structure holds values that nothing else in the process points to, and the process ends. No
+ * value is lost, because it can be reached from the structure. Run by test_leaks.py with
+ * LeakSanitizer and with Valgrind, which look for pointers.
  *
- *   program_values WHOSE NAME...           WHOSE: libc (values of malloc), ours (of prudence_malloc, each with a block of malloc that only
- *                                          it knows). NAME: of `structures` below; none: all
+ *   program_values WHOSE NAME...           WHOSE: libc (values of malloc), ours (of prudence_malloc, each with
+ *                                          a block of malloc that only the value points to). NAME: of
+ *                                          `structures` below; none: all
  *   program_values WHOSE lost NAME...      and each structure's function loses some values: they are reported
  */
 #include <stdbool.h>
@@ -28,11 +30,11 @@
 #include <prudence/stack.h>
 #include <prudence/swap.h>
 
-#define KEYS 600 /* many enough for resizes, for nodes of all sizes, and for more than one slab */
+#define KEYS 600 /* enough for resizes, for nodes of all sizes, and for more than one slab */
 
-/* No node stands at the beginning, so every pointer to one is into the middle of the block. */
+/* No node is at the beginning, so every pointer to one points into the middle of the block. */
 struct value {
-    char *text; /* of malloc, where the value is ours */
+    char *text; /* from malloc, if the value is ours */
     unsigned long key;
     struct prudence_hash_node node;
     struct prudence_hash_name name;
@@ -75,7 +77,7 @@ static void drop(struct value *value)
         free(value);
 }
 
-/* In each structure the values of KEYS keys, of which some were replaced and some removed. */
+/* Each structure holds the values of KEYS keys; some of them were replaced, and some removed. */
 static bool is_replaced(unsigned long key)
 {
     return key % 5 == 1;
@@ -164,7 +166,7 @@ static void fill_names(void)
         prudence_hash_add(names, prudence_hash_mix(key), &make(key)->name.node);
 }
 
-/* Renamed to a key that others do not have, or removed. */
+/* Renames to a key that others do not have, or removes. */
 static void change_names(unsigned long key)
 {
     struct value *fresh = is_replaced(key) ? make(key + KEYS) : NULL;
@@ -258,7 +260,7 @@ static void change_map(unsigned long key)
     drop(prudence_map_entry(old, struct value, map_node));
 }
 
-/* The key stands in the object, whose node has its address. */
+/* The key is in the object, whose node has its address. */
 static void fill_map_of_bytes(void)
 {
     const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
@@ -338,7 +340,8 @@ static void change_map_of_strings(unsigned long key)
 
 static struct prudence_routes *routes4, *routes6;
 
-/* Of any length, from the default route on; many enough for a wider index, and for paths that skip levels. */
+/* Returns prefixes of any length, from the default route on; enough for a wider index, and for
+ * paths that skip levels. */
 static struct prudence_prefix prefix_of(unsigned long key, unsigned bytes)
 {
     struct prudence_prefix prefix = {.length = (unsigned)(key * 8 * bytes / KEYS)};
@@ -459,7 +462,7 @@ static int transfer(void *old, void *fresh, void *context)
     return 0;
 }
 
-/* A handle in memory of ours. */
+/* Handles in memory of ours. */
 static struct prudence_swap *handles;
 
 static void fill_swap(void)
@@ -508,7 +511,7 @@ static void let_go(struct prudence_head *head)
     drop((struct value *)((char *)head - offsetof(struct value, head)));
 }
 
-/* Inside a section that goes on until the process ends: none of the callbacks runs. */
+/* Stays inside a section until the process ends, so none of the callbacks runs. */
 static void fill_calls(void)
 {
     prudence_read_lock();
@@ -516,7 +519,7 @@ static void fill_calls(void)
         prudence_call(&make(key)->head, let_go);
 }
 
-/* The same in a domain of the program's own, which keeps the context of its functions. */
+/* Does the same in a domain of the program's own, which keeps the context of its functions. */
 static uint64_t start_poll(void *context)
 {
     return ((const struct value *)context)->key;
@@ -524,7 +527,7 @@ static uint64_t start_poll(void *context)
 
 static bool poll_state(void *context, uint64_t cookie)
 {
-    return ((const struct value *)context)->key > cookie; /* never */
+    return ((const struct value *)context)->key > cookie; /* never over */
 }
 
 static void fill_external(void)
@@ -550,7 +553,7 @@ static void beginning_of(void *object, void *context)
     *(struct value **)object = NULL;
 }
 
-/* Likewise, objects whose destructors wait for the grace period: each has a value. */
+/* Defers objects whose destructors wait for the grace period; each holds a value. */
 static void fill_destructors(void)
 {
     const struct prudence_cache_attr attr = {
@@ -566,7 +569,7 @@ static void fill_destructors(void)
     }
 }
 
-/* Values that only deferred objects have, as readers may still follow them. */
+/* Makes values that only deferred objects point to, because readers may still follow them. */
 static void fill_deferred(void)
 {
     prudence_read_lock();
@@ -578,7 +581,7 @@ static void fill_deferred(void)
     }
 }
 
-/* What a cache gives to its constructor is known by the cache alone. */
+/* Only the cache points to the context of its constructor. */
 static void fill_contexts(void)
 {
     for (unsigned long key = 0; key < 10; key++) {
@@ -644,7 +647,7 @@ static const struct structure {
     {"short_term", fill_short_term, NULL},
     {"region", fill_region, NULL},
     {"contexts", fill_contexts, NULL},
-    {"calls", fill_calls, NULL}, /* from here on, inside a section */
+    {"calls", fill_calls, NULL}, /* from here on inside a section */
     {"external", fill_external, NULL},
     {"destructors", fill_destructors, NULL},
     {"deferred", fill_deferred, NULL},
@@ -658,7 +661,7 @@ static bool is_chosen(int argc, char **argv, const char *name)
     return argc == 2 + loses;
 }
 
-/* LeakSanitizer ends a process that withdraws what it has not told, or twice. */
+/* LeakSanitizer ends a process that withdraws a root twice, or without having registered it. */
 static void make_and_destroy(void)
 {
     for (int i = 0; i < 3; i++) {
@@ -681,7 +684,7 @@ static void lose_some(void)
         make(key);
 }
 
-/* The stack below has addresses of what is gone from it. */
+/* Overwrites the unused stack, which still has addresses of values. */
 static __attribute__((noinline)) void forget(void)
 {
     volatile char stack_below[1 << 16];

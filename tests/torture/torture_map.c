@@ -14,10 +14,9 @@
 
 #include "support/torture_objects.h"
 
-#define READERS 8
-#define WRITERS 6
-#define SPACING                                                                                    \
-    40 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
+#define READERS   8
+#define WRITERS   6
+#define SPACING   40 /* one is lasting, one contended; the writers share the others */
 #define LASTING   150
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING: the keys that all writers use */

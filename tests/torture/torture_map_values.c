@@ -15,11 +15,10 @@
 
 #include "support/torture_objects.h"
 
-#define READERS 8
-#define WRITERS 6
-#define LASTING 100
-#define SPACING                                                                                    \
-    20 /* one of so many keys is lasting, one contended, and the others are divided among the writers */
+#define READERS   8
+#define WRITERS   6
+#define LASTING   100
+#define SPACING   20 /* one is lasting, one contended; the writers share the others */
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING */
 #define TEXT_MOST 600

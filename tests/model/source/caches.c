@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slab caches of the explorer (caches.h). A cache is known by the bytes of its objects; an array has its own in the line in front. */
+/* Slab caches of the explorer (caches.h). A cache is identified by the bytes of its objects; an
+ * array stores its own size in the line before it. */
 #include "caches.h"
 
 #include <prudence/prudence.h>
@@ -9,9 +10,9 @@
 #include "explorer.h"
 #include "heap/heap.h"
 
-#define ARRAYS 1u /* in the place of bytes */
+#define ARRAYS 1u /* used instead of a number of bytes */
 
-static uint64_t inside[EXPLORE_THREADS_MAX]; /* so many times; stored to by the thread itself */
+static uint64_t inside[EXPLORE_THREADS_MAX]; /* depth of nesting; stored to by the thread itself */
 
 void enter(void)
 {
@@ -29,7 +30,7 @@ void leave(void)
 
 struct prudence_domain *const explored_domain = (struct prudence_domain *)(uintptr_t)1;
 
-/* The linker puts these in the place of the functions without __wrap_, and those in the place of the ones with __real_. */
+/* The linker replaces the functions without __wrap_ by these, and calls of __real_ by those. */
 void __wrap_prudence_domain_read_lock(struct prudence_domain *domain);
 void __wrap_prudence_domain_read_unlock(struct prudence_domain *domain);
 void __real_prudence_domain_read_lock(struct prudence_domain *domain);
@@ -61,7 +62,7 @@ void *prudence_cache_alloc(struct prudence_cache *cache)
     return explore_alloc_aligned((uintptr_t)cache, CACHE_LINE);
 }
 
-/* Its words are zero because this thread has written them so. */
+/* The words are zero because this thread has written them. */
 void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
 {
     char *memory = explore_alloc_aligned(CACHE_LINE + size, CACHE_LINE);

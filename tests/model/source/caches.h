@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In the place of slab caches, for tables whose nodes are deferred: memory from the explorer. What is deferred is freed if no
- * other thread is inside, which the cases' threads say in words of their own; else it is not freed.
+ * Replaces slab caches for tables whose nodes are deferred, with memory from the explorer. A
+ * deferred object is freed if no other thread is inside, which the cases' threads say in words of
+ * their own; otherwise it is not freed.
  */
 #ifndef MODEL_SOURCE_CACHES_H
 #define MODEL_SOURCE_CACHES_H
@@ -10,10 +11,11 @@
 
 struct prudence_cache;
 
-/* Of objects of so many bytes; 0: of arrays of any size, as of large_cache_create. */
+/* Returns the cache of objects of `bytes`; 0: of arrays of any size, like large_cache_create. */
 struct prudence_cache *explored_cache(size_t bytes);
 
-/* A thread is inside: what it finds stays. Sections of this domain are the same. */
+/* Marks a thread as inside, so that objects that it finds stay. Sections of this domain do the
+ * same. */
 void enter(void);
 void leave(void);
 struct prudence_domain;

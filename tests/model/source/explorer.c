@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The explorer (explorer.h). Three parts: choices and how they are enumerated; memory, with store buffers,
- * races and freed memory; threads.
+ * The explorer (explorer.h). Three parts: choices and their enumeration; memory, with store
+ * buffers, races and freed memory; threads.
  *
- * Choices. An execution is determined by its choices, each a number below the number of possibilities; 0
- * is what happens by default. They are enumerated depth first: an execution repeats the choices of the
- * one before up to the last that has a possibility left. A *deviation* is a choice that is not the
- * default where the default would do: a switch away from a thread that can go on, a store that is
- * not seen yet, or seen too early. Deviations are bounded; the choice which thread goes on where somebody has
- * to stop is free. Threads are switched only before operations on words that several threads use, one of
- * them writing: which these are is learnt, and the exploration repeated while more are learnt.
+ * Choices. An execution is determined by its choices, each a number below the number of
+ * possibilities; 0 is the default. They are enumerated depth first: an execution repeats the
+ * choices of the one before up to the last that has a possibility left. A *deviation* is a choice
+ * other than a possible default: a switch away from a thread that can go on, a store that is not
+ * seen yet, or seen too early. Deviations are bounded; when a thread has to stop, the choice of the
+ * next one is free. Threads are switched only before operations on words that several threads use,
+ * one of them writing. The explorer learns these words, and repeats the exploration while it learns
+ * more.
  *
  * Memory. A store enters its thread's buffer, and reaches memory when the thread fences, updates
- * atomically, blocks or ends; or before, at the moment at which another thread looks at that word:
- * whether it does is a choice (default: it does, with all older stores; or it does not, yet; or, a store
- * that is not a release, without the older ones, as on Arm). Nothing is lost by deciding so late: nobody
- * can tell before. Loads return what is there: of the reorderings of loads nothing is seen here.
- * Races are found by happens-before, as C11 defines it from the orders in the source, so an order that
- * is too weak is found on plain data whatever the processor does. A sequentially consistent fence is an
- * acquire and a release fence, and nothing more.
+ * atomically, blocks or ends. When another thread looks at that word before, whether the store
+ * reaches memory is a choice: it does, with all older stores (the default); it does not yet; or, if
+ * it is no release, it does without the older ones, as on Arm. Nothing is lost by deciding so late,
+ * because nobody can tell before. Loads return the present value: the explorer shows no reordering
+ * of loads. Races are found by happens-before, as C11 defines it from the orders in the source, so
+ * an order that is too weak is found on plain data whatever the processor does. A sequentially
+ * consistent fence is an acquire and a release fence, and nothing more.
  *
- * All of the explorer's state is in one mapping of its own: the data of the program is put back for
- * each execution.
+ * All of the explorer's state is in one mapping of its own: the program's data is restored for each
+ * execution.
  */
 #define _GNU_SOURCE
 #include <link.h>
@@ -41,31 +42,31 @@
 #define ARENA_BYTES EXPLORE_ARENA_BYTES
 #define CELLS       ((size_t)1 << 16)
 #define CHOICES_MAX 8192
-#define STEPS_MAX   20000 /* an execution that takes more does not end */
+#define STEPS_MAX   20000 /* an execution with more steps does not end */
 #define BUFFER_MAX  64
 #define TLS_MAX     4096
 #define TLS_AREA                                                                                   \
-    ((size_t)16 << 10)  /* below the thread pointer: the program's, and libc's (errno) */
-#define GRANULE_SHIFT 0 /* words side by side may be of one byte each */
+    ((size_t)16 << 10)  /* below the thread pointer: the program's variables, and libc's (errno) */
+#define GRANULE_SHIFT 0 /* adjacent words may be single bytes */
 #define ARENA_ADDRESS ((void *)(uintptr_t)EXPLORE_ARENA)
 
 typedef struct {
     uint32_t of[THREADS];
 } clocks;
 
-/* What is known of a byte. The first part is of all executions, the second of this one. */
+/* Facts about a byte. The first part is for all executions, the second for this one. */
 struct cell {
     uintptr_t key;            /* address >> GRANULE_SHIFT; 0: none */
     uint8_t readers, writers; /* threads, bit by bit */
-    bool shared;              /* before this exploration began */
+    bool shared;              /* it was shared before this exploration began */
 
     uint32_t execution;
     bool freed;
     uint8_t plain_writer;
     uint32_t plain_write; /* the writer's clock */
     clocks plain_reads, reads, writes;
-    clocks message; /* what who acquires the value knows */
-    uint8_t heads;  /* threads whose own later stores carry it on */
+    clocks message; /* knowledge passed to a thread that acquires the value */
+    uint8_t heads;  /* threads whose own later stores pass it on */
     const void *writer_pc;
 };
 
@@ -90,8 +91,7 @@ struct thread {
     uint64_t wakes_at, yielded_at, turn; /* clock; steps; order of waking after a yield */
     bool interrupted;
     clocks knows, acquired,
-        released; /* acquired: by an acquire fence to come; released: by the last
-                                         release fence */
+        released; /* acquired: for a later acquire fence; released: by the last release fence */
     struct pending_store buffer[BUFFER_MAX];
     unsigned buffered;
     char tls[TLS_MAX];
@@ -207,7 +207,7 @@ static unsigned choose(unsigned count, bool deviates)
     return choice->taken;
 }
 
-/* The next execution's choices; false when there is none. */
+/* Prepares the next execution's choices; returns false if there are none. */
 static bool next_choices(void)
 {
     while (E->choices_known) {
@@ -240,8 +240,8 @@ uint64_t explore_clock(void)
 static void drain(struct thread *thread);
 static void join(clocks *to, const clocks *from);
 
-/* A thread on the same processor is switched out: its buffer is drained, its restartable section begins
- * anew, and all that it did is before what this thread does. */
+/* Switches out threads on the same processor: their buffers are drained, their restartable
+ * sections begin anew, and all that they did happens before this thread's next step. */
 static void switch_out_others(unsigned number)
 {
     for (unsigned i = 1; i < E->threads; i++)
@@ -257,7 +257,7 @@ unsigned explore_cpu(void)
     return me()->cpu;
 }
 
-/* Thread-local variables of the program live in one place: they move with the thread. */
+/* The program's thread-local variables are in one place, so they are copied at each switch. */
 static void tls_switch(unsigned from, unsigned to)
 {
     memcpy(E->thread[from].tls, E->tls_block, E->tls_bytes);
@@ -276,7 +276,7 @@ static void go_to(unsigned number)
     swapcontext(&from->context, &E->thread[number].context);
 }
 
-/* Nobody can go on: back to the explorer. */
+/* No thread can go on: returns to the explorer. */
 static void stop(void)
 {
     struct thread *from = me();
@@ -304,7 +304,7 @@ static void wake(struct thread *thread)
         E->clock = thread->wakes_at;
 }
 
-/* The current thread cannot go on, or would rather not. */
+/* Switches threads, because the current one cannot go on, or would rather not. */
 static void reschedule(void)
 {
     unsigned found[THREADS], count = in_state(READY, found), chosen;
@@ -318,7 +318,7 @@ static void reschedule(void)
         stop();
         return;
     }
-    for (unsigned i = 1; i < count; i++) /* the one that yielded first is first */
+    for (unsigned i = 1; i < count; i++) /* the thread that yielded first goes first */
         for (unsigned j = i; j && E->thread[found[j]].turn < E->thread[found[j - 1]].turn; j--) {
             unsigned other = found[j];
 
@@ -330,7 +330,7 @@ static void reschedule(void)
     go_to(chosen);
 }
 
-/* Before an operation that others may notice: another thread may go on first. */
+/* Lets another thread go first, before an operation that others may notice. */
 static void may_switch(void)
 {
     unsigned found[THREADS], count, chosen;
@@ -356,7 +356,7 @@ static void may_switch(void)
     go_to(found[chosen - 1]);
 }
 
-/* Others may go on while the stores are in the buffer. */
+/* Lets others run while the stores are in the buffer. */
 static void drain_in_time(struct thread *thread)
 {
     if (thread->buffered)
@@ -401,7 +401,7 @@ static void run_thread(void)
     broken("a thread that has ended went on");
 }
 
-#define OWN_CPU 100 /* and more: of no other thread */
+#define OWN_CPU 100 /* numbers from here on belong to one thread each */
 
 static struct thread *make_thread(void (*body)(void *argument), void *argument)
 {
@@ -488,7 +488,7 @@ static struct cell *cell_of(const volatile void *address)
     return &E->cells[at];
 }
 
-/* Whether all of it happened before what this thread does now. */
+/* Returns whether all of it happened before this thread's next step. */
 static bool is_before(const clocks *clock)
 {
     for (unsigned i = 0; i < THREADS; i++)
@@ -554,7 +554,7 @@ void explore_plain(const volatile void *address, size_t bytes, bool write, const
         plain_granule((const volatile void *)(granule << GRANULE_SHIFT), write, pc);
 }
 
-/* What an atomic access has to do with plain ones. */
+/* Checks an atomic access against plain ones. */
 static void check_atomic(struct cell *cell, const volatile void *address, bool write,
                          const void *pc)
 {
@@ -566,7 +566,7 @@ static void check_atomic(struct cell *cell, const volatile void *address, bool w
     (write ? &cell->writes : &cell->reads)->of[E->current] = now;
 }
 
-/* Learns who uses the word; others may go on first if it is a shared one. */
+/* Learns which threads use the word; lets others go first if it is shared. */
 static struct cell *shared_access(const volatile void *address, bool write)
 {
     struct cell *cell = cell_of(address);
@@ -616,8 +616,8 @@ static void memory_write(volatile void *address, unsigned bytes, uint64_t value)
     }
 }
 
-/* A release sequence, as C11 has it (C++20 does not): later stores of the same thread carry on what it
- * released. */
+/* Implements release sequences, as in C11 (not C++20): later stores of the same thread pass on
+ * what it released. */
 static void send_by(struct cell *cell, uint8_t thread, const clocks *message, bool release)
 {
     if (!release && cell->heads & thread) {
@@ -645,7 +645,7 @@ static void drain(struct thread *thread)
         commit(thread, 0);
 }
 
-/* The newest of the thread's stores to the word that is before `before`; -1: none. */
+/* Returns the newest of the thread's stores to the word before number `before`, or -1. */
 static int find_store_before(const struct thread *thread, const volatile void *address,
                              unsigned before)
 {
@@ -660,8 +660,9 @@ static int find_store(const struct thread *thread, const volatile void *address)
     return find_store_before(thread, address, thread->buffered);
 }
 
-/* Another thread's stores to the word reach memory now, before this thread looks: all of them; none yet; or
- * up to one that is not the newest. Or the only one does before older stores to other words. */
+/* Decides which of another thread's stores to the word reach memory before this thread looks:
+ * all of them; none yet; or those up to one that is not the newest. A single store may also
+ * overtake older stores to other words. */
 static void decide_about(struct thread *thread, const volatile void *address)
 {
     int stores[BUFFER_MAX], newest = find_store(thread, address);
@@ -786,7 +787,7 @@ uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *
     }
     cell = shared_access(address, true);
     if (cell->shared)
-        drain(me()); /* others had their turn with it */
+        drain(me()); /* others had their chance to see it late */
     else
         drain_in_time(me());
     decide_about_others(address);
@@ -823,8 +824,8 @@ void explore_fence(enum explore_order order, const void *pc)
     note_event("fences", NULL, 0, pc);
 }
 
-/* As documented: between the call and its return each other thread executes a full fence. Here it is
- * one moment, and may_switch() chooses it for all of them. */
+/* As documented, each other thread executes a full fence between the call and its return. Here
+ * that is one moment for all of them, chosen by may_switch(). */
 void explore_remote_fence(bool restarts, const void *pc)
 {
     if (!E || !E->now)
@@ -948,7 +949,7 @@ static void execute(void)
     E->steps_ever += E->event_count;
 }
 
-/* All executions within the bound; again, while words turn out to be shared. */
+/* Runs all executions within the bound; repeats them while words turn out to be shared. */
 static void explore_within(unsigned bound)
 {
     do {
@@ -980,7 +981,8 @@ static void make_explorer(void)
         mmap(NULL, E->data_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* The program's thread-local block: the first of the dynamic loader's list is the program's. */
+/* Finds the program's thread-local block: the first in the dynamic loader's list is the
+ * program's. */
 static int find_tls_in(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
@@ -998,7 +1000,7 @@ static void find_tls(void)
         broken("too many thread-local variables");
 }
 
-/* Or, without a name, prints all. */
+/* Finds a case by name; prints all names if `name` is empty. */
 static void find_case(const struct explore_case *cases, const char *name)
 {
     for (; cases->name; cases++) {

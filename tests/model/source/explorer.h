@@ -2,16 +2,17 @@
 /*
  * An explorer of the library's own C text: every schedule of a few threads, within a bound.
  *
- * The sources are compiled as they are, with the compiler's instrumentation for ThreadSanitizer, but not
- * linked with its runtime: explorer.c and tsan.c stand in its place, and see every access. What the
- * system does is system.c's. docs/explanation/models.md says what is explored, and what is not.
+ * The sources are compiled unchanged, with the compiler's instrumentation for ThreadSanitizer, but
+ * not linked with its runtime: explorer.c and tsan.c replace it, and see every access. system.c
+ * plays the system. docs/explanation/models.md says what is explored, and what is not.
  *
- * Threads are coroutines of one process. An execution begins with setup(), alone; then the threads that
- * it made run, one operation at a time, in an order that the explorer chooses; when none can go on,
- * after() looks at the result, alone. Memory is put back, and the next execution makes other choices.
+ * Threads are coroutines of one process. An execution begins with setup(), alone; then the threads
+ * that it made run, one operation at a time, in an order that the explorer chooses; when none can
+ * go on, after() checks the result, alone. Memory is restored, and the next execution makes other
+ * choices.
  *
- * Code that is compiled with the instrumentation (the cases are) is explored; plain accesses are checked for races
- * and for use after free, atomic ones are where threads are switched.
+ * Code compiled with the instrumentation (which includes the cases) is explored: plain accesses are
+ * checked for races and for use after free, and threads are switched at atomic ones.
  */
 #ifndef MODEL_SOURCE_EXPLORER_H
 #define MODEL_SOURCE_EXPLORER_H
@@ -24,39 +25,41 @@ struct explore_case {
     const char *name;
     void (*setup)(void);
     void (*after)(void); /* may be NULL */
-    unsigned bound;      /* deviations: preemptions, and stores not seen in time */
+    unsigned bound;      /* deviations: preemptions, and stores seen late */
     unsigned deep;       /* the same, under PRUDENCE_MODELS=deep */
 };
 
 /* --- for cases --- */
 #define EXPLORE_THREADS_MAX 6
 
-/* Each on a processor of its own; or on one that it shares with others, which stop one another there. */
+/* Starts a thread on a processor of its own, or on one that it shares with others; only one of
+ * these runs at a time. */
 void explore_thread(void (*body)(void *argument), void *argument);
 void explore_thread_on(unsigned cpu, void (*body)(void *argument), void *argument);
 unsigned explore_cpu(void);
-unsigned explore_self(void); /* this thread's number; 0 is who runs setup and after */
+unsigned explore_self(void); /* this thread's number; 0 runs setup and after */
 
-/* Other threads that can go on do so first; to be earlier is a deviation. */
+/* Lets other threads that can run go first; to go earlier is a deviation. */
 void explore_late(void);
 
-/* A violation: reports it with the schedule that led here, and ends the process. */
+/* Reports a violation with the schedule that led to it, and ends the process. */
 void explore_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* What the case is about has happened: a case that holds must have called this in some execution. */
+/* Notes that the case's subject has happened: a case that holds must have called this in some
+ * execution. */
 void explore_note(void);
 
-/* The memory is freed: a use from now on, or one in no order with this, is a violation. */
+/* Frees the memory: a later use, or one not ordered with this call, is a violation. */
 void explore_free(void *memory, size_t bytes);
 
-/* Memory of the execution: zeroed, and gone with it. */
+/* Returns zeroed memory, which lasts for the execution. */
 void *explore_alloc(size_t bytes);
 void *explore_alloc_aligned(size_t bytes, size_t alignment);
 
 #define explore_assert(condition)                                                                  \
     ((condition) ? (void)0 : explore_fail("%s (%s:%d)", #condition, __FILE__, __LINE__))
 
-/* Where explore_alloc's memory lies. */
+/* Address range of explore_alloc's memory. */
 #define EXPLORE_ARENA       UINT64_C(0x600000000000)
 #define EXPLORE_ARENA_BYTES ((size_t)4 << 20)
 
@@ -75,32 +78,33 @@ uint64_t explore_load(const volatile void *address, unsigned bytes, enum explore
                       const void *pc);
 void explore_store(volatile void *address, unsigned bytes, uint64_t value, enum explore_order order,
                    const void *pc);
-/* Read, and write what `change` makes of it; if it says so: if not, the order is `failing`. Returns what was there. */
+/* Reads the word, and writes the value that `change` makes of it if `change` returns true;
+ * otherwise the order is `failing`. Returns the old value. */
 typedef bool explore_change(uint64_t *value, uint64_t operand, uint64_t expected);
 uint64_t explore_update(volatile void *address, unsigned bytes, explore_change *change,
                         uint64_t operand, uint64_t expected, enum explore_order order,
                         enum explore_order failing, const void *pc);
 void explore_fence(enum explore_order order, const void *pc);
-/* Every thread makes a full fence, now; and restarts its restartable section. */
+/* Every thread makes a full fence now, and, with `restarts`, restarts its restartable section. */
 void explore_remote_fence(bool restarts, const void *pc);
 
-void explore_yield(uint64_t nanoseconds); /* others first; then the time has passed */
+void explore_yield(uint64_t nanoseconds); /* lets others run first; then the time has passed */
 bool explore_block(const volatile void *word, unsigned bytes, uint64_t value, bool timed);
 void explore_wake(const volatile void *word);
 uint64_t explore_clock(void);
 void explore_daemon(void (*body)(void *argument), void *argument); /* need not end */
 
-/* Restartable sections: begun by asking (and forgetting) whether this thread was interrupted, ended by a
- * store that is made unless it was meanwhile. */
+/* Restartable sections begin with a call that reports (and forgets) whether this thread was
+ * interrupted, and end with a store that is made unless it was interrupted since. */
 bool explore_interrupted(void);
 bool explore_commit(volatile void *address, unsigned bytes, uint64_t value, const void *pc);
 
-void system_start(void); /* by system.c, once */
+void system_start(void); /* called by system.c, once */
 
-/* Not put back for each execution: large, and always the same. */
+/* Excludes memory from the restoring, because it is large and constant. */
 void explore_keep(void *memory, size_t bytes);
 
-/* *_cases.c: the last of each has no name. */
+/* Tables of the files *_cases.c; each ends with an entry without a name. */
 extern const struct explore_case litmus_cases[], gp_cases[], slab_cases[], structure_cases[],
     hash_cases[], map_cases[], map_values_cases[], hash_values_cases[], routes_cases[];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases of grace periods, domains and callbacks: small programs, whose every execution must keep the
- * library's promises. */
+/* Cases of grace periods, domains and callbacks: small programs, all of whose executions must
+ * keep the library's promises. */
 #include <string.h>
 
 #include "explorer.h"
@@ -12,7 +12,7 @@
 /* ------------------------------------------------------------------------- one object, its readers */
 
 struct thing {
-    uint64_t alive; /* plain: a read in no order with its end is found by that, too */
+    uint64_t alive; /* plain, so a read that is not ordered with its end is found as a race */
 };
 
 static struct thing *shared_thing; /* atomic */
@@ -32,7 +32,7 @@ static void use_thing(void)
         explore_assert(thing->alive);
 }
 
-/* The object's way out: nobody finds it any more. */
+/* Unlinks the object, so that no new reader finds it. */
 static struct thing *unlink_thing(void)
 {
     struct thing *thing = load_relaxed(&shared_thing);
@@ -72,7 +72,7 @@ static void reads(void *unused)
     prudence_read_unlock();
 }
 
-/* A thread's first entry is not the inline one. */
+/* Registers first, because a thread's first entry is not the inline one. */
 static void reads_registered(void *unused)
 {
     prudence_read_lock();
@@ -95,7 +95,7 @@ static void frees(void *unused)
     end_thing(thing);
 }
 
-/* A grace period of another thread's, that it asks for and drives. */
+/* Requests a grace period and drives it. */
 static void starts_and_drives(void *unused)
 {
     (void)unused;
@@ -103,7 +103,7 @@ static void starts_and_drives(void *unused)
     gp_drive(domain);
 }
 
-/* Pushes on what others ask for. */
+/* Drives grace periods that others request. */
 static void drives(void *unused)
 {
     (void)unused;
@@ -171,8 +171,8 @@ static void two_drivers_fenced(void)
 
 /* ------------------------------------------------------------------------------------- at once */
 
-/* Tries once with nothing to free, so that a grace period that is over at once must have begun; then frees, if the
- * second one is over at once or has been said to be. */
+/* Tries once with nothing to free, so that a grace period that is over at once must have begun;
+ * then frees, if the second attempt or a poll says that the grace period is over. */
 static void frees_at_once(void *unused)
 {
     struct thing *thing;
@@ -214,7 +214,7 @@ static void tries(void *unused)
     gp_try(domain, gp_snapshot(domain), 0);
 }
 
-/* What ends at once is another thread's as well. */
+/* A grace period that ends at once also counts for another thread. */
 static void at_once_for_another(void)
 {
     start();
@@ -287,7 +287,7 @@ static void parks(void *unused)
     readers_park(domain, 1u << 20);
 }
 
-/* Its first round spares a thread that has just come. */
+/* Parks after a first entry, because the first round spares a thread that has just arrived. */
 static void reads_spared(void *unused)
 {
     prudence_read_lock();
@@ -356,7 +356,8 @@ static void parked_to_fenced_by_another(void)
 
 /* ------------------------------------------------------------------------------ readers that are asked to fence */
 
-/* Frees what is over by the second time that it asks; between the two a reader may answer. */
+/* Asks twice, and frees if the grace period is over at the second time; between the two a reader
+ * may answer. */
 static void frees_when_answered(void *unused)
 {
     struct thing *thing = unlink_thing();
@@ -368,7 +369,7 @@ static void frees_when_answered(void *unused)
         end_thing(thing);
 }
 
-/* A section that answers inside, while it has found the object. */
+/* Answers inside a section that has found the object. */
 static void reads_and_answers(void *unused)
 {
     struct thing *thing;
@@ -392,7 +393,7 @@ static void reads_and_comes_again(void *unused)
     prudence_read_unlock();
 }
 
-/* Not at once, but without delay. */
+/* Allows the question: the caller may not try at once, and no delay is left. */
 static void may_be_asked(void)
 {
     domain->tried_on = 2;
@@ -558,7 +559,7 @@ static void external_synchronized(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-/* Asks for a second one, and never comes back: the domain's thread must hear of it. */
+/* Requests a second one, and never returns: the domain's thread must notice. */
 static void asks_once_more(void *unused)
 {
     gp_wait(domain, gp_snapshot(domain), 0);
@@ -627,7 +628,7 @@ static void set_of_two(void)
 static void visits(void *unused)
 {
     struct prudence_domain *visited;
-    uint64_t after = 1; /* the default one lives for ever */
+    uint64_t after = 1; /* the default domain lives for ever */
 
     (void)unused;
     if (!domains_visit(&visited, 1, &after, false))
@@ -655,7 +656,7 @@ static void destroyed_while_visited(void)
 static struct callback_queue *queue;
 static struct prudence_head heads[2];
 static struct thing *thing_of_callback;
-static unsigned called; /* only the worker's */
+static unsigned called; /* only the worker uses it */
 static uint64_t called_at;
 
 static void count_call(struct prudence_head *head)
@@ -685,7 +686,7 @@ static void pushes(void *head)
 
 static uint64_t pushed_at;
 
-/* While its thread lingers, falls asleep, or sleeps. */
+/* Pushes while the worker's thread lingers, falls asleep, or sleeps. */
 static void pushes_late(void *head)
 {
     explore_late();
@@ -693,7 +694,8 @@ static void pushes_late(void *head)
     callback_push(queue, head, 0);
 }
 
-/* Soon: after some naps of its thread, of 20 microseconds each. */
+/* Checks that both were called soon: within some naps of the worker's thread, of 20 microseconds
+ * each. */
 static void two_were_called_soon(void)
 {
     explore_assert(called == 2);
@@ -735,7 +737,7 @@ static void callback_frees(void)
     explore_thread(reads, NULL);
     explore_thread(unlinks_and_pushes, NULL);
     explore_thread(starts_and_drives, NULL);
-    callback_start(queue); /* its thread is there before there is anything to do */
+    callback_start(queue); /* its thread starts before there is any work */
 }
 
 static void pushes_and_waits(void *unused)

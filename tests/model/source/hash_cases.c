@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the hash tables: updates without locks beside each other and beside readers, whose objects are freed after a
- * grace period; and names that are renamed, beside readers, another rename, and a resize.
+ * Cases of the hash tables: updates without locks beside each other and beside readers, whose
+ * objects are freed after a grace period; and renames beside readers, another rename, and a resize.
  */
 #include <prudence/hash_rename.h>
 #include <prudence/lockfree_hash.h>
@@ -17,12 +17,14 @@
 struct object {
     struct prudence_hash_node node;
     uint64_t
-        key; /* plain: a look at it in no order with its being written, or with its end, is found */
+        /* plain, so an access that is not ordered with the object's initialization or end is a
+         * race */
+        key;
 };
 
 static struct prudence_lockfree_hash *lockfree;
 static struct object *objects[6];
-static struct object *gone[6]; /* by thread: what it has removed */
+static struct object *gone[6]; /* by thread: the object that it has removed */
 static int results[6];
 
 static bool has_key(const struct prudence_hash_node *node, const void *key)
@@ -42,7 +44,7 @@ static struct object *make_object(unsigned number, uint64_t key)
     return objects[number];
 }
 
-/* Two buckets; objects of these keys in the first, the last one in front. */
+/* Makes two buckets; objects of these keys are in the first, the last one in front. */
 static void make_lockfree(unsigned count)
 {
     uintptr_t *buckets = explore_alloc_aligned(2 * sizeof *buckets, 64);
@@ -113,7 +115,7 @@ static void adds_replacing(void *of)
     results[explore_self()] = gone[explore_self()] == NULL;
 }
 
-/* All that has returned is unlinked. */
+/* Checks that every removed object is unlinked. */
 static void what_is_gone_is_unlinked(void)
 {
     for (unsigned i = 0; i < 6; i++)
@@ -197,7 +199,8 @@ static void one_thread_has_it(void)
     explore_assert(count_of(0) == (results[3] == 0));
 }
 
-/* A replaced object is found all the time, also beside a thread that unlinks the old one on its way. */
+/* Always finds the object or its replacement, also beside a thread that unlinks the old one on
+ * its way. */
 static void finds_one(void *unused)
 {
     static const uint64_t key = 1;
@@ -267,7 +270,8 @@ static void a_reader_beside_a_removal(void)
     explore_thread(removes_and_frees, objects[1]);
 }
 
-/* An update that passes what another one removes and frees, and unlinks it for that one, or is told by its link. */
+/* One update passes an object that another removes and frees; it unlinks that object, or its
+ * link tells it to. */
 static void a_removal_beside_a_removal(void)
 {
     start_gp();
@@ -301,7 +305,7 @@ static bool name_has_key(const struct prudence_hash_node *node, const void *key)
     return prudence_hash_entry(node, const struct entry, name.node)->key == *(const uint64_t *)key;
 }
 
-/* A hash of bucket `index` of two. */
+/* Returns a hash of bucket `index` of two. */
 static uint64_t hash_of_bucket(uint64_t index, uint64_t rest)
 {
     uint64_t inverse = prudence_hash_spread_(1);
@@ -320,7 +324,8 @@ static uintptr_t make_view(unsigned order, uintptr_t link)
     return (uintptr_t)words | order;
 }
 
-/* With two buckets, and never a step of a resize: what renames do themselves is what is explored. */
+/* Makes a table of two buckets without any step of a resize, so that only the renames themselves
+ * are explored. */
 static struct prudence_hash *make_table(void)
 {
     struct hash_table *table =
@@ -374,7 +379,8 @@ static void renames(void *unused)
                                                  name_has_key, &key, &fresh->name, &replaced));
 }
 
-/* Once it is not under the old name it is under the new one; once it is there, it is not under the old name. */
+/* Checks that the object is under the new name once it is not under the old one, and never under
+ * the old one again. */
 static void looks_for_both(void *unused)
 {
     unsigned before = object_under(0, old_hash, OLD), found = object_under(1, new_hash, NEW),
@@ -452,7 +458,7 @@ static void an_exchange(void)
     explore_thread(exchanges, NULL);
 }
 
-/* Two in opposite directions, under keys of their own. */
+/* Two renames in opposite directions, under keys of their own. */
 static void renames_there(void *unused)
 {
     static const uint64_t key = 11;
@@ -488,7 +494,7 @@ static void both_are_renamed(void)
     explore_note();
 }
 
-/* A rename between chains that a resize takes to another array: larger, or smaller. */
+/* A rename between chains that a resize moves to a larger or smaller array. */
 static void moves_a_group(void *of)
 {
     struct hash_table *table = hash_of(tables[0]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the hash table of values: values that are put, exchanged and erased beside lookups, and beside each other. None is lost.
+ * Cases of the hash table of values: values that are put, exchanged and erased beside lookups, and
+ * beside each other. No value is lost.
  */
 #include "caches.h"
 #include "explorer.h"
@@ -12,11 +13,11 @@
 #define ITEMS 3
 
 static struct item {
-    unsigned value; /* plain: a thread that finds an item sees what was written before */
+    unsigned value; /* plain: a thread that finds an item sees earlier writes to it */
 } items[ITEMS];
 
 static struct prudence_hash_values *values;
-static void *left[EXPLORE_THREADS_MAX]; /* by thread: what its update took out */
+static void *left[EXPLORE_THREADS_MAX]; /* by thread: the value that its update took out */
 
 static struct item *made_item(void *number)
 {
@@ -26,13 +27,14 @@ static struct item *made_item(void *number)
     return item;
 }
 
-/* Without sections: the cases' threads are inside in words of their own. */
+/* Makes a table without sections: the cases' threads mark themselves as inside in words of their
+ * own. */
 static void make_values(void)
 {
     values = explore_alloc_aligned(sizeof *values, CACHE_LINES_APART);
     values->table = hash_of(prudence_hash_create("explored", NULL));
     values->entries.classes = 1;
-    values->entries.caches[0] = explored_cache(64); /* an entry has less */
+    values->entries.caches[0] = explored_cache(64); /* an entry is smaller */
     for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
         left[i] = NULL;
     explore_assert(!prudence_hash_values_put(values, KEY, made_item((void *)0), NULL));
@@ -56,7 +58,7 @@ static void erases_value(void *unused)
     left[explore_self()] = prudence_hash_values_erase(values, KEY);
 }
 
-/* A value that is always there; or that may be gone. */
+/* Gets a value that always exists; or one that may be gone. */
 static void gets_value(void *may_be_gone)
 {
     const struct item *item;
@@ -97,7 +99,7 @@ static void values_put_and_erased(void)
     explore_thread(erases_value, NULL);
 }
 
-/* Each value that was put was taken out by one thread, or is there. */
+/* Checks that each value was taken out by one thread, or is in the table. */
 static void no_value_is_lost(void)
 {
     const void *there = prudence_hash_values_get(values, KEY);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the explorer itself: what it must see, so that what holds does not hold because it is blind.
- * Those whose names begin with "breaks-" must be found to be violated.
+ * Cases of the explorer itself. They prove that it sees violations, so that a case does not hold
+ * only because the explorer is blind. Those whose names begin with "breaks-" must be found to be
+ * violated.
  */
 #include "explorer.h"
 #include "os/os.h"
@@ -161,9 +162,9 @@ static void locked_count(void)
 
 /* ------------- an increment under a lock (P. McKenney, "Exploiting Deferred Destruction", 2004, figures 2.9 to 2.11) */
 
-static bool early, ordered; /* loads before it has the lock; the lock has its barriers */
+static bool early, ordered; /* loads before it takes the lock; the lock has its barriers */
 
-/* y: the lock. */
+/* y is the lock. */
 static void increments(void *unused)
 {
     uint64_t value = early ? load_relaxed(&x) : 0;
@@ -228,7 +229,7 @@ static void use_after_free(void)
     explore_thread(frees_block, NULL);
 }
 
-/* No thread wakes one that went to sleep after the other had looked. */
+/* No thread wakes a sleeper that went to sleep after the other had looked. */
 static void sleeps(void *unused)
 {
     static uint32_t word;

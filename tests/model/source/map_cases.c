@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the ordered map: a node that gets a link, and nodes that are replaced by a larger one, a smaller one, one with a shorter
- * or a longer prefix, beside lookups and walks; two writers of one node; fork beside updates.
+ * Cases of the ordered map: a node that gets a link, and nodes that are replaced by a larger one, a
+ * smaller one, one with a shorter or a longer prefix, beside lookups and walks; two writers of one
+ * node; fork beside updates.
  */
 #include "caches.h"
 #include "explorer.h"
@@ -15,23 +16,24 @@
 #define ITEMS 8
 #define MADE  42
 
-/* Objects have the numbers of their bytes, which are not 0: that is what a slot has before it has its byte. */
+/* Objects have the numbers of their bytes, which are not 0, because 0 is the value of a slot
+ * without a byte. */
 static struct item {
     struct prudence_map_node node;
-    unsigned value; /* plain: a thread that finds an item sees what was written before */
+    unsigned value; /* plain: a thread that finds an item sees earlier writes to it */
 } items[ITEMS];
 
 static struct prudence_map *map;
 static uint64_t key_of_item[ITEMS];
-static unsigned staying; /* bit by bit: those that no thread removes */
+static unsigned staying; /* bit by bit: objects that no thread removes */
 
-/* The byte at the first place. */
+/* Puts the byte at the first place. */
 static uint64_t at_first(uint64_t byte)
 {
     return byte << 56;
 }
 
-/* The byte at the third place, behind two that all of these have. */
+/* Puts the byte at the third place, after two constant bytes. */
 static uint64_t at_third(uint64_t byte)
 {
     return UINT64_C(0x0107) << 48 | byte << 40;
@@ -61,7 +63,8 @@ static struct item *find(unsigned number)
     return prudence_map_entry(node, struct item, node);
 }
 
-/* With objects 1 to `count`, of which those in `stay` stay. Callers are inside in words of their own, not in sections. */
+/* Makes a map of objects 1 to `count`; those in `stay` stay. Callers mark themselves as inside
+ * in words of their own, not by sections. */
 static void make_map(uint64_t (*key_of)(uint64_t byte), unsigned count, unsigned stay)
 {
     map = explore_alloc_aligned(sizeof *map + 2 * sizeof map->writers[0], CACHE_LINES_APART);
@@ -89,7 +92,7 @@ static void removes(void *number)
     leave();
 }
 
-/* The object that comes or goes, and all that stay. */
+/* Looks up the object that comes or goes, and all that stay. */
 static void looks_up(void *number)
 {
     enter();
@@ -129,7 +132,7 @@ static void walks(void *unused)
     leave();
 }
 
-/* The highest object, which comes, and the one below it, which stays. */
+/* Looks for the highest object, which comes, and for the one below it, which stays. */
 static void seeks(void *number)
 {
     uint64_t key = key_of_item[(uintptr_t)number], below = key_of_item[(uintptr_t)number - 1];
@@ -148,7 +151,8 @@ static void seeks(void *number)
     leave();
 }
 
-/* What is there is found, and counted; so many nodes are on the way to the lowest object. */
+/* Checks that all objects are found and counted, and that `depth` nodes are on the way to the
+ * lowest object. */
 static void check_map(unsigned objects, unsigned depth)
 {
     uintptr_t link = map->top.root;
@@ -193,7 +197,7 @@ static void four_in_one_node(void)
     check_map(4, 1);
 }
 
-/* The root node as one of this kind. */
+/* Replaces the root node by one of this kind. */
 static void become(unsigned kind)
 {
     struct map_node *old = map_inner(map->top.root),
@@ -212,7 +216,7 @@ static void addition_to_a_table(void)
     explore_thread(looks_up, (void *)4);
 }
 
-/* The slot of an object that went is filled again. */
+/* The slot of a removed object is filled again. */
 static void make_with_a_free_slot(void)
 {
     make_map(at_first, 4, one_two_three);
@@ -241,7 +245,7 @@ static void filled_beside_a_search(void)
     explore_thread(seeks, (void *)4);
 }
 
-/* Object 7 takes the place of 3, whose key it has. */
+/* Object 7 replaces 3, and has its key. */
 static void replaces(void *unused)
 {
     (void)unused;
@@ -277,7 +281,7 @@ static void three_are_left(void)
     check_map(3, 1);
 }
 
-/* A node for an object and another. */
+/* Makes a node for two objects. */
 static void branch_beside_a_lookup(void)
 {
     make_map(at_third, 1, 2);
@@ -311,7 +315,7 @@ static void five_in_one_node(void)
     check_map(5, 1);
 }
 
-/* Of eighteen slots, with four links; three fit into four. */
+/* Makes a node of eighteen slots with four links; three fit into four. */
 static void make_large(void)
 {
     make_map(at_first, 5, one_two_three);
@@ -338,7 +342,7 @@ static void three_in_one_node(void)
     explore_assert(map_inner(map->top.root)->kind == MAP_FOUR);
 }
 
-/* A prefix of two bytes is cut; the object that cuts it is 4, and is the highest. */
+/* Makes a prefix of two bytes, which object 4, the highest, will cut. */
 static void make_prefix(void)
 {
     make_map(at_third, 2, 0x6);
@@ -364,7 +368,7 @@ static void three_in_two_nodes(void)
     check_map(3, 2);
 }
 
-/* And joined again, when that object goes. */
+/* The prefix is joined again when that object goes. */
 static void joined_beside_a_lookup(void)
 {
     make_prefix();
@@ -390,7 +394,7 @@ static void larger_beside_a_removal(void)
     explore_thread(removes, (void *)4);
 }
 
-/* Both have the last slot in mind. */
+/* Both want the last slot. */
 static void two_additions(void)
 {
     make_map(at_first, 3, one_two_three);
@@ -398,7 +402,7 @@ static void two_additions(void)
     explore_thread(adds, (void *)5);
 }
 
-/* A node loses both of its objects, and goes; the one above has another. */
+/* A node loses both of its objects, and goes; the node above has another one. */
 static void two_removals(void)
 {
     make_prefix();
@@ -408,7 +412,7 @@ static void two_removals(void)
     explore_thread(removes, (void *)2);
 }
 
-/* The other thread makes a node for its object and for the one that goes. */
+/* The other thread makes a node for its own object and the one that goes. */
 static void removal_beside_an_addition(void)
 {
     make_prefix();
@@ -426,7 +430,8 @@ static void only_the_last_is_left(void)
 
 /* ---------------------------------------------------------------------------------------------- fork */
 
-/* Between its preparation and its end nothing changes, and all is whole: the child has that. */
+/* Between its preparation and its end nothing changes, and everything is whole, so the child
+ * gets a whole copy. */
 static void forks(void *unused)
 {
     uint64_t objects;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of maps of values: updates of one key beside each other, and beside a reader. Of those that would take a value out, one
- * does; entries are not looked at when their grace period is over.
+ * Cases of maps of values: updates of one key beside each other, and beside a reader. Of several
+ * threads that take one value out, one succeeds; nobody looks at an entry whose grace period is
+ * over.
  */
 #include <errno.h>
 
@@ -15,7 +16,7 @@
 #define KEY  7
 #define MADE 42
 
-static unsigned values[4]; /* plain: a thread that finds one sees what was written before */
+static unsigned values[4]; /* plain: a thread that finds one sees earlier writes to it */
 static struct prudence_map *map;
 static void *taken_out[EXPLORE_THREADS_MAX]; /* by each thread */
 
@@ -25,7 +26,7 @@ static void *value(unsigned number)
     return &values[number];
 }
 
-/* The key has value 0, and its neighbour has another. */
+/* Gives the key value 0, and its neighbour another one. */
 static void make_values(void)
 {
     map = explore_alloc_aligned(sizeof *map + 2 * sizeof map->writers[0], CACHE_LINES_APART);
@@ -99,7 +100,7 @@ static unsigned times_taken_out(const void *of)
     return times;
 }
 
-/* Each value is in the map, or was taken out once, or never came in. */
+/* Checks that each value is in the map, or was taken out once, or was never put. */
 static void each_is_in_one_place(void)
 {
     const void *now = prudence_map_get(map, KEY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of routes: up to three updates beside a thread that looks up one address twice, asks for a prefix, or walks. Each answer is
- * one of a moment during the lookup, and none is older than one before. A value is an object that is written before
- * it is added.
+ * Cases of routes: up to three updates beside a thread that looks up one address twice, asks for a
+ * prefix, or walks. Each answer is right for a moment during the lookup, and none is older than an
+ * earlier one. A value is an object that is written before it is added.
  */
 #include "caches.h"
 #include "explorer.h"
@@ -13,7 +13,7 @@
 #define IP4(a, b, c, d)                                                                            \
     ((uint64_t)(a) << 56 | (uint64_t)(b) << 48 | (uint64_t)(c) << 40 | (uint64_t)(d) << 32)
 
-/* The first 64 bits. */
+/* Builds the first 64 bits. */
 #define IP6(a, b, c, d)                                                                            \
     ((uint64_t)(a) << 48 | (uint64_t)(b) << 32 | (uint64_t)(c) << 16 | (uint64_t)(d))
 
@@ -32,11 +32,11 @@ struct update {
 
 /* A prefix has one of these as its value, or none if it is not in the table. */
 static struct item {
-    unsigned value; /* plain: a thread that finds an item sees what was written before */
+    unsigned value; /* plain: a thread that finds an item sees earlier writes to it */
 } items[ITEMS];
 static unsigned items_made;
 
-/* The prefixes that ever are in the table: at each moment with an item, by number, or 0. */
+/* All prefixes that are ever in the table: for each moment the number of the item, or 0. */
 static struct known {
     uint64_t address;
     unsigned length, item[UPDATES + 1];
@@ -46,7 +46,7 @@ static unsigned known_count;
 static struct route_table *table;
 static struct update updates[UPDATES];
 static unsigned update_count;
-static uint64_t updates_made; /* and so many have returned */
+static uint64_t updates_made; /* number of updates that have returned */
 static uint64_t address;
 
 static bool matches(const struct known *prefix, uint64_t what)
@@ -54,7 +54,7 @@ static bool matches(const struct known *prefix, uint64_t what)
     return prefix->length == 0 || (prefix->address ^ what) >> (64 - prefix->length) == 0;
 }
 
-/* The item of the longest prefix; 0: none. */
+/* Returns the item of the longest prefix, or 0. */
 static unsigned right_answer(unsigned moment)
 {
     const struct known *best = NULL;
@@ -100,7 +100,7 @@ static unsigned item_of(uintptr_t value)
     return item ? (unsigned)(item - items) : 0;
 }
 
-/* So that from the next moment on it is so. */
+/* Applies the update from the next moment on. */
 static void apply(const struct update *update, unsigned number)
 {
     const struct prudence_prefix prefix = prefix_of(update->address, update->length);
@@ -135,7 +135,7 @@ static void make_table(enum prudence_routes_family family)
     items_made = known_count = update_count = 0;
 }
 
-/* With these prefixes, and updates to come; the last of both is NOTHING. */
+/* Makes a table of these prefixes, with updates to come; NOTHING ends both lists. */
 static void make(enum prudence_routes_family family, const struct update *prefixes,
                  const struct update *then, uint64_t of)
 {
@@ -171,7 +171,7 @@ static unsigned look_up(void)
                                      : prudence_routes_lookup_ipv4(&table->public, bytes));
 }
 
-/* The first moment from this one on at which this is the answer. */
+/* Returns the first moment, from this one on, for which the answer is right. */
 static unsigned moment_of(unsigned answer, unsigned moment)
 {
     const unsigned from = moment;
@@ -198,7 +198,7 @@ static void looks_up(void *unused)
         explore_note();
 }
 
-/* Each prefix, as at one moment. */
+/* Gets each prefix, and checks that the answer is right for a moment. */
 static void gets(void *unused)
 {
     enter();
@@ -216,7 +216,7 @@ static void gets(void *unused)
     explore_note();
 }
 
-/* The prefixes that stay are found once; the others at most once. */
+/* Checks that the prefixes that stay are found once, and the others at most once. */
 static unsigned walk_all(void)
 {
     struct prudence_routes_walk walk;
@@ -283,25 +283,26 @@ static const struct update short4[] = {{ADD, IP4(10, 0, 0, 0), 8}, {NOTHING, 0, 
 static const struct update both4[] = {{ADD, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
 static const struct update above_index4[] = {{ADD, IP4(8, 0, 0, 0), 5}, {ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
 
-/* A prefix that covers the address comes, changes, and goes; where it is the answer, and where a longer one is. */
+/* A prefix that covers the address comes, changes, and goes, both as the answer and below a
+ * longer one. */
 BESIDE_LOOKUPS(cover_added, IPV4, long4, IP4(10, 1, 2, 3) ^ IP4(0, 0, 1, 0), {ADD, IP4(10, 0, 0, 0), 8})
 BESIDE_LOOKUPS(cover_replaced, IPV4, both4, IP4(10, 1, 3, 3), {REPLACE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 0, 0, 0), 8})
 BESIDE_LOOKUPS(cover_removed, IPV4, both4, IP4(10, 1, 3, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 0, 0, 0), 9})
 BESIDE_LOOKUPS(cover_under_longer, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 0, 0, 0), 8}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
-/* The same by words of the index. */
+/* The same in words of the index. */
 BESIDE_LOOKUPS(words_handed_down, IPV4, long4, IP4(9, 1, 2, 3), {ADD, IP4(8, 0, 0, 0), 5}, {REPLACE, IP4(8, 0, 0, 0), 5})
 BESIDE_LOOKUPS(words_taken_back, IPV4, above_index4, IP4(10, 9, 2, 3), {REMOVE, IP4(8, 0, 0, 0), 5}, {ADD, IP4(8, 0, 0, 0), 6})
 
-/* A longer prefix comes, with nodes for it, and goes with them. */
+/* A longer prefix comes with its nodes, and goes with them. */
 BESIDE_LOOKUPS(longer_added, IPV4, short4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
 BESIDE_LOOKUPS(longer_removed, IPV4, both4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(10, 0, 0, 0), 8})
 BESIDE_LOOKUPS(nodes_removed, IPV4, above_index4, IP4(10, 1, 2, 3), {REMOVE, IP4(10, 1, 2, 0), 24}, {REPLACE, IP4(8, 0, 0, 0), 5})
 
-/* There always is a route, although no prefix stays. */
+/* A route always exists, although no prefix stays. */
 BESIDE_LOOKUPS(cover_for_longer, IPV4, long4, IP4(10, 1, 2, 3), {ADD, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
 
-/* One beside the address: another node is there, with the same answer. */
+/* A prefix next to the address: another node takes the place, with the same answer. */
 BESIDE_LOOKUPS(one_beside, IPV4, both4, IP4(10, 1, 2, 3), {ADD, IP4(10, 1, 1, 0), 24}, {REPLACE, IP4(10, 1, 2, 0), 24})
 
 BESIDE(gets, get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {REMOVE, IP4(10, 1, 2, 0), 24})
@@ -310,14 +311,15 @@ BESIDE(walks, walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}
 
 /* ------------------------------------------------------------------------------------------------ IPv6 */
 
-/* An edge behind the level of shortcuts, to level 11; and one across that level. */
+/* An edge below the level of shortcuts, to level 11; and one across that level. */
 static const struct update edge6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {NOTHING, 0, 0}};
 static const struct update across6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {NOTHING, 0, 0}};
 static const struct update cut6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {NOTHING, 0, 0}};
 static const struct update cut_across6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {NOTHING, 0, 0}};
 static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING, 0, 0}};
 
-/* An address that leaves the edge, which is cut by a prefix that does not match it, or by one that does, or by one beside. */
+/* The address leaves the edge, which is cut by a prefix that does not match it, by one that
+ * does, or by one beside it. */
 BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(cut_by_own, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 8), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(cut_twice, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 51}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 60})
@@ -329,10 +331,11 @@ BESIDE_LOOKUPS(joined_beside_other, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 0x4000), {
 BESIDE_LOOKUPS(joined_under_own, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(joined_and_cut, IPV6, cut6, IP6(0x2001, 0xdb8, 1, 8), {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 56}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 58})
 
-/* A node that has none. */
+/* A node without a shortcut. */
 BESIDE_LOOKUPS(no_shortcut, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2000, 0, 0, 0), 8}, {ADD, IP6(0x2000, 0, 0, 0), 9})
 
-/* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two become one. */
+/* A node that has a shortcut comes, goes, is replaced; an edge across that level is cut, and two
+ * become one. */
 BESIDE_LOOKUPS(shortcut_appears, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(shortcut_appears_and_changes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 0, 0), 47}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48})
 BESIDE_LOOKUPS(shortcut_appears_and_vanishes, IPV6, short6, IP6(0x2001, 0xdb8, 1, 4), {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {REPLACE, IP6(0x2000, 0, 0, 0), 3}, {REMOVE, IP6(0x2001, 0xdb8, 1, 0), 48})
@@ -352,9 +355,9 @@ BESIDE(walks, walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0)
 
 /* --------------------------------------------------------------------------- arrays that are made anew */
 
-#define FULL 256u /* with so many prefixes the index gets wider */
+#define FULL 256u /* with this many prefixes the index gets wider */
 
-/* With one prefix less, as it seems; and with more nodes that have shortcuts than there is room for. */
+/* Pretends one prefix less than FULL, and more nodes that have shortcuts than there is room for. */
 static void make_full(enum prudence_routes_family family, const struct update *prefixes,
                       const struct update *then, uint64_t edges)
 {
@@ -381,7 +384,7 @@ static void more_slots(void)
     make_full(PRUDENCE_ROUTES_IPV6, across6, then_across6, FULL / 2);
 }
 
-/* The slots stay, and no slot is the address's. */
+/* The slots stay, and no slot belongs to the address. */
 static void wider_index6(void)
 {
     static const struct update then[] = {
@@ -410,7 +413,7 @@ static void updates_one(void *number)
     leave();
 }
 
-/* Each needs another node than it has found when the other one is first. */
+/* Each update needs another node than it has found if the other one comes first. */
 static void two_writers(void)
 {
     static const struct update then[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 60},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Included before every source that is explored: calls of libc that would block or be seen by the real
- * system go to system.c, and the restartable sequences, which are assembly, are functions there.
- * Everything else is the source's own text.
+ * Included before every explored source: calls of libc that would block or reach the real system go
+ * to system.c, and the restartable sequences, which are assembly, are functions there. Everything
+ * else is the source's own text.
  */
 #ifndef MODEL_SOURCE_SHIM_H
 #define MODEL_SOURCE_SHIM_H
@@ -38,15 +38,15 @@ void explore_pause(void);
 #define syscall                explore_syscall
 #define __builtin_ia32_pause() explore_pause()
 
-/* On x86-64 the inline reader's fence is an instruction, which no compiler instruments: here it is the fence
- * of other processors. */
+/* On x86-64 the inline reader's fence is an instruction that no compiler instruments, so this
+ * selects the fence of other processors. */
 #ifdef __x86_64__
 #undef __x86_64__
 #include <prudence/rcu.h>
 #define __x86_64__ 1
 #endif
 
-/* In place of os_percpu_x86_64.h and its like. */
+/* Replaces os_percpu_x86_64.h and the like. */
 #define OS_POSIX_PERCPU_X86_64_H
 #define OS_POSIX_PERCPU_AARCH64_H
 #define OS_POSIX_PERCPU_GENERIC_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, an owner from another CPU
- * beside a local one and its fast path, and fork beside a thread on its fast path.
+ * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, an
+ * owner from another CPU beside a local one and its fast path, and fork beside a thread on its fast
+ * path.
  */
 #include "explorer.h"
 #include "gp/user/domain.h"
@@ -32,7 +33,7 @@ static void give_back(void *object)
         cache_free_slow(slab_known(object), object, "free");
 }
 
-/* CPU 0 has a full stack, and nothing in its ring; objects[0] and [1] are live. */
+/* CPU 0 has a full stack and an empty ring; objects[0] and [1] are live. */
 static void make_cache(bool sequences)
 {
     struct cache_layout layout = {.object_size = 64,
@@ -41,7 +42,7 @@ static void make_cache(bool sequences)
                                   .object_cache_bytes = (size_t)OBJECTS * 64};
 
     posix_membarrier_start(true);
-    posix_percpu_start(false); /* which leaves them to the next line */
+    posix_percpu_start(false); /* the next line sets sequences */
     os_percpu_rseq = sequences;
     gp_start();
     explore_assert(slab_start());
@@ -67,8 +68,8 @@ static void defer(void *object)
 
 /* --------------------------------------------------------------------------------------- pre-flush */
 
-/* A batch of one object is closed while the helper looks for one: on one CPU, where the helper removes
- * by a restartable sequence, or from another, where it takes the CPU's caches. */
+/* A thread closes a batch of one object while the helper looks for one: on one CPU, where the
+ * helper removes by a restartable sequence, or from another, where it takes the CPU's caches. */
 static void defers_and_closes(void *unused)
 {
     struct cpu_cache *cpu;
@@ -102,7 +103,7 @@ static void pre_flush_by_owning(void)
     explore_thread_on(1, pre_flushes, NULL);
 }
 
-/* Nobody has driven a grace period. */
+/* No thread has driven a grace period. */
 static void nothing_moved_is_safe(void)
 {
     for (struct transfer_batch *batch = cache->nodes[0].handover; batch; batch = batch->next) {
@@ -129,8 +130,8 @@ static void owns_and_pops(void *unused)
     popped = cache_alloc_fast(cache);
 }
 
-/* As object_cache_take(), but leaves the slots: a section that the fence has restarted is noticed at its commit only, and
- * looks at them meanwhile. */
+/* Does the same as object_cache_take(), but leaves the slots: a section that the fence has
+ * restarted notices that only at its commit, and reads the slots before. */
 static void takes_two(void *elsewhere)
 {
     struct os_percpu_line *line = &cpu_0()->line;
@@ -157,7 +158,7 @@ static void release_beside_a_take(void)
     explore_thread_on(1, takes_two, cache);
 }
 
-/* That thread has no sections on the CPU that it runs on, and takes the first CPU's caches. */
+/* That thread runs no sections on its CPU, and takes the first CPU's caches. */
 static void a_cpu_without_a_line(void)
 {
     make_cache(true);
@@ -191,7 +192,7 @@ static void owns(void *unused)
     explore_note();
 }
 
-/* Cannot fence, and gives it up. */
+/* Tries to own, cannot fence, and gives up. */
 static void claims_in_vain(void *unused)
 {
     char token;
@@ -225,7 +226,8 @@ static uint64_t copied_tail, copied_head;
 static unsigned copied_count;
 static uintptr_t fork_owner;
 
-/* As cpu_cache_repair_all() in the child, with what was copied. The owner is looked at last, so that it is the owner of then. */
+/* Repairs the copy as cpu_cache_repair_all() does in the child. The owner is read last, so that
+ * it is the owner at that time. */
 static void repair(const struct os_percpu_line *line)
 {
     const struct cpu_note *note = &cache->fork_notes[0];
@@ -243,7 +245,7 @@ static void forks(void *unused)
 
     (void)unused;
     slab_fork_prepare();
-    fork_owner = load_relaxed(&cpu_cache_of(cache, 1)->line.owner); /* nobody else is there */
+    fork_owner = load_relaxed(&cpu_cache_of(cache, 1)->line.owner); /* no other thread runs now */
     for (unsigned i = 0; i <= line->ring_mask && i < 4 * OBJECTS; i++) {
         copied_ring[i] = load_relaxed(&line->ring[i]);
         copied_stack[i] = load_relaxed(&line->stack[i]);
@@ -282,7 +284,7 @@ static void defers(void *unused)
 static void fork_beside_a_deferral(void)
 {
     make_cache(true);
-    defer(objects[1]); /* the batch is open */
+    defer(objects[1]); /* leaves the batch open */
     explore_thread_on(0, defers, NULL);
     explore_thread_on(1, forks, NULL);
 }
@@ -296,7 +298,7 @@ static void frees_one(void *unused)
 static void fork_beside_a_free(void)
 {
     make_cache(true);
-    explore_assert(os_percpu_pop(&cache->fast_percpu)); /* there is room, in a slot never used */
+    explore_assert(os_percpu_pop(&cache->fast_percpu)); /* makes room, in a slot never used */
     store_relaxed(&cpu_0()->line.stack[stack_count(&cpu_0()->line)], NULL);
     explore_thread_on(0, frees_one, NULL);
     explore_thread_on(1, forks, NULL);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of the program's tables: readers and writers of a hash table while a group of its buckets is split or joined, and while a
- * new array takes the old one's place; a table of ids that grows; fork beside both.
+ * Cases of the program's tables: readers and writers of a hash table while a group of its buckets
+ * is split or joined, and while a new array replaces the old one; a table of ids that grows; fork
+ * beside both.
  *
- * In the place of structures/views.c: arrays from the explorer, full of words that lead to nothing. One that is
- * replaced is freed if no reader is inside, which the cases' readers say in words of their own.
+ * Replaces structures/views.c: arrays come from the explorer, full of words that lead to no object.
+ * A replaced one is freed if no reader is inside, which the cases' readers say in words of their
+ * own.
  */
 #include <prudence/hash.h>
 #include <prudence/rcuhlist.h>
@@ -137,8 +139,8 @@ void process_start_slow(void)
 
 /* ------------------------------------------------------------------------------------ hash tables */
 
-/* Of the last bucket of 64 (its words are the last that are cleared), and of the first, second, and last of its 8 parts: two
- * in the second. FIRST becomes the first of another part. */
+/* Uses the last bucket of 64 (its words are the last to be cleared), and the first, second, and
+ * last of its 8 parts; the second has two items. FIRST becomes the first of another part. */
 #define BUCKET 63
 #define ITEMS  4
 #define FIRST  (ITEMS + 2)
@@ -158,7 +160,7 @@ static bool has_key(const struct prudence_hash_node *node, const void *key)
     return prudence_hash_entry(node, const struct item, node)->key == *(const uint64_t *)key;
 }
 
-/* The hash that the table's multiplication makes this one. */
+/* Returns the hash that the table's multiplication turns into `spread`. */
 static uint64_t hash_for(uint64_t spread)
 {
     uint64_t factor = prudence_hash_spread_(1), inverse = factor;
@@ -212,7 +214,7 @@ static void make_table(unsigned order)
         add(i);
 }
 
-/* A resize is under way, and no group is moved. */
+/* Begins a resize that has moved no group. */
 static void make_resized(unsigned from, unsigned to)
 {
     make_table(from);
@@ -265,13 +267,14 @@ static void finds_what_is_added(void *argument)
     leave();
 }
 
-/* The group, by the first update that finds it not moved; and this one adds a node to its second part. */
+/* Adds a node: the first update that finds the group not moved moves it, and then adds to its
+ * second part. */
 static void adds(void *argument)
 {
     add((unsigned)(uintptr_t)argument);
 }
 
-/* All groups, to the end: the array before is let go. */
+/* Moves all groups, to the end: the old array is freed. */
 static void finishes(void *argument)
 {
     (void)argument;
@@ -286,7 +289,7 @@ static void publication(void)
     explore_thread(finds_what_is_added, (void *)ITEMS);
 }
 
-/* A node that was added by the thread that moves its group is found by the new buckets. */
+/* A node that the thread that moves its group has added is found by the new buckets. */
 static void split_beside_lookups(void)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
@@ -315,7 +318,8 @@ static void joined_beside_a_walk(void)
     explore_thread(walks, NULL);
 }
 
-/* As a writer that was at the old bucket before the resize: puts a node behind item 2, and then moves the group. */
+/* Acts as a writer that reached the old bucket before the resize: puts a node after item 2, and
+ * then moves the group. */
 static void adds_and_moves(void *argument)
 {
     uintptr_t from = hash_of(table)->from, *bucket = &view_words(from)[BUCKET];
@@ -337,7 +341,7 @@ static void split_behind_an_addition(void)
     explore_thread(finds_what_is_added, (void *)FIRST);
 }
 
-/* The new array is cleared, and published. */
+/* Clears and publishes the new array. */
 static void publishes(void *argument)
 {
     (void)argument;
@@ -352,7 +356,7 @@ static void array_beside_a_lookup(void)
     explore_thread(looks_up_one, (void *)3);
 }
 
-/* The last groups are moved, and the array before is let go. */
+/* Moves the last groups and frees the old array. */
 static void old_array_beside_a_lookup(void)
 {
     make_resized(VIEW_ORDER_SMALL, VIEW_ORDER_PAGE);
@@ -476,7 +480,8 @@ static void ids_grow(void)
 
 /* -------------------------------------------------------------------------------------------- fork */
 
-/* Between its preparation and its end nothing changes, and all is whole: the child has that. */
+/* Between its preparation and its end nothing changes, and everything is whole, so the child
+ * gets a whole copy. */
 static void forks(void *argument)
 {
     uint64_t nodes, cursor;
@@ -512,7 +517,8 @@ static void fork_beside_updates(void)
 
 /* -------------------------------------------------------------------------- removals from lists */
 
-/* A thread that removes an element hands on the next one, which another thread has added: readers get there by its store. */
+/* A thread that removes an element passes on the next one, which another thread has added:
+ * readers reach it by the remover's store. */
 static struct element {
     struct prudence_list link;
     struct prudence_hlist_node node;
@@ -634,7 +640,8 @@ static bool readers_have_left(void)
     return true;
 }
 
-/* And pushes the first of them again: with deferral, if a grace period has passed since it was popped. */
+/* Pushes the first popped node again; with deferral, only if a grace period has passed since the
+ * pop. */
 static void pops_two(void *argument)
 {
     struct message *first, *second;
@@ -684,7 +691,7 @@ static void stack_without(void)
     make_stack();
 }
 
-/* Each node is on the stack, or was popped, once. */
+/* Checks that each node is on the stack, or was popped, once. */
 static void each_is_once(void)
 {
     struct message *message;
@@ -730,7 +737,7 @@ static void takes_reference(void *argument)
     }
 }
 
-/* Of one that another thread puts: a reader gets one, and then is the last, or gets none. */
+/* Another thread puts its reference: a reader gets one, and is then the last, or gets none. */
 static void reference_or_none(void)
 {
     ends = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system under the explored sources: os.h as far as they use it, and what shim.h redirects. There are
- * two CPUs and one node; time passes when everybody sleeps; memory is there, and is never given back.
+ * The system below the explored sources: the used part of os.h, and everything that shim.h
+ * redirects. There are two CPUs and one node; time passes when all threads sleep; memory always
+ * suffices, and is never freed.
  */
 #include <linux/membarrier.h>
 #include <stdarg.h>
@@ -20,11 +21,12 @@
 
 size_t os_page_size = OS_PAGE_SIZE;
 
-/* No thread asks for longer time slices: they change when threads run, which is what is explored anyway. */
+/* No thread asks for longer time slices: these change when threads run, which is explored
+ * anyway. */
 bool os_slices;
 uint32_t os_later_wanted;
 
-/* All system calls may be made, unless a case says otherwise; there are other threads. */
+/* All system calls are allowed, unless a case says otherwise; other threads exist. */
 uint32_t os_calls;
 
 bool os_is_single_threaded(void)
@@ -54,7 +56,7 @@ void posix_process_note(void)
 /* Options of src/debug, which is not explored. */
 bool check_wanted, annotate_on;
 
-/* No tool looks on. */
+/* No tool is attached. */
 bool annotate_root_begins(const void *place, size_t bytes)
 {
     (void)place, (void)bytes;
@@ -66,7 +68,7 @@ void annotate_root_ends(const void *place, size_t bytes)
     (void)place, (void)bytes;
 }
 
-/* What the embedding program says, else in src/runtime: no extensions. */
+/* The embedding program defines these, otherwise src/runtime: no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
 
 static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
@@ -103,7 +105,7 @@ int explore_mutex_unlock(pthread_mutex_t *mutex)
     return 0;
 }
 
-/* 0: not begun; 1: under way; 2: done. */
+/* Values of *once: 0 not begun, 1 running, 2 done. */
 int explore_once(pthread_once_t *once, void (*body)(void))
 {
     uint64_t before = explore_update(once, 4, to_one, 1, 0, EXPLORE_ACQUIRE, EXPLORE_ACQUIRE, HERE);
@@ -120,7 +122,7 @@ int explore_once(pthread_once_t *once, void (*body)(void))
     return 0;
 }
 
-/* What threads do when they exit is not explored. */
+/* Ignores the destructor, because the exit of threads is not explored. */
 int explore_key_create(pthread_key_t *key, void (*destroy)(void *))
 {
     (void)destroy;
@@ -156,7 +158,7 @@ void explore_pause(void)
     explore_yield(1);
 }
 
-/* membarrier; any thread that is asked for is there. */
+/* Implements membarrier; every thread that is asked about exists. */
 long explore_syscall(long number, ...)
 {
     va_list arguments;
@@ -181,7 +183,7 @@ unsigned os_cpu_count(void)
     return 2;
 }
 
-/* Of CPUs that have no line: the first one's, or the second's. */
+/* Maps CPUs without a line to the first one's or the second's. */
 unsigned os_cpu_current(void)
 {
     return explore_cpu() % 2;
@@ -198,7 +200,7 @@ unsigned os_node_of_cpu(unsigned cpu)
     return 0;
 }
 
-/* They need not have. */
+/* Does nothing, because they need not have ended. */
 void posix_let_sequences_end(void)
 {
 }
@@ -264,7 +266,7 @@ void os_word_wake(uint32_t *word)
     explore_wake(word);
 }
 
-/* All of them: a block may end without a reason. */
+/* Wakes all of them, because a block may end without a reason. */
 void os_word_wake_some(uint32_t *word, unsigned count)
 {
     (void)count;
@@ -391,7 +393,7 @@ void os_pages_free(void *pages, size_t bytes)
     explore_free(pages, bytes);
 }
 
-/* The explorer's processes have no windows: what they are for, inlined code, is not here. */
+/* There are no windows here, because they serve inlined code, which is not explored. */
 struct os_window *os_window_make(size_t bytes, struct os_window_words *words)
 {
     (void)bytes, (void)words;
@@ -470,7 +472,7 @@ bool os_idle_move_to(unsigned cpu)
 /* --------------------------------------------------------------------------- restartable sequences
  * As in os_percpu_x86_64.h, operation for operation; interrupted ones give up. A thread stays on its CPU. */
 
-/* NULL: that CPU has no line. */
+/* Returns NULL if that CPU has no line. */
 static struct os_percpu_line *begin_section(void *const *lines)
 {
     explore_interrupted();
@@ -484,7 +486,7 @@ static uint64_t look(const void *word)
     return explore_load(word, 8, EXPLORE_RELAXED, HERE);
 }
 
-/* What an x86-64 loads later it does not load before. */
+/* Loads with acquire, because x86-64 makes no later load earlier. */
 static uint64_t look_first(const void *word)
 {
     return explore_load(word, 8, EXPLORE_ACQUIRE, HERE);

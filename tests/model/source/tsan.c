@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the compiler calls where it instruments for ThreadSanitizer, handed to the explorer. */
+/* Functions that the compiler calls where it instruments for ThreadSanitizer; they pass on to
+ * the explorer. */
 #include <string.h>
 
 #include "explorer.h"
 
 #define HERE __builtin_return_address(0)
 
-/* The compiler declares none of these to us; they are part of its interface to the runtime. */
+/* The compiler declares none of these; they are part of its interface to the runtime. */
 void __tsan_init(void);
 void __tsan_func_entry(void *caller);
 void __tsan_func_exit(void);
@@ -26,7 +27,8 @@ void __tsan_func_exit(void)
 {
 }
 
-/* What the library tells ThreadSanitizer in words, it has to keep by its own synchronization here. */
+/* Ignored: an order that the library announces to ThreadSanitizer must follow from its own
+ * synchronization here. */
 void __tsan_release(void *address);
 void __tsan_release(void *address)
 {
@@ -170,7 +172,7 @@ void __tsan_atomic_thread_fence(int order)
     explore_fence((enum explore_order)order, HERE);
 }
 
-/* Between a thread and its own signal handlers; there are none here. */
+/* Orders a thread and its own signal handlers; there are none here. */
 void __tsan_atomic_signal_fence(int order)
 {
     (void)order;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the benchmark share.
+ * Types that the files of the benchmark share.
  *
- *   struct config     what one run is to do; made by the command line, sent to the child as JSON
- *   struct subject    who is measured: a family (how objects are reclaimed) over an allocator
- *   struct scenario   what the threads of a run do, and which of them count
+ *   struct config     the work of one run; made by the command line, sent to the child as JSON
+ *   struct subject    the measured code: a family (how objects are reclaimed) over an allocator
+ *   struct scenario   the work of a run's threads, and which of them count
  *   struct run        one run, in a child process of its own
  *   struct worker     one thread of a run
  *
- * A run never shares its process with another: subjects leave threads, caches and fragmented heaps
- * behind. The parent (main.c, runner.c) only starts children and does arithmetic on what they say.
+ * Runs never share a process, because subjects leave threads, caches and fragmented heaps. The
+ * parent (main.c, runner.c) only starts children and computes with their results.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -29,13 +29,13 @@
 #define MAX_THREADS 256
 #define MIN_SIZE    16 /* the head of a callback: liburcu, Concurrency Kit, classic */
 #define MAX_SIZE    32768
-#define MAX_LIVE    65536 /* a place is a number of 16 bits */
+#define MAX_LIVE    65536 /* a place is a 16-bit number */
 
 #define MIXED_SIZES 16 /* a power of two */
 
-#define LONGEST_SLICE 256 /* pairs between two looks at the phase, one at a time */
+#define LONGEST_SLICE 256 /* most pairs between two looks at the phase, one at a time */
 
-/* Which object a pair retires: the one that it allocated, or one of the live ones. */
+/* Object that a pair retires: the one that it allocated, or one of the live ones. */
 enum order { ORDER_TIGHT, ORDER_IN_ORDER, ORDER_RANDOM };
 
 struct config {
@@ -44,26 +44,26 @@ struct config {
     size_t size;
     unsigned threads;      /* writers */
     unsigned readers;      /* threads that only read */
-    unsigned batch;        /* objects allocated, then as many retired */
-    double seconds;        /* measured; 0 with `pairs` */
-    uint64_t pairs;        /* of each writer; 0: until the time is over */
-    uint64_t limit;        /* resident bytes; more is out of memory */
-    uint64_t latent_limit; /* the option of that name of Prudence; 0: its default */
-    unsigned stay_ms;      /* of a reader in its section */
-    unsigned cycles;       /* of create, fill, destroy */
-    unsigned objects;      /* in each of them */
+    unsigned batch;        /* objects allocated, and then retired */
+    double seconds;        /* measured time; 0 with `pairs` */
+    uint64_t pairs;        /* of each writer; 0: until the time ends */
+    uint64_t limit;        /* resident bytes; more counts as out of memory */
+    uint64_t latent_limit; /* Prudence's option of that name; 0: its default */
+    unsigned stay_ms;      /* time that a reader stays in its section */
+    unsigned cycles;       /* rounds of create, fill, destroy */
+    unsigned objects;      /* in each round */
     unsigned length;       /* of each writer's list */
-    enum order order;      /* pairs: what is retired */
+    enum order order;      /* pairs: the object to retire */
     unsigned live;         /* of each writer; 0 with ORDER_TIGHT */
     unsigned updates;      /* tree: percent of the operations */
-    uint64_t keys;         /* tree: that there may be */
-    bool demand;           /* latency: retire a batch and want it back */
-    bool mixed;            /* recycle: of many sizes, instead of `size` */
-    bool progress;         /* a line on standard error while it runs */
+    uint64_t keys;         /* tree: number of possible keys */
+    bool demand;           /* latency: retire a batch and demand it back */
+    bool mixed;            /* recycle: many sizes, instead of `size` */
+    bool progress;         /* print a line on standard error during the run */
     char options[160];     /* PRUDENCE_OPTIONS of the run */
 };
 
-/* The phases of a run; its main thread sets them, the loops watch them. */
+/* The phases of a run; its main thread sets them, and the loops watch them. */
 enum phase { PHASE_WARM, PHASE_MEASURED, PHASE_OVER };
 
 struct list {
@@ -72,23 +72,23 @@ struct list {
 
 struct worker {
     struct run *run;
-    union pool pool; /* the run's, here to be near */
+    union pool pool; /* copy of the run's pool, to be near */
     loop_function *loop;
     enum loop kind;
     unsigned index; /* among the writers, or among the readers */
     int cpu;
-    enum phase phase; /* the one it measures now */
-    bool finished;    /* it did what was asked before the time was over */
+    enum phase phase; /* the phase that it measures now */
+    bool finished;    /* it completed its work before the time was over */
     pthread_t thread;
 
     void **live;     /* LOOP_REPLACE: its objects */
-    void *hand;      /* what `replace` gave last, for the next update */
+    void *hand;      /* the last object that `replace` returned, for the next update */
     uint64_t random; /* state of a generator */
-    unsigned place;  /* where in run->places it goes on */
+    unsigned place;  /* index in run->places of its next slice */
 
-    uint64_t done;    /* what its scenario counts; written by the worker, sampled by main */
+    uint64_t done;    /* the scenario's count; written by the worker, sampled by main */
     uint64_t retired; /* objects; as above */
-    uint64_t errors;  /* a reader saw something that was not a live node */
+    uint64_t errors;  /* times that a reader found something else than a live node */
 
     uint64_t done_before; /* at the start of this phase */
     uint64_t wall_ns;     /* of the last phase */
@@ -100,59 +100,61 @@ struct run {
     const struct subject *subject;
     const struct scenario *scenario;
     union pool pool;
-    union pool mixed_pools[MIXED_SIZES]; /* one for each size, with `mixed`; else all are `pool` */
-    int phase;                           /* enum phase; atomic */
+    /* one for each size, with `mixed`; otherwise all equal `pool` */
+    union pool mixed_pools[MIXED_SIZES];
+    int phase; /* enum phase; atomic */
     bool out_of_memory;
     pthread_barrier_t start;
     struct histogram *latencies;
-    struct list *lists;     /* one for each writer */
-    struct ring *rings;     /* one for each pair of writers */
-    struct tree *tree;      /* of all writers */
-    const uint16_t *places; /* LOOP_REPLACE: which one is replaced next; never written by workers */
-    unsigned place_count;   /* of those at which a slice may begin */
+    struct list *lists; /* one for each writer */
+    struct ring *rings; /* one for each pair of writers */
+    struct tree *tree;  /* shared by all writers */
+    /* LOOP_REPLACE: places of the next objects to replace; workers never write it */
+    const uint16_t *places;
+    unsigned place_count; /* number of places at which a slice may begin */
     unsigned workers;
     struct worker worker[2 * MAX_THREADS];
 };
 
 #define COUNTS(loop) (1u << (loop))
-#define HELPERS      (1u << LOOP_COUNT) /* threads that are neither workers nor main: call_rcu's */
+#define HELPERS      (1u << LOOP_COUNT) /* threads other than workers and main: call_rcu's */
 
 struct scenario {
     const char *name;
     const char *summary;
-    const char *subjects; /* patterns; those measured when none are named */
-    const char *options;  /* keys of the options that it has beyond the common ones */
-    const char *pair;     /* what it counts */
-    bool deferring;       /* plain allocators have no part in it */
-    bool samples;         /* memory over time belongs to the result */
+    const char *subjects; /* patterns; the default subjects */
+    const char *options;  /* keys of its options beyond the common ones */
+    const char *pair;     /* the unit that it counts */
+    bool deferring;       /* excludes plain allocators */
+    bool samples;         /* the result includes memory over time */
     bool warms_up;
-    bool times_objects; /* by struct timed_object */
+    bool times_objects; /* uses struct timed_object */
     size_t min_size;
     struct config defaults;
     enum loop (*writer)(const struct config *config, unsigned index);
     enum loop reader;
-    unsigned counted; /* loops whose work and wall time are counted */
+    unsigned counted; /* loops whose work and wall time count */
     unsigned charged; /* loops whose CPU time is charged to that work */
-    const char *(*refuse)(const struct config *config); /* why it cannot be run, or NULL */
+    const char *(*refuse)(const struct config *config); /* why it cannot run, or NULL */
     void (*prepare)(struct run *run);
 };
 
 extern const struct scenario *const scenarios[]; /* ended by NULL */
 const struct scenario *scenario_find(const char *name);
 
-const char *order_name(unsigned order); /* NULL behind the last */
+const char *order_name(unsigned order); /* NULL after the last */
 
 json_t *config_to_json(const struct config *config);
 int config_from_json(struct config *config, json_t *json);
 
-/* crew.c: runs the threads of a run, watches its memory, and adds what was measured to `result`. */
+/* crew.c: runs the threads of a run, watches its memory, and adds the measurements to `result`. */
 void crew_work(struct run *run, json_t *result);
 
-/* child.c: the hidden subcommands, in the child. Return an exit status. */
+/* child.c: the hidden subcommands, run in the child. Return an exit status. */
 int child_run(int argc, char **argv); /* argv[1]: the configuration */
 int child_probe(int argc, char **argv);
 
-/* What loops call now and then. */
+/* Functions that loops call now and then. */
 void worker_out_of_memory(struct worker *worker);
 
 static inline bool worker_goes_on(struct worker *worker)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens in a child: one run, its result as JSON on standard output. Prudence takes its
- * options, and ld.so the allocator, from the environment that the parent has made.
+ * Code of a child: makes one run, and prints the result as JSON on standard output. Prudence takes
+ * its options, and ld.so the allocator, from the environment made by the parent.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #include "host.h"
 #include "loops.h"
 
-#define PATIENCE 120 /* seconds beyond those measured, until a run counts as hanging */
+#define PATIENCE 120 /* seconds beyond the measured ones after which a run counts as hanging */
 
-static struct run current; /* static: callbacks know only their object */
+static struct run current; /* static, because callbacks know only their object */
 
 void timed_object_freed(void *object)
 {
@@ -75,7 +75,7 @@ int child_run(int argc, char **argv)
     crew_work(run, result);
     json_dumpf(result, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     fflush(stdout);
-    _exit(EXIT_SUCCESS); /* nothing is torn down: the system takes it all */
+    _exit(EXIT_SUCCESS); /* skips all cleanup, which the system does */
 }
 
 int child_probe(int argc, char **argv)

@@ -47,7 +47,8 @@ static void take_out_subject(struct choices *choices, const struct subject *subj
     }
 }
 
-/* "NAME/N" becomes NAME. False, after a message: N is no size of a batch in this scenario. */
+/* Turns "NAME/N" into NAME. Returns false, after a message, if N is no batch size in this
+ * scenario. */
 static bool take_batch(char *pattern, const struct scenario *scenario, unsigned *batch)
 {
     char *slash = strchr(pattern, '/');

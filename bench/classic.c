@@ -12,16 +12,17 @@
 
 #include <prudence/rcu.h>
 
-#define BATCH_LIMIT (10 * 10) /* callbacks of a softirq, softirqs before others get a turn */
+/* callbacks of a softirq, times softirqs before other threads get a turn */
+#define BATCH_LIMIT (10 * 10)
 #define HIGH_MARK   10000
 #define LOW_MARK    100
 
 struct queue {
-    bool locked; /* guards first, last and queued */
+    bool locked; /* protects first, last and queued */
     struct classic_head *first;
     struct classic_head **last;
-    uint64_t queued; /* ever */
-    uint64_t called; /* ever; written by the reclaimer */
+    uint64_t queued; /* since the start */
+    uint64_t called; /* since the start; written by the reclaimer */
     int cpu;
 } __attribute__((aligned(128)));
 
@@ -29,7 +30,7 @@ static struct queue *queues;
 static unsigned queue_count;
 static void (*call)(struct classic_head *head);
 
-/* The holder may be preempted by a thread of the same CPU: so yield, not spin. */
+/* Yields instead of spinning, because a thread of the same CPU may have preempted the holder. */
 static void queue_lock(struct queue *queue)
 {
     while (__atomic_exchange_n(&queue->locked, true, __ATOMIC_ACQUIRE))
@@ -72,7 +73,7 @@ static uint64_t queue_length(struct queue *queue)
     return __atomic_load_n(&queue->queued, __ATOMIC_RELAXED) - queue->called;
 }
 
-/* Whether the batch may grow without limit, from whether the one before might. */
+/* Returns whether the batch may grow without limit, depending on whether the last one could. */
 static bool overloaded(struct queue *queue, bool before)
 {
     return queue_length(queue) > (before ? LOW_MARK : HIGH_MARK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run's configuration as JSON: on its way to the child, and in each row of the result. */
+/* A run's configuration as JSON: sent to the child, and in each row of the result. */
 #include <string.h>
 
 #include "arguments.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a run. The main thread does no work of its own: it sets the phases, samples
- * memory every 10 ms, and ends the run when the time, the work or the memory is used up.
+ * The threads of a run. The main thread does no work of its own: it sets the phases, samples memory
+ * every 10 ms, and ends the run when the time, the work or the memory is used up.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -24,10 +24,10 @@ struct watch {
     struct sample *samples;
     unsigned count, room;
     uint64_t latent_peak;
-    uint64_t started; /* the measured phase */
+    uint64_t started; /* start of the measured phase */
     uint64_t ended;
     uint64_t cpu;      /* of helpers, in that phase */
-    uint64_t progress; /* when the line is due */
+    uint64_t progress; /* time of the next line */
 };
 
 /* ---------------------------------------------------------------------------------- workers */
@@ -74,7 +74,7 @@ static void *work(void *argument)
            !__atomic_load_n(&worker->finished, __ATOMIC_RELAXED))
         measure_phase(worker, (enum phase)phase);
     while (__atomic_load_n(&worker->run->phase, __ATOMIC_RELAXED) != PHASE_OVER)
-        usleep(100); /* its CPU clock is read until the run is over */
+        usleep(100); /* lives until the run is over, so that its CPU clock can be read */
     if (family->thread_stop)
         family->thread_stop();
     return NULL;
@@ -179,7 +179,7 @@ static void set_phase(struct run *run, enum phase phase)
     __atomic_store_n(&run->phase, phase, __ATOMIC_RELAXED);
 }
 
-/* Takes one sample. False: the run is over. */
+/* Takes one sample. Returns false if the run is over. */
 static bool watch_once(struct run *run, struct watch *watch)
 {
     struct sample sample = take_sample(run, watch);
@@ -194,7 +194,7 @@ static bool watch_once(struct run *run, struct watch *watch)
     return !__atomic_load_n(&run->out_of_memory, __ATOMIC_RELAXED) && !work_finished(run);
 }
 
-/* CPU time of the threads that are neither workers nor main; up to a tick of each CPU off. */
+/* Returns the CPU time of the threads other than workers and main; up to a tick per CPU off. */
 static int64_t helpers_cpu_ns(const struct run *run)
 {
     int64_t helpers = (int64_t)(process_cpu_ns() - clock_ns(CLOCK_THREAD_CPUTIME_ID));
@@ -237,7 +237,7 @@ static void set_bytes(json_t *result, const char *key, uint64_t value)
     json_object_set_new(result, key, json_integer((json_int_t)value));
 }
 
-/* Time and work of those that count. */
+/* Adds time and work of the workers that count. */
 static void report_work(const struct run *run, const struct watch *watch, json_t *result)
 {
     const struct scenario *scenario = run->scenario;
@@ -281,7 +281,7 @@ static uint64_t resident_most(const struct watch *watch, unsigned from, unsigned
     return most;
 }
 
-/* Whether memory is flat: the peak of the second half less that of the first. */
+/* Reports whether memory is flat: the peak of the second half less the peak of the first. */
 static void report_growth(const struct watch *watch, json_t *result)
 {
     unsigned half = watch->count / 2;
@@ -291,7 +291,7 @@ static void report_growth(const struct watch *watch, json_t *result)
     json_object_set_new(result, "rss_growth_bytes", json_integer((json_int_t)(second - first)));
 }
 
-/* Rows of milliseconds, resident bytes, latent bytes, pairs so far. */
+/* Returns rows of milliseconds, resident bytes, latent bytes, pairs so far. */
 static json_t *samples_to_json(const struct watch *watch)
 {
     json_t *rows = json_array();
@@ -334,7 +334,8 @@ static double drain_seconds(const struct run *run)
     return (double)(now_ns() - begin) / 1e9;
 }
 
-/* Room for every sample that the time allows, touched now, so that it is in the baseline. */
+/* Allocates room for every sample that the time allows, and touches it now, so that the baseline
+ * includes it. */
 static void watch_start(struct run *run, struct watch *watch, json_t *result)
 {
     watch->room = (unsigned)(run->config.seconds * 1e9 / SAMPLE_NS) + 100;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pairs as a table's updates make them: each writer keeps `live` objects in a table of its own, and
- * replaces the object at one place after the other. A part of loops.h.
+ * replaces the object at one place after another. A part of loops.h.
  *
- * Which places is written down before the run (struct run, places): a list of 16-bit numbers that
- * the loop reads from its start to its end, so that both orders, all sizes of the table and all
- * subjects pay the same for it, one load of 2 bytes that the processor foresees. In order, the
- * writer goes through the list and begins again at its end, which is that of the table. At random,
- * each slice begins at another point of the list: objects then come back in an order that does not
- * repeat itself.
+ * The places are written down before the run (struct run, places): a list of 16-bit numbers that
+ * the loop reads from start to end. So both orders, all sizes of the table and all subjects pay the
+ * same for it, one load of 2 bytes that the processor prefetches. In order, the writer goes through
+ * the list, whose end is the table's, and begins again. At random, each slice begins at another
+ * point of the list, so objects come back in an order that does not repeat.
  */
 #ifndef BENCH_LOOP_REPLACE_H
 #define BENCH_LOOP_REPLACE_H
 
-/* The next places of this writer, as many as a slice has. */
+/* Returns the next places of this writer, one for each pair of a slice. */
 TEMPLATE const uint16_t *next_places(struct worker *worker, unsigned slice)
 {
     const struct run *run = worker->run;
@@ -28,7 +27,7 @@ TEMPLATE const uint16_t *next_places(struct worker *worker, unsigned slice)
     return places;
 }
 
-/* Publishes `object`, as a writer of RCU does; what stood at its place is unlinked then. */
+/* Publishes `object`, as a writer of RCU does, and returns the object unlinked from its place. */
 TEMPLATE void *exchange(void **place, void *object)
 {
     void *old = *place;
@@ -53,7 +52,7 @@ TEMPLATE bool replace_slice(struct worker *worker, const struct operations *op, 
     return true;
 }
 
-/* The writer always has the object of its next update in hand. */
+/* The writer always holds the object of its next update. */
 TEMPLATE bool replace_slice_by_hand(struct worker *worker, const struct operations *op,
                                     union pool pool)
 {
@@ -87,7 +86,7 @@ TEMPLATE bool replace_batch(struct worker *worker, const struct operations *op, 
     return true;
 }
 
-/* Fills the table, in the phase that warms up; what comes after finds it. */
+/* Fills the table in the warm-up phase; later phases find it full. */
 TEMPLATE bool table_fill(struct worker *worker, const struct operations *op)
 {
     unsigned count = worker->run->config.live;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searches and updates of one tree that all writers share; half of the updates insert, half remove. A part of loops.h. Keys come
- * uniformly. What a removal unlinks is retired outside of the section, as in every loop here.
+ * Searches and updates of one tree that all writers share; half of the updates insert, half remove.
+ * A part of loops.h. Keys are uniform. Removed nodes are retired outside of the section, as in
+ * every loop here.
  */
 #ifndef BENCH_LOOP_TREE_H
 #define BENCH_LOOP_TREE_H
 
 #include "external_tree.h"
 
-/* Marsaglia's xorshift, multiplied; never 0. */
+/* Marsaglia's xorshift, multiplied; never returns 0. */
 TEMPLATE uint64_t next_random(struct worker *worker)
 {
     uint64_t x = worker->random;
@@ -20,7 +21,7 @@ TEMPLATE uint64_t next_random(struct worker *worker)
     return x * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* A number below `bound`, from 32 bits. */
+/* Returns a number below `bound`, from 32 bits. */
 TEMPLATE uint64_t share_of(uint64_t bits, uint64_t bound)
 {
     return ((bits & UINT32_MAX) * bound) >> 32;
@@ -36,7 +37,8 @@ TEMPLATE void tree_search(struct worker *worker, const struct operations *op, ui
     worker->errors += found >= worker->run->config.keys && found != TREE_END;
 }
 
-/* `fresh`: two nodes, which stay for the next insertion if the key is there. False: no memory. */
+/* `fresh` holds two nodes, which stay for the next insertion if the key exists. Returns false if
+ * there is no memory. */
 TEMPLATE bool tree_add(struct worker *worker, const struct operations *op,
                        struct tree_node *fresh[2], uint64_t key)
 {
@@ -54,7 +56,7 @@ TEMPLATE bool tree_add(struct worker *worker, const struct operations *op,
     return true;
 }
 
-/* How many objects it retired. */
+/* Returns how many objects it retired. */
 TEMPLATE unsigned tree_take(struct worker *worker, const struct operations *op, uint64_t key)
 {
     struct tree_node *gone[2];

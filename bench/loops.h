@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hot loops, as templates: FAMILY_LOOPS(name) in a family's file compiles each of them with that
- * family's operations, a constant, so that the calls in them are direct.
+ * The hot loops, as templates: FAMILY_LOOPS(name) in a family's file compiles each of them with
+ * that family's operations, a constant, so that the calls in them are direct.
  *
- * Every loop works in slices, and looks at the clock's verdict (worker_goes_on) between two of
- * them. An object is touched in one byte, as its user would at least.
+ * Every loop works in slices, and checks the phase (worker_goes_on) after each. It touches one byte
+ * of each object, as a user would at least.
  */
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H
@@ -18,13 +18,13 @@
 #define TEMPLATE static inline __attribute__((always_inline))
 #define SLICE    LONGEST_SLICE
 
-/* What stands behind the callback's head in an object, which the peers overwrite at once. */
+/* Bytes of the callback's head in an object, which the peers overwrite at once. */
 #define HEAD_SIZE 16
 
 struct node {
     char head[HEAD_SIZE];
     struct node *next;
-    uint64_t value; /* NODE_VALUE while it is a node */
+    uint64_t value; /* NODE_VALUE while this is a node */
 };
 
 #define NODE_VALUE UINT64_C(0x6e6f6465206f6620)
@@ -65,7 +65,7 @@ TEMPLATE bool slice_of_pairs(struct worker *worker, const struct operations *op,
     return true;
 }
 
-/* As a writer does that always has the object of its next update in hand. */
+/* Acts as a writer that always holds the object of its next update. */
 TEMPLATE bool slice_by_hand(struct worker *worker, const struct operations *op, union pool pool)
 {
     void *hand = worker->hand;
@@ -172,7 +172,7 @@ TEMPLATE bool fill_list(struct worker *worker, const struct operations *op, stru
     return true;
 }
 
-/* Replaces one entry after the other, round and round. */
+/* Replaces one entry after another, repeatedly. */
 TEMPLATE void loop_update(struct worker *worker, const struct operations *op)
 {
     struct list *list = &worker->run->lists[worker->index];
@@ -244,10 +244,10 @@ TEMPLATE void loop_reuse(struct worker *worker, const struct operations *op)
     }
 }
 
-/* Objects kept at most while others are wanted back: those may lie below all that are free. */
+/* Most objects kept while others are demanded back, because those may come after all free ones. */
 #define DEMANDED 16384
 
-/* Retires `batch` new objects, timed. False: no memory. */
+/* Retires `batch` new objects, timed. Returns false if there is no memory. */
 TEMPLATE bool retire_some(struct worker *worker, const struct operations *op, unsigned batch,
                           struct timed_object **objects)
 {
@@ -265,7 +265,7 @@ TEMPLATE bool retire_some(struct worker *worker, const struct operations *op, un
     return true;
 }
 
-/* Allocates, and keeps what comes, until all that was retired has; then frees what was kept. */
+/* Allocates, and keeps the objects, until all retired ones have come back; then frees them. */
 TEMPLATE void demand_back(struct worker *worker, const struct operations *op, uint64_t retired,
                           struct timed_object **kept)
 {
@@ -283,7 +283,7 @@ TEMPLATE void demand_back(struct worker *worker, const struct operations *op, ui
         op->discard(worker->pool, kept[--count]);
 }
 
-/* Where callbacks free there is nothing to do but wait. */
+/* Where callbacks free, the only work is to wait. */
 TEMPLATE void await_callbacks(struct worker *worker, const struct operations *op, uint64_t retired)
 {
     while (histogram_count(worker->run->latencies) < retired && worker_goes_on(worker)) {
@@ -310,15 +310,15 @@ TEMPLATE void loop_demand(struct worker *worker, const struct operations *op)
 /* --------------------------------------------------------------- retire on A, allocate on B */
 
 #define RING_SLOTS 1024
-#define SPINS      256 /* loads of the other's index, until the CPU is offered to others */
+#define SPINS      256 /* loads of the other's index before the CPU is offered to others */
 
 struct ring {
-    uint64_t head __attribute__((aligned(CACHE_LINE))); /* objects put in, by the producer */
-    uint64_t tail __attribute__((aligned(CACHE_LINE))); /* taken out, by the consumer */
+    uint64_t head __attribute__((aligned(CACHE_LINE))); /* objects put, by the producer */
+    uint64_t tail __attribute__((aligned(CACHE_LINE))); /* objects taken, by the consumer */
     void *slot[RING_SLOTS] __attribute__((aligned(CACHE_LINE)));
 };
 
-/* Waits until the ring is not in the way: `other` must not be `blocked`. False: the run is over. */
+/* Waits until `other` differs from `blocked`. Returns false if the run is over. */
 TEMPLATE bool ring_wait(struct worker *worker, uint64_t *other, uint64_t blocked)
 {
     for (unsigned spins = 1; __atomic_load_n(other, __ATOMIC_ACQUIRE) == blocked; spins++) {
@@ -331,7 +331,8 @@ TEMPLATE bool ring_wait(struct worker *worker, uint64_t *other, uint64_t blocked
     return true;
 }
 
-/* From which pool the object of that number comes; its consumer knows it, too. Sizes follow each other in no order. */
+/* Returns the pool of the object of that number; its consumer computes the same. Sizes follow
+ * each other in no order. */
 TEMPLATE union pool pool_of(const struct worker *worker, uint64_t number)
 {
     return worker->run
@@ -412,7 +413,7 @@ TEMPLATE void loop_destroy(struct worker *worker, const struct operations *op)
     FAMILY_LOOP(name, tree)                                                                        \
     FAMILY_LOOP(name, destroy)
 
-/* For struct family: those operations and loops. */
+/* Members of struct family: those operations and loops. */
 #define FAMILY_MEMBERS(name)                                                                       \
     .operations = &name##_operations,                                                              \
     .loops = {                                                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prudence-bench: the command line, and from it the rows to measure. */
+/* prudence-bench: parses the command line, and makes the rows to measure. */
 #define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
@@ -17,14 +17,15 @@
 #include "runner.h"
 #include "scm.h"
 
-#define MOST_SECONDS  86400
-#define OPTIONS_TYPED 96 /* of struct config's options; the rest is for those of the subject */
+#define MOST_SECONDS 86400
+/* bytes of struct config's options for the typed ones; the subject's use the rest */
+#define OPTIONS_TYPED 96
 
 struct request {
     const struct scenario *scenario;
-    struct config config; /* what does not vary */
+    struct config config; /* the fields that do not vary */
     struct numbers sizes, threads, readers, batches, latent_limits, stays, orders, lives, updates;
-    const char *patterns; /* of subjects, with commas between */
+    const char *patterns; /* subjects, with commas between */
     const char *json;
     uint64_t repeat;
     bool list;
@@ -64,7 +65,7 @@ static const struct argp_option all_options[] = {
 
 static const char common_options[] = "strSTRmlOjpi";
 
-/* Appends `option` to the list in `options`. False: there is no room. */
+/* Appends `option` to the list in `options`. Returns false if there is no room. */
 static bool append_option(char *options, size_t size, const char *option)
 {
     size_t used = strlen(options);
@@ -239,7 +240,7 @@ static uint64_t pick(const struct numbers *numbers, unsigned *rest)
     return value;
 }
 
-/* The configuration of that number; sizes change last. False: there are no more. */
+/* Makes the configuration of that number; sizes change last. Returns false if there are no more. */
 static bool configure(const struct request *request, unsigned index, struct config *config)
 {
     *config = request->config;
@@ -272,8 +273,8 @@ static void make_row(struct row *row, const struct config *config, const struct 
     append_option(options, size, limit);
 }
 
-/* Whether it is this configuration that measures it: what an option does not concern runs once, with
- * the first value of that option. */
+/* Returns whether the choice runs with this configuration: a subject that an option does not
+ * concern runs once, with the option's first value. */
 static bool runs_with(const struct choice *choice, const struct request *request,
                       const struct config *config)
 {
@@ -368,7 +369,8 @@ static int carry_out(const struct request *request)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* `malloc` runs other programs and does statistics: it is a script beside the sources. */
+/* Runs `malloc`, a script beside the sources, because it runs other programs and does
+ * statistics. */
 static int malloc_bench(int argc, char **argv)
 {
     static char script[] = PRUDENCE_SOURCE_DIR "/tools/bench-malloc";
@@ -381,8 +383,8 @@ static int malloc_bench(int argc, char **argv)
     return EXIT_FAILURE;
 }
 
-/* `rcu` and `variants` are one program: it measures grace periods, not objects. What is typed behind the
- * command comes after what the command stands for, so it counts. */
+/* Runs `rcu` and `variants`, one program, which measures grace periods and no objects. The
+ * user's arguments come after those that the command stands for, so they override them. */
 static int variants_bench(int argc, char **argv)
 {
     static char program[] = PRUDENCE_BINARY_DIR "/bin/prudence-variants";
@@ -404,7 +406,7 @@ static int variants_bench(int argc, char **argv)
 
 static const struct {
     const char *name;
-    const char *summary; /* NULL: between this program and its children */
+    const char *summary; /* NULL if only this program and its children use it */
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"malloc", "patterns and whole programs under Prudence and under other allocators",
@@ -451,8 +453,8 @@ static error_t parse_general(int key, char *text, struct argp_state *state)
     }
 }
 
-/* --help, --version, --list, or a mistake. Does not return. Each line of the help is a group, so that argp does not
- * sort them. */
+/* Handles --help, --version, --list, or a mistake. Does not return. Each line of the help is a
+ * group, so that argp does not sort them. */
 static void explain(int argc, char **argv)
 {
     struct argp_option options[32] = {{"list", 'i', NULL, 0, "List the subjects and end", 1}};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The statistics of Prudence, for every subject that runs on its slabs. */
+/* Statistics of Prudence, for every subject that runs on its slabs. */
 #ifndef BENCH_PRUDENCE_COUNTERS_H
 #define BENCH_PRUDENCE_COUNTERS_H
 
 #include "bench.h"
 
-/* A slab cache; the process ends when none can be made. */
+/* Makes a slab cache, or ends the process. */
 struct prudence_cache *prudence_counted_cache(size_t object_size);
 
-/* For struct family: objects latent now, counted by the library. */
+/* For struct family: the number of objects latent now, counted by the library. */
 uint64_t prudence_latent(uint64_t retired);
 
-/* For struct family: "counters" (of the run's cache), "totals", "reader_mode", "percpu". */
+/* For struct family: add "counters" (of the run's cache), "totals", "reader_mode", "percpu". */
 void prudence_report(struct run *run, json_t *result);
 void prudence_report_totals(struct run *run, json_t *result);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prudence as it is meant to be used: one slab cache, deferred frees. A file that includes this has included
- * <prudence/inline.h> if the calls of its families are to be inlined. Updates of lists keep one object in hand
- * (prudence_cache_replace) in any case.
+ * Prudence in its intended use: one slab cache, deferred frees. A file that includes this has
+ * included <prudence/inline.h> if the calls of its families are to be inlined. Updates of lists
+ * always keep one object in hand (prudence_cache_replace).
  */
 #ifndef BENCH_PRUDENCE_FAMILY_H
 #define BENCH_PRUDENCE_FAMILY_H
@@ -19,7 +19,8 @@ static inline void *replace(union pool pool, void *old)
     return prudence_cache_replace(pool.cache, old);
 }
 
-/* `pair`: replace, if a pair is that one call, or NULL. `other_program`: the one that runs it, or NULL. */
+/* `pair`: replace, if a pair is that one call, or NULL. `other_program`: the program that runs
+ * it, or NULL. */
 #define PRUDENCE_FAMILY(name, pair, other_program)                                                 \
     static const struct operations name##_operations = {                                           \
         .pool_create = pool_create,                                                                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Families over a slab cache of Prudence's: it is their pool. */
+/* Families whose pool is a slab cache of Prudence. */
 #ifndef BENCH_PRUDENCE_POOL_H
 #define BENCH_PRUDENCE_POOL_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The JSON document: where it was measured, and a row for each subject and configuration. A number
- * of a row is the median of its repeats; "spread" has the smallest and largest of the main ones,
- * "repeats" everything that each run said.
+ * The JSON document: place of the measurement, and a row for each subject and configuration. A
+ * number of a row is the median of its repeats; "spread" has the smallest and largest of the main
+ * ones, "repeats" all results of each run.
  */
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "runner.h"
 #include "statistics.h"
 
-/* The numbers under `key` in an array of objects; how many there are. */
+/* Collects the numbers under `key` in an array of objects. Returns how many there are. */
 static size_t numbers_under(json_t *objects, const char *key, double *values)
 {
     size_t index, count = 0;
@@ -64,7 +64,8 @@ static json_t *members_under(json_t *objects, const char *key)
 
 static json_t *merge(json_t *objects);
 
-/* What the objects together say under `key`, of which `first` is one value; NULL: nothing. */
+/* Merges the values of all objects under `key`, of which `first` is one. Returns NULL if there
+ * are none. */
 static json_t *merge_key(json_t *objects, const char *key, json_t *first, double *values)
 {
     json_t *members, *merged;
@@ -83,7 +84,8 @@ static json_t *merge_key(json_t *objects, const char *key, json_t *first, double
     return merged;
 }
 
-/* Medians of numbers, "any" of booleans, the first of strings; objects likewise; no arrays. */
+/* Merges by medians of numbers, "any" of booleans, the first of strings; objects likewise; no
+ * arrays. */
 static json_t *merge(json_t *objects)
 {
     double *values = calloc(json_array_size(objects) + 1, sizeof *values);

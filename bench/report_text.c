@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table that a person reads while the rows come in. */
+/* The table for a person to read while rows come in. */
 #include <stdio.h>
 #include <string.h>
 

@@ -18,7 +18,7 @@ struct child {
     int status; /* as of waitpid */
 };
 
-/* The kernel's choice, should memory run out faster than a sample notices. */
+/* Makes the child the kernel's choice if memory runs out faster than a sample notices. */
 static void volunteer_for_oom(void)
 {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -38,7 +38,7 @@ static void set_environment(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* Of this program, or of the one that is named in its folder. */
+/* Returns the file of this program, or of the named one in the same folder. */
 static const char *program_file(const char *name)
 {
     static char file[PATH_MAX];
@@ -57,7 +57,7 @@ static const char *program_file(const char *name)
     return file;
 }
 
-/* In the child: becomes `program command argument`. Does not return. */
+/* Runs in the child: becomes `program command argument`. Does not return. */
 static void become(const char *program, const char *command, const char *argument,
                    const struct allocator *allocator, const char *options, int output)
 {
@@ -91,7 +91,7 @@ static void child_start(struct child *child, const char *program, const char *co
     child->output = fdopen(ends[0], "r");
 }
 
-/* What the child says, or NULL. */
+/* Returns the child's result, or NULL. */
 static json_t *child_finish(struct child *child)
 {
     json_t *said = json_loadf(child->output, 0, NULL);
@@ -121,7 +121,7 @@ bool runner_has(const struct allocator *allocator)
     return had[i];
 }
 
-/* Why there is no result. The kernel's kill means that memory ran out. */
+/* Returns the reason for a missing result. A kill by the kernel means that memory ran out. */
 static json_t *failure(const struct row *row, int status)
 {
     char why[64];
@@ -166,7 +166,7 @@ unsigned runner_run(struct row *rows, unsigned count, unsigned repeat)
 
     for (unsigned i = 0; i < repeat; i++) {
         for (unsigned j = 0; j < count; j++)
-            failed += !run_once(&rows[(i + j) % count]); /* each begins a round in turn */
+            failed += !run_once(&rows[(i + j) % count]); /* rows take turns to begin a round */
     }
     return failed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs in child processes, and what several of them add up to. */
+/* Runs in child processes, and their combined results. */
 #ifndef BENCH_RUNNER_H
 #define BENCH_RUNNER_H
 
@@ -9,15 +9,15 @@
 struct row {
     struct config config;
     const struct subject *subject;
-    json_t *repeats; /* array: what each run said */
-    json_t *merged;  /* object: medians of that; rows_merge */
+    json_t *repeats; /* array of each run's result */
+    json_t *merged;  /* object: their medians; rows_merge */
 };
 
-/* Whether the subject's allocator can be had; asked of a child, once for each allocator. */
+/* Returns whether the subject's allocator is available; asks a child, once for each allocator. */
 bool runner_has(const struct allocator *allocator);
 
 /*
- * Runs each row `repeat` times, round-robin, so that a slow minute of the machine strikes all
+ * Runs each row `repeat` times, round-robin, so that a slow minute of the machine affects all
  * alike. Returns how many runs failed (out of memory is a result, not a failure).
  */
 unsigned runner_run(struct row *rows, unsigned count, unsigned repeat);

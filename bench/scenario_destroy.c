@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first writer makes a cache, fills it, retires all and destroys it, again and again, while the
- * other writers keep another cache busy. A destroy must wait for its own deferred objects only.
+ * The first writer repeatedly makes a cache, fills it, retires all objects and destroys it, while
+ * the other writers keep another cache busy. A destroy must wait for its own deferred objects only.
  */
 #include "scenario.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The paper's section 3.5: each writer replaces the entries of its own list of 512-byte objects,
- * one after the other without a pause, while readers traverse all lists. A reclaimer that cannot
- * keep up meets the memory limit.
+ * one after another without a pause, while readers traverse all lists. A reclaimer that cannot keep
+ * up reaches the memory limit.
  */
 #include "scenario.h"
 

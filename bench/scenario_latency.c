@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long memory is away: from the retire until the same memory is handed out again; for
- * callbacks until the callback runs, which is earlier than its next use.
+ * How long memory is away: from the retire until the same memory is handed out again; for callbacks
+ * until the callback runs, which is earlier than the next use.
  *
- * By default in a storm of pairs: then a subject chooses how much is in flight. With --demand a
- * batch of objects is retired and wanted back at once: the writer allocates, and keeps what it
- * gets, until all have returned; where there are callbacks it only waits.
+ * By default in a storm of pairs, in which a subject chooses how much is in flight. With --demand a
+ * batch of objects is retired and demanded back at once: the writer allocates, and keeps the
+ * objects, until all have returned; where there are callbacks it only waits.
  */
 #include "scenario.h"
 

@@ -7,7 +7,7 @@
 
 #include "scenario.h"
 
-#define PLACES 65536u /* of the list, at least: a table's places repeat after so many pairs */
+#define PLACES 65536u /* least length of the list, after which a table's places repeat */
 
 static enum loop writer(const struct config *config, unsigned index)
 {
@@ -23,7 +23,7 @@ static uint16_t place(const struct config *config, unsigned index, uint64_t *ran
     return (uint16_t)((*random >> 33) % config->live);
 }
 
-/* The list is whole tables long, and a slice or batch longer: one may begin at its last place. */
+/* The list is whole tables long, plus a slice or batch, because one may begin at its last place. */
 static void prepare(struct run *run)
 {
     const struct config *config = &run->config;

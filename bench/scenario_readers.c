@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What entering and leaving a read-side section costs, with and without a busy writer. */
+/* The cost of entering and leaving a read-side section, with and without a busy writer. */
 #include "scenario.h"
 
 static enum loop writer(const struct config *config, unsigned index)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One CPU allocates, another retires: writers come in couples, joined by a bounded queue. What is
+ * One CPU allocates, another retires: writers come in couples, joined by a bounded queue. Memory
  * retired on the one CPU must find its way back to the other, or memory grows. With objects of many
- * sizes, what is kept for each of them adds up.
+ * sizes, the memory kept for each of them adds up.
  */
 #include "scenario.h"
 
@@ -22,7 +22,7 @@ static const char *refuse(const struct config *config)
     return config->threads % 2 ? "recycle needs couples of threads (--threads 2, 4, ...)" : NULL;
 }
 
-/* As size classes are. */
+/* Sizes as size classes have them. */
 static const size_t mixed_sizes[MIXED_SIZES] = {32,  48,  64,   96,   128,  192,  256,  384,
                                                 512, 768, 1024, 1536, 2048, 3072, 4096, 6144};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A reader stays in its section for 1, 10 or 100 ms, asleep, again and again. */
+/* A reader repeatedly stays in its section, asleep, for 1, 10 or 100 ms. */
 #include "scenario.h"
 
 static enum loop writer(const struct config *config, unsigned index)

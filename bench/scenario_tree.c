@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One search tree, which all writers search and update: the load of "Are Your Epochs Too Epic?" (2024), whose finding is that frees in
- * batches are what makes allocators slow. Half of the keys are in it before the run.
+ * One search tree, which all writers search and update: the load of "Are Your Epochs Too Epic?"
+ * (2024), whose finding is that frees in batches are what makes allocators slow. Half of the keys
+ * are in it before the run.
  */
 #include "scenario.h"
 
@@ -36,7 +37,8 @@ static uint64_t reversed(uint64_t number, unsigned bits)
     return found;
 }
 
-/* By main, before there are others; each second key. Their order makes the tree as low as can be, so that all runs begin alike. */
+/* Runs in main, before other threads exist. Inserts every second key, in an order that makes the
+ * tree as low as possible, so that all runs begin alike. */
 static void prepare(struct run *run)
 {
     unsigned bits = 0;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-bench scm: cycles of each call of <prudence/scm.h>, and bytes of each object, by collection
- * strategy, number of threads and number of objects that expire at a tick (Aigner 2012, Figures 6.5 to
- * 6.9).
+ * prudence-bench scm: cycles of each call of <prudence/scm.h>, and bytes of each object, by
+ * collection strategy, number of threads and number of objects that expire at a tick (Aigner 2012,
+ * Figures 6.5 to 6.9).
  *
- * Every thread allocates the objects of a round, refreshes them, and ticks: first by its local clock, then
- * by global time. Then it keeps as many objects alive: at each tick it refreshes all of them ("keep alive", with the
- * tick's share), and all of them again ("redundant"). Allocating and refreshing is timed by the round, ticks one by one, with the time-stamp
- * counter, less what reading it takes. Medians over all rounds and threads: where there are more threads
- * than CPUs, a round in which a thread lost its CPU does not count more than another.
+ * Every thread allocates the objects of a round, refreshes them, and ticks: first by its local
+ * clock, then by global time. Then it keeps as many objects alive: at each tick it refreshes all of
+ * them ("keep alive", with the tick's share), and all of them again ("redundant"). Allocating and
+ * refreshing is timed by the round, ticks one by one, with the time-stamp counter, less the cost of
+ * reading it. Medians over all rounds and threads, so that with more threads than CPUs, a round in
+ * which a thread lost its CPU does not count more than another.
  *
- * Then come bursts of objects that end together, each with a date of its own, and in regions (scm_bursts.c).
+ * Then come bursts of objects that end together, each with a date of its own, and in regions
+ * (scm_bursts.c).
  */
 #include <argp.h>
 #include <pthread.h>
@@ -28,7 +30,7 @@
 #include "statistics.h"
 
 #define MAX_BENCH_THREADS 1000
-#define WARM_UP           20 /* rounds that do not count, on top of the extension */
+#define WARM_UP           20 /* rounds that do not count, in addition to the extension */
 
 enum timed { ALLOCATE, REFRESH, TICK, GLOBAL_REFRESH, GLOBAL_TICK, KEEP_ALIVE, REDUNDANT, TIMED };
 static const char *const timed_names[TIMED] = {
@@ -37,8 +39,8 @@ static const char *const timed_names[TIMED] = {
 struct scm_request {
     struct numbers threads, objects;
     uint64_t size, rounds, extension;
-    const char *collection; /* NULL: both */
-    bool plain;             /* objects from prudence_malloc, which frees nothing that has expired */
+    const char *collection; /* NULL selects both */
+    bool plain;             /* objects from prudence_malloc, which does not free expired objects */
     const char *json;
 };
 
@@ -50,7 +52,7 @@ struct crew_member {
     double *samples[TIMED]; /* of each round */
 };
 
-/* What two readings of the counter in a row differ by. */
+/* Returns the difference between two consecutive readings of the counter. */
 static double reading_cost(void)
 {
     double samples[1001];
@@ -69,7 +71,7 @@ static void die(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* One round by one clock. */
+/* Runs one round by one clock. */
 static void go_round(const struct crew_member *member, void **objects, double spent[3], bool global)
 {
     unsigned extension = (unsigned)member->request->extension;
@@ -107,8 +109,9 @@ static void refresh_all(const struct crew_member *member, void **objects)
         die("out of memory");
 }
 
-/* Objects that live for as long as all rounds take, refreshed at each tick, twice. A sample is of ROUNDS rounds, because
- * what refreshes leave to the calls after a tick may come every few ticks only. */
+/* Objects that live through all rounds, refreshed twice at each tick. A sample is of ROUNDS
+ * rounds, because the work that refreshes leave to calls after a tick may come every few ticks
+ * only. */
 static void keep_alive(const struct crew_member *member, void **objects, double reading)
 {
     enum { ROUNDS = 24 };
@@ -176,7 +179,7 @@ static void *crew_main(void *argument)
     return NULL;
 }
 
-/* Medians of all threads' samples into `results`. */
+/* Stores medians of all threads' samples in `results`. */
 static void run(const struct scm_request *request, unsigned threads, uint64_t objects,
                 double results[TIMED])
 {
@@ -210,7 +213,7 @@ static void run(const struct scm_request *request, unsigned threads, uint64_t ob
     free(crew);
 }
 
-/* Bytes beside the object, of one that has a date (else: of one that has none). */
+/* Returns the bytes in addition to an object with a date, or without one. */
 static double overhead(uint64_t size, bool short_term)
 {
     enum { OBJECTS = 100000 };
@@ -228,7 +231,7 @@ static double overhead(uint64_t size, bool short_term)
     scm_get_mem_info(&after);
     for (unsigned i = 0; i < OBJECTS && !short_term; i++)
         scm_free(objects[i]);
-    scm_register_thread(); /* it does, if it has refreshed */
+    scm_register_thread(); /* as it does after a refresh */
     scm_tick();
     scm_collect();
     scm_unregister_thread(); /* global time does not wait for this thread */
@@ -280,7 +283,7 @@ static void run_all(const struct scm_request *request, json_t *rows)
     }
 }
 
-/* Of one thread. The strategy that is asked for, else lazily. */
+/* Runs bursts in one thread, with the requested strategy, otherwise lazily. */
 static void run_bursts(const struct scm_request *request, json_t *document)
 {
     double results[BURST_WAYS];

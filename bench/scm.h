@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prudence-bench scm: what the calls of short-term memory cost. */
+/* prudence-bench scm: the cost of the calls of short-term memory. */
 #ifndef BENCH_SCM_H
 #define BENCH_SCM_H
 
@@ -9,7 +9,7 @@
 
 #include "measure.h"
 
-/* The command line behind "scm"; returns the exit status. */
+/* Parses the command line after "scm"; returns the exit status. */
 int scm_bench(int argc, char **argv);
 
 /* --- scm_bursts.c --- */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bursts of small objects of which a fifth is needed for one burst more: freed one by one, given dates one by one, and
- * allocated in two regions for each burst. The kind of program that a public benchmark of allocators is, and which the
- * public implementation of short-term memory runs with regions.
+ * Bursts of small objects of which a fifth is needed for one burst more: freed one by one, given
+ * dates one by one, and allocated in two regions for each burst. Public benchmarks of allocators
+ * are programs of this kind, and the public implementation of short-term memory runs one with
+ * regions.
  */
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ const char *const scm_burst_ways[BURST_WAYS] = {"malloc and free", "regions",
 static size_t sizes[BURST_OBJECTS];
 static char *objects[2][BURST_OBJECTS]; /* of this burst, and of the one before */
 
-/* From LARGEST down to a few bytes; the smaller, the more of them. */
+/* Draws sizes from LARGEST down to a few bytes; small ones are more frequent. */
 static void draw_sizes(void)
 {
     unsigned seed = 1;
@@ -88,7 +89,7 @@ static bool burst(enum burst_way way, uint64_t round)
     return way == BURSTS_BY_DATES ? burst_by_dates(now) : burst_in_regions(now);
 }
 
-/* What the last two bursts have left. */
+/* Ends the objects left by the last two bursts. */
 static void end_bursts(enum burst_way way, uint64_t rounds)
 {
     for (unsigned i = 0; way == BURSTS_BY_FREE && i < KEPT; i++)
@@ -115,8 +116,9 @@ static bool run(enum burst_way way, uint64_t rounds, double *samples)
     return good;
 }
 
-/* Cycles an object, its end included: medians of the rounds. Frees come first, since slabs that had objects with dates are
- * slower to free to. False: memory ran out. */
+/* Measures cycles per object, including its end, as medians of the rounds. Frees come first,
+ * because slabs that had objects with dates are slower to free to. Returns false if memory ran
+ * out. */
 bool scm_bursts(uint64_t rounds, double results[BURST_WAYS])
 {
     double *samples = calloc(rounds, sizeof *samples);

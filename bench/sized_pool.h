@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Families over functions that take a size: their pool is no more than that size. */
+/* Families over functions that take a size, which is all that their pool holds. */
 #ifndef BENCH_SIZED_POOL_H
 #define BENCH_SIZED_POOL_H
 

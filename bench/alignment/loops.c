@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops that prudence-alignment times; linked into a module for each place. */
+/* The loops timed by prudence-alignment, linked into a module for each place. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <stdlib.h>

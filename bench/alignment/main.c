@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-alignment: what a pair costs with the code in eight places.
+ * prudence-alignment: the cost of a pair with the code in eight places.
  *
- * The library and the loops around it are linked eight times, each 16 bytes further on. All eight are
- * loaded into this one process and run in turn, 1,024 pairs at a time; the fastest run of each counts,
- * since what else the machine does only adds. It repeats to about one part in a hundred even on a
- * loaded machine, so a larger difference is the code's: its speed depends on where the linker put it.
+ * The library and the loops around it are linked eight times, each 16 bytes further on. One process
+ * loads all eight and runs them in turn, 1,024 pairs at a time. The fastest run of each counts,
+ * because other work of the machine only adds time. The result repeats to about one part in a
+ * hundred even on a loaded machine, so a larger difference comes from the code: its speed depends
+ * on its address.
  */
 #define _GNU_SOURCE
 #include <argp.h>
@@ -36,7 +37,7 @@ struct request {
 };
 
 static const struct aligned_loop *loops[PLACES];
-static uint64_t fastest[PLACES][MAX_LOOPS]; /* ns of PAIRS pairs */
+static uint64_t fastest[PLACES][MAX_LOOPS]; /* ns for PAIRS pairs */
 
 static void die(const char *what, const char *why)
 {
@@ -44,7 +45,8 @@ static void die(const char *what, const char *why)
     exit(EXIT_FAILURE);
 }
 
-/* Before anything is loaded: ld.so reads its tunables once, when a program starts. */
+/* Sets the tunable before anything is loaded, because ld.so reads tunables once, when a program
+ * starts. */
 static void make_room(char **argv)
 {
     const char *tunables = getenv(TUNABLES);
@@ -78,7 +80,7 @@ static void time_loop(unsigned place, unsigned loop)
 {
     uint64_t begin, took;
 
-    loops[place][loop].run(); /* its code and objects are in the CPU's caches after that */
+    loops[place][loop].run(); /* brings its code and objects into the CPU's caches */
     begin = now_ns();
     loops[place][loop].run();
     took = now_ns() - begin;

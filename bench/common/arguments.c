@@ -16,7 +16,7 @@ static unsigned suffix_shift(const char *suffix)
     return found ? 10 * (unsigned)(found - suffixes + 1) : 0;
 }
 
-/* Digits, and perhaps a suffix. */
+/* Parses digits, and an optional suffix. */
 static bool digits_parse(const char *text, uint64_t *value)
 {
     unsigned shift;
@@ -116,7 +116,7 @@ double argument_real(struct argp_state *state, int key, const char *text, double
     return value;
 }
 
-/* "red, green or blue" */
+/* Formats "red, green or blue". */
 static const char *known_names(name_function *name, char *text, size_t size)
 {
     size_t used = 0;

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* The first line of a file that begins with `key`, behind its colon; the whole line for "". */
+/* Finds the first line of a file that begins with `key`, and copies the text after its colon;
+ * with "" the whole line. */
 static void file_value(const char *path, const char *key, char *value, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -75,7 +76,7 @@ static bool jemalloc_version(char *text, size_t size)
     return true;
 }
 
-/* 209 is 2.0.9; newer ones say 30403, for 3.4.3. */
+/* Decodes 209 as 2.0.9; newer ones use 30403 for 3.4.3. */
 static bool mimalloc_version(char *text, size_t size)
 {
     int (*version)(void);
@@ -111,7 +112,7 @@ static bool scudo_version(char *text, size_t size)
     return dlsym(RTLD_DEFAULT, "__scudo_print_stats");
 }
 
-/* The library itself has no malloc, so its file says who it is. */
+/* The library itself has no malloc, so the file's name identifies it. */
 static bool prudence_malloc_version(char *text, size_t size)
 {
     const char *(*version)(void);
@@ -130,7 +131,7 @@ static bool glibc_version(char *text, size_t size)
 
 static const struct {
     const char *name;
-    bool (*version)(char *text, size_t size); /* false: it is not this one */
+    bool (*version)(char *text, size_t size); /* false if the allocator is another one */
 } allocators[] = {
     {"prudence", prudence_malloc_version},
     {"jemalloc", jemalloc_version},

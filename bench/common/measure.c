@@ -48,7 +48,7 @@ uint64_t children_cpu_ns(void)
     return cpu_ns(RUSAGE_CHILDREN);
 }
 
-/* The text of a file of /proc, without allocating: the heap is what is measured. */
+/* Reads a file of /proc without allocating, because the heap is being measured. */
 static const char *proc_read(const char *path, char *buffer, size_t size)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);

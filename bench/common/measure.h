@@ -14,7 +14,8 @@ static inline uint64_t now_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The cheapest clock: the time-stamp counter, read after all instructions before it; where there is none, nanoseconds. */
+/* Reads the cheapest clock: the time-stamp counter, after all earlier instructions; nanoseconds
+ * if there is none. */
 static inline uint64_t cycles(void)
 {
 #if defined(__x86_64__)
@@ -30,11 +31,11 @@ static inline uint64_t cycles(void)
 /* Sleeps until now_ns() is `when`. */
 void sleep_until_ns(uint64_t when);
 
-/* CPU time of the whole process; of its children that it waited for. */
+/* Return CPU time of the whole process, and of the children that it waited for. */
 uint64_t process_cpu_ns(void);
 uint64_t children_cpu_ns(void);
 
-/* Resident bytes of this process now, and the most there ever were (VmHWM). */
+/* Return the resident bytes of this process now, and the most so far (VmHWM). */
 uint64_t resident_bytes(void);
 uint64_t resident_bytes_peak(void);
 

@@ -8,7 +8,7 @@
 
 #include "measure.h"
 
-#define TOO_BUSY 0.1 /* CPUs: figures are then of the order only */
+#define TOO_BUSY 0.1 /* CPUs; above this, figures only show the order of magnitude */
 
 uint64_t busy_ticks(const char *line)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether other programs used the machine while one measured: CPU time of the whole machine, less that of this process and of its
- * children that it waited for. */
+/* Detects other programs that used the machine during a measurement: CPU time of the whole
+ * machine, less the time of this process and of its children that it waited for. */
 #ifndef BENCH_OTHERS_H
 #define BENCH_OTHERS_H
 
@@ -12,12 +12,14 @@ struct others {
 
 void others_begin(struct others *others);
 
-/* How many CPUs others kept busy since then, on average; 0 where the system does not say. A virtual machine that waited for a CPU of
- * its host counts as busy. Says on standard error when it is too much for figures to count. */
+/* Return how many CPUs other programs kept busy since then, on average; 0 if the system does not
+ * tell. A virtual machine that waited for a CPU of its host counts as busy. others_report()
+ * warns on standard error if that makes the figures useless. */
 double others_report(const struct others *others, const char *program);
 double others_between(const struct others *begun, const struct others *ended);
 
-/* The busy ticks (user, nice, system, irq, softirq, steal) in the first line of /proc/stat; 0: it is no such line. */
+/* Returns the busy ticks (user, nice, system, irq, softirq, steal) in the first line of
+ * /proc/stat, or 0 if it is another line. */
 uint64_t busy_ticks(const char *line);
 
 #endif /* BENCH_OTHERS_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers that cost less than what is measured with them: xorshift (G. Marsaglia, 2003). */
+/* Random numbers cheaper than the measured code: xorshift (G. Marsaglia, 2003). */
 #ifndef BENCH_RANDOM_H
 #define BENCH_RANDOM_H
 
 #include <stdint.h>
 
-/* 64 random bits; `state` is not 0. */
+/* Returns 64 random bits; `state` is not 0. */
 static inline uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -14,7 +14,7 @@ static inline uint64_t next_random(uint64_t *state)
     return *state;
 }
 
-/* From 0 to bound - 1, of the highest 32 of those bits; bound <= 2^32. */
+/* Returns a number from 0 to bound - 1, from the highest 32 of those bits; bound <= 2^32. */
 static inline uint64_t below(uint64_t random, uint64_t bound)
 {
     return (random >> 32) * bound >> 32;

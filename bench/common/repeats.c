@@ -11,7 +11,7 @@
 
 #include "support/thread_traces.h"
 
-/* In the child. One that takes too long says where its threads are. */
+/* Runs in the child. A child that takes too long prints where its threads are. */
 static void say(json_t *(*run)(const void *row), const void *row, unsigned seconds, int to)
 {
     json_t *said;
@@ -24,7 +24,7 @@ static void say(json_t *(*run)(const void *row), const void *row, unsigned secon
     if (said)
         json_dumpf(said, file, JSON_COMPACT);
     fflush(file);
-    _exit(said ? EXIT_SUCCESS : EXIT_FAILURE); /* nothing is torn down */
+    _exit(said ? EXIT_SUCCESS : EXIT_FAILURE); /* skips all cleanup */
 }
 
 json_t *run_in_child(json_t *(*run)(const void *row), const void *row, unsigned seconds)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Under the hat x^-theta the area from k - 1/2 to k + 1/2 is at least k^-theta, because the hat is convex. A point of the whole
- * area is drawn by inverting the integral, and belongs to the nearest rank k. It counts if it lies in the last k^-theta of
- * that rank's area.
+ * Under the hat x^-theta the area from k - 1/2 to k + 1/2 is at least k^-theta, because the hat is
+ * convex. A point of the whole area is drawn by inverting the integral, and belongs to the nearest
+ * rank k. It counts if it lies in the last k^-theta of that rank's area.
  */
 #include "zipf.h"
 
@@ -29,7 +29,7 @@ void zipf_init(struct zipf *zipf, uint64_t count, double theta)
 {
     zipf->count = count;
     zipf->theta = theta;
-    zipf->first = integral(zipf, 1.5) - 1; /* rank 1 has nothing that is rejected */
+    zipf->first = integral(zipf, 1.5) - 1; /* rank 1 never rejects */
     zipf->last = integral(zipf, (double)count + 0.5);
     zipf->sure = 2 - inverse(zipf, integral(zipf, 2.5) - weight(zipf, 2));
 }
@@ -42,7 +42,8 @@ uint64_t zipf_draw(const struct zipf *zipf, uint64_t *state)
         const double x = inverse(zipf, area);
         double rank = floor(x + 0.5);
 
-        rank = fmin(fmax(rank, 1), (double)zipf->count); /* where x was rounded beyond an end */
+        /* because rounding may move x beyond an end */
+        rank = fmin(fmax(rank, 1), (double)zipf->count);
         if (rank - x <= zipf->sure || area >= integral(zipf, rank + 0.5) - weight(zipf, rank))
             return (uint64_t)rank - 1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `running` and `over` are the only things that the threads share; both are atomic. A reader that is
- * idle sleeps in a semaphore until it is over.
+ * The threads share only `running` and `over`; both are atomic. An idle reader sleeps in a
+ * semaphore until the end.
  */
 #include "crowd.h"
 
@@ -19,7 +19,7 @@
 struct crowd {
     pthread_t *threads;
     unsigned count;
-    unsigned running; /* have read once; atomic */
+    unsigned running; /* number of threads that have read once; atomic */
     bool busy;
     bool over; /* atomic */
     sem_t idle;
@@ -32,7 +32,7 @@ static void read_once(void)
     prudence_read_unlock();
 }
 
-/* At least a millisecond; short naps only, so that the end does not wait for a long one. */
+/* Sleeps at least a millisecond, and never long, so that the end does not wait for it. */
 static void nap(const struct crowd *crowd)
 {
     unsigned ms = crowd->count / SECTIONS_EACH_MS;

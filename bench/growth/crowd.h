@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that stand around a measurement: readers that are registered, or that read now and then. */
+/* Threads around a measurement: readers that are registered, or that read now and then. */
 #ifndef BENCH_GROWTH_CROWD_H
 #define BENCH_GROWTH_CROWD_H
 
@@ -8,9 +8,10 @@
 struct crowd;
 
 /*
- * Starts `count` threads, each of which has read once when this returns. Busy ones go on: so often
- * that all together make some 20,000 sections a second, however many they are, because the point is
- * what each of them costs the others, not that CPUs are few. NULL: so many threads cannot be had.
+ * Starts `count` threads, each of which has read once when this returns. Busy ones continue, and
+ * all together make some 20,000 sections a second, however many they are: the figure is to show
+ * their cost to the others, not a lack of CPUs. Returns NULL if the system refuses that many
+ * threads.
  */
 struct crowd *crowd_start(unsigned count, bool busy);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-growth AXIS VALUE: what a pair, a grace period and prudence_stats cost, and how much memory is
- * resident, with so many readers, caches, live objects or writers. One point a process; its result is
- * one line of JSON. tools/bench-growth runs all points and draws the curves.
+ * prudence-growth AXIS VALUE: the cost of a pair, a grace period and prudence_stats, and the
+ * resident memory, with VALUE readers, caches, live objects or writers. Each process measures one
+ * point, and prints one line of JSON. tools/bench-growth runs all points and draws the curves.
  *
- * A pair costs CPU time of the writers: where there are more threads than CPUs, wall time would say no
- * more than that. Grace periods and prudence_stats are timed one by one, after the writers have ended
- * and while the readers go on; medians.
+ * A pair costs CPU time of the writers, because with more threads than CPUs wall time would show no
+ * more than that. Grace periods and prudence_stats are timed one by one, after the writers have
+ * ended and while the readers continue; medians.
  */
 #include <argp.h>
 #include <errno.h>
@@ -30,11 +30,11 @@
 #define SLICE        256
 #define WARM_NS      20000000
 #define TIMED        101       /* calls timed one by one, */
-#define TIMED_NS     300000000 /* or as many as that time allows; three at least */
+#define TIMED_NS     300000000 /* or as many as fit into that time; at least three */
 #define MOST_WRITERS 1024
 #define MOST_CACHES  100000
 #define MOST_READERS 100000
-#define ROOM         2 /* available memory must be so many times what live objects take */
+#define ROOM         2 /* available memory must be this many times the size of the live objects */
 
 enum axis { IDLE_READERS, BUSY_READERS, CACHES, LIVE, WRITERS, AXES };
 static const uint64_t axis_most[AXES] = {MOST_READERS, MOST_READERS, MOST_CACHES, UINT64_C(1) << 36,
@@ -42,10 +42,10 @@ static const uint64_t axis_most[AXES] = {MOST_READERS, MOST_READERS, MOST_CACHES
 
 struct request {
     enum axis axis;
-    uint64_t value; /* 0: not given */
+    uint64_t value; /* 0 if not given */
     uint64_t size;
     double seconds;
-    unsigned given; /* arguments */
+    unsigned given; /* number of arguments so far */
 };
 
 struct writer {
@@ -173,7 +173,7 @@ static uint64_t available_bytes(void)
     return (uint64_t)kilobytes << 10;
 }
 
-/* Live objects that nobody looks at any more. False: there is no room for them. */
+/* Allocates live objects that nobody uses. Returns false if there is no room for them. */
 static bool fill(const struct request *request, uint64_t count)
 {
     if (count > available_bytes() / ROOM / request->size) {

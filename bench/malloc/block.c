@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks carry a mark: eight bytes made of address and size at their beginning, one of these at
- * their end. A block that was written, lost on its way or handed out twice is noticed when it ends,
- * and of blocks that overlap, those whose marks do.
+ * Blocks carry a mark: eight bytes computed from address and size at their beginning, and one of
+ * these at their end. When a block ends, the mark shows that it was written, damaged on its way or
+ * handed out twice; overlaps are noticed if they hit a mark.
  */
 #define _GNU_SOURCE
 #include "load.h"
@@ -25,7 +25,8 @@ void load_fail(const char *what, ...)
     vfprintf(stderr, what, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-    _exit(EXIT_FAILURE); /* no handlers: the heap may be broken, other threads go on */
+    /* skips exit handlers, because the heap may be broken and other threads still run */
+    _exit(EXIT_FAILURE);
 }
 
 static uint64_t mark_of(const struct block *block)
@@ -80,7 +81,7 @@ void block_end(struct block *block)
     if (!block->at)
         return;
     check_mark(block);
-    memset(block->at, 0, sizeof(uint64_t)); /* another owner finds no mark */
+    memset(block->at, 0, sizeof(uint64_t)); /* so that another owner finds no mark */
     free(block->at);
     block->at = NULL;
 }
@@ -93,7 +94,8 @@ void block_resize(struct block *block, size_t size)
     moved.at = realloc(block->at, size);
     if (!moved.at)
         load_fail("realloc(%zu) returned NULL", size);
-    /* The old mark was made of the old address; its first eight bytes must have come along. */
+    /* The old mark was computed from the old address; realloc must have copied its first eight
+     * bytes. */
     if (*(uint64_t *)moved.at != mark_of(block))
         load_fail("realloc(%zu) of %zu bytes lost their beginning", size, block->size);
     if (size >= block->size && block->size > sizeof(uint64_t) &&

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-malloc-load: one allocation pattern in a process of its own, so that LD_PRELOAD decides
- * who serves it.
+ * prudence-malloc-load: one allocation pattern in a process of its own, so that LD_PRELOAD selects
+ * the allocator.
  *
- *   struct load      what was asked: how much, by how many threads, from which seed
+ *   struct load      the requested work: how much, by how many threads, from which seed
  *   struct pattern   what its threads allocate and free; each was written from its description
  *   struct block     an allocated block, marked so that a wrong byte is seen when it ends
  *
- * Everything that a pattern needs for itself lies in own_memory() or in static arrays: the heap
- * holds blocks, and nothing else. All sizes follow from the seed, so that every allocator gets
- * the same calls in each thread.
+ * A pattern's own data is in own_memory() or in static arrays: the heap holds only blocks. All
+ * sizes follow from the seed, so that every allocator gets the same calls in each thread.
  */
 #ifndef BENCH_MALLOC_LOAD_H
 #define BENCH_MALLOC_LOAD_H
@@ -20,7 +19,7 @@
 #define MAX_THREADS 256
 
 struct load {
-    double scale; /* 1: about half a second of glibc's */
+    double scale; /* 1 takes glibc's about half a second */
     unsigned threads;
     uint64_t seed;
 };
@@ -30,12 +29,13 @@ struct member;
 struct pattern {
     const char *name;
     const char *summary;
-    unsigned least_threads; /* 1, or 2 where threads pass blocks to each other */
-    unsigned most_threads;  /* 1: it is a pattern of one thread */
+    unsigned least_threads; /* 1, or 2 if threads pass blocks to each other */
+    unsigned most_threads;  /* 1 for a pattern of one thread */
 
-    /* What each thread does; it counts the blocks that it allocates, and frees them all. */
+    /* Work of each thread, which counts the blocks that it allocates, and frees them all. */
     void (*work)(struct member *member);
-    /* Or, where the threads have something in common: blocks allocated, all freed. */
+    /* Alternatively, if the threads share something: returns the number of blocks, all of them
+     * freed. */
     uint64_t (*run)(const struct load *load);
 };
 
@@ -46,7 +46,7 @@ extern const struct pattern pattern_lifo, pattern_fifo, pattern_random, pattern_
     pattern_like_barnes, pattern_like_sh6, pattern_like_sh8, pattern_like_rptest,
     pattern_like_alloc_test, pattern_like_malloc_large;
 
-/* `count` times the scale, and at least 1. */
+/* Returns `count` times the scale, at least 1. */
 uint64_t load_scaled(const struct load *load, uint64_t count);
 
 /* ------------------------------------------------------------------------------------ threads */
@@ -54,43 +54,44 @@ uint64_t load_scaled(const struct load *load, uint64_t count);
 struct member {
     const struct load *load;
     unsigned index;
-    uint64_t random; /* the state of its random numbers */
-    uint64_t blocks; /* allocated by it */
-    void *whatever;  /* of the pattern */
+    uint64_t random; /* state of its random numbers */
+    uint64_t blocks; /* number that it allocated */
+    void *whatever;  /* the pattern's own data */
 };
 
-/* Runs `work` in `threads` threads, which start together; the blocks that they allocated. */
+/* Runs `work` in `threads` threads, which start together. Returns the number of blocks that they
+ * allocated. */
 uint64_t team_run(const struct load *load, unsigned threads, void (*work)(struct member *member),
                   void *whatever);
 
 /* ------------------------------------------------------------------------------------- blocks */
 
 struct block {
-    void *at; /* NULL: none */
+    void *at; /* NULL if there is none */
     size_t size;
 };
 
-#define BLOCK_LEAST 8 /* bytes: room for the mark */
+#define BLOCK_LEAST 8 /* bytes, for the mark */
 
-/* Allocate and mark. Ends the program with a message when malloc says no. */
+/* Allocates and marks a block. Ends the program with a message if malloc fails. */
 struct block block_make(size_t size);
 
-/* The same, counted for its thread. */
+/* Does the same, and counts the block for its thread. */
 struct block block_new(struct member *member, size_t size);
 
-/* Checks the mark and frees; an empty one is ignored. Leaves it empty. */
+/* Checks the mark and frees; ignores an empty block. Leaves the block empty. */
 void block_end(struct block *block);
 
-/* Grows or shrinks it by realloc. What fits must still be there. */
+/* Grows or shrinks it by realloc, and checks that the contents are kept. */
 void block_resize(struct block *block, size_t size);
 
 /* Writes to each page of it that the mark does not touch. */
 void block_touch(const struct block *block);
 
-/* Ends the program: the allocator has done something wrong. */
+/* Ends the program, because the allocator has failed. */
 _Noreturn void load_fail(const char *what, ...) __attribute__((format(printf, 1, 2)));
 
-/* Zeroed memory that is not the heap's. */
+/* Returns zeroed memory that is not from the heap. */
 void *own_memory(size_t bytes);
 void own_memory_end(void *memory, size_t bytes);
 
@@ -106,13 +107,14 @@ static inline uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* 0 to `bound` - 1; `bound` is below 2^32. */
+/* Returns a number from 0 to `bound` - 1; `bound` is below 2^32. */
 static inline uint64_t random_below(uint64_t *state, uint64_t bound)
 {
     return (random_next(state) >> 32) * bound >> 32;
 }
 
-/* From 2^`low` to 2^`high` - 1, each power of two as often as the next: small ones prevail. */
+/* Returns a number from 2^`low` to 2^`high` - 1, each power of two equally often, so small ones
+ * prevail. */
 static inline size_t random_size(uint64_t *state, unsigned low, unsigned high)
 {
     uint64_t power = UINT64_C(1) << (low + random_below(state, high - low));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* prudence-malloc-load: the command line, and what is measured of the pattern that runs. */
+/* prudence-malloc-load: the command line, and the measurements of the pattern. */
 #define _GNU_SOURCE
 #include <argp.h>
 #include <fcntl.h>
@@ -140,7 +140,7 @@ static void add_usage(struct cost *cost, int who)
     cost->major_faults += (uint64_t)usage.ru_majflt;
 }
 
-/* Of this process and the children that it has waited for. */
+/* Returns the cost of this process and the children that it has waited for. */
 static struct cost cost_now(void)
 {
     struct cost cost = {.wall_ns = now_ns()};
@@ -159,7 +159,8 @@ static json_t *cost_between(const struct cost *from, const struct cost *to)
                      "major_faults", (json_int_t)(to->major_faults - from->major_faults));
 }
 
-/* Resident bytes as the kernel counts them page by page; statm may lag behind by a batch a CPU. */
+/* Returns resident bytes as the kernel counts them page by page; statm may lag by a batch per
+ * CPU. */
 static uint64_t resident_bytes_exactly(void)
 {
     static const char key[] = "Rss:";

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Computations that allocate as they go, one thread, written anew from what programs of a public set
- * of allocator benchmarks are said to compute. Each checks its result, so that it is computed.
+ * Computations that allocate as they go, in one thread, written anew from the described
+ * computations of a public set of allocator benchmarks. Each checks its result, so that the
+ * compiler cannot drop it.
  *
  *   like-cfrac     the continued fraction of a square root in numbers of any length, each result a
  *                  new small block, each operand freed soon
- *   like-espresso  covers of a Boolean function: products are intersected, what another one contains
- *                  is dropped; small bit sets in arrays that grow
- *   like-barnes    bodies in an octree that is built anew for each step and freed after it
+ *   like-espresso  covers of a Boolean function: products are intersected, and those that another
+ *                  one contains are dropped; small bit sets in arrays that grow
+ *   like-barnes    bodies in an octree that is rebuilt for each step and freed after it
  */
 #include "load.h"
 
@@ -18,7 +19,7 @@
 
 #define MOST_LIMBS 24
 
-/* Its digits, limbs of 32 bits with the least first, stand behind the mark of its block. */
+/* Its digits, 32-bit limbs with the least first, come after the mark of its block. */
 struct number {
     struct block block;
     unsigned limbs;
@@ -29,7 +30,7 @@ static uint32_t *limbs_of(const struct number *number)
     return (uint32_t *)((char *)number->block.at + BLOCK_LEAST);
 }
 
-/* One block longer than the limbs, where the mark ends. */
+/* The block is a byte longer than the limbs, for the end of the mark. */
 static struct number number_new(struct member *member, unsigned limbs)
 {
     struct number number = {block_new(member, BLOCK_LEAST + 4 * limbs + 1), limbs};
@@ -45,7 +46,7 @@ static struct number number_of(struct member *member, uint32_t value)
     return number;
 }
 
-/* a x factor + b, and frees `b`; `a` stays. */
+/* Returns a x factor + b, and frees `b`; `a` stays. */
 static struct number multiply_add(struct member *member, const struct number *a, uint32_t factor,
                                   struct number *b)
 {
@@ -68,7 +69,8 @@ static struct number multiply_add(struct member *member, const struct number *a,
     return sum;
 }
 
-/* The remainder of a division by a small number: how two ways to compute a number are compared. */
+/* Returns the remainder of a division by a small number, to compare two ways of computing a
+ * number. */
 static uint32_t remainder_by(const struct number *number, uint32_t divisor)
 {
     uint64_t rest = 0;
@@ -87,7 +89,7 @@ static uint32_t root_of(uint32_t n)
     return root;
 }
 
-/* Numerators of the convergents of sqrt(n), until they are MOST_LIMBS long. */
+/* Computes numerators of the convergents of sqrt(n), until they are MOST_LIMBS long. */
 static void convergents(struct member *member, uint32_t n)
 {
     const uint32_t prime = 1000003;
@@ -130,7 +132,7 @@ static void cfrac_work(struct member *member)
 #define FIRST_CUBES 24
 
 struct cover {
-    struct block array; /* of struct block, behind the mark */
+    struct block array; /* array of struct block, after the mark */
     unsigned count, room;
 };
 
@@ -168,7 +170,7 @@ static bool contains(const uint64_t *large, const uint64_t *small)
     return !(small[0] & ~large[0]) && !(small[1] & ~large[1]);
 }
 
-/* A product is empty when some variable may be neither 0 nor 1. */
+/* A product is empty if some variable may be neither 0 nor 1. */
 static bool is_empty(const uint64_t *words)
 {
     const uint64_t pairs = UINT64_C(0x5555555555555555), half = (UINT64_C(1) << 2 * 24) - 1;
@@ -176,7 +178,7 @@ static bool is_empty(const uint64_t *words)
     return ~(words[0] | words[0] >> 1) & pairs & half || ~(words[1] | words[1] >> 1) & pairs & half;
 }
 
-/* Adds the cube unless one of the cover contains it; drops those that it contains. */
+/* Adds the cube unless the cover has one that contains it; drops the cubes that it contains. */
 static void cover_add_minimal(struct member *member, struct cover *cover, struct block cube)
 {
     struct block *cubes = cover->count ? cubes_of(cover) : NULL;
@@ -218,7 +220,7 @@ static struct cover random_cover(struct member *member)
     return cover;
 }
 
-/* Of all pairs, as far as there is room. */
+/* Intersects all pairs, as far as there is room. */
 static struct cover intersect(struct member *member, const struct cover *a, const struct cover *b)
 {
     struct cover result = {.count = 0};
@@ -239,7 +241,7 @@ static struct cover intersect(struct member *member, const struct cover *a, cons
     return result;
 }
 
-/* Each product of the intersection lies in one of the first cover. */
+/* Checks that each product of the intersection lies in one of the first cover. */
 static void check_inside(const struct cover *inner, const struct cover *outer)
 {
     for (unsigned i = 0; i < inner->count; i++) {
@@ -276,7 +278,7 @@ struct body {
     double at[3], mass, pull;
 };
 
-/* Behind the mark of its block; a leaf has one body, an inner cell eight places for cells. */
+/* After the mark of its block; a leaf has one body, an inner cell eight places for cells. */
 struct cell {
     struct block part[8];
     const struct body *body;
@@ -333,7 +335,7 @@ static void insert(struct member *member, struct cell *cell, const struct body *
     insert_below(member, cell, body, level);
 }
 
-/* Sums the pull of what is near body by body, of what is far cell by cell. */
+/* Sums the pull of near masses body by body, and of far ones cell by cell. */
 static double pull_of(const struct cell *cell, const struct body *body)
 {
     double square = 1e-4, sum = 0;

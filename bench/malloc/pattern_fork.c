@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with a heap forks, as a server that saves its state does: the handlers of the
- * allocator, and the pages that its bookkeeping makes both sides copy.
+ * A process with a heap forks, as a server that saves its state does. Measures the allocator's fork
+ * handlers, and the pages that its bookkeeping makes both sides copy.
  */
 #define _GNU_SOURCE
 #include "load.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks beyond the size classes. Every page of them is written, as a program would.
+ * Blocks beyond the size classes. The patterns write every page of them, as a program would.
  *
- *   sizes    16 bytes to 16 MB, each power of two as often as the next, 32 MB alive a thread
- *   large    256 KB to 32 MB, four alive: where blocks come from the system and go back
+ *   sizes    16 bytes to 16 MB, each power of two equally often, 32 MB alive per thread
+ *   large    256 KB to 32 MB, four alive, which come from the system and go back
  *   realloc  vectors that grow by half when they are full, 64 at a time
  */
 #include "load.h"
@@ -80,7 +80,7 @@ static void vector_append(struct member *member, struct vector *vector, size_t b
     vector->used += bytes;
 }
 
-/* What is appended grows with the vector, so that each of its sizes is met about as often. */
+/* Appends in proportion to the vector, so that each size occurs about equally often. */
 static void realloc_work(struct member *member)
 {
     uint64_t goal = load_scaled(member->load, 60000);

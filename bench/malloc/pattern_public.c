@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of the kinds that a public set of allocator benchmarks runs, written anew from their
- * descriptions. Three others of that set have patterns of older names here: larson, phases (mstress),
- * asymmetric (xmalloc).
+ * Programs of the kinds in a public set of allocator benchmarks, written anew from their
+ * descriptions. Three others of that set have patterns with older names here: larson, phases
+ * (mstress), asymmetric (xmalloc).
  *
  *   like-sh6           bursts of small blocks, freed in part youngest first, in part oldest first
  *   like-sh8           the same with more sizes, and some bursts freed by another thread
@@ -19,7 +19,7 @@
 
 #define BURST 2000
 
-/* The smaller, the more often: of two numbers the smaller one. */
+/* Returns the smaller of two numbers, so small sizes are more frequent. */
 static size_t skewed_size(uint64_t *random, size_t most)
 {
     uint64_t a = random_below(random, most - BLOCK_LEAST),
@@ -34,7 +34,8 @@ static void burst_make(struct member *member, struct block *blocks, size_t most)
         blocks[i] = block_new(member, skewed_size(&member->random, most));
 }
 
-/* A third youngest first, the next oldest first; what is left stays for the next burst but one. */
+/* Frees a third youngest first, the next oldest first; the rest stays for the next burst but
+ * one. */
 static void burst_free_some(struct block *blocks)
 {
     for (unsigned i = BURST; i-- > 2 * BURST / 3;)
@@ -64,9 +65,9 @@ static void sh6_work(struct member *member)
     own_memory_end(bursts, 4 * sizeof *bursts);
 }
 
-/* A burst that one thread has left and another takes. */
+/* A burst that one thread leaves and another one takes. */
 struct counter {
-    pthread_mutex_t lock; /* over the burst */
+    pthread_mutex_t lock; /* protects the burst */
     struct block burst[BURST];
 };
 
@@ -122,8 +123,8 @@ static uint64_t sh8(const struct load *load)
 #define RP_SET 1024
 
 static struct {
-    pthread_mutex_t lock; /* over the pointer */
-    struct block *set;    /* one that a thread has left for the next; NULL: none yet */
+    pthread_mutex_t lock; /* protects the pointer */
+    struct block *set;    /* set that a thread has left for the next; NULL if there is none yet */
 } crossing;
 
 static struct block *cross(struct block *mine)
@@ -144,7 +145,8 @@ static void rptest_end(struct block *set)
     own_memory_end(set, RP_SET * sizeof *set);
 }
 
-/* Frees every third at another place than the last time, refills, and gives the set away. */
+/* Frees every third block, starting at a different place each time, refills, and passes the set
+ * on. */
 static void rptest_work(struct member *member)
 {
     uint64_t goal = load_scaled(member->load, 1500000);
@@ -178,7 +180,7 @@ static uint64_t rptest(const struct load *load)
 
 #define SLOTS 32768
 
-/* Each halving of the range is as probable as the one before: most often near 0. */
+/* Halves the range repeatedly, each time with the same probability, so most results are near 0. */
 static uint64_t favourite(uint64_t *random, uint64_t bound)
 {
     while (bound > 16 && random_below(random, 5))
@@ -199,7 +201,7 @@ static void alloc_test_work(struct member *member)
             continue;
         }
         *any = block_new(member, BLOCK_LEAST + favourite(&member->random, 4096));
-        if (any->size > 2 * BLOCK_LEAST) /* its mark stays */
+        if (any->size > 2 * BLOCK_LEAST) /* keeps its mark */
             memset((char *)any->at + BLOCK_LEAST, 1, any->size - 2 * BLOCK_LEAST);
     }
     for (unsigned i = 0; i < SLOTS; i++)

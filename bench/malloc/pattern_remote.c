@@ -4,8 +4,8 @@
  *
  *   asymmetric   half of the threads only allocate, half only free (after Lever and Boreham,
  *                "malloc() Performance in a Multithreaded Linux Environment", 2000)
- *   free-only    threads with a working set of their own give what they replace to one thread that
- *                frees and never allocates, as a reclaimer does, in bursts
+ *   free-only    threads with a working set of their own give replaced blocks to one thread that
+ *                frees in bursts and never allocates, as a reclaimer does
  */
 #include "load.h"
 #include "queue.h"
@@ -68,7 +68,7 @@ static void replace_all(struct member *member, struct block *set, struct batch *
     }
 }
 
-/* Between the bursts it allocates and frees by itself. */
+/* Allocates and frees in its own set between the bursts. */
 static void replace_some(struct member *member, struct block *set)
 {
     for (unsigned i = 0; i < WORKING_SET; i++) {

@@ -7,7 +7,7 @@
  *            Krishnan, "Memory Allocation for Long-Running Server Applications", 1998)
  *   phases   threads build up state, exchange blocks with each other, drop some of it and end;
  *            the next phase has new threads (as mimalloc describes its stress test)
- *   threads  threads that do little and end: what a start and an exit cost the allocator
+ *   threads  threads that do little and end: the allocator's cost of a thread's start and exit
  */
 #define _GNU_SOURCE
 #include "load.h"
@@ -18,10 +18,10 @@
 /* ------------------------------------------------------------------------------------- larson */
 
 #define LARSON_SET         5000
-#define LARSON_REPLACED    40000 /* by one thread, before it ends */
+#define LARSON_REPLACED    40000 /* by one thread before it ends */
 #define LARSON_GENERATIONS 120
 
-/* What one generation leaves to the next. */
+/* Data that one generation leaves to the next. */
 struct estate {
     uint64_t random;
     uint64_t blocks;
@@ -67,9 +67,9 @@ static void larson_work(struct member *member)
 #define PHASE_KEPT      (PHASE_STEPS / 2)
 #define EXCHANGE_LENGTH 1024
 
-/* Where threads leave blocks for each other. */
+/* Slot in which threads leave blocks for each other. */
 struct exchange {
-    pthread_mutex_t lock; /* over its slot */
+    pthread_mutex_t lock; /* protects its slot */
     struct block block;
 };
 
@@ -92,7 +92,7 @@ static void swap_with_others(struct member *member, struct exchange *exchange, s
     *mine = theirs;
 }
 
-/* Half of the blocks stay until the end of the phase, the others go soon or change hands. */
+/* Keeps half of the blocks until the end of the phase; frees the others soon or passes them on. */
 static void phase_work(struct member *member)
 {
     struct block *kept = own_memory(PHASE_KEPT * sizeof *kept);
@@ -108,7 +108,7 @@ static void phase_work(struct member *member)
         if (i % 8 == 0)
             swap_with_others(member, member->whatever, any);
     }
-    for (unsigned i = 0; i < PHASE_KEPT; i++) /* in no order, two in three of them */
+    for (unsigned i = 0; i < PHASE_KEPT; i++) /* in no order, two of three */
         block_end(&kept[random_below(&member->random, PHASE_KEPT)]);
     for (unsigned i = 0; i < PHASE_KEPT; i++)
         block_end(&kept[i]);

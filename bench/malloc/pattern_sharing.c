@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * False sharing, which the allocator makes (actively) or does not repair (passively); both after
+ * False sharing, which the allocator causes (actively) or does not repair (passively); both after
  * Berger, McKinley, Blumofe and Wilson, "Hoard", ASPLOS 2000.
  *
  *   cache-thrash    each thread allocates 8 bytes, writes them often, frees them
@@ -20,7 +20,7 @@ static void write_often(const struct block *block)
     *byte = last;
 }
 
-/* `whatever`: a block for each thread, or NULL. */
+/* `whatever` has a block for each thread, or is NULL. */
 static void sharing_work(struct member *member)
 {
     uint64_t goal = load_scaled(member->load, 500000);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small blocks, each thread for itself.
+ * Small blocks, without exchange between threads.
  *
- *   lifo, fifo      the two orders of freeing that MicroQuill's SmartHeap tests made a habit of
+ *   lifo, fifo      the two orders of freeing that MicroQuill's SmartHeap tests made common
  *   random          a working set whose members are replaced in no order: fragmentation
- *   one-size, mix   the loops of the C library's own malloc benchmark: so many blocks, then free
- *                   them all, from one thread; blocks of one size, and of all small ones
+ *   one-size, mix   the loops of the C library's own malloc benchmark: allocate many blocks, then
+ *                   free them all, in one thread; blocks of one size, and of all small ones
  */
 #include "load.h"
 
@@ -70,7 +70,8 @@ static const unsigned counts[] = {25, 100, 400, 1600};
 #define COUNTS     (sizeof counts / sizeof *counts)
 #define MOST_COUNT 1600
 
-/* Allocates `count` blocks and frees them, in a mix (size 0) as often youngest first as oldest. */
+/* Allocates `count` blocks and frees them, youngest first or, in half of the rounds of a mix
+ * (size 0), oldest first. */
 static void simple_round(struct member *member, struct block *blocks, unsigned count, size_t size)
 {
     bool youngest_first = !size && random_below(&member->random, 2);

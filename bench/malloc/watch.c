@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-malloc-watch RESULT LIBRARY COMMAND [ARGUMENT...]: runs a command with LIBRARY preloaded,
- * and writes to RESULT, as JSON, what it cost and whether the library was really mapped.
+ * prudence-malloc-watch RESULT LIBRARY COMMAND [ARGUMENT...]: runs a command with LIBRARY
+ * preloaded, and writes to RESULT, as JSON, its cost and whether the library was really mapped.
  *
- * It is a program of its own because it must be small: the kernel counts into the peak of a process
- * what its parent had resident when it forked.
+ * This is a separate program because it must be small: the kernel counts the parent's resident
+ * memory at the fork into the peak of a process.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,8 @@ static void fail(const char *what, const char *name, int error)
     exit(EXIT_FAILURE);
 }
 
-/* In the child: waits until it is traced, then becomes the command. Says through `trouble` why not. */
+/* Runs in the child: waits until it is traced, then becomes the command. Reports a failure
+ * through `trouble`. */
 static _Noreturn void become(char **command, const char *library, int traced, int trouble)
 {
     char byte;
@@ -45,7 +46,7 @@ static _Noreturn void become(char **command, const char *library, int traced, in
     _exit(write(trouble, &error, sizeof error) == sizeof error ? 127 : 126);
 }
 
-/* Starts the command. It is traced only to be stopped at its end, when its memory is still there. */
+/* Starts the command. Tracing only serves to stop it at its end, while its memory still exists. */
 static pid_t start(char **command, const char *library)
 {
     int traced[2], trouble[2], error = 0;
@@ -53,7 +54,7 @@ static pid_t start(char **command, const char *library)
 
     if (pipe2(traced, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC) || (pid = fork()) < 0)
         fail("cannot start", *command, errno);
-    close(pid ? traced[0] : traced[1]); /* so that the child sees when nobody will trace it */
+    close(pid ? traced[0] : traced[1]); /* so that the child notices if nobody will trace it */
     if (pid == 0)
         become(command, library, traced[0], trouble[1]);
     close(trouble[1]);
@@ -68,7 +69,7 @@ static pid_t start(char **command, const char *library)
     return pid;
 }
 
-/* Is this file mapped in that process? */
+/* Returns whether that process has this file mapped. */
 static bool is_mapped(pid_t pid, const char *file)
 {
     char path[64], line[4096];
@@ -87,7 +88,7 @@ static bool is_mapped(pid_t pid, const char *file)
     return found;
 }
 
-/* Waits for the end of the command. Was the library mapped then? */
+/* Waits for the end of the command. Returns whether the library was mapped then. */
 static bool follow(pid_t pid, const char *library, int *status, struct rusage *usage)
 {
     bool mapped = false;
@@ -102,7 +103,7 @@ static bool follow(pid_t pid, const char *library, int *status, struct rusage *u
         event = *status >> 16;
         if (event == PTRACE_EVENT_EXIT)
             mapped = is_mapped(pid, library);
-        signal = event ? 0 : WSTOPSIG(*status); /* one that is on its way to the command */
+        signal = event ? 0 : WSTOPSIG(*status); /* a signal on its way to the command */
         ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)signal);
     }
 }
@@ -126,7 +127,7 @@ int main(int argc, char **argv)
         fputs("Usage: prudence-malloc-watch RESULT LIBRARY COMMAND [ARGUMENT...]\n", stderr);
         return EXIT_FAILURE;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nothing goes on when the benchmark is ended */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the command ends with the benchmark */
     library = realpath(argv[2], NULL);
     if (!library)
         fail("cannot find", argv[2], errno);

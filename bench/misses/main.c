@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an allocation costs that is a hit, that refills the object cache, that grows the slab cache (section 3.3 of the paper: a refill costs
- * 4 times a hit, a grow 14 times). Meant for an emulated CPU whose time-stamp counter counts instructions, as tools/count-misses boots it.
+ * The cost of an allocation that is a hit, that refills the object cache, that grows the slab cache
+ * (section 3.3 of the paper: a refill costs 4 times a hit, a grow 14 times). Meant for an emulated
+ * CPU whose time-stamp counter counts instructions, as tools/count-misses boots it.
  *
  *     misses SIZE OBJECTS      prints one line of JSON
  *
- * Objects are allocated from a cache without slabs (grows); then seven of eight are freed, which leaves every slab with its node, and
- * allocated again (refills). kernel/bench/misses.c does the same.
- * Each allocation is timed alone, and the cache's statistics before and after it say what it was. What interrupts an
- * allocation is in its figure, so medians are printed.
+ * Objects are allocated from a cache without slabs (grows); then seven of eight are freed, which
+ * leaves every slab with its node, and allocated again (refills). kernel/bench/misses.c does the
+ * same. Each allocation is timed alone, and the cache's statistics before and after it tell its
+ * kind. An interruption counts in an allocation's figure, so medians are printed.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ enum kind { HIT, REFILL, GROW, KINDS };
 struct costs {
     uint64_t *of[KINDS]; /* instructions of each allocation, in order */
     size_t count[KINDS];
-    uint64_t refilled; /* objects, by refills that did not grow */
+    uint64_t refilled; /* objects, in refills that did not grow */
 };
 
 static struct prudence_cache *cache;
@@ -36,7 +37,7 @@ static int compare(const void *a, const void *b)
     return (*one > *other) - (*one < *other);
 }
 
-/* Of a kind; 0 if there was none. */
+/* Returns the median of a kind, or 0 if there was none. */
 static uint64_t median(struct costs *costs, enum kind kind)
 {
     if (costs->count[kind] == 0)
@@ -45,7 +46,7 @@ static uint64_t median(struct costs *costs, enum kind kind)
     return costs->of[kind][costs->count[kind] / 2];
 }
 
-/* What the two readings of the counter take themselves. */
+/* Returns the cost of the two readings of the counter. */
 static uint64_t empty_measurement(void)
 {
     uint64_t least = UINT64_MAX;
@@ -58,7 +59,7 @@ static uint64_t empty_measurement(void)
     return least;
 }
 
-/* Allocates what is NULL. Returns false if an allocation failed. */
+/* Allocates an object for each NULL. Returns false if an allocation failed. */
 static bool fill(void **objects, size_t count, struct costs *costs)
 {
     struct prudence_cache_stats before, after;
@@ -86,7 +87,7 @@ static bool fill(void **objects, size_t count, struct costs *costs)
     return true;
 }
 
-/* In the order of allocation, so that every slab stays with its node. */
+/* Frees in the order of allocation, so that every slab stays with its node. */
 static void free_seven_of_eight(void **objects, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-mix: hits, churns, peak slabs and total fragmentation of one cache (the paper's Figures 7 to 11), by counts
- * that other programs hardly change. Each is measured with the paper's mechanisms and without: `classic` frees by callbacks, all of a
- * grace period at its end; `throttled-N` calls 10 of them every N steps; with `+preflush` latent objects are
- * pre-flushed in idle time; with `+spares` slabs that are mostly latent are left alone.
+ * prudence-mix: hits, churns, peak slabs and total fragmentation of one cache (the paper's Figures
+ * 7 to 11), as counts that other programs hardly change. Each is measured with the paper's
+ * mechanisms and without: `classic` frees by callbacks, all of a grace period at its end;
+ * `throttled-N` calls 10 of them every N steps; `+preflush` pre-flushes latent objects in idle
+ * time; `+spares` leaves alone slabs that are mostly latent.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -17,13 +18,13 @@
 #define LONGEST 600 /* seconds */
 
 struct request {
-    struct numbers mixes; /* indices; none: all */
+    struct numbers mixes; /* indices; none selects all */
     struct numbers periods, idles, cached;
     uint64_t allocations, seeds;
     const char *json;
 };
 
-/* Side by side. */
+/* Variants to compare side by side. */
 static const struct {
     const char *name;
     bool classic, preflush, spares;
@@ -78,11 +79,11 @@ static void add_share(json_t *sum, json_t *row, double share)
             json_object_set_new(sum, name,
                                 json_real(number(sum, name) + share * json_number_value(value)));
         else
-            json_object_set(sum, name, value); /* why it failed */
+            json_object_set(sum, name, value); /* reason for the failure */
     }
 }
 
-/* The mean over seeds. */
+/* Returns the mean over seeds. */
 static json_t *run_seeds(struct run *run, uint64_t seeds)
 {
     json_t *mean = json_object();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One run. Time is what has been done: each allocation and each release is one step. So a run repeats on any machine,
- * except for sequences that are interrupted and give up.
+ * One run. Each allocation and each release is one step of time, so a run repeats on any machine,
+ * except for interrupted sequences that give up.
  */
 #define _GNU_SOURCE /* CPU_SET */
 #include "workload.h"
@@ -20,12 +20,12 @@
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 
-#define LOOK      64 /* steps between two looks at the fragmentation */
-#define CALLBACKS 10 /* of a batch, as in Linux (blimit) */
+#define LOOK      64 /* steps between two measurements of the fragmentation */
+#define CALLBACKS 10 /* in a batch, as in Linux (blimit) */
 
 const struct mix mixes[] = {
     {"file", 256, 4000, 200, 24, 100}, /* inodes, dentries, files opened and closed in bunches */
-    {"socket", 192, 1000, 8, 14, 100}, /* one connection after the other */
+    {"socket", 192, 1000, 8, 14, 100}, /* one connection after another */
     {"tree", 64, 6000, 60, 45, 100},   /* nodes replaced when a tree is balanced */
     {"folder", 256, 4000, 200, 24,
      2}, /* files of a directory, which go together except for a few */
@@ -38,7 +38,8 @@ const char *mix_name(unsigned index)
     return index < sizeof mixes / sizeof mixes[0] ? mixes[index].name : NULL;
 }
 
-/* Callbacks. From `first` to before `ready` their grace period is over; from there to before `end` it is not. */
+/* Callbacks. The grace period of those from `first` to before `ready` is over, and of those from
+ * there to before `end` it is not. */
 struct queue {
     void **object;
     uint64_t first, ready, end, room;
@@ -48,11 +49,11 @@ struct state {
     const struct run *run;
     struct prudence_domain *domain;
     struct prudence_cache *cache;
-    void **live; /* in the order in which they were made, if neighbours go together */
+    void **live; /* in the order of allocation, if neighbours go together */
     unsigned count;
     uint32_t random;
     uint64_t allocated, steps; /* so far */
-    struct queue queue;        /* of classic */
+    struct queue queue;        /* used by classic */
     double fragmentation;
     uint64_t looks;
 };
@@ -69,7 +70,7 @@ static bool is_idle(unsigned cpu)
     return true;
 }
 
-/* Calls the oldest callbacks that are ready, at most so many. */
+/* Calls the oldest callbacks that are ready, at most `most`. */
 static void call_ready(struct state *state, uint64_t most)
 {
     struct queue *queue = &state->queue;
@@ -113,7 +114,8 @@ static void step(struct state *state)
         look(state);
 }
 
-/* Moves what waits to the array's beginning, or makes the array larger if that would not be worth it. */
+/* Moves pending callbacks to the array's beginning, or enlarges the array if moving would not
+ * pay. */
 static void make_room(struct queue *queue)
 {
     if (queue->first > queue->room / 2) {
@@ -169,7 +171,7 @@ static void make(struct state *state)
     step(state);
 }
 
-/* One of all. */
+/* Releases any one object. */
 static void let_any_go(struct state *state)
 {
     unsigned victim = next_random(&state->random) % state->count;
@@ -180,7 +182,7 @@ static void let_any_go(struct state *state)
     step(state);
 }
 
-/* Some that were made one after the other. */
+/* Releases some objects that were allocated one after another. */
 static void let_neighbours_go(struct state *state)
 {
     const struct mix *mix = state->run->mix;
@@ -216,7 +218,7 @@ static void work(struct state *state)
     }
 }
 
-/* Nothing is left to what the machine does: one CPU, no thread of the library, no clock. */
+/* Makes the run independent of the machine: one CPU, no thread of the library, no clock. */
 static void prepare(const struct run *run)
 {
     cpu_set_t set;
@@ -233,10 +235,10 @@ static void prepare(const struct run *run)
     slab_spares_latent = run->spares;
 }
 
-/* Whatever is free goes back, so what is left is what the choice of slabs has kept in use. */
+/* Gives all free memory back, so that only the choice of slabs keeps the rest in use. */
 static void let_free_go(struct state *state)
 {
-    for (unsigned i = 0; i < 2; i++) { /* what is open is closed by the first */
+    for (unsigned i = 0; i < 2; i++) { /* the first round closes open batches */
         end_grace_period(state);
         call_ready(state, UINT64_MAX);
         prudence_cache_shrink(state->cache);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What prudence-mix does to a cache, and what it counts. */
+/* The work that prudence-mix does with a cache, and its counts. */
 #ifndef BENCH_MIX_WORKLOAD_H
 #define BENCH_MIX_WORKLOAD_H
 
@@ -8,34 +8,37 @@
 
 #include <jansson.h>
 
-/* Batches of live objects that grow and shrink, of which a share is deferred when it goes and the rest is freed. The
- * first three are those of kernel/bench/mix.c. */
+/* Batches of live objects that grow and shrink. A share of the released ones is deferred, and
+ * the rest is freed. The first three are those of kernel/bench/mix.c. */
 struct mix {
     const char *name;
     unsigned size;     /* bytes */
-    unsigned live;     /* objects that live at a time, at most */
-    unsigned burst;    /* made or let go in one go */
-    unsigned deferred; /* of 100 that go */
-    unsigned stay;     /* of 100 that were made together, so many do not go together; 100: any go */
+    unsigned live;     /* most objects that live at a time */
+    unsigned burst;    /* allocated or released at once */
+    unsigned deferred; /* of 100 that are released */
+    /* of 100 allocated together, how many are not released together; 100: release any */
+    unsigned stay;
 };
 extern const struct mix mixes[];
 const char *mix_name(unsigned index);
 
 struct run {
     const struct mix *mix;
-    bool classic;  /* callbacks free what is deferred */
-    unsigned pace; /* of classic: steps between two batches of 10 callbacks; 0: a grace period's
-                    * callbacks are all called when it ends */
-    bool preflush; /* each time the CPU is idle, the idle helper has a round */
-    bool spares;   /* slab_spares_latent */
-    uint64_t allocations; /* how long it runs */
+    bool classic; /* callbacks free deferred objects */
+    /* classic: steps between two batches of 10 callbacks; 0: all callbacks of a grace period are
+     * called at its end */
+    unsigned pace;
+    bool preflush;        /* each time the CPU is idle, the idle helper runs a round */
+    bool spares;          /* slab_spares_latent */
+    uint64_t allocations; /* length of the run */
     uint32_t seed;
-    uint64_t period; /* a grace period ends after so many allocations and releases */
-    uint64_t idle;   /* and the CPU is idle after so many; 0: never */
+    uint64_t period; /* allocations and releases in a grace period */
+    uint64_t idle;   /* steps between two idle times of the CPU; 0: never idle */
     unsigned cached; /* objects of the object cache; 0: the default, by demand */
 };
 
-/* What it counted; a new reference. In a process of its own: the library's options are the process's. */
+/* Returns its counts, a new reference. Needs a process of its own, because the library's options
+ * belong to the process. */
 json_t *run_mix(const void *run);
 
 #endif /* BENCH_MIX_WORKLOAD_H */

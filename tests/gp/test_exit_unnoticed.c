@@ -130,7 +130,8 @@ static int end_a_section(void *unused)
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;
     pthread_join(thread, NULL);
-    while (prudence_domain_destroy(domain)) /* the thread ends a little after the join */
+    /* pthread_join is a little earlier than the thread's end */
+    while (prudence_domain_destroy(domain))
         pause_ms(1);
     return 42;
 }

@@ -14,9 +14,10 @@
 
 #include "support/torture_objects.h"
 
-#define READERS   8
-#define WRITERS   6
-#define SPACING   40 /* one is lasting, one contended; the writers share the others */
+#define READERS 8
+#define WRITERS 6
+/* of this many keys one is lasting, one contended, and the writers share the others */
+#define SPACING   40
 #define LASTING   150
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING: the keys that all writers use */

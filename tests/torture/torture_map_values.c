@@ -15,10 +15,11 @@
 
 #include "support/torture_objects.h"
 
-#define READERS   8
-#define WRITERS   6
-#define LASTING   100
-#define SPACING   20 /* one is lasting, one contended; the writers share the others */
+#define READERS 8
+#define WRITERS 6
+#define LASTING 100
+/* of this many keys one is lasting, one contended, and the writers share the others */
+#define SPACING   20
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING */
 #define TEXT_MOST 600

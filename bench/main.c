@@ -434,7 +434,7 @@ static int measure_scenario(const struct scenario *scenario, int argc, char **ar
     return carry_out(&request);
 }
 
-/* ---------------------------------------------------------------- a command line without a scenario */
+/* ------------------------------------------------------------ a command line without a scenario */
 
 static error_t parse_general(int key, char *text, struct argp_state *state)
 {

@@ -300,7 +300,7 @@ static void run_bursts(const struct scm_request *request, json_t *document)
     json_object_set_new(document, "bursts", bursts);
 }
 
-/* ------------------------------------------------------------------------------ the command line */
+/* ----------------------------------------------------------------------------- the command line */
 
 static const struct argp_option options[] = {
     {"threads", 't', "N,...", 0, "Threads", 0},

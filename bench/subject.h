@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is measured. A family says how objects are allocated and reclaimed; a subject is a family
+ * Subjects to measure. A family says how objects are allocated and reclaimed; a subject is a family
  * over one allocator. Families are in the files subject_*.c; subject_table.h names all subjects.
  *
  * The hot loops of loops.h are compiled once for each family, with its operations as constants:
- * what they call is called directly, or in a shared library by one indirect call, for all alike.
+ * they call functions directly, or in a shared library by one indirect call, for all alike.
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -19,7 +19,7 @@ struct prudence_cache;
 struct run;
 struct worker;
 
-/* Where objects of one size come from: a slab cache, or malloc and a size. */
+/* Source of objects of one size: a slab cache, or malloc and a size. */
 union pool {
     struct prudence_cache *cache;
     size_t size;
@@ -27,30 +27,31 @@ union pool {
 
 struct operations {
     union pool (*pool_create)(size_t object_size);
-    void (*pool_destroy)(union pool pool); /* waits for what was retired to it */
+    void (*pool_destroy)(union pool pool); /* waits until its retired objects are free */
     void *(*allocate)(union pool pool);
     void (*retire)(union pool pool, void *object);
     void *(*replace)(union pool pool, void *old);   /* both in one call, one at a time; or NULL */
     void *(*renew)(union pool pool, void *old);     /* the same, in LOOP_UPDATE; or NULL */
-    void (*discard)(union pool pool, void *object); /* frees what no reader has seen */
+    void (*discard)(union pool pool, void *object); /* frees an object that no reader has seen */
     void (*retire_timed)(union pool pool, void *object); /* the callback records the latency */
-    void (*poll)(void); /* calls callbacks that are due, where the thread must; or NULL */
+    void (*poll)(void); /* calls callbacks that are due, if the thread must do so; or NULL */
     void (*read_lock)(void);
     void (*read_unlock)(void);
-    bool times_callbacks; /* retire_timed does; else the next allocation of the object does */
+    /* retire_timed records the latency; otherwise the object's next allocation does */
+    bool times_callbacks;
 };
 
 enum loop {
     LOOP_PAIRS,    /* allocate, touch, retire */
-    LOOP_REPLACE,  /* the same, with the objects of an own table */
+    LOOP_REPLACE,  /* the same, with the objects of the worker's table */
     LOOP_READ,     /* lock, unlock */
-    LOOP_UPDATE,   /* replace the entries of an own list */
+    LOOP_UPDATE,   /* replace the entries of the worker's list */
     LOOP_TRAVERSE, /* read all lists */
-    LOOP_REUSE,    /* as pairs; how long until memory comes back? */
-    LOOP_DEMAND,   /* retire one object and want it back */
+    LOOP_REUSE,    /* as pairs, and measure how long until memory comes back */
+    LOOP_DEMAND,   /* retire a batch and demand it back */
     LOOP_STAY,     /* lock, sleep, unlock */
-    LOOP_PRODUCE,  /* allocate and hand over */
-    LOOP_CONSUME,  /* be handed and retire */
+    LOOP_PRODUCE,  /* allocate and pass on */
+    LOOP_CONSUME,  /* receive and retire */
     LOOP_TREE,     /* search and update one tree */
     LOOP_DESTROY,  /* make a pool, fill it, retire all, destroy it */
     LOOP_COUNT,
@@ -59,18 +60,20 @@ enum loop {
 typedef void loop_function(struct worker *worker);
 
 struct family {
-    const char *library; /* name of what reclaims */
-    const char *program; /* what runs it, in the folder of this program; NULL: this one */
-    const char *version; /* of it; NULL: ask library_version */
+    const char *library; /* name of the library that reclaims */
+    const char *program; /* program that runs it, in the folder of this one; NULL: this one */
+    const char *version; /* its version; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
     bool latent_limited;            /* the option latent_limit makes a difference */
-    void (*start)(struct run *run); /* by main, before the workers */
-    void (*thread_start)(void);     /* by each worker, pinned */
+    void (*start)(struct run *run); /* called by main, before the workers */
+    void (*thread_start)(void);     /* called by each worker, pinned */
     void (*thread_stop)(void);
-    void (*quiesce)(void);                /* by main: waits until all that is deferred is free */
-    uint64_t (*latent)(uint64_t retired); /* objects deferred and not free now */
-    void (*report)(struct run *run, json_t *result); /* counters */
+    /* called by main: waits until all deferred objects are free */
+    void (*quiesce)(void);
+    /* returns how many objects are deferred and not yet free */
+    uint64_t (*latent)(uint64_t retired);
+    void (*report)(struct run *run, json_t *result); /* adds counters */
     const struct operations *operations;
     loop_function *loops[LOOP_COUNT];
 };
@@ -85,16 +88,16 @@ struct subject {
     char name[32];
     const struct family *family;
     const struct allocator *allocator;
-    const char *options; /* PRUDENCE_OPTIONS that make it what it is; NULL: none */
+    const char *options; /* PRUDENCE_OPTIONS of the subject; NULL: none */
 };
 
-/* All subjects; *count says how many. */
+/* Returns all subjects, and stores their number in *count. */
 const struct subject *subjects(unsigned *count);
 const struct subject *subject_find(const char *name);
 
 /*
- * Objects freed by callbacks, whoever calls them: each thread counts in a slot of its own, so that
- * counting costs a subject one increment.
+ * Counts objects freed by callbacks: each thread has a slot of its own, so counting costs a subject
+ * one increment.
  */
 extern __thread uint64_t *reclaimed_slot;
 uint64_t *reclaimed_slot_make(void);
@@ -108,7 +111,7 @@ static inline void reclaimed_one(void)
     __atomic_store_n(slot, *slot + 1, __ATOMIC_RELAXED);
 }
 
-/* The end of a latency that retire_timed began, by the thread that frees the object. */
+/* Ends a latency that retire_timed began; called by the thread that frees the object. */
 void timed_object_freed(void *object);
 
 #endif /* BENCH_SUBJECT_H */

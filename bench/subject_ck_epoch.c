@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concurrency Kit's epochs over malloc. Callbacks wait in a record of the thread that retired; it
- * calls those that are safe itself, when it polls: once in POLL_EVERY objects.
+ * Concurrency Kit's epochs over malloc. Callbacks wait in a record of the thread that retired the
+ * object; the thread calls the safe ones itself, when it polls: once in POLL_EVERY objects.
  */
 #include <ck_epoch.h>
 #include <stdlib.h>
@@ -85,7 +85,7 @@ static void thread_start(void)
     ck_epoch_register(&epoch, record, NULL);
 }
 
-/* Records stay: the epoch keeps a list of them. */
+/* Keeps the record, because the epoch has a list of them. */
 static void thread_stop(void)
 {
     ck_epoch_barrier(record);

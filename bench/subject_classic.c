@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prudence's slabs without what the paper adds to them: the same caches, allocated from and freed
- * to directly, and deferral by a queue of callbacks, as in a kernel with a classic slab allocator.
+ * Prudence's slabs without the paper's additions: the same caches, allocated from and freed to
+ * directly, and deferral by a queue of callbacks, as in a kernel with a classic slab allocator.
  */
 #include "classic.h"
 #include "prudence_pool.h"
@@ -36,7 +36,8 @@ static void start(struct run *run)
     classic_start(run->scenario->times_objects ? free_timed_object : free_object);
 }
 
-/* The library's own account of latent bytes is empty here: what waits is in the queues. */
+/* The library's own account of latent bytes is empty here, because deferred objects are in the
+ * queues. */
 static void report(struct run *run, json_t *result)
 {
     json_t *latent = json_incref(json_object_get(result, "latent_peak_bytes"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocate and free at once, with no reader to wait for: by the process's malloc, which is the floor, and by Prudence's. */
+/* Allocates and frees at once, with no reader to wait for: by the process's malloc, which is the
+ * floor, and by Prudence's. */
 #include <stdlib.h>
 
 #include <prudence/prudence.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence's slab caches used as a plain allocator: prudence_cache_alloc and prudence_cache_free. */
+/* Prudence's slab caches as a plain allocator: prudence_cache_alloc and prudence_cache_free. */
 #include "prudence_pool.h"
 
 static const struct operations plain_cache_operations = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence in its library: calls, in the shared one through a table, in the static one straight to their functions. */
+/* Prudence by calls: in the shared library through a table, in the static one directly. */
 #include "prudence_family.h"
 
 PRUDENCE_FAMILY(prudence, NULL, NULL)

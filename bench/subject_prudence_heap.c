@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence without a cache in the caller's hand: objects of any size, by their size class. */
+/* Prudence without a cache of the caller's: objects of any size, by their size class. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #include "prudence_counters.h"
 #include "sized_pool.h"
 
-/* There is no pool to destroy; a grace period is the nearest thing. */
+/* Waits for a grace period, because there is no pool to destroy. */
 static void pool_destroy(union pool pool)
 {
     (void)pool;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All subjects, in the order of --list: SUBJECT(NAME, FAMILY, OPTIONS), where FAMILY_family is defined by a file
- * subject_*.c, and the options are those of Prudence that make it what it is. A name that ends in + stands for one subject
- * over each allocator (urcu+glibc, urcu+jemalloc, ...). Whoever includes this defines SUBJECT.
+ * All subjects, in the order of --list: SUBJECT(NAME, FAMILY, OPTIONS), where FAMILY_family is
+ * defined by a file subject_*.c, and OPTIONS are the subject's options of Prudence. A name that
+ * ends in + stands for one subject over each allocator (urcu+glibc, urcu+jemalloc, ...). The
+ * including file defines SUBJECT.
  */
 SUBJECT("prudence", prudence, NULL)
 SUBJECT("prudence-fenced", prudence, "reader_mode=fenced")

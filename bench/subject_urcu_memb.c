@@ -3,7 +3,7 @@
 #define RCU_MEMBARRIER
 #include "urcu_family.h"
 
-/* One thread for each CPU's callbacks, bound to it, instead of one for all. */
+/* Uses one thread for each CPU's callbacks, bound to it, instead of one for all. */
 static void start_per_cpu(struct run *run)
 {
     start(run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The subjects of subject_table.h, each with its allocator; and what callbacks have freed. */
+/* The subjects of subject_table.h, each with its allocator; and the count of objects freed by
+ * callbacks. */
 #include "subject.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "bench.h"
 
-/* The first serves what a subject with slabs of its own does not. */
+/* The first one also serves a subject with slabs of its own. */
 static const struct allocator allocators[] = {
     {"glibc", NULL, "libc.so"},
     {"jemalloc", "libjemalloc.so.2", "libjemalloc.so"},
@@ -101,7 +102,7 @@ uint64_t reclaimed_total(void)
     return total;
 }
 
-/* Workers publish `retired` once a slice, so it may lag behind. */
+/* Workers publish `retired` once a slice, so it may lag. */
 uint64_t reclaimed_latent(uint64_t retired)
 {
     uint64_t reclaimed = reclaimed_total();

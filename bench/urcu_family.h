@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * liburcu's call_rcu over malloc, as a template: a file that includes this has chosen the flavor
- * (RCU_MEMBARRIER or RCU_MB, liburcu's own switches) and says what its families are called.
+ * (RCU_MEMBARRIER or RCU_MB, liburcu's own switches) and names its families.
  */
 #ifndef BENCH_URCU_FAMILY_H
 #define BENCH_URCU_FAMILY_H
@@ -73,7 +73,7 @@ static void quiesce(void)
     rcu_barrier();
 }
 
-/* The thread that calls the callbacks is made here, by main: it would inherit a worker's CPU. */
+/* Lets main make the thread that calls the callbacks, because it would inherit a worker's CPU. */
 static void start(struct run *run)
 {
     (void)run;

@@ -55,7 +55,7 @@ bool name_parse(const char *text, name_function *name, unsigned *index)
     return false;
 }
 
-/* ------------------------------------------------------------------------------ in parsers of argp */
+/* --------------------------------------------------------------------------- in parsers of argp */
 
 static const char *option_name(const struct argp *argp, int key)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcds' maps of RCU, as a template: the file that includes this has included the map's header behind <cds/urcu/general_buffered.h>,
- * and defined
+ * libcds' maps of RCU, as a template: the file that includes this has included the map's header
+ * after <cds/urcu/general_buffered.h>, and defined
  *     map_type                              from keys to 64-bit values
  *     bench_key cds_key(number)
- *     map_type *make_map(size)              for so many objects
- * RCU is general_buffered, which its documentation names as the fastest of those that need no signal; its buffer is of the default
- * size. Lookups enter a section by themselves, updates must not be in one, so there is none around them here.
+ *     map_type *make_map(size)              for `size` objects
+ * RCU is general_buffered, which its documentation names as the fastest of those that need no
+ * signal; its buffer has the default size. Lookups enter a section by themselves. Updates must not
+ * be in one, so there is none around them here.
  */
 #ifndef BENCH_STRUCTURES_CDS_FAMILY_H
 #define BENCH_STRUCTURES_CDS_FAMILY_H
@@ -40,7 +41,7 @@ static inline void read_end()
 {
 }
 
-/* What a map hands to the function that it calls: an item, or a key and a value. */
+/* Function object that a map calls with an item, or with a key and a value. */
 struct take_value {
     uint64_t *value;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Concurrency Kit's tables have in common. They allow one writer at a time, so updates take a mutex. Their old arrays, and
- * objects, which are from malloc, wait for epochs; a thread polls once in 64 of its removals, as the benchmark of pairs does.
+ * Common code for Concurrency Kit's tables. They allow one writer at a time, so updates take a
+ * mutex. Their old arrays, and objects, which are from malloc, wait for epochs; a thread polls once
+ * in 64 of its removals, as the benchmark of pairs does.
  */
 #ifndef BENCH_STRUCTURES_CK_FAMILY_H
 #define BENCH_STRUCTURES_CK_FAMILY_H
@@ -22,7 +23,7 @@ struct object {
     ck_epoch_entry_t entry;
 };
 
-/* In front of what the table allocates. */
+/* Precedes each block that the table allocates. */
 struct block {
     ck_epoch_entry_t entry;
 } __attribute__((aligned(64)));

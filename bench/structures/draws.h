@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which key is next. Uniform: from a random number. By Zipf's law: from a list that was drawn before the run, since a draw costs more
- * than a lookup; each thread has lists of its own, read from the beginning to the end, again and again. They take 4 MiB each,
- * which pass through the caches.
+ * Chooses the next key. Uniform: from a random number. By Zipf's law: from a list drawn before the
+ * run, because a draw costs more than a lookup; each thread has lists of its own, read from
+ * beginning to end, again and again. They take 4 MiB each, which pass through the caches.
  */
 #ifndef BENCH_STRUCTURES_DRAWS_H
 #define BENCH_STRUCTURES_DRAWS_H
@@ -15,11 +15,11 @@
 #define DRAWS_SKEW 0.99 /* theta, as in the benchmarks of key-value stores */
 
 struct draws {
-    uint32_t *ranks; /* NULL: uniform */
+    uint32_t *ranks; /* NULL if uniform */
     uint64_t next;
 };
 
-/* By Zipf's law, from 0 to bound - 1. */
+/* Draws by Zipf's law, from 0 to bound - 1. */
 struct draws draws_make(uint64_t bound, uint64_t seed);
 
 static inline uint64_t draw(struct draws *draws, uint64_t random, uint64_t bound)

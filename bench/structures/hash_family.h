@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations on our hash tables, as a template: the file that includes this has defined `table`, and
+ * The operations on our hash tables, as a template: the file that includes this has defined
+ * `table`, and
  *     FUNCTION(name)                   the table's function of this name
  * Objects are in a cache of their own.
  */

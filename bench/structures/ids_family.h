@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lookups in an array of pointers that grows, published in one of three ways (docs/adr/0066), as a template: the file that
- * includes this has defined publish(array, size) and `struct object *slot_of(id)`, NULL for one out of range. It measures
- * lookups only; updates of the three are alike.
+ * Lookups in an array of pointers that grows, published in one of three ways (docs/adr/0066), as a
+ * template: the file that includes this has defined publish(array, size) and `struct object
+ * *slot_of(id)`, NULL for one out of range. It measures lookups only; updates of the three are
+ * alike.
  */
 #ifndef BENCH_STRUCTURES_IDS_FAMILY_H
 #define BENCH_STRUCTURES_IDS_FAMILY_H
@@ -18,7 +19,8 @@ static void start(void)
 {
 }
 
-/* All ids of the table, whose arrays all come from the same allocator; a lookup that shall miss takes one that is out of range. */
+/* Fills all ids of the table, whose arrays all come from the same allocator; a lookup meant to
+ * miss uses an id that is out of range. */
 static void fill(uint64_t size)
 {
     struct object **array = prudence_aligned_alloc(4096, size * sizeof *array);

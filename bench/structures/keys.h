@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the key with a number is. A subject that can have both kinds is compiled twice: for 64-bit numbers, and with STRING_KEYS
- * for strings like paths of URLs: 16 to 60 bytes that begin alike and differ at the end. A string is made for each operation, at
- * the same cost for all subjects, because a program has the key that it looks up in its cache.
+ * Maps numbers to keys. A subject that supports both kinds is compiled twice: for 64-bit numbers,
+ * and with STRING_KEYS for strings like paths of URLs: 16 to 60 bytes that begin alike and differ
+ * at the end. A string is made for each operation, at the same cost for all subjects, because a
+ * program has the key of its lookup in its cache.
  */
 #ifndef BENCH_STRUCTURES_KEYS_H
 #define BENCH_STRUCTURES_KEYS_H
@@ -19,7 +20,7 @@
 
 struct bench_key {
     unsigned char length;
-    char text[63]; /* 0 behind `length` bytes */
+    char text[63]; /* 0 after `length` bytes */
 };
 typedef struct bench_key bench_key;
 
@@ -74,7 +75,7 @@ static inline bool key_same(const bench_key *a, const bench_key *b)
     return *a == *b;
 }
 
-/* prudence_hash_mix. */
+/* Same as prudence_hash_mix. */
 static inline uint64_t key_mix(const bench_key *key)
 {
     return mix_of(*key);
@@ -82,13 +83,14 @@ static inline uint64_t key_mix(const bench_key *key)
 
 #endif
 
-/* For tables that take the lowest bits: what prudence_hash makes of key_mix, its highest bits mixed into them. */
+/* For tables that use the lowest bits: prudence_hash's spread of key_mix, with its highest bits
+ * mixed into the low ones. */
 static inline uint64_t key_hash(const bench_key *key)
 {
     return spread_of(key_mix(key));
 }
 
-/* Maps: numbers are far from each other. */
+/* For maps: numbers are far from each other. */
 static inline bench_key place_of(uint64_t number)
 {
 #ifdef STRING_KEYS

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* For maps in C++: the order of keys. Strings are filled up with 0, which none of them contains. */
+/* The order of keys, for maps in C++. Strings are padded with 0, which none of them contains. */
 #ifndef BENCH_STRUCTURES_KEYS_LESS_H
 #define BENCH_STRUCTURES_KEYS_LESS_H
 
-/* The headers of C++ that those below would bring along, before C begins. */
+/* C++ headers that the C headers below would otherwise include inside `extern "C"`. */
 #include <cstdlib>
 #include <cstring>
 

@@ -5,7 +5,8 @@
  *     bool find(key, &value)           in a section
  *     bool flip(key)                   outside: removes the object, or adds one; true: added
  * and with LOOP_WALKS, if it can do so,
- *     bool walk(key, count, &sum)      in a section: so many objects from the key on; true: there were so many
+ *     bool walk(key, count, &sum)      in a section: visits `count` objects from the key on;
+ *                                      true: there were that many
  * which the compiler inlines here.
  */
 #ifndef BENCH_STRUCTURES_LOOP_H
@@ -44,7 +45,7 @@ static inline void update(struct work *work, uint64_t random)
 
 static void run(struct work *work)
 {
-    do { /* a slice at least, also of a thread that gets its CPU too late */
+    do { /* runs at least a slice, even in a thread that gets its CPU too late */
         for (unsigned i = 0; i < SLICE; i++) {
             uint64_t random = next_random(&work->random);
 
@@ -68,7 +69,7 @@ static inline uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* All keys once, but not in their order, which would be that of addresses. */
+/* Inserts all keys once, in another order than theirs, which would be the order of addresses. */
 static void fill(uint64_t size)
 {
     uint64_t keys = size / 2 + size, step = keys * 5 / 8;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-structures: our tables and maps beside liburcu's, Concurrency Kit's, libcds', TBB's, DPDK's and those with locks.
+ * prudence-structures: our tables and maps beside those of liburcu, Concurrency Kit, libcds, TBB
+ * and DPDK, and those with locks.
  *
- * Each run is a child process of its own, which fills its table before it is measured. The repeats of all rows are
- * interleaved, so that a slow minute of the machine strikes all alike, and medians are reported.
+ * Each run is a child process of its own, which fills its table before the measurement. The repeats
+ * of all rows are interleaved, so that a slow minute of the machine affects all alike, and medians
+ * are reported.
  */
 #define _GNU_SOURCE
 #include <argp.h>
@@ -24,10 +26,10 @@
 
 #define ROWS_MAX    1024
 #define REPEATS_MAX 100
-#define PATIENCE    300 /* seconds beyond those measured, until a run counts as hanging */
+#define PATIENCE    300 /* seconds beyond the measured ones after which a run counts as hanging */
 
 struct request {
-    struct numbers subjects; /* their places in the table */
+    struct numbers subjects; /* their indices in the table */
     struct numbers sizes, updates, threads, hits, writers, walks;
     struct numbers keys, draws; /* 0 numbers, 1 strings; 0 uniform, 1 Zipf */
     double seconds;
@@ -171,7 +173,7 @@ static struct row rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
 static unsigned row_count;
 
-/* Whether the subject can do what the row asks for. */
+/* Returns whether the subject supports the row's request. */
 static bool makes_sense(const struct row *row)
 {
     const struct subject_entry *entry = row->entry;
@@ -227,9 +229,9 @@ static void make_rows(const struct request *request)
                                                     .seconds = request->seconds});
 }
 
-/* -------------------------------------------------------------------------------------- measuring */
+/* ------------------------------------------------------------------------------------ measuring */
 
-/* A line that is written over, on a terminal; elsewhere a line at each tenth. */
+/* Prints a line that is overwritten, on a terminal; elsewhere a line at each tenth. */
 static void show_progress(unsigned done, unsigned total, uint64_t begun)
 {
     const double passed = (double)(now_ns() - begun) * 1e-9;
@@ -273,7 +275,7 @@ static unsigned measure(const struct request *request)
 
 /* -------------------------------------------------------------------------------------- results */
 
-/* Of what the repeats say under `key`, in the object `inner` if that is given. */
+/* Returns a quantile of the repeats' values under `key`, in the object `inner` if that is given. */
 static double quantile(unsigned row, const struct request *request, const char *inner,
                        const char *key, double share)
 {
@@ -283,7 +285,7 @@ static double quantile(unsigned row, const struct request *request, const char *
     return numbers_quantile(values, count, share);
 }
 
-/* "-" where no repeat says it. */
+/* Prints "-" if no repeat has the value. */
 static void print_quantile(unsigned row, const struct request *request, const char *inner,
                            const char *key, double share)
 {
@@ -295,7 +297,7 @@ static void print_quantile(unsigned row, const struct request *request, const ch
         printf(" %9s", "-");
 }
 
-/* Why there is a repeat without figures. */
+/* Prints why a repeat has no figures. */
 static void print_refusal(unsigned row, const struct request *request)
 {
     const char *why = NULL;
@@ -348,7 +350,7 @@ static void print_versions(void)
     json_array_foreach(left_out, i, value)
         printf("left out: %s: %s\n", json_string_value(json_object_get(value, "subject")),
                json_string_value(json_object_get(value, "why")));
-    fflush(stdout); /* a child that copied it would print it again */
+    fflush(stdout); /* otherwise a child would print its copy again */
     json_decref(versions);
     json_decref(left_out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop for names that are renamed, as a template: an update takes an object from one key to the next or back. The file that
- * includes this has defined
+ * The loop for names that are renamed, as a template: an update moves an object from one key to the
+ * next or back. The file that includes this has defined
  *     struct name                          with key and value
  *     struct name *name_of(key)            in a section; NULL: none
  *     void add(name)                       in a section
@@ -35,7 +35,7 @@ static inline bool find(uint64_t key, uint64_t *value)
     return name;
 }
 
-/* The two keys of an object differ in the lowest bit. If it has neither, it is made. */
+/* Renames the object. Its two keys differ in the lowest bit. If neither exists, it is made. */
 static inline bool flip(uint64_t key)
 {
     struct name *name;

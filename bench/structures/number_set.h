@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A set of numbers that are not 0, by open addressing: what an input is made of comes once. */
+/* A set of numbers other than 0, by open addressing: keeps the elements of an input unique. */
 #ifndef BENCH_STRUCTURES_NUMBER_SET_H
 #define BENCH_STRUCTURES_NUMBER_SET_H
 
@@ -9,11 +9,11 @@
 #include "subject.h"
 
 struct number_set {
-    uint64_t *slots; /* 0: empty; the caller frees them */
+    uint64_t *slots; /* 0 if empty; the caller frees the array */
     uint64_t mask;
 };
 
-/* Room for `most` numbers. */
+/* Makes room for `most` numbers. */
 static inline struct number_set number_set_make(uint64_t most)
 {
     struct number_set set = {.mask = 63};
@@ -26,7 +26,7 @@ static inline struct number_set number_set_make(uint64_t most)
     return set;
 }
 
-/* False: it was there. */
+/* Adds a number. Returns false if it was present. */
 static inline bool number_set_add(const struct number_set *set, uint64_t number)
 {
     uint64_t at = hash_of(number) & set->mask;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Updates of a <prudence/routes.h>, as routes_family.h wants them: the file that includes this has defined `input_route`, the type of
- * a route of its input, and struct prudence_prefix prefix_of(const input_route *). */
+/* Updates of a <prudence/routes.h> for routes_family.h: the file that includes this has defined
+ * `input_route`, the type of a route of its input, and struct prudence_prefix prefix_of(const
+ * input_route *). */
 #ifndef BENCH_STRUCTURES_PRUDENCE_ROUTES_H
 #define BENCH_STRUCTURES_PRUDENCE_ROUTES_H
 

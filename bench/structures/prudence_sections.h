@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections of the default domain, as loop.h and routes_family.h want them. */
+/* Sections of the default domain, for loop.h and routes_family.h. */
 #ifndef BENCH_STRUCTURES_PRUDENCE_SECTIONS_H
 #define BENCH_STRUCTURES_PRUDENCE_SECTIONS_H
 

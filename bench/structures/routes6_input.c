@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* IPv6 routes and addresses that a fixed seed makes (routes6_input.h). All prefixes lie in the first 64 bits. */
+/* IPv6 routes and addresses made from a fixed seed (routes6_input.h). All prefixes lie in the
+ * first 64 bits. */
 #include "routes6_input.h"
 
 #include <endian.h>
@@ -10,7 +11,7 @@
 struct bench6_route *bench6_routes;
 struct bench6_address *bench6_drawn, *bench6_uniform;
 
-/* Of 10,000 prefixes, so many have this length; the rest is /48. */
+/* Number of prefixes of each length, out of 10,000; the rest is /48. */
 static const unsigned short share[48] = {
     [20] = 8,   [22] = 6,   [24] = 14,   [26] = 7,   [27] = 8,   [28] = 70,  [29] = 250,
     [30] = 70,  [31] = 30,  [32] = 1180, [33] = 160, [34] = 130, [35] = 80,  [36] = 420,
@@ -18,10 +19,10 @@ static const unsigned short share[48] = {
     [44] = 900, [45] = 170, [46] = 330,  [47] = 310,
 };
 #define LENGTH_FIRST 20u
-#define LENGTH_BLOCK 32u /* longer ones are inside one that is not */
+#define LENGTH_BLOCK 32u /* longer prefixes are inside one of at most this length */
 #define LENGTH_LAST  48u
 
-/* From which the registries allocate, and how often of 100. */
+/* Blocks from which the registries allocate, and their shares in percent. */
 static const struct {
     uint64_t address;
     unsigned length, share;
@@ -33,7 +34,7 @@ static const struct {
 
 static uint64_t random_state;
 static uint64_t *prefixes;     /* the first bits, and the length in the last ones */
-static struct number_set seen; /* those that there are */
+static struct number_set seen; /* prefixes made so far */
 
 static uint64_t bits_behind(unsigned length)
 {
@@ -54,7 +55,8 @@ static uint64_t in_a_region(unsigned length)
     return prefix_of(regions[i].address | bits_behind(regions[i].length), length);
 }
 
-/* A block that comes first has many. Of 5 prefixes, 3 are among the first 16 of their length in the block. */
+/* Makes a prefix in a block; earlier blocks get more. Of 5 prefixes, 3 are among the first 16 of
+ * their length in the block. */
 static uint64_t in_a_block(unsigned length, uint64_t blocks)
 {
     const uint64_t first = below(next_random(&random_state), blocks);
@@ -67,7 +69,8 @@ static uint64_t in_a_block(unsigned length, uint64_t blocks)
     return prefix_of((block - outer) | inside, length);
 }
 
-/* The shortest first. Where there are not so many of one length, longer ones are made. */
+/* Makes the shortest first. If one length has too few possible prefixes, longer ones are made
+ * instead. */
 static void make_prefixes(uint64_t size)
 {
     uint64_t count = 0, blocks = 0, wanted = 0;

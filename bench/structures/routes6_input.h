@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IPv6 routes and addresses, the same for all subjects: prefixes whose lengths are distributed as public reports on tables of
- * the Internet have it (44 % are /48, 12 % /32, 9 % /44, 8 % /40, 4 % /36), clustered as there: blocks of /29 to /32 lie in few
- * /12 and /16 of 2000::/3; longer prefixes lie inside a block, some blocks have very many of them, and most of those
- * are numbered from 0 on. In no order.
+ * IPv6 routes and addresses, the same for all subjects. The lengths of prefixes are distributed as
+ * public reports on tables of the Internet say (44 % are /48, 12 % /32, 9 % /44, 8 % /40, 4 % /36).
+ * They are clustered in the same way: blocks of /29 to /32 lie in few /12 and /16 of 2000::/3;
+ * longer prefixes lie inside a block, some blocks have very many of them, and most of those are
+ * numbered from 0 on. In no order.
  */
 #ifndef BENCH_STRUCTURES_ROUTES6_INPUT_H
 #define BENCH_STRUCTURES_ROUTES6_INPUT_H
@@ -22,10 +23,10 @@ struct bench6_address {
 #define ROUTES6_ADDRESSES (UINT64_C(1) << 18)
 
 extern struct bench6_route *bench6_routes;    /* all different */
-extern struct bench6_address *bench6_drawn;   /* ROUTES6_ADDRESSES, each of one of the prefixes */
-extern struct bench6_address *bench6_uniform; /* ROUTES6_ADDRESSES of 2000::/3 */
+extern struct bench6_address *bench6_drawn;   /* ROUTES6_ADDRESSES, each in one of the prefixes */
+extern struct bench6_address *bench6_uniform; /* ROUTES6_ADDRESSES in 2000::/3 */
 
-/* Makes them, `subject_size` routes. */
+/* Makes them, with `subject_size` routes. */
 void routes6_prepare(void);
 
 #endif /* BENCH_STRUCTURES_ROUTES6_INPUT_H */

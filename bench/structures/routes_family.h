@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longest-prefix match, as a template: the file that includes this has included one of the inputs, and has defined
+ * Longest-prefix match, as a template: the file that includes this has included one of the inputs,
+ * and has defined
  *     INPUT(name)                             bench_##name (routes_input.h) or bench6_##name (routes6_input.h)
- *     ADDRESSES                               how many addresses there are
+ *     ADDRESSES                               number of addresses
  *     read_begin, read_end                    a section
  *     uint32_t hop_of(address)                in a section; 0: there is no route
  *     route_add(route, hop), route_remove     outside
- * Of 100 lookups, `hits` are of addresses drawn from the prefixes, the others of any. An update removes one of the prefixes
- * of its thread, or adds it again.
+ * Of 100 lookups, `hits` use addresses drawn from the prefixes, and the others any address. An
+ * update removes one of the prefixes of its thread, or adds it again.
  */
 #ifndef BENCH_STRUCTURES_ROUTES_FAMILY_H
 #define BENCH_STRUCTURES_ROUTES_FAMILY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes and addresses that a fixed seed makes (routes_input.h). */
+/* Routes and addresses made from a fixed seed (routes_input.h). */
 #include "routes_input.h"
 
 #include "number_set.h"
@@ -7,7 +7,7 @@
 struct bench_route *bench_routes;
 uint32_t *bench_drawn, *bench_uniform;
 
-/* Of 10,000 prefixes, so many have this length. */
+/* Number of prefixes of each length, out of 10,000. */
 static const unsigned short share[33] = {
     [8] = 1,    [10] = 1,    [11] = 1,    [12] = 3,    [13] = 6,   [14] = 12,
     [15] = 20,  [16] = 140,  [17] = 90,   [18] = 140,  [19] = 250, [20] = 460,
@@ -15,7 +15,7 @@ static const unsigned short share[33] = {
 };
 
 static uint64_t random_state;
-static struct number_set seen; /* address << 8 | length of those that there are */
+static struct number_set seen; /* address << 8 | length of the prefixes so far */
 
 static bool is_new(const struct bench_route *route)
 {
@@ -28,7 +28,8 @@ static uint32_t bits_behind(unsigned length)
            (uint32_t)(UINT64_C(0xffffffff) >> length);
 }
 
-/* One of this length: anywhere from 1.0.0.0 to 223.255.255.255, or inside one of the first `outer`. */
+/* Makes a route of this length: anywhere from 1.0.0.0 to 223.255.255.255, or inside one of the
+ * first `outer`. */
 static struct bench_route route_within(unsigned length, uint64_t outer)
 {
     struct bench_route route = {.length = length};
@@ -45,7 +46,8 @@ static struct bench_route route_within(unsigned length, uint64_t outer)
     return route;
 }
 
-/* The shortest first. Where there are not so many of one length, longer ones are made. */
+/* Makes the shortest first. If one length has too few possible prefixes, longer ones are made
+ * instead. */
 static void make_routes(uint64_t size)
 {
     uint64_t count = 0, outer = 0, wanted = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IPv4 routes and addresses, the same for all subjects: prefixes whose lengths are distributed as in tables of the Internet
- * (60 % are /24, 11 % /22, 10 % /23, 0.02 % shorter than /12), those longer than /20 inside shorter ones, in no order.
+ * IPv4 routes and addresses, the same for all subjects: prefixes whose lengths are distributed as
+ * in tables of the Internet (60 % are /24, 11 % /22, 10 % /23, 0.02 % shorter than /12), those
+ * longer than /20 inside shorter ones, in no order.
  */
 #ifndef BENCH_STRUCTURES_ROUTES_INPUT_H
 #define BENCH_STRUCTURES_ROUTES_INPUT_H
@@ -16,10 +17,10 @@ struct bench_route {
 #define ROUTES_ADDRESSES (UINT64_C(1) << 20)
 
 extern struct bench_route *bench_routes; /* all different */
-extern uint32_t *bench_drawn;            /* ROUTES_ADDRESSES, each of one of the prefixes */
-extern uint32_t *bench_uniform;          /* ROUTES_ADDRESSES of all */
+extern uint32_t *bench_drawn;            /* ROUTES_ADDRESSES, each in one of the prefixes */
+extern uint32_t *bench_uniform;          /* ROUTES_ADDRESSES of any value */
 
-/* Makes them, `subject_size` routes. */
+/* Makes them, with `subject_size` routes. */
 void routes_prepare(void);
 
 #endif /* BENCH_STRUCTURES_ROUTES_INPUT_H */

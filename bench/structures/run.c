@@ -25,13 +25,13 @@ struct thread {
     uint64_t ns, cpu_ns;
 } __attribute__((aligned(128)));
 
-/* Of all threads but the additional writer. */
+/* Sums over all threads but the additional writer. */
 struct sums {
     uint64_t operations, found, ns, cpu_ns;
     struct histogram *looked_up, *updated;
 };
 
-/* From the end of the warm-up on. */
+/* Time since the end of the warm-up. */
 struct interval {
     uint64_t ns, cycles, cpu_ns;
 };
@@ -74,7 +74,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-/* Before resident memory is read for the first time. */
+/* Makes a thread's work, before resident memory is read for the first time. */
 static struct work work_make(const struct row *row, unsigned thread)
 {
     const unsigned threads = row->threads + row->writers;
@@ -103,8 +103,9 @@ static void thread_begin(struct thread *thread, const struct subject *subject,
     pthread_create(&thread->thread, NULL, run_thread, thread);
 }
 
-/* What threads themselves need, their stacks and the code that they run, is there before the table's memory is measured: the C library keeps
- * the stacks and heaps of threads that have ended for the next ones. */
+/* Makes the threads' own memory, their stacks and the code that they run, resident before the
+ * table's memory is measured: the C library keeps the stacks and heaps of ended threads for the
+ * next ones. */
 static void *rehearse_thread(void *barrier)
 {
     void *volatile block = malloc(64);
@@ -143,9 +144,9 @@ static struct sums sums_of(const struct thread *threads, unsigned count)
     return sums;
 }
 
-/* --------------------------------------------------------------------------- what the clock said */
+/* -------------------------------------------------------------------------- what the clock said */
 
-/* What a timed operation shows that takes no time. */
+/* Returns the measured time of an empty operation. */
 static double clock_cycles(void)
 {
     double rounds[CLOCK_ROUNDS];
@@ -163,13 +164,13 @@ static void set_percentile(json_t *json, const char *key, const struct histogram
 {
     const double value = (double)histogram_quantile(histogram, share) - clock;
 
-    /* Ten values beyond it, or it says nothing. */
+    /* A percentile needs ten values beyond it. */
     if ((double)histogram_count(histogram) * (1 - share) >= 10)
         json_object_set_new(json, key, json_real(value > 0 ? value * ns_per_cycle : 0));
 }
 
-/* Of single operations, without what the clock took: the mean of all but the slowest hundredth, in which a thread may have lost its
- * CPU, and percentiles. */
+/* Returns times of single operations, less the clock's cost: percentiles, and the mean of all
+ * but the slowest hundredth, in which a thread may have lost its CPU. */
 static json_t *times_of(const struct histogram *histogram, double clock, double ns_per_cycle)
 {
     json_t *json = json_pack("{s:I}", "count", (json_int_t)histogram_count(histogram));
@@ -183,7 +184,7 @@ static json_t *times_of(const struct histogram *histogram, double clock, double 
     return json;
 }
 
-/* ------------------------------------------------------------------------------------------- a run */
+/* ---------------------------------------------------------------------------------------- a run */
 
 static json_t *result(const struct row *row, const struct thread *threads, struct interval begun,
                       uint64_t before, uint64_t filled)
@@ -194,7 +195,7 @@ static json_t *result(const struct row *row, const struct thread *threads, struc
     const struct sums sums = sums_of(threads, row->threads);
     const struct thread *writer = row->writers ? &threads[row->threads] : NULL;
     const double operations = (double)sums.operations, objects = (double)row->size;
-    const uint64_t most = resident_bytes_peak(); /* the kernel brings it up to date now and then */
+    const uint64_t most = resident_bytes_peak(); /* the kernel updates it now and then */
     const double peak = (double)(most > filled ? most : filled), clock = clock_cycles();
 
     if (!sums.operations)
@@ -216,7 +217,8 @@ json_t *row_run(const void *of)
     const struct row *row = of;
     const struct subject *subject = row->strings ? row->entry->strings : row->entry->numbers;
     static struct thread threads[THREADS_MAX + 1];
-    static pthread_barrier_t barrier; /* threads may leave it when this has returned */
+    /* static, because threads may leave it after this has returned */
+    static pthread_barrier_t barrier;
     const unsigned count = row->threads + row->writers;
     struct interval begun;
     uint64_t before, filled;

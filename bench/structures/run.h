@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One run: a table is made and filled, threads work on it, and what that took. */
+/* One run: makes and fills a table, lets threads work on it, and measures that. */
 #ifndef BENCH_STRUCTURES_RUN_H
 #define BENCH_STRUCTURES_RUN_H
 
@@ -18,7 +18,8 @@ struct row {
     double seconds;
 };
 
-/* For run_in_child: a process makes one run. NULL: there was not one operation. {"not_measured": why}: the subject has refused some. */
+/* For run_in_child: a process makes one run. Returns NULL if there was no operation, and
+ * {"not_measured": why} if the subject has refused some. */
 json_t *row_run(const void *row);
 
 #endif /* BENCH_STRUCTURES_RUN_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What prudence-structures measures: tables of objects with a key and a value. */
+/* Subjects of prudence-structures: tables of objects with a key and a value. */
 #ifndef BENCH_STRUCTURES_SUBJECT_H
 #define BENCH_STRUCTURES_SUBJECT_H
 
@@ -11,42 +11,43 @@
 #include "timing.h"
 
 /*
- * Keys have numbers. `size` objects are in the table: the stable keys [0, size / 2), and half of the passing keys [size / 2,
- * 3 size / 2). A lookup that shall hit takes a stable key, one that shall miss a key from 2 size on. An update takes a
- * passing key: it removes the object if it is there, and adds one if it is not; so the number of objects stays about the
- * same. The passing keys are divided among the threads.
+ * Keys have numbers. `size` objects are in the table: the stable keys [0, size / 2), and half of
+ * the passing keys [size / 2, 3 size / 2). A lookup meant to hit takes a stable key, one meant to
+ * miss a key from 2 size on. An update takes a passing key, and removes its object if there is one,
+ * or adds one; so the number of objects stays about the same. The passing keys are divided among
+ * the threads.
  */
 struct work {
     uint64_t size;
     unsigned updates; /* of 100 operations */
     unsigned hits;    /* of 100 lookups */
-    unsigned walk;    /* 0: lookups; otherwise walks of so many objects in their place */
+    unsigned walk;    /* 0: lookups; otherwise walks of this many objects instead */
     unsigned thread, threads;
     const bool *stop; /* atomic */
     uint64_t random;
-    struct draws stable, passing; /* which of them */
+    struct draws stable, passing; /* choose among these keys */
     struct timing looked_up, updated;
-    uint64_t lookups;                /* of routes: how many there were */
-    unsigned char *gone;             /* of routes: those that this thread has removed */
+    uint64_t lookups;                /* routes: number of lookups */
+    unsigned char *gone;             /* routes: those that this thread has removed */
     uint64_t operations, found, sum; /* the result */
 };
 
 struct subject {
     const char *name, *origin;
-    void (*start)(void);        /* once a process */
-    void (*thread_start)(void); /* in each thread, and in the one that fills */
+    void (*start)(void);        /* called once in a process */
+    void (*thread_start)(void); /* called in each thread, and in the one that fills */
     void (*fill)(uint64_t size);
-    void (*settle)(void); /* after filling: what the table does in the background is done */
+    void (*settle)(void); /* called after filling; waits for the table's background work */
     void (*run)(struct work *work);
     void (*thread_end)(void);
 };
 
-/* For a subject that has nothing to do there. */
+/* For a subject without such a function. */
 static inline void nothing(void)
 {
 }
 
-/* Why this run says nothing: a peer refuses what it should do. NULL: it does not. Atomic. */
+/* Reason why this run is invalid: a peer refused an operation. NULL if none did. Atomic. */
 extern const char *subject_refusal;
 
 static inline void subject_refuses(const char *why)
@@ -54,10 +55,10 @@ static inline void subject_refuses(const char *why)
     __atomic_store_n(&subject_refusal, why, __ATOMIC_RELAXED);
 }
 
-/* Of this run, for what start() makes that is not the table's memory. */
+/* Size of this run, for things that start() makes and that are not the table's memory. */
 extern uint64_t subject_size;
 
-/* prudence_hash_mix. */
+/* Same as prudence_hash_mix. */
 static inline uint64_t mix_of(uint64_t key)
 {
     key ^= key >> 32;
@@ -71,7 +72,7 @@ static inline uint64_t spread_of(uint64_t mixed)
     return mixed ^ mixed >> 32;
 }
 
-/* A number far from those of its neighbours; different ones of different keys. */
+/* Returns a number far from those of neighbouring keys, and different for different keys. */
 static inline uint64_t hash_of(uint64_t key)
 {
     return spread_of(mix_of(key));

@@ -50,7 +50,7 @@ static void route_add(const struct bench_route *route, uint32_t hop)
     pthread_rwlock_unlock(&lock);
 }
 
-/* The nodes stay, which is in this one's favour. */
+/* Keeps the nodes, which favours this subject. */
 static void route_remove(const struct bench_route *route)
 {
     route_add(route, 0);

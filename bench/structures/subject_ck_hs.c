@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concurrency Kit's set of objects. CK_HS_MODE_OBJECT and CK_HS_MODE_DELETE, as its manual asks for where pointers are in it and
- * objects are removed; and a little of its maintenance (ck_hs_gc) once in 128 removals.
+ * Concurrency Kit's set of objects, with CK_HS_MODE_OBJECT and CK_HS_MODE_DELETE, which its manual
+ * requires for pointers and for removals; and a little of its maintenance (ck_hs_gc) once in 128
+ * removals.
  */
 #include <ck_hs.h>
 
@@ -13,7 +14,7 @@
 static ck_hs_t table;
 static unsigned long removed; /* under `writer` */
 
-/* Of the object, or of the key to look up: both begin with the key. */
+/* Hashes the object, or the key to look up: both begin with the key. */
 static unsigned long hash_key(const void *key, unsigned long seed)
 {
     (void)seed;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concurrency Kit's table; with strings, that of byte strings, which points to them in the objects. Numbers stand in the table,
- * beside a pointer to the object (direct mode). With CK_HT_WORKLOAD_DELETE, as its manual asks for where objects are removed.
+ * Concurrency Kit's table; with strings, the one for byte strings, which points to the strings in
+ * the objects. Numbers are in the table, beside a pointer to the object (direct mode). Uses
+ * CK_HT_WORKLOAD_DELETE, which its manual requires for removals.
  */
 #include <ck_ht.h>
 
@@ -59,7 +60,7 @@ static inline struct object *object_of(ck_ht_entry_t *entry)
 
 #else
 
-/* 0 is no key there. */
+/* Adds 1, because 0 is no key there. */
 static inline void set_key(ck_ht_entry_t *entry, const bench_key *key)
 {
     ck_ht_entry_key_set_direct(entry, *key + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One number and atomic additions: what a split counter replaces. */
+/* One number and atomic additions, which a split counter replaces. */
 #include <stdint.h>
 
 static struct {

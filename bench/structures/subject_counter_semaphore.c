@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One number under a semaphore that is made of a spin lock (P. McKenney, "Exploiting Deferred Destruction", 2004, section 2.2.2):
- * each way in or out takes the lock once, so it costs two spin locks where nobody waits, and its waiters sleep.
+ * One number under a semaphore made of a spin lock (P. McKenney, "Exploiting Deferred Destruction",
+ * 2004, section 2.2.2): each way in or out takes the lock once, so it costs two spin locks where
+ * nobody waits, and its waiters sleep.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>
@@ -12,14 +13,14 @@
 
 #include "spin_lock.h"
 
-/* On the stack of its thread, which stays until `awake` is set. */
+/* On the stack of the waiting thread, which stays until `awake` is set. */
 struct waiter {
     struct waiter *next;
-    uint32_t awake; /* atomic; what the thread sleeps on */
+    uint32_t awake; /* atomic; the thread sleeps on it */
 };
 
 static struct {
-    struct spin_lock lock; /* of the three below */
+    struct spin_lock lock; /* protects the three below */
     bool held;
     struct waiter *first, **last;
 } __attribute__((aligned(128))) semaphore;
@@ -32,7 +33,7 @@ static void sleep_on(uint32_t *awake)
         syscall(SYS_futex, awake, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 }
 
-/* Takes the semaphore's lock anew, since another thread may have come first. */
+/* Takes the semaphore's lock again, because another thread may have come first. */
 static void wait_in_queue(void)
 {
     struct waiter waiter = {.awake = 0};
@@ -66,7 +67,7 @@ static void up(void)
         semaphore.first = waiter->next;
         if (!semaphore.first)
             semaphore.last = &semaphore.first;
-        /* From here on the waiter may be gone. A wake of an address that is gone wakes nobody. */
+        /* From here on the waiter may be gone. Waking an address that is gone wakes nobody. */
         __atomic_store_n(awake, 1, __ATOMIC_RELEASE);
         syscall(SYS_futex, awake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }

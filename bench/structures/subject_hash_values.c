@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* <prudence/hash_values.h>: beside subject_prudence.c, what it costs that the table makes the objects, and hashes keys with a secret. */
+/* <prudence/hash_values.h>. Compared with subject_prudence.c, it shows the cost of making the
+ * objects in the table, and of hashing keys with a secret. */
 #include <prudence/hash_values.h>
 
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void start(void)
         abort();
 }
 
-/* Values are the numbers of keys, one up, since none may be 0. */
+/* Values are the numbers of keys plus one, because none may be 0. */
 static inline bool find(uint64_t number, uint64_t *value)
 {
     const bench_key key = key_of(number);

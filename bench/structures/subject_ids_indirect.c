@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thesis' future work (section 6.1.5, "Impose Level Of Indirection"): the size stands before the array. */
+/* The thesis' future work (section 6.1.5, "Impose Level Of Indirection"): the size is stored in
+ * front of the array. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* As in System V IPC (thesis, Figure 6.4): the size is stored after the array, and loaded before it. */
+/* Order as in System V IPC (thesis, Figure 6.4): stores the size after the array, loads it before. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* <prudence/map.h>, with objects of a cache of its own. */
+/* <prudence/map.h>, with objects from a cache of their own. */
 #include <prudence/map.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* liburcu's lock-free resizable table, as its documentation has it: split counters, automatic resizes, call_rcu. */
+/* liburcu's lock-free resizable table, as its documentation recommends: split counters,
+ * automatic resizes, call_rcu. */
 #define RCU_MEMBARRIER
 #define _LGPL_SOURCE /* the read side inlined, as ours is */
 #include <urcu.h>
@@ -18,8 +19,8 @@ struct object {
 
 static struct cds_lfht *table;
 
-/* Its thread of resizes often does not begin while the table is filled, which with one bucket then takes minutes. settle() makes
- * as many as there are objects. */
+/* Its thread of resizes often does not begin during the filling, which with one bucket takes
+ * minutes. settle() makes as many buckets as there are objects. */
 #define BUCKETS_AT_FIRST 4096
 
 static void start(void)
@@ -39,7 +40,8 @@ static void thread_end(void)
     rcu_unregister_thread();
 }
 
-/* A thread of liburcu's resizes; it may not have begun. As many buckets as objects, as ours has. */
+/* Waits for liburcu's thread of resizes, which may not have begun. Makes as many buckets as
+ * objects, as ours has. */
 static void settle(void)
 {
     long before, after;

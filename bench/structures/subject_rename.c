@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* <prudence/hash_rename.h>: an update renames. Beside it, what a program does without it: it adds the new name, then removes
- * the old one, and readers find both meanwhile. */
+/* <prudence/hash_rename.h>: an update renames. Compared with that, a program without it adds the
+ * new name and then removes the old one, so that readers find both in between. */
 #include <prudence/hash_rename.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Updates that rename in place, as in "Exploiting Deferred Destruction", section 6.2: the object is taken out of its chain, its
- * key changes, and it is put into the other chain, under one lock for all. A reader checks that the object was not moved while it
- * compared (a count in each), and that it is in the chain it searches; a search that finds nothing is made again if anything was
- * renamed meanwhile (a sequence for all). Buckets are fixed: as many as objects.
+ * Updates that rename in place, as in "Exploiting Deferred Destruction", section 6.2: under one
+ * lock for all, the object is taken out of its chain, its key changes, and it is put into the other
+ * chain. A reader checks that the object was not moved during the comparison (a count in each), and
+ * that it is in the searched chain; a search that finds nothing is repeated if anything was renamed
+ * during it (a sequence for all). The number of buckets is fixed, and equals the number of objects.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static inline uint64_t home_of(uint64_t key)
     return prudence_hash_spread_(prudence_hash_mix(key)) & (bucket_count - 1);
 }
 
-/* In one pass. *strayed: an object led to another chain. */
+/* Searches in one pass. *strayed: an object led to another chain. */
 static inline struct name *pass(uint64_t key, uint64_t bucket, bool *strayed)
 {
     for (struct name *name = GET(buckets[bucket]); name; name = GET(name->next)) {

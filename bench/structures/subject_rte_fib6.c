@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside its tree of routes (rte_rib6). One writer at a time, so updates take a
- * mutex. Nothing waits for readers, which is in this one's favour: a freed group of 256 may be used again under one. */
+/* DPDK's trie of 24, then 8 bits a level, beside its tree of routes (rte_rib6). It allows one
+ * writer at a time, so updates take a mutex. Nothing waits for readers, which favours this
+ * subject: a freed group of 256 may be reused under one. */
 #include "dpdk.h"
 
 #include <pthread.h>
@@ -9,8 +10,9 @@
 #include "routes6_input.h"
 #include "subject.h"
 
-/* In DPDK 22.11.11 an addition reserves up to 13 groups of 256, and a deletion gives none of them back: it looks for the prefixes that still
- * need the groups, and finds the one that it deletes. So whatever the table's size, additions are refused in the end (docs/adr/0087). */
+/* In DPDK 22.11.11 an addition reserves up to 13 groups of 256, and a deletion frees none of
+ * them: it looks for the prefixes that still need the groups, and finds the one that it deletes.
+ * So whatever the table's size, additions are refused in the end (docs/adr/0087). */
 static const char refusal[] = "rte_fib6_add: no groups left, since rte_fib6_delete keeps them";
 
 static struct rte_fib6 *table;
@@ -22,12 +24,13 @@ static void start(void)
     dpdk_start();
 }
 
-/* With the first route, so that what it has from the beginning is counted. */
+/* Made with the first route, so that its initial memory counts. */
 static void make_table(void)
 {
     struct rte_fib6_conf config = {
         .type = RTE_FIB6_TRIE,
-        .max_routes = 2 * (int)subject_size + 256, /* of its tree of routes: inner nodes too */
+        /* of its tree of routes, including inner nodes */
+        .max_routes = 2 * (int)subject_size + 256,
         .trie = {.nh_sz = RTE_FIB6_TRIE_4B, .num_tbl8 = 2 * (uint32_t)subject_size + 256},
     };
 

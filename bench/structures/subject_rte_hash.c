@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DPDK's cuckoo hash as its programmer's guide has it for many readers and writers: readers without locks (RW_CONCURRENCY_LF), writers under
- * its own lock (MULTI_WRITER_ADD), extended buckets, so that no key is refused, its own CRC as the hash, and rte_rcu's QSBR, to whose queue
- * removed keys go. Keys are of a fixed length, and in the table; the value is in the pointer beside. A thread is quiescent
- * behind each lookup. Room for a quarter more keys than there are objects: those that wait for readers have places, too.
+ * DPDK's cuckoo hash as its programmer's guide configures it for many readers and writers: readers
+ * without locks (RW_CONCURRENCY_LF), writers under its own lock (MULTI_WRITER_ADD), extended
+ * buckets, so that no key is refused, its own CRC as the hash, and rte_rcu's QSBR, whose queue gets
+ * the removed keys. Keys have a fixed length, and are in the table; the value is in the pointer
+ * beside. A thread is quiescent after each lookup. There is room for a quarter more keys than
+ * objects, because keys that wait for readers need places, too.
  */
 #include "dpdk.h"
 
@@ -19,7 +21,7 @@
 
 static struct rte_hash *table;
 static struct rte_rcu_qsbr *readers;
-static unsigned threads; /* that have begun */
+static unsigned threads; /* number of threads that have begun */
 static __thread unsigned self;
 
 static void start(void)
@@ -32,7 +34,7 @@ static void start(void)
         abort();
 }
 
-/* Its caches of free places belong to lcores, so each thread needs to be one. */
+/* Registers the thread as an lcore, because the caches of free places belong to lcores. */
 static void thread_start(void)
 {
     if (rte_lcore_id() == LCORE_ID_ANY && rte_thread_register())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's DIR-24-8 with its own list of rules. One writer at a time, so updates take a mutex. No prefix is longer than 24
- * here, so nothing has to wait for readers. */
+/* DPDK's DIR-24-8 with its own list of rules. It allows one writer at a time, so updates take a
+ * mutex. No prefix is longer than 24 here, so nothing has to wait for readers. */
 #include "dpdk.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static void start(void)
     dpdk_start();
 }
 
-/* With the first route, so that what it has from the beginning is counted. */
+/* Made with the first route, so that its initial memory counts. */
 static void make_table(void)
 {
     const struct rte_lpm_config config = {.max_rules = (uint32_t)subject_size, .number_tbl8s = 256};

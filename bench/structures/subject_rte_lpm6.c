@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside its hash table of rules. One writer at a time, so updates take a mutex. Nothing
- * waits for readers, which is in this one's favour: a freed group of 256 may be used again under one. */
+/* DPDK's trie of 24, then 8 bits a level, beside its hash table of rules. It allows one writer
+ * at a time, so updates take a mutex. Nothing waits for readers, which favours this subject: a
+ * freed group of 256 may be reused under one. */
 #include "dpdk.h"
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ static void start(void)
     dpdk_start();
 }
 
-/* With the first route, so that what it has from the beginning is counted. */
+/* Made with the first route, so that its initial memory counts. */
 static void make_table(void)
 {
     const struct rte_lpm6_config config = {.max_rules = (uint32_t)subject_size + 256,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program has that does not use RCU: chains under one reader-writer lock of POSIX, objects from malloc. It doubles its buckets
- * when there are more objects than buckets. */
+/* The usual table of a program without RCU: chains under one reader-writer lock of POSIX,
+ * objects from malloc. The table doubles its buckets when it has more objects than buckets. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ struct object {
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct object **buckets;
-static uint64_t bucket_count, objects; /* a power of two; of those in the table */
+static uint64_t bucket_count, objects; /* a power of two; number of objects in the table */
 
 static void make_buckets(uint64_t count)
 {
@@ -40,7 +40,7 @@ static inline void read_end(void)
     pthread_rwlock_unlock(&lock);
 }
 
-/* Where the object with this key is linked, or where one would be: there is NULL. */
+/* Returns where the object with this key is linked, or where it would be, which holds NULL. */
 static inline struct object **place_in(uint64_t hash, const bench_key *key)
 {
     struct object **place = &buckets[hash & (bucket_count - 1)];

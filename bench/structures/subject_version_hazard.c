@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hazard pointers of Concurrency Kit (M. Michael, 2004) over malloc. A reader announces the pointer with a fence and loads it again; if
- * it has changed, it begins anew. A thread that retires looks through all announced pointers once in RETIRED_MOST objects.
+ * Hazard pointers of Concurrency Kit (M. Michael, 2004) over malloc. A reader announces the pointer
+ * with a fence and loads it again; if it has changed, the reader starts over. A thread that retires
+ * looks through all announced pointers once in RETIRED_MOST objects.
  */
 #include <ck_hp.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static void start(void)
     ck_hp_init(&hazards, 1, RETIRED_MOST, free_version);
 }
 
-/* Records stay, since hazards keeps a list of them; so does `announced` until the process ends. */
+/* Records stay, because hazards keeps a list of them; so does `announced` until the process
+ * ends. */
 static void thread_start(void)
 {
     record = aligned_alloc(64, (sizeof *record + 63) / 64 * 64);
@@ -51,7 +53,8 @@ static inline bool look(uint64_t *number)
         seen = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
     } while (seen != before);
     whole = version_get(&seen->version, number);
-    __atomic_store_n(&announced, NULL, __ATOMIC_RELEASE); /* after the loads of what it protects */
+    /* release: after the loads of the protected object */
+    __atomic_store_n(&announced, NULL, __ATOMIC_RELEASE);
     return whole;
 }
 

@@ -9,7 +9,7 @@
 #define DECLARED(name)      extern const struct subject subject_##name
 #define DECLARED_BOTH(name) extern const struct subject subject_##name, subject_##name##_strings
 
-/* A peer whose library was not there when this was built has a line in left_out instead. */
+/* A peer whose library was missing at build time has a line in left_out instead. */
 #define NUMBERS_ONLY(name)        &subject_##name, NULL
 #define NUMBERS_AND_STRINGS(name) &subject_##name, &subject_##name##_strings
 

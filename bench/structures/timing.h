@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long single operations take: some of them are timed, one in so many, by the cheapest clock. */
+/* Times single operations, one of many, by the cheapest clock. */
 #ifndef BENCH_STRUCTURES_TIMING_H
 #define BENCH_STRUCTURES_TIMING_H
 
@@ -8,13 +8,13 @@
 
 struct timing {
     uint64_t operations;
-    struct histogram *cycles; /* of those that were timed */
+    struct histogram *cycles; /* of the timed operations */
 };
 
-#define TIMED_LOOKUPS 64 /* one in so many is timed */
+#define TIMED_LOOKUPS 64 /* one in this many is timed */
 #define TIMED_UPDATES 16
 
-/* 0: this one is not timed. */
+/* Returns 0 if this operation is not timed. */
 static inline uint64_t timing_begin(struct timing *timing, unsigned one_in)
 {
     return timing->operations++ % one_in ? 0 : cycles();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An object that shows whether it is whole: two numbers that fit together until it is freed. */
+/* An object that shows whether it is whole: two numbers that match until it is freed. */
 #ifndef BENCH_STRUCTURES_VERSION_H
 #define BENCH_STRUCTURES_VERSION_H
 
@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 struct version {
-    uint64_t number, twin; /* the complement of `number`; atomic, because faults are looked for */
+    /* the complement of `number`; atomic, because the test looks for faults */
+    uint64_t number, twin;
 };
 
 static inline void version_set(struct version *version, uint64_t number)

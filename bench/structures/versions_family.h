@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One object that is read all the time and replaced at times, as a template: what protects a reader costs, and nothing else is done.
- * The file that includes this has defined
+ * One object that is read all the time and replaced at times, as a template. It measures the
+ * protection of a reader and nothing else. The file that includes this has defined
  *     bool look(&number)        false: the object was not whole, because it was freed under the reader
  *     void replace(number)      a new object; the old one is freed when no reader has it
  */

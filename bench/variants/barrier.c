@@ -2,13 +2,14 @@
 /*
  * Counters and barrier (rcu-ltimer, the thesis's 4.4.1; DYNIX/ptx before it).
  *
- * Each CPU counts its context switches. At its timer tick it looks whether there is something to do (batches.h): a
- * CPU that the batch waits for notes its counter, and at a later tick, when the counter has moved, clears its bit.
+ * Each CPU counts its context switches. At its timer tick it checks for work (batches.h): a CPU
+ * that the batch waits for notes its counter, and at a later tick, when the counter has moved,
+ * clears its bit.
  *
- * Differences. Timer interrupts are a counter that a thread raises every millisecond; a place does a
- * tick's work in the first context switch after it, never in a section, so "interrupted in user mode" is
- * not a quiescent state of its own. Idle places are cleared from the mask by the place that
- * does a tick (the original interrupts them). A place with callbacks stays until they have run before it
+ * Differences. Timer interrupts are a counter that a thread raises every millisecond; a place does
+ * a tick's work in the first context switch after it, never in a section, so "interrupted in user
+ * mode" is not a quiescent state of its own. The place that does a tick clears idle places from the
+ * mask (the original interrupts them). A place with callbacks stays until they have run before it
  * becomes idle.
  */
 #include "batches.h"
@@ -31,7 +32,7 @@ static void context_switch(unsigned place)
 {
     uint64_t ticks = __atomic_load_n(&variant_ticks, __ATOMIC_RELAXED);
 
-    cpu[place].switches++; /* of its own thread only: nobody else reads it */
+    cpu[place].switches++; /* no other thread reads it */
     variant_full_fence();  /* the switch itself */
     if (ticks == cpu[place].tick)
         return;

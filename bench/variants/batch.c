@@ -2,11 +2,12 @@
 /*
  * Induced quiescent states with batches, driven by the callers (batch, the thesis's 4.3.2).
  *
- * call_rcu pushes onto one list for all CPUs, under a lock. A function takes the list, waits by inducing a quiescent state on
- * each CPU (as induced.c does), and calls all of it, the youngest first. The original leaves open where it is called from, "from time to time".
+ * call_rcu pushes onto one list for all CPUs, under a lock. A function takes the list, waits by
+ * inducing a quiescent state on each CPU (as induced.c does), and calls all of it, the youngest
+ * first. The original leaves its caller open: "from time to time".
  *
- * Differences. Here a place that has queued calls it at its next context switch, so a batch is what all places have queued
- * until then; places that never queue do not pay.
+ * Differences. Here a place that has queued calls it at its next context switch, so a batch is what
+ * all places have queued until then; places that never queue do not pay.
  */
 #include "runs.h"
 
@@ -18,7 +19,7 @@ static struct {
 } pending = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct {
-    bool has_called; /* own: since it last took the list */
+    bool has_called; /* own: called since it last took the list */
 } __attribute__((aligned(VARIANT_LINE))) cpu[PLACES_MAX];
 
 static void free_pending(unsigned place)
@@ -58,7 +59,7 @@ static void call(unsigned place, struct variant_head *head, void (*func)(struct 
     pthread_mutex_unlock(&pending.lock);
 }
 
-/* A callback may queue another one. */
+/* Repeats, because a callback may queue another one. */
 static void idle(unsigned place)
 {
     while (cpu[place].has_called)

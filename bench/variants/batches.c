@@ -7,13 +7,13 @@
 static struct {
     struct variant_queue next, current;
     uint64_t batch;       /* of `current` */
-    uint64_t noted_batch; /* when `noted` was; 0: never */
+    uint64_t noted_batch; /* number of the batch in which `noted` was taken; 0: never */
     uint64_t noted;
 } __attribute__((aligned(VARIANT_LINE))) of[PLACES_MAX];
 
 static struct {
     pthread_mutex_t lock;
-    uint64_t current; /* the batch that is under way, or will be next; written under lock */
+    uint64_t current; /* the running batch, or the next; written under lock */
     uint64_t wanted;  /* the last batch that a place waits for; under lock */
     uint64_t mask;    /* written under lock */
 } batches = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -54,7 +54,7 @@ void batches_idle(unsigned place, void (*context_switch)(unsigned place))
     }
 }
 
-/* Begins the current batch, if it is wanted and none is under way. Under the lock. */
+/* Begins the current batch, if it is wanted and none is running. Called under the lock. */
 static void begin(void)
 {
     uint64_t mask = 0;
@@ -69,7 +69,7 @@ static void begin(void)
 static void ask_for_batch(unsigned place)
 {
     pthread_mutex_lock(&batches.lock);
-    /* One that is under way may have begun before these were queued. */
+    /* A running batch may have begun before these were queued. */
     of[place].batch = batches.current + (batches.mask != 0);
     if (batches.wanted < of[place].batch)
         batches.wanted = of[place].batch;
@@ -88,8 +88,8 @@ void batches_advance(unsigned place, struct variant_queue *done)
     }
 }
 
-/* The number is read before the mask: a mask that is not empty is then of that batch or a later one, so what is noted
- * is noted after the batch of that number began. */
+/* Reads the number before the mask: a non-empty mask then belongs to that batch or a later one,
+ * so a note is taken after the batch of that number began. */
 uint64_t batches_under_way(uint64_t *places)
 {
     uint64_t batch = __atomic_load_n(&batches.current, __ATOMIC_ACQUIRE);
@@ -115,7 +115,7 @@ bool batches_saw_switch(unsigned place, uint64_t batch, uint64_t switches)
     return switches != of[place].noted;
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static void clear(uint64_t places)
 {
     uint64_t mask = batches.mask & ~places;
@@ -132,7 +132,7 @@ static void clear(uint64_t places)
 void batches_pass(uint64_t places, uint64_t batch)
 {
     pthread_mutex_lock(&batches.lock);
-    if (batch == batches.current) /* else it ended without this thread */
+    if (batch == batches.current) /* otherwise it ended without this thread */
         clear(places);
     pthread_mutex_unlock(&batches.lock);
 }

@@ -19,7 +19,7 @@ static struct {
 } __attribute__((aligned(VARIANT_LINE))) of[PLACES_MAX];
 
 static struct {
-    sem_t armed; /* posted when a first callback is there, and at the end */
+    sem_t armed; /* posted when a first callback is queued, and at the end */
     pthread_t thread;
 } timer;
 
@@ -38,7 +38,7 @@ static void process(unsigned place)
     queue_make_empty(&done);
     batches_advance(place, &done);
     batch = batches_wait_for(place);
-    variant_full_fence(); /* what the variant reads, it reads after the batch began */
+    variant_full_fence(); /* so that the variant reads after the batch began */
     if (batch && place_has_passed(place, batch))
         batches_pass(UINT64_C(1) << place, batch);
     if (done.first)
@@ -47,7 +47,7 @@ static void process(unsigned place)
 
 static void wait_for(sem_t *semaphore)
 {
-    while (sem_wait(semaphore)) /* again after a signal */
+    while (sem_wait(semaphore)) /* repeats after a signal */
         ;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Induced quiescent states (synchronize_kernel, the thesis's 4.3.1): the waiter runs once on every CPU (runs.h), one after
- * the other, and nothing is batched.
+ * Induced quiescent states (synchronize_kernel, the thesis's 4.3.1): the waiter runs once on every
+ * CPU (runs.h), one after another, and nothing is batched.
  *
  * Difference. The original has no callbacks: call waits, as the thesis's caller would.
  */
@@ -11,7 +11,8 @@
 
 static pthread_mutex_t one_waiter = PTHREAD_MUTEX_INITIALIZER;
 
-/* `self` serves requests while it waits for its turn, or two waiters would wait for each other. */
+/* Serves requests to `self` while it waits for its turn; otherwise two waiters would wait for
+ * each other. */
 static void take_turn(unsigned self)
 {
     while (pthread_mutex_trylock(&one_waiter)) {

@@ -2,18 +2,21 @@
 /*
  * Token ring with preemption (K42 and Tornado, the thesis's 4.4.3).
  *
- * Each CPU has two counters of tasks. A task counts itself in its CPU's current counter when it is created or returns from a
- * voluntary switch, remembers which one that was, and takes itself from it when it ends or switches voluntarily,
- * wherever it then runs. So a preempted task is still counted. The CPU that has the token exchanges the roles of
- * its counters when the previous one, which can only fall, is empty. After two exchanges it passes the token on. The
- * time from one arrival of the token to the next is a grace period of that CPU: it has in it two exchanges on each CPU, and
- * the tasks that were counted before the first have left before the second. At an arrival the callbacks that waited since the last one are
- * called, and new ones begin to wait.
+ * Each CPU has two counters of tasks. A task counts itself in its CPU's current counter when it is
+ * created or returns from a voluntary switch, and remembers which one that was. When it ends or
+ * switches voluntarily, wherever it then runs, it removes itself from that counter. So a preempted
+ * task is still counted. The CPU that has the token exchanges the roles of its counters when the
+ * previous one, which can only fall, is empty. After two exchanges it passes the token on. The time
+ * from one arrival of the token to the next is a grace period of that CPU: it contains two
+ * exchanges on each CPU, and the tasks that were counted before the first have left before the
+ * second. At an arrival the CPU calls the callbacks that waited since the last one, and new ones
+ * begin to wait.
  *
- * Differences. A switch of a place is the original's explicit quiescent state; its threads are so short that their
- * ends are enough. The place itself takes its steps with the token, and the place before an idle one takes the steps of that as well,
- * under a lock, because an idle place has no loop. The token rests while there are no callbacks. A place with callbacks
- * stays until they have run before it becomes idle.
+ * Differences. A switch of a place is the original's explicit quiescent state; its threads are so
+ * short that their ends are enough. The place itself takes its steps with the token, and also the
+ * steps of an idle place after it, under a lock, because an idle place has no loop. The token rests
+ * while there are no callbacks. A place with callbacks stays until they have run before it becomes
+ * idle.
  */
 #include "variant.h"
 
@@ -22,21 +25,21 @@
 static struct {
     uint64_t counter[2];              /* tasks; atomic */
     uint32_t current;                 /* index; written under the token's lock */
-    uint64_t *held;                   /* own: the counter of the task that runs */
+    uint64_t *held;                   /* own: the counter of the running task */
     struct variant_queue next, waits; /* own */
 } __attribute__((aligned(VARIANT_LINE))) cpu[PLACES_MAX];
 
 static struct {
     pthread_mutex_t lock;
     unsigned at;
-    unsigned exchanges; /* since it arrived there */
-    bool arrived;       /* and nobody has taken a step since */
+    unsigned exchanges; /* since the token arrived there */
+    bool arrived;       /* and no thread has taken a step since */
 } token = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t pending __attribute__((aligned(VARIANT_LINE))); /* callbacks; atomic */
 
-/* Counts a task. Either this sees an exchange after it has counted, or the thread that exchanges sees the count
- * before it exchanges again (both: write, full fence, read). */
+/* Counts a task. Either this sees an exchange after it has counted, or the thread that exchanges
+ * sees the count before it exchanges again (both: write, full fence, read). */
 static uint64_t *count_task(unsigned place)
 {
     for (;;) {
@@ -56,7 +59,8 @@ static void end_task(unsigned place)
     __atomic_sub_fetch(cpu[place].held, 1, __ATOMIC_SEQ_CST);
 }
 
-/* False: a task of the time before the last exchange is still there. Under the token's lock. */
+/* Returns false if a task from before the last exchange is still counted. Called under the
+ * token's lock. */
 static bool exchange_roles(unsigned place)
 {
     uint32_t previous = !cpu[place].current;
@@ -75,7 +79,8 @@ static void pass_token_on(void)
     token.arrived = true;
 }
 
-/* The steps of this place, and of idle ones behind it. An idle place has no callbacks that an arrival would concern. */
+/* Takes the steps of this place, and of idle ones after it. An idle place has no callbacks for
+ * an arrival to handle. */
 static void take_steps(unsigned place, struct variant_queue *over)
 {
     if (pthread_mutex_trylock(&token.lock))

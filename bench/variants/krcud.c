@@ -2,8 +2,9 @@
 /*
  * Counters and barrier, driven by daemons (rcu-krcud, the thesis's C.2.1).
  *
- * Each CPU counts its context switches; its daemon looks at the counter, woken by one timer that expires only while there
- * are callbacks. How the daemons differ from the original's stands in daemons.h.
+ * Each CPU counts its context switches; its daemon looks at the counter, woken by one timer that
+ * expires only while there are callbacks. daemons.h explains how the daemons differ from the
+ * original's.
  */
 #include "batches.h"
 #include "daemons.h"
@@ -15,7 +16,7 @@ static struct {
 static void context_switch(unsigned place)
 {
     __atomic_store_n(&cpu[place].switches, cpu[place].switches + 1, __ATOMIC_RELEASE);
-    variant_full_fence(); /* the switch itself: what is read next is read after it was counted */
+    variant_full_fence(); /* the switch itself: later reads come after it was counted */
 }
 
 static bool has_passed(unsigned place, uint64_t batch)

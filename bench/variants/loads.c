@@ -2,7 +2,7 @@
 /*
  * The loads: reading, context switches, waiting, callbacks, polling, updates, a storm of callbacks.
  *
- * Places 0 .. workers-1 are measured, the ones behind them read without end. Figures are the
+ * Places 0 .. workers-1 are measured, and the ones after them read without end. Figures are the
  * workers' wall time and CPU time per operation, and the CPU time of all, readers and helpers too.
  */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ struct worker {
     pthread_t thread;
     const struct row *row;
     unsigned place;
-    uint64_t (*body)(const struct row *row, unsigned place); /* returns operations */
+    uint64_t (*body)(const struct row *row, unsigned place); /* returns the number of operations */
     uint64_t done, ns, cpu_ns;
 };
 
@@ -44,7 +44,7 @@ bool load_goes_on(void)
     return !__atomic_load_n(&over, __ATOMIC_RELAXED);
 }
 
-/* One CPU for each place, as far as there are any. */
+/* Pins each place to a CPU, as far as there are enough. */
 static void pin(unsigned place)
 {
     cpu_set_t one;
@@ -86,7 +86,7 @@ static uint64_t read_sections(const struct row *row, unsigned place)
     return done;
 }
 
-/* What readers beside the workers do: a switch after each section. */
+/* Body of readers beside the workers: a switch after each section. */
 static uint64_t read_beside(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
@@ -101,10 +101,10 @@ static uint64_t read_beside(const struct row *row, unsigned place)
     return done;
 }
 
-/* Of the loads that take latencies one by one; NULL: it is none of those. */
+/* For the loads that take latencies one by one; NULL for the others. */
 static struct histogram *latencies;
 
-/* The length of the run, and longer until there are the samples that were asked for. */
+/* Sleeps for the length of the run, and longer until there are enough samples. */
 static void sleep_for(const struct row *row)
 {
     uint64_t end = now_ns() + (uint64_t)(row->seconds * 1e9);
@@ -181,7 +181,7 @@ static bool has_switch(const struct variant *variant)
     return variant->context_switch || variant == &variant_none;
 }
 
-/* Beside a switch, what a reader that is preempted inside its section costs. */
+/* Measures, beyond a switch, the cost of a reader that is preempted inside its section. */
 static uint64_t preemptions(const struct row *row, unsigned place)
 {
     uint64_t done = 0;
@@ -209,7 +209,7 @@ static bool can_be_preempted(const struct variant *variant)
     return variant->preempt != NULL;
 }
 
-/* Nothing at all, at idle places; an operation is a millisecond. */
+/* Does nothing, at idle places; an operation is a millisecond. */
 static uint64_t rests(const struct row *row, unsigned place)
 {
     variant_idle(place);
@@ -265,7 +265,7 @@ static void note_latency(struct variant_head *head)
     __atomic_store_n(&object->called_at, 0, __ATOMIC_RELEASE);
 }
 
-/* One callback after the other. */
+/* Queues one callback after another. */
 static uint64_t calls(const struct row *row, unsigned place)
 {
     struct object *object = calloc(1, sizeof *object);
@@ -315,11 +315,11 @@ static bool can_poll(const struct variant *variant)
 
 /* ------------------------------------------------------------------------------------- updates */
 
-#define BATCH_TIMED 64 /* smaller ones would be slower for the clock's sake */
+#define BATCH_TIMED 64 /* with smaller ones the clock would slow the loop */
 
-static uint64_t waited_ns; /* of all workers, for grace periods; atomic */
+static uint64_t waited_ns; /* time of all workers in grace periods; atomic */
 
-/* Returns how long it took, if that is asked for. */
+/* Returns how long it took, if the row asks for that. */
 static uint64_t synchronize_for(const struct row *row, unsigned place)
 {
     uint64_t began = row->batch >= BATCH_TIMED ? now_ns() : 0;
@@ -328,7 +328,8 @@ static uint64_t synchronize_for(const struct row *row, unsigned place)
     return began ? now_ns() - began : 0;
 }
 
-/* As liburcu's gc test: what is replaced goes to a batch; a full batch waits once, and is freed. */
+/* Does the same as liburcu's gc test: replaced objects go to a batch; a full batch waits once,
+ * and is freed. */
 static uint64_t updates(const struct row *row, unsigned place)
 {
     struct object **batch = malloc(row->batch * sizeof *batch);
@@ -352,8 +353,8 @@ static uint64_t updates(const struct row *row, unsigned place)
     return done;
 }
 
-/* wait_ns: of the figure, what a worker stood in its waits. The rest is the loop: exchanges, malloc and free, which take
- * as long as the workers that run beside it let them. */
+/* wait_ns: the part of the figure that a worker spent waiting. The rest is the loop: exchanges,
+ * malloc and free, whose speed depends on the workers that run beside it. */
 static json_t *load_update(const struct row *row)
 {
     json_t *result = run_crew(row, updates, read_beside);
@@ -364,7 +365,7 @@ static json_t *load_update(const struct row *row)
     return result;
 }
 
-/* The same by Prudence's deferred frees, which need no batch. */
+/* Does the same by Prudence's deferred frees, which need no batch. */
 static uint64_t deferred_updates(const struct row *row, unsigned place)
 {
     struct prudence_cache *cache = prudence_cache_create("updates", sizeof(struct object), NULL);
@@ -458,8 +459,8 @@ const struct load loads[] = {
      .what = "from start to the poll that says over",
      .possible = can_poll,
      .run = load_poll},
-    /* For `none` as well, since without readers no thread looks into what is freed: the cost of loops that wait for
-     * each other's cache lines and for no grace period. */
+    /* Includes `none`, because without readers no thread looks into freed objects: the cost of
+     * loops that wait for each other's cache lines and for no grace period. */
     {.name = "update", .what = "an update, malloc", .batches = true, .run = load_update},
     {.name = "deferred",
      .what = "an update, free_deferred",

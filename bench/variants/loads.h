@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured of a variant; each in a process of its own. */
+/* Measurements of a variant, each in a process of its own. */
 #ifndef VARIANTS_LOADS_H
 #define VARIANTS_LOADS_H
 
@@ -12,28 +12,29 @@ struct row {
     const struct variant *variant;
     unsigned readers; /* places that read all the time */
     unsigned workers; /* places that are measured */
-    unsigned batch;   /* update */
+    unsigned batch;   /* batch size of "update" */
     unsigned rate;    /* paced: calls a second, of each worker */
-    unsigned samples; /* loads that take latencies: a run goes on until it has so many */
+    unsigned samples; /* loads that take latencies: a run continues until it has this many */
     double seconds;
 };
 
 struct load {
     const char *name;
-    const char *what;    /* of which the figure is in ns */
-    bool reads;          /* its workers are readers: `none` may take part */
-    bool batches, rates; /* along which it has rows */
+    const char *what;    /* unit of the figure in ns */
+    bool reads;          /* its workers are readers, so `none` may take part */
+    bool batches, rates; /* it has rows for these */
     bool (*possible)(const struct variant *variant);
     json_t *(*run)(const struct row *row); /* {"ns": number, ...} */
 };
 
-#define SAMPLES_SECONDS 60 /* what a run waits for its samples beyond `seconds` */
+#define SAMPLES_SECONDS 60 /* longest wait for samples beyond `seconds` */
 
 extern const struct load loads[]; /* ended by a NULL name */
 
 /*
- * Runs the row: its workers the one body, its readers the other, each in a thread at a place of its own, until load_goes_on()
- * says no; a body returns how many operations that were. The result has the workers' time per operation.
+ * Runs the row: its workers run `body` and its readers `beside`, each in a thread at a place of its
+ * own, until load_goes_on() returns false; a body returns its number of operations. The result has
+ * the workers' time per operation.
  */
 json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),
                  uint64_t (*beside)(const struct row *row, unsigned place));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-variants: grace periods beside each other, ours, liburcu's, and the historical ones.
+ * prudence-variants: compares grace periods, ours, liburcu's, and the historical ones.
  *
- * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow minute of
- * the machine strikes all alike, and medians are reported.
+ * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow
+ * minute of the machine affects all alike, and medians are reported.
  */
 #define _GNU_SOURCE
 #include <argp.h>
@@ -37,7 +37,7 @@ struct request {
 
 static const struct argp_option options[] = {
     {"variant", 'v', "NAME,...", 0, "What is measured (see --list)", 0},
-    {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* older revisions know this one */
+    {"flavour", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0}, /* name in older revisions */
     {"load", 'l', "NAME,...", 0, "What they do (see --list)", 0},
     {"workers", 'w', "N,...", 0, "Places that are measured", 0},
     {"readers", 'r', "N,...", 0, "Places that read beside them", 0},
@@ -137,7 +137,7 @@ static void list(void)
         printf("%-16s%s\n", load->name, load->what);
 }
 
-/* -------------------------------------------------------------------------------------- the rows */
+/* ------------------------------------------------------------------------------------- the rows */
 
 static struct row rows[ROWS_MAX];
 static json_t *results[ROWS_MAX][REPEATS_MAX];
@@ -198,7 +198,8 @@ static json_t *run(const void *of)
     return row->load->run(row);
 }
 
-/* The median of what the repeats say under `key`, in `inner` if that is given; 0: nothing. */
+/* Returns the median of the repeats' values under `key`, in `inner` if that is given; 0 if there
+ * are none. */
 static double median(unsigned row, unsigned repeat, const char *inner, const char *key)
 {
     double values[REPEATS_MAX];
@@ -240,7 +241,7 @@ static void print_row(unsigned index, unsigned repeat)
     putchar('\n');
 }
 
-/* What only some loads say. */
+/* Adds the figures that only some loads have. */
 static void add_medians(json_t *json, unsigned index, unsigned repeat)
 {
     static const char *const keys[] = {"cost_ns", "calls_per_second", "waiting_max",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prudence's variants, and none at all: what the loops cost by themselves. */
+/* Prudence's variants, and none at all, which shows the cost of the loops by themselves. */
 #include "variant.h"
 
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static void none_call(unsigned place, struct variant_head *head,
                       void (*func)(struct variant_head *))
 {
     (void)place;
-    func(head); /* waits for nobody: for what the loop costs, never with readers */
+    func(head); /* waits for no reader, to show the loop's cost; never used with readers */
 }
 
 const struct variant variant_none = {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The load paced: callbacks at a given rate, at places that have other work: what one costs, and how long it waits.
+ * The load paced: callbacks at a given rate, at places that have other work: the cost of one, and
+ * how long it waits.
  *
- * Each place works about half a microsecond in a section, then switches, and so on. In the first part of the run there
- * are no calls; what a switch takes then is what it takes when idle. The cost of a callback is: the time in calls, the
- * time in switches beyond that, at all places, and the CPU time of threads that are no places beyond theirs of the first part;
- * all that divided by the calls. A call or switch that takes more than a millisecond has lost its CPU, and is left out.
+ * Each place works about half a microsecond in a section, then switches, and so on. The first part
+ * of the run has no calls; its switches give the time of an idle switch. The cost of a callback is
+ * the time in calls, the time in switches beyond the idle time, at all places, and the CPU time of
+ * threads that are no places beyond theirs of the first part; all that divided by the calls. A call
+ * or switch that takes more than a millisecond has lost its CPU, and is left out.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@
 #include "measure.h"
 
 #define TURNS      200                 /* of work between two switches */
-#define POOL       (UINT64_C(1) << 17) /* callbacks of a worker that may wait at one time */
+#define POOL       (UINT64_C(1) << 17) /* most pending callbacks of a worker */
 #define BURST      64                  /* calls between two switches, by a worker that is late */
 #define TAKEN_MOST 1000000             /* ns */
 
@@ -27,18 +29,20 @@ struct paced {
     struct account *account; /* of the place that called */
 };
 
-/* Of one place; written by its thread, read when that has ended; except what is atomic. */
+/* Account of one place; written by its thread, read when the thread has ended, except the atomic
+ * field. */
 static struct account {
-    uint64_t switches[PARTS], ns[PARTS]; /* in them, the clock included */
+    uint64_t switches[PARTS], ns[PARTS]; /* in switches, including the clock */
     uint64_t cpu_ns[PARTS];              /* of the thread, in that part */
     uint64_t calls, call_ns;
     uint64_t waiting_max, called_back; /* the second is atomic */
-    struct paced *pool;                /* stays: callbacks may come after the thread's end */
+    /* stays, because callbacks may come after the thread's end */
+    struct paced *pool;
 } __attribute__((aligned(VARIANT_LINE))) accounts[PLACES_MAX];
 
 static uint64_t process_ns[PARTS]; /* CPU time of the process in each part, as place 0 saw it */
 static uint64_t ends[PARTS];       /* of the parts, except the last */
-static uint64_t clock_cost;        /* of a time that is taken, in ns */
+static uint64_t clock_cost;        /* of one reading, in ns */
 static struct histogram *latencies;
 
 static void work(unsigned place)
@@ -72,7 +76,7 @@ static void note_latency(struct variant_head *head)
     __atomic_store_n(&object->called_at, 0, __ATOMIC_RELEASE);
 }
 
-/* False: so many wait already. */
+/* Returns false if the limit of pending callbacks is reached. */
 static bool timed_call(struct account *account, unsigned place)
 {
     struct paced *object = &account->pool[account->calls % POOL];
@@ -107,7 +111,7 @@ static void mark(unsigned place, enum part part, uint64_t *thread_ns, uint64_t *
     *all_ns = now;
 }
 
-/* All parts of a run, with calls in the last one if there is an interval between them. */
+/* Runs all parts, with calls in the last one if there is an interval between them. */
 static void run_parts(unsigned place, uint64_t interval)
 {
     uint64_t thread_ns = 0, all_ns = 0, due;
@@ -152,7 +156,7 @@ static uint64_t measure_clock(void)
     return (now_ns() - began) / 1000;
 }
 
-/* CPU time, in a part, of threads that are no places. */
+/* Returns the CPU time, in a part, of threads that are no places. */
 static double helpers_ns(unsigned places, enum part part)
 {
     double ns = (double)process_ns[part];
@@ -162,7 +166,7 @@ static double helpers_ns(unsigned places, enum part part)
     return ns > 0 ? ns : 0;
 }
 
-/* What the calls cost at all places and beside them, in ns. */
+/* Returns the cost of the calls at all places and beside them, in ns. */
 static double cost_of_calls(unsigned places, double calm_seconds, double calls_seconds)
 {
     double helpers =

@@ -2,15 +2,15 @@
 /*
  * Global-list polling (rcu-poll, the thesis's C.2.3).
  *
- * One list of new callbacks and one of those that wait, for all CPUs, under a lock; one task that whoever
- * finds something to do carries on. It notes every CPU's counter of context switches and makes each CPU
- * reschedule; then it looks at the counters again and again; when all have moved, it calls the callbacks and
- * begins anew. Shortest grace periods, least batching.
+ * One list of new callbacks and one of those that wait, for all CPUs, under a lock; one task, which
+ * any thread that finds work carries on. It notes every CPU's counter of context switches and makes
+ * each CPU reschedule; then it looks at the counters again and again; when all have moved, it calls
+ * the callbacks and begins anew. Shortest grace periods, least batching.
  *
- * Differences. The reschedule interrupt is a word that the place looks at in variant_switch(), where it
- * would have switched anyway; so a place in a long section is not hurried, and neither was a CPU of the
- * original in a section that could not be preempted. The tasklet is carried on by places in their context
- * switches, and by the place that queues; idle places count as switched.
+ * Differences. The reschedule interrupt is a word that the place looks at in variant_switch(),
+ * where it would have switched anyway; so a place in a long section is not hurried, and neither was
+ * a CPU of the original in a section that could not be preempted. The tasklet is carried on by
+ * places in their context switches, and by the place that queues; idle places count as switched.
  */
 #include "variant.h"
 
@@ -26,17 +26,17 @@ static struct {
 static struct {
     pthread_mutex_t list_lock; /* next */
     struct variant_queue next;
-    uint64_t round;       /* that takes up what is queued now; under list_lock */
-    pthread_mutex_t task; /* held by the place that carries it on: the rest */
+    uint64_t round;       /* round that will take the callbacks queued now; under list_lock */
+    pthread_mutex_t task; /* held by the place that carries the task on; protects the rest */
     struct variant_queue waits;
     uint64_t mask;        /* places that have not switched yet */
     uint64_t waits_for;   /* the round of `waits` */
-    uint64_t rounds_over; /* whose callbacks have returned; atomic */
+    uint64_t rounds_over; /* last round whose callbacks have returned; atomic */
     uint32_t active
         __attribute__((aligned(VARIANT_LINE))); /* there are callbacks; written under list_lock */
 } polling = {.list_lock = PTHREAD_MUTEX_INITIALIZER, .task = PTHREAD_MUTEX_INITIALIZER};
 
-/* The next grace period, for what was queued until now. */
+/* Begins the next grace period, for callbacks queued until now. */
 static void prepare(void)
 {
     pthread_mutex_lock(&polling.list_lock);
@@ -55,7 +55,7 @@ static void prepare(void)
     }
 }
 
-/* Once around: who has switched? */
+/* Checks once which places have switched. */
 static void look(void)
 {
     variant_full_fence();
@@ -85,7 +85,8 @@ static void carry_on(void)
     pthread_mutex_unlock(&polling.task);
     variant_full_fence();
     queue_invoke(&over);
-    /* Rounds may end out of order: the place that invokes may lose its CPU. Only idle places ask. */
+    /* Rounds may end out of order, because the place that invokes may lose its CPU. Only idle
+     * places ask. */
     if (round > __atomic_load_n(&polling.rounds_over, __ATOMIC_RELAXED))
         __atomic_store_n(&polling.rounds_over, round, __ATOMIC_RELEASE);
 }
@@ -93,7 +94,7 @@ static void carry_on(void)
 static void context_switch(unsigned place)
 {
     __atomic_store_n(&cpu[place].switches, cpu[place].switches + 1, __ATOMIC_RELEASE);
-    variant_full_fence(); /* the switch itself: what is read next is read after it was counted */
+    variant_full_fence(); /* the switch itself: later reads come after it was counted */
     if (__atomic_load_n(&cpu[place].reschedule, __ATOMIC_RELAXED))
         __atomic_store_n(&cpu[place].reschedule, 0, __ATOMIC_RELAXED);
     if (__atomic_load_n(&polling.active, __ATOMIC_RELAXED))
@@ -110,7 +111,8 @@ static void call(unsigned place, struct variant_head *head, void (*func)(struct 
     pthread_mutex_unlock(&polling.list_lock);
 }
 
-/* It stays until its callbacks have been called: in the original the tasklet keeps a CPU awake. */
+/* Stays until its callbacks have been called, because in the original the tasklet keeps a CPU
+ * awake. */
 static void idle(unsigned place)
 {
     while (__atomic_load_n(&polling.rounds_over, __ATOMIC_ACQUIRE) < cpu[place].last_round) {

@@ -2,12 +2,13 @@
 /*
  * Polling with queues per CPU (rcu-poll as it was changed for Linux 2.5.46, the thesis's 8.3.4).
  *
- * One task notes all counters of context switches when a batch has begun, makes each CPU reschedule, and looks at the counters
- * again and again, as in polling.c. But callbacks stay in queues of their own CPU (batches.h), which calls them
- * itself: no list and no callback goes from CPU to CPU.
+ * One task notes all counters of context switches when a batch has begun, makes each CPU
+ * reschedule, and looks at the counters again and again, as in polling.c. But callbacks stay in
+ * queues of their own CPU (batches.h), which calls them itself: no list and no callback goes from
+ * CPU to CPU.
  *
- * Differences: those of polling.c. The thesis says no more than that the queues are per CPU; that they wait for
- * numbered batches, as in rcu-ltimer, is our choice.
+ * Differences: those of polling.c. The thesis says no more than that the queues are per CPU; that
+ * they wait for numbered batches, as in rcu-ltimer, is our choice.
  */
 #include "batches.h"
 
@@ -21,7 +22,7 @@ static struct {
 
 static struct {
     pthread_mutex_t lock; /* held by the place that carries the task on */
-    uint64_t batch;       /* for which counters were noted */
+    uint64_t batch;       /* number of the batch for which counters were noted */
 } task = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void note(void)
@@ -32,7 +33,7 @@ static void note(void)
     }
 }
 
-/* Those of the places that have switched, or were idle, since their counters were noted. */
+/* Returns which of the places have switched, or were idle, since their counters were noted. */
 static uint64_t passed_among(uint64_t places)
 {
     uint64_t passed = 0;
@@ -53,7 +54,7 @@ static void carry_on(void)
     if (pthread_mutex_trylock(&task.lock))
         return;
     batch = batches_under_way(&places);
-    variant_full_fence(); /* the counters are read after the batch began */
+    variant_full_fence(); /* so that counters are read after the batch began */
     if (batch && batch != task.batch) {
         task.batch = batch;
         note();
@@ -77,7 +78,7 @@ static void context_switch(unsigned place)
     uint64_t places;
 
     __atomic_store_n(&cpu[place].switches, cpu[place].switches + 1, __ATOMIC_RELEASE);
-    variant_full_fence(); /* the switch itself: what is read next is read after it was counted */
+    variant_full_fence(); /* the switch itself: later reads come after it was counted */
     if (__atomic_load_n(&cpu[place].reschedule, __ATOMIC_RELAXED))
         __atomic_store_n(&cpu[place].reschedule, 0, __ATOMIC_RELAXED);
     if (batches_have_callbacks_of(place))

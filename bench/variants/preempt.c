@@ -2,19 +2,21 @@
 /*
  * Voluntary switches, and counts of preempted readers (rcu-preempt, the thesis's C.3).
  *
- * As krcud.c, but only voluntary switches are quiescent states. A task that is preempted for the first time since its
- * last voluntary switch is counted in its CPU's next counter, remembers which one that was, and is taken from
- * that one at its next voluntary switch, wherever it then runs. A CPU has passed when its task has switched voluntarily
- * and its previous counter is empty.
+ * Same as krcud.c, but only voluntary switches are quiescent states. A task that is preempted for
+ * the first time since its last voluntary switch is counted in its CPU's next counter, and
+ * remembers which one that was. At its next voluntary switch, wherever it then runs, it is removed
+ * from that counter. A CPU has passed when its task has switched voluntarily and its previous
+ * counter is empty.
  *
- * The roles of the two counters are exchanged when the daemon has seen a voluntary switch, or an idle place, in the
- * batch. All tasks of this CPU that may have been in a section when the batch began are then either past a voluntary switch
- * or counted in what becomes the previous counter. The thesis has two descriptions, an exchange at the end of a grace period
- * and one at its beginning. Either would miss a task that ran when the grace period began and was preempted afterwards:
- * it counts as next, and the switch of another task passes its CPU.
+ * The roles of the two counters are exchanged when the daemon has seen a voluntary switch, or an
+ * idle place, in the batch. All tasks of this CPU that may have been in a section when the batch
+ * began are then either past a voluntary switch or counted in what becomes the previous counter.
+ * The thesis has two descriptions, an exchange at the end of a grace period and one at its
+ * beginning. Either would miss a task that ran when the grace period began and was preempted
+ * afterwards: it counts as next, and the switch of another task passes its CPU.
  *
- * The previous counter is empty from a pass to the next exchange: a task that counted itself in it, because it
- * read the roles before an exchange, sees that and counts itself in the other.
+ * The previous counter is empty from a pass to the next exchange: a task that counted itself in it,
+ * because it read the roles before an exchange, sees that and counts itself in the other.
  */
 #include "batches.h"
 #include "daemons.h"
@@ -24,7 +26,7 @@ static struct {
     uint64_t counter[2]; /* tasks; atomic */
     uint32_t next;       /* index; written by the daemon */
     uint64_t exchanged;  /* the daemon's: the batch of the last exchange */
-    uint64_t *held;      /* own: the counter of the task that runs; NULL: it was not preempted */
+    uint64_t *held;      /* own: the counter of the running task; NULL if it was not preempted */
 } __attribute__((aligned(VARIANT_LINE))) cpu[PLACES_MAX];
 
 static void context_switch(unsigned place)
@@ -34,11 +36,11 @@ static void context_switch(unsigned place)
         cpu[place].held = NULL;
     }
     __atomic_store_n(&cpu[place].switches, cpu[place].switches + 1, __ATOMIC_RELEASE);
-    variant_full_fence(); /* the switch itself: what is read next is read after it was counted */
+    variant_full_fence(); /* the switch itself: later reads come after it was counted */
 }
 
-/* Counts a task in the next counter. Either this sees an exchange after it has counted, or the daemon sees the count
- * after the exchange (both: write, full fence, read). */
+/* Counts a task in the next counter. Either this sees an exchange after it has counted, or the
+ * daemon sees the count after the exchange (both: write, full fence, read). */
 static uint64_t *count_preempted(unsigned place)
 {
     for (;;) {
@@ -61,7 +63,7 @@ static void preempt(unsigned place, struct variant_task *task)
 
 static void resume(unsigned place, struct variant_task *task)
 {
-    context_switch(place); /* of the task that ran */
+    context_switch(place); /* a switch of the task that ran */
     cpu[place].held = task->counter;
 }
 
@@ -79,7 +81,7 @@ static bool has_passed(unsigned place, uint64_t batch)
             return false;
         cpu[place].exchanged = batch;
         __atomic_store_n(&cpu[place].next, !cpu[place].next, __ATOMIC_RELEASE);
-        variant_full_fence(); /* pairs with that of count_preempted */
+        variant_full_fence(); /* pairs with the fence in count_preempted */
     }
     return !__atomic_load_n(&cpu[place].counter[!cpu[place].next], __ATOMIC_ACQUIRE);
 }

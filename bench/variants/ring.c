@@ -2,16 +2,17 @@
 /*
  * Counter ring (rcu-sched, the thesis's 4.4.2).
  *
- * Each CPU has a counter. At a context switch, while callbacks are pending anywhere, it sets its own to
- * one more than that of the CPU before it; when that is a change, everybody has switched since its own
- * last change: a grace period of its own, which overlaps the others'. Two queues of callbacks a CPU: those
- * that wait for the grace period, and new ones; they change roles at its end. No lock.
+ * Each CPU has a counter. At a context switch, while callbacks are pending anywhere, it sets its
+ * own to one more than the counter of the CPU before it. When that is a change, every CPU has
+ * switched since this one's last change: a grace period of its own, which overlaps the others'.
+ * There are two queues of callbacks per CPU: those that wait for the grace period, and new ones;
+ * they change roles at its end. No lock.
  *
- * Differences. An idle CPU's idle loop takes part in the original; here the next place carries the counter
- * past an idle one, by compare-and-swap, since the place may come back and do so itself. A place with
- * callbacks stays until they have run before it becomes idle (the original's idle loop polls on). No CPU comes or goes, so there is no finished_count;
- * nor do handlers queue callbacks, so there is one queue for all interrupt levels. On one place alone each
- * switch is a grace period.
+ * Differences. An idle CPU's idle loop takes part in the original; here the next place carries the
+ * counter past an idle one, by compare-and-swap, because the place may come back and do so itself.
+ * A place with callbacks stays until they have run before it becomes idle (the original's idle loop
+ * polls on). No CPU comes or goes, so there is no finished_count; nor do handlers queue callbacks,
+ * so there is one queue for all interrupt levels. On one place alone each switch is a grace period.
  */
 #include "variant.h"
 
@@ -33,7 +34,7 @@ static unsigned before(unsigned place)
     return (place ? place : variant_place_count) - 1;
 }
 
-/* Raises a counter to one more than that before it. */
+/* Raises a counter to one more than the counter before it. */
 static void pass(unsigned place)
 {
     uint64_t count = count_of(place), wanted = count_of(before(place)) + 1;
@@ -43,7 +44,7 @@ static void pass(unsigned place)
                                     __ATOMIC_RELAXED);
 }
 
-/* Carries the counter past the idle places that stand before this one. */
+/* Carries the counter past the idle places just before this one. */
 static void pass_idle(unsigned place)
 {
     unsigned first = place;
@@ -55,7 +56,7 @@ static void pass_idle(unsigned place)
         pass(first);
 }
 
-/* The own counter has changed: what was waiting since the change before may go. */
+/* The own counter has changed, so callbacks that waited since its last change may run. */
 static void grace_period_ended(unsigned place)
 {
     struct variant_queue over;
@@ -70,7 +71,7 @@ static void grace_period_ended(unsigned place)
 static void context_switch(unsigned place)
 {
     if (!__atomic_load_n(&pending, __ATOMIC_RELAXED))
-        return; /* the global read that an idle system pays */
+        return; /* the global read that an idle system pays for */
     pass_idle(place);
     pass(place);
     variant_full_fence();
@@ -87,7 +88,7 @@ static void call(unsigned place, struct variant_head *head, void (*func)(struct 
     __atomic_add_fetch(&pending, 1, __ATOMIC_SEQ_CST);
 }
 
-/* It stays until its callbacks have run, as the original's idle loop does. */
+/* Stays until its callbacks have run, as the original's idle loop does. */
 static void idle(unsigned place)
 {
     while (ring[place].next.first || ring[place].waits.first) {

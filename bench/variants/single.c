@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A single CPU (the thesis's 4.5): the context switch calls what was queued before it.
+ * A single CPU (the thesis's 4.5): the context switch calls the callbacks queued before it.
  *
- * On one CPU all readers have left their sections when it switches, so that is the grace period: no counter, no batch, no lock.
- * Callbacks may come from interrupt handlers, also in the midst of a section of the code that they interrupt.
+ * On one CPU all readers have left their sections when it switches, so that is the grace period: no
+ * counter, no batch, no lock. Callbacks may come from interrupt handlers, also in the midst of a
+ * section of the code that they interrupt.
  *
- * Differences. The interrupt handler is a signal handler in the place's thread. The original would disable interrupts to queue;
- * here a compare-and-swap does, which need not be ordered for other CPUs.
+ * Differences. The interrupt handler is a signal handler in the place's thread. The original would
+ * disable interrupts to queue; here a compare-and-swap does, which need not be ordered for other
+ * CPUs.
  */
 #include "variant.h"
 

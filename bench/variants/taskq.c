@@ -2,10 +2,11 @@
 /*
  * Induced quiescent states with batches, by one task (rcu-taskq, the thesis's C.1).
  *
- * call_rcu puts callbacks on a global list under a lock and starts the task, which lets a daemon of each CPU run (runs.h), waits
- * for all, and calls what it had found.
+ * call_rcu puts callbacks on a global list under a lock and starts the task, which lets a daemon of
+ * each CPU run (runs.h), waits for all, and calls the callbacks that it had found.
  *
- * Difference. In the original the daemons' wake-ups preempt what runs in user mode; here the place must reach its next switch.
+ * Difference. In the original the daemons' wake-ups preempt code in user mode; here the place must
+ * reach its next switch.
  */
 #include "runs.h"
 

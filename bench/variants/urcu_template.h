@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * liburcu behind the interface of variant.h: a file that includes this has chosen the flavor by
- * liburcu's own switches, and names it by URCU_NAME, URCU_SYMBOL and URCU_ORIGIN. Places are registered
- * while they are busy.
+ * liburcu's own switches, and names it by URCU_NAME, URCU_SYMBOL and URCU_ORIGIN. Places are
+ * registered while they are busy.
  */
 #define _LGPL_SOURCE /* the read side inlined, as ours is */
 #include URCU_HEADER
@@ -60,7 +60,7 @@ static void read_unlock(unsigned place)
 }
 #endif
 
-/* liburcu's head has the queue's link first as well; ours is only its room. */
+/* liburcu's head also begins with the queue's link; our head only provides the room. */
 static void call(unsigned place, struct variant_head *head, void (*func)(struct variant_head *))
 {
     (void)place;

@@ -2,14 +2,15 @@
 /*
  * RCU variants: ways to find out when a grace period is over, behind one small interface.
  *
- * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here a
- * *place*: a thread that reads, and between its sections passes through variant_switch(), which is their
- * context switch. A place that blocks is idle (variant_idle, variant_busy) and holds up nobody. A place is
- * never preempted inside a section by another section, which is what the argument of most needs; the
- * thread under it may be, which only makes the section long. Where a variant has `preempt`, a place may have further
- * readers that are preempted inside sections.
+ * The historical ones come from kernels whose readers cannot be preempted. A CPU of theirs is here
+ * a *place*: a thread that reads, and between its sections passes through variant_switch(), which
+ * is their context switch. A place that blocks is idle (variant_idle, variant_busy) and holds up
+ * nobody. A place is never preempted inside a section by another section, and most variants rely on
+ * that; its thread may be, which only makes the section long. Where a variant has `preempt`, a
+ * place may have further readers that are preempted inside sections.
  *
- * Where each differs from its original stands at the top of its file, and in docs/explanation/rcu-variants.md.
+ * The top of each variant's file, and docs/explanation/rcu-variants.md, say how it differs from the
+ * original.
  */
 #ifndef VARIANTS_VARIANT_H
 #define VARIANTS_VARIANT_H
@@ -25,34 +26,35 @@ struct variant_head {
     void (*func)(struct variant_head *head);
 };
 
-/* A reader that was preempted inside a section: what a variant has to know of it until it goes on. */
+/* A reader that was preempted inside a section: data that a variant needs until it continues. */
 struct variant_task {
     uint64_t *counter;
 };
 
 struct variant {
     const char *name;
-    const char *origin;  /* what it is, where it comes from */
+    const char *origin;  /* its kind and source */
     bool historical;     /* of the thesis */
-    bool called_at_once; /* call waits for the grace period itself: it has no callbacks */
-    unsigned places_max; /* 0: as many as there are */
+    bool called_at_once; /* call waits for the grace period itself, so there are no callbacks */
+    unsigned places_max; /* 0: no limit */
 
-    void (*start)(unsigned places); /* once, before any place; all places begin idle */
-    void (*stop)(void);             /* after the last one; nothing is outstanding */
-    void (*idle)(unsigned place);   /* the place blocks; not in a section */
+    void (*start)(unsigned places); /* called once, before any place; all places begin idle */
+    void (*stop)(void);             /* called after the last place; nothing is outstanding */
+    void (*idle)(unsigned place);   /* the place blocks, outside of sections */
     void (*busy)(unsigned place);
-    void (*leave)(void);                 /* the thread of an idle place ends; NULL: nothing to do */
-    void (*read_lock)(unsigned place);   /* NULL: nothing to do */
-    void (*read_unlock)(unsigned place); /* likewise */
-    void (*context_switch)(unsigned place); /* NULL: nothing to do; not in a section */
-    /* The reader that runs loses the place, maybe inside a section, and another task begins there. NULL: a
-     * place has one reader at a time. */
+    /* the thread of an idle place ends; NULL if that needs no work */
+    void (*leave)(void);
+    void (*read_lock)(unsigned place);      /* NULL if that needs no work */
+    void (*read_unlock)(unsigned place);    /* likewise */
+    void (*context_switch)(unsigned place); /* NULL if that needs no work; outside of sections */
+    /* The running reader loses the place, maybe inside a section, and another task begins there.
+     * NULL: a place has one reader at a time. */
     void (*preempt)(unsigned place, struct variant_task *task);
-    /* That reader goes on, maybe at another place; what ran there has ended, outside of sections. */
+    /* That reader continues, maybe at another place, whose task has ended, outside of sections. */
     void (*resume)(unsigned place, struct variant_task *task);
     void (*call)(unsigned place, struct variant_head *head,
                  void (*func)(struct variant_head *head));
-    void (*synchronize)(unsigned place); /* NULL: by call */
+    void (*synchronize)(unsigned place); /* NULL: uses call */
     uint64_t (*start_poll)(void);        /* NULL: cannot be polled */
     bool (*poll)(uint64_t cookie);
 };
@@ -63,7 +65,7 @@ extern const struct variant variant_none, variant_induced, variant_batch, varian
     variant_urcu_memb, variant_urcu_qsbr, variant_urcu_mb;
 extern const struct variant *const variants[]; /* ended by NULL */
 
-/* ------------------------------------------------------------ what a program of RCU variants does */
+/* ---------------------------------------------------------- what a program of RCU variants does */
 
 void variant_start(const struct variant *variant, unsigned places);
 void variant_stop(void);
@@ -102,11 +104,11 @@ void variant_call(unsigned place, struct variant_head *head,
                   void (*func)(struct variant_head *head));
 void variant_synchronize(unsigned place); /* by a busy place, outside of sections */
 
-/* ------------------------------------------------------------------- what the historical ones share */
+/* --------------------------------------------------------------- what the historical ones share */
 
 #define VARIANT_LINE 128
 
-/* Per place; the variants have arrays of their own beside it. */
+/* State of a place; the variants have arrays of their own beside it. */
 struct variant_place {
     uint32_t is_idle; /* written by its thread, read by the others */
 } __attribute__((aligned(VARIANT_LINE)));
@@ -115,15 +117,15 @@ extern struct variant_place variant_places[PLACES_MAX];
 extern unsigned variant_place_count;
 
 /*
- * Whether the place has been idle at a moment after the caller's last full fence: then it is in no
- * section, or in one that began since. (Both sides: write, full fence, read.)
+ * Returns whether the place has been idle at a moment after the caller's last full fence: then it
+ * is in no section, or in one that began since. (Both sides: write, full fence, read.)
  */
 static inline bool variant_is_idle(unsigned place)
 {
     return __atomic_load_n(&variant_places[place].is_idle, __ATOMIC_ACQUIRE);
 }
 
-/* The tick: counted up every VARIANT_TICK_NS by a thread, as a timer interrupt would. */
+/* The tick: a thread increments it every VARIANT_TICK_NS, as a timer interrupt would. */
 #define VARIANT_TICK_NS 1000000 /* HZ=1000 */
 extern uint64_t variant_ticks;
 void variant_ticks_start(void);
@@ -146,7 +148,7 @@ static inline void queue_append(struct variant_queue *queue, struct variant_head
     queue->last = &head->next;
 }
 
-/* Everything of `from` behind what is in `to`. */
+/* Appends all of `from` to `to`. */
 static inline void queue_move(struct variant_queue *to, struct variant_queue *from)
 {
     if (!from->first)
@@ -160,7 +162,7 @@ static inline void queue_move(struct variant_queue *to, struct variant_queue *fr
 uint64_t queue_invoke(struct variant_queue *queue);
 
 void variant_pause(void);
-/* A switch; and a busy place blocks now and then, idle meanwhile. */
+/* Switches; now and then a busy place also blocks, and is idle for that time. */
 void variant_rest(unsigned place);
 void variant_sleep_ns(uint64_t nanoseconds);
 

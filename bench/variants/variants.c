@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program of RCU variants calls, and what the historical variants share. */
+/* Functions for programs of RCU variants, and common code of the historical variants. */
 #define _GNU_SOURCE
 #include "variant.h"
 
@@ -123,7 +123,7 @@ uint64_t queue_invoke(struct variant_queue *queue)
     return called;
 }
 
-/* Lets others run: there are more threads than CPUs. */
+/* Lets others run, because there are more threads than CPUs. */
 void variant_pause(void)
 {
     static __thread unsigned turns;

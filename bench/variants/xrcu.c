@@ -2,11 +2,12 @@
 /*
  * Counters and barrier, driven by a timer per CPU (X-rcu, the thesis's C.2.2).
  *
- * As barrier.c, but each CPU has a timer of its own, which expires every fifth tick, also when there is nothing to do.
- * Its handler takes callbacks from next to current to done, looks for the CPU's quiescent state, and calls those in done.
+ * Same as barrier.c, but each CPU has a timer of its own, which expires every fifth tick, even
+ * without work. Its handler moves callbacks from next to current to done, looks for the CPU's
+ * quiescent state, and calls those in done.
  *
- * Differences: those of barrier.c, with the timer's handler in the tick's place. The timers of the places expire in
- * different ticks, as those of CPUs that were started one after the other.
+ * Differences: those of barrier.c, with the timer's handler in place of the tick. The timers of the
+ * places expire in different ticks, like those of CPUs that were started one after another.
  */
 #include "batches.h"
 
@@ -30,7 +31,7 @@ static void context_switch(unsigned place)
 {
     uint64_t ticks = __atomic_load_n(&variant_ticks, __ATOMIC_RELAXED);
 
-    cpu[place].switches++; /* of its own thread only: nobody else reads it */
+    cpu[place].switches++; /* no other thread reads it */
     variant_full_fence();  /* the switch itself */
     if (ticks < cpu[place].expires)
         return;

@@ -170,7 +170,7 @@ static void it_may_fork(void **state)
     assert_bare_child(_Fork, fork_again, 1);
 }
 
-/* ------------------------------------------------------------------- a lock whose holder is gone */
+/* ------------------------------------------------------------------ a lock whose holder is gone */
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_PAGES);
 static volatile int holds, may_release;

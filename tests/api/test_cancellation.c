@@ -104,7 +104,7 @@ static void options(void)
     prudence_option_set("stats", "0");
 }
 
-/* ------------------------------------------------------- a report of a reader that stays too long */
+/* ----------------------------------------------------- a report of a reader that stays too long */
 
 static pthread_barrier_t inside;
 static uint32_t reported;

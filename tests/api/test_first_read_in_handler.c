@@ -29,7 +29,7 @@
 static __thread volatile sig_atomic_t in_handler __attribute__((tls_model("initial-exec")));
 static unsigned allocations_in_handlers, handled; /* atomic */
 
-/* --------------------------------------------------------------------------------- malloc's symbols */
+/* ----------------------------------------------------------------------------- malloc's symbols */
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
@@ -70,7 +70,7 @@ void free(void *object)
 
 #endif
 
-/* ------------------------------------------------------------------------------------ the library */
+/* ---------------------------------------------------------------------------------- the library */
 
 static struct {
     struct prudence_domain *(*default_domain)(void);
@@ -103,7 +103,7 @@ static bool load(const char *path)
     return domains[1] != NULL;
 }
 
-/* -------------------------------------------------------------------------------------- the storm */
+/* ------------------------------------------------------------------------------------ the storm */
 
 static void on_signal(int number)
 {

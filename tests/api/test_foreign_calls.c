@@ -119,7 +119,7 @@ static void wait_until_called(enum kind kind)
         pause_ms(1);
 }
 
-/* ------------------------------------------------------------------------------ caches' functions */
+/* ---------------------------------------------------------------------------- caches' functions */
 
 static void construct(void *object, void *context)
 {
@@ -160,7 +160,7 @@ static void walk_caches(void)
     prudence_cache_destroy(cache);
 }
 
-/* -------------------------------------------------------------------------------------- callbacks */
+/* ------------------------------------------------------------------------------------ callbacks */
 
 static void callback(struct prudence_head *head)
 {
@@ -203,7 +203,7 @@ static void walk_callbacks(void)
     prudence_domain_destroy(domain);
 }
 
-/* ------------------------------------------------------------------------------- external domains */
+/* ----------------------------------------------------------------------------- external domains */
 
 static uint64_t start_poll(void *context)
 {
@@ -293,7 +293,7 @@ static void walk_external(bool polled)
     assert(prudence_domain_destroy(domain) == 0);
 }
 
-/* ------------------------------------------------------------------------------------- the others */
+/* ----------------------------------------------------------------------------------- the others */
 
 static void on_stall(const struct prudence_stall *stall, void *argument)
 {
@@ -342,7 +342,7 @@ static void walk_finalizers(void)
     scm_unregister_thread();
 }
 
-/* ---------------------------------------------------------------------------------------- the walk */
+/* ------------------------------------------------------------------------------------- the walk */
 
 static int walk_all(void)
 {

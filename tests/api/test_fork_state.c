@@ -62,7 +62,7 @@ static void other_end(void)
     pthread_join(other, NULL);
 }
 
-/* ------------------------------------------------------------------------------ liburcu's tables */
+/* ----------------------------------------------------------------------------- liburcu's tables */
 
 static unsigned stopped, went_on, made_anew;
 
@@ -107,7 +107,7 @@ static void tables(void)
     prudence_urcu_atfork_unregister(&handlers);
 }
 
-/* ------------------------------------------------------------------- tables of the program (ADR 67) */
+/* --------------------------------------------------------------- tables of the program (ADR 67) */
 
 static struct prudence_cache *nodes;
 static struct prudence_hash *table;
@@ -351,7 +351,7 @@ static void short_term_memory(void)
     other_end();
 }
 
-/* -------------------------------------------------------------------------------- heap, instruments */
+/* ---------------------------------------------------------------------------- heap, instruments */
 
 static int uses_the_heap(void *unused)
 {
@@ -624,7 +624,7 @@ static void pages(void)
     prudence_option_set("limit", "0");
 }
 
-/* ------------------------------------------------------------------------------------------- export */
+/* --------------------------------------------------------------------------------------- export */
 
 /* The export describes the child itself, and no longer its parent. */
 static int is_described_once(void *unused)

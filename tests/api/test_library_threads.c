@@ -30,7 +30,7 @@ static int policy;   /* of the thread that starts the library's threads */
 static int last_cpu; /* of the process */
 static bool loud;    /* print each deviation */
 
-/* ---------------------------------------------------------------------- what /proc says of a thread */
+/* ------------------------------------------------------------------ what /proc says of a thread */
 
 static bool proc_read(int tid, const char *file, char *text, size_t size)
 {
@@ -132,7 +132,7 @@ static struct found wait_for(const char *name, unsigned threads)
     return look_for(name);
 }
 
-/* -------------------------------------------------------------------------------- which thread needs them first */
+/* ---------------------------------------------------------------- which thread needs them first */
 
 static void do_nothing(struct prudence_head *head)
 {

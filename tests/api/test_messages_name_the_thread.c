@@ -21,7 +21,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 
-/* -------------------------------------------------------------------------------------- past a limit */
+/* --------------------------------------------------------------------------------- past a limit */
 
 static uint64_t overruns(void)
 {
@@ -112,7 +112,7 @@ static void or_the_caller_itself(void **state)
     assert_false(child_said(&result, "it is now at:"));
 }
 
-/* ------------------------------------------------------------------------------------------- misuse */
+/* --------------------------------------------------------------------------------------- misuse */
 
 static struct prudence_domain *domain;
 static char nobodys[64];
@@ -199,7 +199,7 @@ static void misuse_names_thread_and_object(void **state)
     }
 }
 
-/* --------------------------------------------------------------------------------------- on one line */
+/* ---------------------------------------------------------------------------------- on one line */
 
 static int misuse_of_odd_names(void *ignored)
 {

@@ -30,7 +30,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------ list */
+/* ----------------------------------------------------------------------------------------- list */
 
 static const char *list_text(struct prudence_list *head)
 {
@@ -148,7 +148,7 @@ static void list_splices(void **state)
     assert_int_equal(synchronized, 2);
 }
 
-/* ----------------------------------------------------------------------------------------- hlist */
+/* ---------------------------------------------------------------------------------------- hlist */
 
 static const char *hlist_text(struct prudence_hlist_head *head)
 {

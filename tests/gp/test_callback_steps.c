@@ -215,7 +215,7 @@ static void a_sleeping_worker_is_woken(void **state)
 
 #if STEP_POSSIBLE
 
-/* -------------------------------------------------------------------- instruction by instruction */
+/* ------------------------------------------------------------------- instruction by instruction */
 
 static unsigned steps, at_step;
 static struct prudence_head the_head;

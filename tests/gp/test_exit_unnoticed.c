@@ -130,8 +130,8 @@ static int end_a_section(void *unused)
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;
     pthread_join(thread, NULL);
-    /* pthread_join is a little earlier than the thread's end */
-    while (prudence_domain_destroy(domain))
+    while (prudence_domain_destroy(
+        domain)) /* pthread_join is a little earlier than the thread's end */
         pause_ms(1);
     return 42;
 }

@@ -76,7 +76,7 @@ static void end(struct prudence_domain *domain)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ------------------------------------------------------------------------- the goal of an external one */
+/* ------------------------------------------------------------------ the goal of an external one */
 
 static void ask_for_another(void)
 {
@@ -140,7 +140,7 @@ static void while_it_is_waited_for_as_well(void **state)
     end(external);
 }
 
-/* ------------------------------------------------------------------------------ what a set completes */
+/* ------------------------------------------------------------------------- what a set completes */
 
 /* Another driver ends the set's grace period and begins the next; the manual member is over at
  * once, the external one is not. */

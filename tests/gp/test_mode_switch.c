@@ -162,7 +162,7 @@ static void two_switches_wait_for_each_other(void **state)
     assert_true(load_relaxed(&prudence_default.readers_fence_themselves));
 }
 
-/* ------------------------------------------------------------------------------ the reader's part */
+/* ---------------------------------------------------------------------------- the reader's part */
 
 static unsigned flip_at;
 static bool flipped, published_then;

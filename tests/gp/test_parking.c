@@ -38,7 +38,7 @@ static void sees_call(long number, const long *arguments)
         at_membarrier();
 }
 
-/* ------------------------------------------------------------------------------------------ parking */
+/* -------------------------------------------------------------------------------------- parking */
 
 static unsigned awake(void)
 {
@@ -275,7 +275,7 @@ static void a_forked_child_is_seen(void **state)
     read_once();
 }
 
-/* ------------------------------------------------------------------------ instruction by instruction */
+/* ------------------------------------------------------------------- instruction by instruction */
 
 #if STEP_POSSIBLE
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* srcu: sections that block, roles of counters, late entries, hand-over, thread exit, misuse, waits. */
+/* srcu: sections that block, roles of counters, late entries, hand-over, exit, misuse, waits. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

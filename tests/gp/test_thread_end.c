@@ -44,7 +44,7 @@ static pid_t last; /* thread that ran body() */
 
 #define CHECK(truth) ((truth) ? (void)0 : (void)(wrong = __LINE__))
 
-/* --------------------------------------------------------------------------- the thread's section */
+/* ------------------------------------------------------------------------- the thread's section */
 
 static bool is_qsbr(void)
 {
@@ -145,7 +145,7 @@ static void make_early_key(void)
 }
 __attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
 
-/* ------------------------------------------------------------------------------------- the plans */
+/* ------------------------------------------------------------------------------------ the plans */
 
 static uint64_t readers_now(void)
 {
@@ -220,7 +220,7 @@ static void a_section_lasts_until_a_destructor_ends_it(void **state)
     in_each_domain(leaves_in_a_destructor, NULL);
 }
 
-/* ------------------------------------------------------------------------------------ truly inside */
+/* --------------------------------------------------------------------------------- truly inside */
 
 static int ends_inside(void *unused)
 {

@@ -86,7 +86,7 @@ static uint64_t value_of(const struct object *object)
     return object ? object->value : 0;
 }
 
-/* ------------------------------------------------------------------------------------------ updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 static struct object *put(struct object *fresh)
 {
@@ -154,7 +154,7 @@ static struct object *take_one(struct operation *operation, uint64_t key)
     return object;
 }
 
-/* -------------------------------------------------------------------------------------------- scans */
+/* ---------------------------------------------------------------------------------------- scans */
 
 static bool is_recorded(const struct object *object)
 {
@@ -248,7 +248,7 @@ static void search_below(struct operation *operation, uint64_t key)
     found(operation, object);
 }
 
-/* ---------------------------------------------------------------------------------------- histories */
+/* ------------------------------------------------------------------------------------ histories */
 
 struct faults {
     struct object *(*put)(struct object *fresh);

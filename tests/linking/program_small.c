@@ -80,7 +80,7 @@ static void check(const struct object *object)
         abort();
 }
 
-/* --------------------------------------------------------------------------------------------- swap */
+/* ----------------------------------------------------------------------------------------- swap */
 
 static struct prudence_swap handle;
 
@@ -120,7 +120,7 @@ static void read_swap(unsigned long round)
     check(prudence_swap_get(&handle));
 }
 
-/* ---------------------------------------------------------------------------------------------- log */
+/* ------------------------------------------------------------------------------------------ log */
 
 static struct prudence_log *log_of_all;
 
@@ -167,7 +167,7 @@ static void read_log_late(void)
         usleep(10); /* lets the readers have this CPU */
 }
 
-/* -------------------------------------------------------------------------------- stack and references */
+/* ------------------------------------------------------------------------- stack and references */
 
 static struct prudence_stack stack;
 
@@ -236,7 +236,7 @@ static void read_ref(unsigned long round)
     }
 }
 
-/* --------------------------------------------------------------------------------------------- lists */
+/* ---------------------------------------------------------------------------------------- lists */
 
 static struct prudence_list list, others;
 static struct prudence_hlist_head hlist, other_hlist;
@@ -372,7 +372,7 @@ static void read_hlist(unsigned long round)
         prudence_hlist_for_each_entry_continue_rcu(object, hlink) check(object);
 }
 
-/* --------------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 static struct prudence_hash *names;
 
@@ -419,7 +419,7 @@ static void read_names(unsigned long round)
     check(prudence_hash_entry(name, struct object, name));
 }
 
-/* ------------------------------------------------------------------------------- many objects of one key */
+/* ---------------------------------------------------------------------- many objects of one key */
 
 static struct prudence_lockfree_hash *lockfree;
 
@@ -484,7 +484,7 @@ static void read_lockfree_twins(unsigned long round)
         check(prudence_hash_entry(node, struct object, name.node));
 }
 
-/* ---------------------------------------------------------------------------------------- ordered maps */
+/* --------------------------------------------------------------------------------- ordered maps */
 
 static struct prudence_map *bytes, *numbers;
 
@@ -539,7 +539,7 @@ static void read_numbers(unsigned long round)
         check(prudence_map_value(node));
 }
 
-/* ------------------------------------------------------------------------------------- what is polled for */
+/* --------------------------------------------------------------------------- what is polled for */
 
 static struct object *polled;
 static struct prudence_counter *counter;
@@ -621,7 +621,7 @@ static void read_poll(unsigned long round)
     prudence_counter_sum(counter);
 }
 
-/* ------------------------------------------------------------------------------- domains of the program */
+/* ----------------------------------------------------------------------- domains of the program */
 
 static struct prudence_domain *domain, *quiescent;
 static struct object *in_domain, *in_quiescent;
@@ -709,7 +709,7 @@ static void read_quiescent(unsigned long round)
     prudence_qsbr_offline(quiescent);
 }
 
-/* ------------------------------------------------------------------------------------------ statistics */
+/* ----------------------------------------------------------------------------------- statistics */
 
 static struct prudence_cache *cache;
 static struct prudence_hash_values *values;
@@ -790,7 +790,7 @@ static void read_statistics(unsigned long round)
         look_at_tables();
 }
 
-/* ----------------------------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------------------------------------ all */
 
 static const struct structure {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For test_debugger.py: a few allocations, with a breakpoint before and after them and a word to watch. */
+/* Makes a few allocations for test_debugger.py, with breakpoints around them and a word to watch. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -99,7 +99,7 @@ static struct object *of_map(struct prudence_map_node *node)
     return node ? prudence_map_entry(node, struct object, map_node) : NULL;
 }
 
-/* ------------------------------------------------------------------------------------------ updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 static void update_hash(unsigned long key, bool removes)
 {
@@ -252,7 +252,7 @@ static void update_values(unsigned long key, bool removes)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 static void look_up(unsigned long key)
 {

@@ -93,7 +93,7 @@ static size_t text_of(char *text, unsigned long key)
     return (size_t)sprintf(text, "%s%lu", key % 3 ? "a longer key with the number " : "", key);
 }
 
-/* ------------------------------------------------------------------------------------------- hash tables */
+/* ---------------------------------------------------------------------------------- hash tables */
 
 static bool node_has(const struct prudence_hash_node *node, const void *key)
 {
@@ -229,7 +229,7 @@ static void change_strings(unsigned long key)
     drop(old);
 }
 
-/* ------------------------------------------------------------------------------------------- ordered maps */
+/* --------------------------------------------------------------------------------- ordered maps */
 
 static struct prudence_map *map, *map_of_bytes, *map_of_numbers, *map_of_strings;
 
@@ -336,7 +336,7 @@ static void change_map_of_strings(unsigned long key)
     drop(old);
 }
 
-/* ------------------------------------------------------------------------------------- routes and numbers */
+/* --------------------------------------------------------------------------- routes and numbers */
 
 static struct prudence_routes *routes4, *routes6;
 
@@ -431,7 +431,7 @@ static void change_ids(unsigned long key)
     drop(old);
 }
 
-/* --------------------------------------------------------------------------------------- small structures */
+/* ----------------------------------------------------------------------------- small structures */
 
 static struct prudence_log *entries;
 
@@ -504,7 +504,7 @@ static void fill_hlist(void)
         prudence_hlist_add_head_rcu(&make(key)->hlink, &buckets[key % 16]);
 }
 
-/* -------------------------------------------------------------------------------------------- deferrals */
+/* ------------------------------------------------------------------------------------ deferrals */
 
 static void let_go(struct prudence_head *head)
 {
@@ -592,7 +592,7 @@ static void fill_contexts(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------- short-term memory */
+/* ---------------------------------------------------------------------------- short-term memory */
 
 static void fill_short_term(void)
 {
@@ -620,7 +620,7 @@ static void fill_region(void)
     }
 }
 
-/* --------------------------------------------------------------------------------------------------- all */
+/* ------------------------------------------------------------------------------------------ all */
 
 static const struct structure {
     const char *name;

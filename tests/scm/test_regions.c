@@ -191,7 +191,7 @@ static void hopeless_sizes_are_refused(void **state)
     expect_no_memory_kept();
 }
 
-/* ----------------------------------------------------------------------------------------- dates */
+/* ---------------------------------------------------------------------------------------- dates */
 
 static void it_ends_after_e_plus_1_ticks(void **state)
 {
@@ -740,7 +740,7 @@ static void a_blocked_thread_is_refused(void **state)
     expect_no_memory_kept();
 }
 
-/* ------------------------------------------------------------------------------------ bit by bit */
+/* ----------------------------------------------------------------------------------- bit by bit */
 
 static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
 {
@@ -852,7 +852,7 @@ static void places_are_used_again(void **state)
     expect_no_memory_kept();
 }
 
-/* -------------------------------------------------------------------------------- what is refused */
+/* ------------------------------------------------------------------------------ what is refused */
 
 static void it_is_refused_for_ever(void **state)
 {

@@ -129,7 +129,7 @@ static void without_sequences_as_well(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_sequences_as_well), /* first: before the process uses the library */
+        cmocka_unit_test(without_sequences_as_well), /* before the process uses the library */
         cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(sums_are_modulo),
         cmocka_unit_test(a_child_has_the_sum),       cmocka_unit_test(without_memory_there_is_none),
     };

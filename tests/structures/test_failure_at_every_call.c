@@ -42,7 +42,7 @@ static void end_of_failures(void)
     memory_fail(UINT32_MAX, 0);
 }
 
-/* -------------------------------------------------------------------------------------- hash tables */
+/* ---------------------------------------------------------------------------------- hash tables */
 
 static struct item items[ITEMS];
 
@@ -138,7 +138,7 @@ static void use_lockfree_hash(void)
     check(prudence_lockfree_hash_destroy(table) == 0);
 }
 
-/* --------------------------------------------------------------------------------------- tables of ids */
+/* -------------------------------------------------------------------------------- tables of ids */
 
 static char objects[IDS];
 
@@ -179,7 +179,7 @@ static void use_ids(void)
     check(prudence_id_table_destroy(table) == 0);
 }
 
-/* ------------------------------------------------------------------------------------------------ routes */
+/* --------------------------------------------------------------------------------------- routes */
 
 #define ROUTES 700 /* the index gets wider on the way; for IPv6, so do the shortcuts */
 
@@ -286,7 +286,7 @@ static void use_routes_of_ipv6(void)
     use_routes_of(PRUDENCE_ROUTES_IPV6);
 }
 
-/* ------------------------------------------------------------------------------------- ordered maps */
+/* --------------------------------------------------------------------------------- ordered maps */
 
 static struct path {
     struct prudence_map_bytes node;
@@ -539,7 +539,7 @@ static void use_hash_values(void)
     check(prudence_hash_values_destroy(table, NULL, NULL) == 0);
 }
 
-/* -------------------------------------------------------------------------------------------- all calls */
+/* ------------------------------------------------------------------------------------ all calls */
 
 static void scenario(void *argument)
 {

@@ -35,7 +35,7 @@ static void register_reader(void)
     prudence_read_unlock();
 }
 
-/* ------------------------------------------------------------------------------------- hash table */
+/* ----------------------------------------------------------------------------------- hash table */
 
 static void make_hash(void)
 {
@@ -107,7 +107,7 @@ static void use_hash(void)
     check_chains(table);
 }
 
-/* ----------------------------------------------------------------------------- hash table of values */
+/* ------------------------------------------------------------------------- hash table of values */
 
 static struct prudence_hash_values *of_values;
 
@@ -152,7 +152,7 @@ static void destroy_values(void)
     assert_int_equal(prudence_hash_values_destroy(of_values, ignore, NULL), 0);
 }
 
-/* ------------------------------------------------------------------------------------------ renames */
+/* -------------------------------------------------------------------------------------- renames */
 
 static struct prudence_hash *other_table;
 static struct entry a, b, fresh[4];
@@ -206,7 +206,7 @@ static void destroy_names(void)
     assert_int_equal(prudence_hash_destroy(other_table), 0);
 }
 
-/* ------------------------------------------------------------------------------------ table of ids */
+/* --------------------------------------------------------------------------------- table of ids */
 
 static void make_ids(void)
 {
@@ -248,7 +248,7 @@ static void destroy_ids(void)
     assert_int_equal(prudence_id_table_destroy(ids), 0);
 }
 
-/* ------------------------------------------------------------------------------------- ordered map */
+/* ---------------------------------------------------------------------------------- ordered map */
 
 #define FAR (UINT64_C(1) << 40) /* cuts the prefix that all others share */
 
@@ -312,7 +312,7 @@ static void destroy_map(void)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
-/* ------------------------------------------------------------------------------------------ routes */
+/* --------------------------------------------------------------------------------------- routes */
 
 #define ROUTES 253 /* with three more, the index and the shortcuts grow */
 
@@ -385,7 +385,7 @@ static void destroy_routes(void)
     assert_int_equal(prudence_routes_destroy(routes), 0);
 }
 
-/* ------------------------------------------------------------------------------------------- forks */
+/* ---------------------------------------------------------------------------------------- forks */
 
 struct path {
     const char *name;

@@ -185,7 +185,7 @@ static void a_reader_that_stays_keeps_little(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* -------------------------------------------------------------------------------------------- locks */
+/* ---------------------------------------------------------------------------------------- locks */
 
 static struct prudence_hash *locked_table;
 static unsigned compared;
@@ -225,7 +225,7 @@ static void an_update_locks_one_bucket(void **state)
     assert_int_equal(prudence_hash_destroy(locked_table), 0);
 }
 
-/* ---------------------------------------------------------------------------------- equal hashes */
+/* --------------------------------------------------------------------------------- equal hashes */
 
 static struct prudence_hash *equal;
 static bool at_other;
@@ -260,7 +260,7 @@ static void duplicates_of_equal_hashes_may_be_missed(void **state)
     assert_int_equal(prudence_hash_destroy(equal), 0);
 }
 
-/* --------------------------------------------------------------------------------- processes, threads */
+/* --------------------------------------------------------------------------- processes, threads */
 
 static void in_child(struct prudence_hash *table)
 {

@@ -27,7 +27,7 @@ static unsigned below(unsigned bound)
     return (unsigned)((state >> 33) % bound);
 }
 
-/* ----------------------------------------------------------------------------------------- model */
+/* ---------------------------------------------------------------------------------------- model */
 
 static struct item *unused_item(uint64_t key)
 {
@@ -65,7 +65,7 @@ static void model_replace(unsigned index, struct item *item)
     order[index] = item;
 }
 
-/* ------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 static void add(uint64_t key)
 {

@@ -107,7 +107,7 @@ static void after_it(void)
     prudence_manual_advance(domain);
 }
 
-/* ---------------------------------------------------------------------------------------- lookups */
+/* -------------------------------------------------------------------------------------- lookups */
 
 static bool match_and_happen(const struct prudence_hash_node *node, const void *key)
 {
@@ -196,7 +196,7 @@ static void old_views(unsigned from, unsigned to)
     end_table();
 }
 
-/* ------------------------------------------------------------------------------------------ walks */
+/* ---------------------------------------------------------------------------------------- walks */
 
 static void walk_and_happen(bool removing)
 {

@@ -31,7 +31,7 @@ static int rename_to(struct prudence_hash *from, struct entry *old, struct prude
                                 &fresh->name);
 }
 
-/* ----------------------------------------------------------------------------------------- refusals */
+/* ------------------------------------------------------------------------------------- refusals */
 
 static void a_name_that_exists_is_kept(void **state)
 {
@@ -122,7 +122,7 @@ static void misuse_is_refused_and_named(void **state)
     expect_text(output, "prudence_hash_exchange: a fresh name is one of the old ones");
 }
 
-/* ------------------------------------------------------------------------------- readers that stay */
+/* ---------------------------------------------------------------------------- readers that stay */
 
 #define LONG 50
 
@@ -166,7 +166,7 @@ static void a_replaced_name_leads_to_the_fresh_one(void **state)
     end();
 }
 
-/* ------------------------------------------------------------------------------------------ locks */
+/* ---------------------------------------------------------------------------------------- locks */
 
 static unsigned compared;
 

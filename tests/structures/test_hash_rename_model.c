@@ -49,7 +49,7 @@ static void check_key(unsigned t, unsigned key)
     assert_true(!found || found->key == key);
 }
 
-/* --------------------------------------------------------------------------------------- operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 static void rename_one(unsigned from, unsigned key, unsigned to, unsigned other)
 {

@@ -77,7 +77,7 @@ static unsigned object_under(const struct prudence_hash *table, uint64_t hash, u
     return entry ? entry->object : 0;
 }
 
-/* ------------------------------------------------------------------------- a reader at every step of an update */
+/* ---------------------------------------------------------- a reader at every step of an update */
 
 static bool renamed; /* as seen by readers */
 
@@ -170,7 +170,7 @@ static void at_every_instruction_both_or_neither_is_exchanged(void **state)
     }
 }
 
-/* ----------------------------------------------------------------------- an update at every step of a reader */
+/* ---------------------------------------------------------- an update at every step of a reader */
 
 static unsigned here, at_most;
 static bool resizes;
@@ -241,7 +241,7 @@ static void a_lookup_that_is_stopped_anywhere_finds_what_it_may(void **state)
     }
 }
 
-/* ---------------------------------------------------------------------------------- beside a resize */
+/* ------------------------------------------------------------------------------ beside a resize */
 
 /* A rename that finds its chains, or one of them, not moved moves them; at every instruction the
  * object is found under one name. */
@@ -275,7 +275,7 @@ static void beside_a_resize_as_well(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------ the order of locks */
+/* --------------------------------------------------------------------------- the order of locks */
 
 static const uintptr_t *locked_first;
 

@@ -204,7 +204,7 @@ static void update_beside_a_resize(void **state)
     end_table();
 }
 
-/* --------------------------------------------------------------- the reader is stopped, and all is resized */
+/* ---------------------------------------------------- the reader is stopped, and all is resized */
 
 static unsigned from_order, to_order, here;
 static bool begun_before;

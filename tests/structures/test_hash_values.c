@@ -37,7 +37,7 @@ static struct prudence_hash_stats hash_stats(struct prudence_hash_values *table)
     return stats;
 }
 
-/* ------------------------------------------------------------------------------------ beside the model */
+/* ----------------------------------------------------------------------------- beside the model */
 
 /* Returns the index of the key that a walk has found. */
 static unsigned index_of(const struct prudence_hash_values_walk *walk)
@@ -175,7 +175,7 @@ static void walks_may_end_and_erase(void **unused)
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
 }
 
-/* ---------------------------------------------------------------------------------------- strings of any length */
+/* ------------------------------------------------------------------------ strings of any length */
 
 #define LONG 100000
 
@@ -220,7 +220,7 @@ static void strings_of_any_length(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ----------------------------------------------------------------------------------------- arguments */
+/* ------------------------------------------------------------------------------------ arguments */
 
 static void refused(const char *name, const struct prudence_hash_attr *attr)
 {
@@ -295,7 +295,7 @@ static void wrong_arguments_are_refused(void **unused)
     assert_int_equal(prudence_hash_values_destroy(names, NULL, NULL), 0);
 }
 
-/* -------------------------------------------------------------------------------------------- hashes */
+/* --------------------------------------------------------------------------------------- hashes */
 
 /* Hashes strings of zero bytes, of increasing length, with a key of zeros. The expected values
  * come from Python 3.11 (PYTHONHASHSEED=0), which uses this hash. */
@@ -391,7 +391,7 @@ static void tables_have_secrets_of_their_own(void **unused)
         assert_int_equal(prudence_hash_values_destroy(tables[t], dispose, &disposed), 0);
 }
 
-/* -------------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 /* A reader that has found an entry keeps it: the entry is not reused or written until the reader
  * has left. So a walk at the entry still has its string. */
@@ -473,7 +473,7 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ------------------------------------------------------------------------------ domains of all kinds */
+/* ------------------------------------------------------------------------- domains of all kinds */
 
 static void come_and_go(struct prudence_hash_values *table)
 {
@@ -540,7 +540,7 @@ static void a_child_goes_on(void **unused)
     assert_int_equal(status, 0);
 }
 
-/* ------------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 #define THREADS 4
 #define ROUNDS  100000

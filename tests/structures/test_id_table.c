@@ -213,7 +213,7 @@ static void old_arrays_stay_for_their_readers(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ----------------------------------------------------------------------------------------- the rest */
+/* ------------------------------------------------------------------------------------- the rest */
 
 static void a_child_goes_on(void **state)
 {

@@ -62,7 +62,7 @@ static void only_an_empty_table_is_destroyed(void **unused)
     assert_int_equal(prudence_lockfree_hash_destroy(table), 0);
 }
 
-/* ----------------------------------------------------------------------------------------- model */
+/* ---------------------------------------------------------------------------------------- model */
 
 static unsigned newest(uint64_t key, unsigned before)
 {
@@ -201,7 +201,7 @@ static void table_and_model_agree(void **unused)
         with_hash(hash_functions[f], 4711 + f);
 }
 
-/* ---------------------------------------------------------------------------------- readers that stay */
+/* ---------------------------------------------------------------------------- readers that stay */
 
 static void fill(unsigned objects)
 {

@@ -41,7 +41,7 @@ static void expect_items(struct prudence_map *map, unsigned first, unsigned end)
                          i >= first && i < end ? &items[i] : NULL);
 }
 
-/* ------------------------------------------------------------------------------------- arguments */
+/* ------------------------------------------------------------------------------------ arguments */
 
 static void bad_attributes_are_refused(void **state)
 {
@@ -129,7 +129,7 @@ static void keys_of_the_other_kind_are_not_found(void **state)
     assert_int_equal(prudence_map_destroy(numbers, NULL, NULL), 0);
 }
 
-/* -------------------------------------------------------------------------------------- destroying */
+/* ----------------------------------------------------------------------------------- destroying */
 
 static unsigned disposed;
 
@@ -165,7 +165,7 @@ static void a_map_is_destroyed_with_what_is_in_it(void **state)
     }
 }
 
-/* -------------------------------------------------------------------------------------- statistics */
+/* ----------------------------------------------------------------------------------- statistics */
 
 static void nodes_are_counted_and_latent(void **state)
 {
@@ -246,7 +246,7 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ------------------------------------------------------------------------------ domains of all kinds */
+/* ------------------------------------------------------------------------- domains of all kinds */
 
 static void updates_in_each_kind_of_domain(void **state)
 {
@@ -287,7 +287,7 @@ static void updates_in_a_set_of_domains(void **state)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
-/* --------------------------------------------------------------------------------- processes, threads */
+/* --------------------------------------------------------------------------- processes, threads */
 
 static void in_child(struct prudence_map *map)
 {

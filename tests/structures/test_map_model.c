@@ -40,7 +40,7 @@ static struct item *nearest(unsigned index, int step)
     return index < map_key_count ? model[index] : NULL;
 }
 
-/* ------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
 static void add_unique(unsigned index)
 {
@@ -99,7 +99,7 @@ static void take_away(unsigned index, bool by_node)
     model[index] = NULL;
 }
 
-/* ---------------------------------------------------------------------------------------- checks */
+/* --------------------------------------------------------------------------------------- checks */
 
 static void check_key(unsigned index)
 {

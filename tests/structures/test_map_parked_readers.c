@@ -19,7 +19,7 @@
 
 #define STOPS 3 /* about this many of the instructions of each read */
 
-/* --------------------------------------------------------------- updates between steps of readers */
+/* ------------------------------------------------------------- updates between steps of readers */
 
 static unsigned here, asked;
 static const struct reader *reader;

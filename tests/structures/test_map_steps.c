@@ -23,7 +23,7 @@ static void look(const struct reader *reader, unsigned index)
     reader->check(index, there, there);
 }
 
-/* --------------------------------------------------------------- readers between steps of updates */
+/* ------------------------------------------------------------- readers between steps of updates */
 
 static void look_at_all(const greg_t *registers)
 {
@@ -113,7 +113,7 @@ static void readers_between_any_two_instructions_of_updates(void **state)
         updates_of(&cases[i]);
 }
 
-/* -------------------------------------------------------------- updates between steps of updates */
+/* ------------------------------------------------------------- updates between steps of updates */
 
 #define STOPS 4 /* about this many of the instructions of each update that hold no lock */
 
@@ -251,7 +251,7 @@ static void updates_between_any_two_instructions_of_updates(void **state)
         }
 }
 
-/* -------------------------------------------------------- nodes that are too large, for want of memory */
+/* ------------------------------------------------- nodes that are too large, for want of memory */
 
 #define HELD_MOST 20000
 

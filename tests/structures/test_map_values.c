@@ -27,7 +27,7 @@ static struct prudence_map *make_values(unsigned flags, struct prudence_domain *
     return map;
 }
 
-/* ------------------------------------------------------------------------------------ beside the model */
+/* ----------------------------------------------------------------------------- beside the model */
 
 static struct test_key key_of(const struct prudence_map_node *node)
 {
@@ -122,7 +122,7 @@ static void strings(void **unused)
     random_operations(30000);
 }
 
-/* ---------------------------------------------------------------------------------------- strings of any length */
+/* ------------------------------------------------------------------------ strings of any length */
 
 #define LONG 100000
 
@@ -166,7 +166,7 @@ static void strings_of_any_length(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ----------------------------------------------------------------------------------------- arguments */
+/* ------------------------------------------------------------------------------------ arguments */
 
 static void wrong_arguments_are_refused(void **unused)
 {
@@ -230,7 +230,7 @@ static void updates_of_objects_are_refused(void **unused)
     assert_int_equal(prudence_map_destroy(names, NULL, NULL), 0);
 }
 
-/* -------------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 /* A reader that has found a value keeps its entry: the entry is not written or reused until the
  * reader has left. */
@@ -290,7 +290,7 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-/* ------------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 #define THREADS 4
 #define ROUNDS  2000

@@ -155,7 +155,7 @@ static void a_table_is_destroyed_with_its_prefixes(void **state)
     assert_int_equal(after.objects_live, before.objects_live);
 }
 
-/* ------------------------------------------------------------------------------------------- latent nodes */
+/* --------------------------------------------------------------------------------- latent nodes */
 
 static void all_readers_leave(struct prudence_domain *domain)
 {
@@ -345,7 +345,7 @@ static void statistics_add_up(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-/* ----------------------------------------------------------------------------------------------- the rest */
+/* ------------------------------------------------------------------------------------- the rest */
 
 static void a_walk_may_update(void **state)
 {
@@ -426,7 +426,7 @@ static void a_child_goes_on(void **state)
     assert_int_equal(status, 0);
 }
 
-/* ----------------------------------------------------------------------------------- beside each other */
+/* ---------------------------------------------------------------------------- beside each other */
 
 /* After each addition to a multiple of this count, the table checks, without its lock, whether
  * its arrays are large enough. */

@@ -62,7 +62,7 @@ static struct address address_near(const struct prudence_prefix *prefix, unsigne
     return address;
 }
 
-/* --------------------------------------------------------------------------------------------- updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 static void add(struct prudence_routes *table, const struct prudence_prefix *prefix)
 {
@@ -100,7 +100,7 @@ static void remove_one(struct prudence_routes *table, const struct prudence_pref
         *there = known[--known_count];
 }
 
-/* -------------------------------------------------------------------------------------------- questions */
+/* ------------------------------------------------------------------------------------ questions */
 
 static void check_walk(const struct prudence_routes *table, const struct prudence_prefix *within)
 {
@@ -189,7 +189,7 @@ static void ipv6_is_as_the_model(void **state)
     random_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, 4);
 }
 
-/* ------------------------------------------------------------------------------------------ large tables */
+/* --------------------------------------------------------------------------------- large tables */
 
 #define MANY 140000u
 

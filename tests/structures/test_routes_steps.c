@@ -14,7 +14,7 @@
 
 #if STEP_POSSIBLE
 
-/* --------------------------------------------------------------------------------------------- updates */
+/* -------------------------------------------------------------------------------------- updates */
 
 enum kind { ADD, REPLACE, REMOVE };
 
@@ -275,7 +275,7 @@ static void a_wider_index_is_one_step(void **state)
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
 }
 
-/* --------------------------------------------------------------------------------------------- lookups */
+/* -------------------------------------------------------------------------------------- lookups */
 
 /* Two updates, run at two instructions of one lookup. */
 static const struct update *first_update, *second_update;
@@ -400,7 +400,7 @@ static void so_it_has_of_ipv6(void **state)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-/* ----------------------------------------------------------------------- an update beside another */
+/* --------------------------------------------------------------------- an update beside another */
 
 static void update_in_between(const greg_t *registers)
 {

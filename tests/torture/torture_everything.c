@@ -599,7 +599,7 @@ static void fork_once(uint64_t *random)
     __atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
 }
 
-/* --------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 static pthread_t actors[ACTORS];
 static bool acting[ACTORS]; /* it exists and may be signalled; protected by acting_lock */

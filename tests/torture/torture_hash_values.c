@@ -55,7 +55,7 @@ static void unmake(struct object *object)
     prudence_cache_free(cache, object);
 }
 
-/* ------------------------------------------------------------------------------- both kinds of keys */
+/* --------------------------------------------------------------------------- both kinds of keys */
 
 static size_t text_of(char *text, uint64_t key)
 {
@@ -108,7 +108,7 @@ static struct object *erase(uint64_t key)
                    : prudence_hash_values_erase(table, key);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 static struct object *look_up(uint64_t key)
 {
@@ -161,7 +161,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 /* Returns the address only, because a writer is in no section. */
 static struct object *value_now(uint64_t key)
@@ -248,7 +248,7 @@ static void *writer(void *seed)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------- run */
+/* ------------------------------------------------------------------------------------------ run */
 
 static void set_up(const char *variant)
 {

@@ -25,7 +25,7 @@ static struct prudence_cache *kept_cache, *latent_cache, *busy;
 static void *kept[KEPT], *latent[LATENT], *blocks[KEPT];
 static uint64_t walks, forks;
 
-/* ------------------------------------------------------------------------------------------- one walk */
+/* ------------------------------------------------------------------------------------- one walk */
 
 struct seen {
     unsigned char kept[KEPT], latent[LATENT], blocks[KEPT];
@@ -96,7 +96,7 @@ static void walk(void)
     each_once(seen.latent, LATENT, "latent");
 }
 
-/* ------------------------------------------------------------------------------------------ the threads */
+/* ---------------------------------------------------------------------------------- the threads */
 
 static void *walker(void *unused)
 {

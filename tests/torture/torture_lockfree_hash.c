@@ -94,7 +94,7 @@ static void unmake(struct object *object)
     prudence_cache_free(cache, object);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 static void read_keys(uint64_t *random)
 {
@@ -133,7 +133,7 @@ static void walk(void)
     __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 /* Updates a key that all threads want: there is one object at a time, and one thread gets it.
  * Returns the removed object; *fresh is NULL if it was added. */
@@ -220,7 +220,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         retire(old);
 }
 
-/* ---------------------------------------------------------------------------------------- handlers */
+/* ------------------------------------------------------------------------------------- handlers */
 
 static void handle(int number)
 {

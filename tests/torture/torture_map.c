@@ -16,8 +16,8 @@
 
 #define READERS 8
 #define WRITERS 6
-/* of this many keys one is lasting, one contended, and the writers share the others */
-#define SPACING   40
+#define SPACING                                                                                    \
+    40 /* of this many keys one is lasting, one contended, and the writers share the others */
 #define LASTING   150
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING: the keys that all writers use */
@@ -71,7 +71,7 @@ static uint64_t look_at(const struct object *object)
     return torture_object_seen(&object->mark, &object->key);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 enum search { LOOKUP, CEILING, FLOOR };
 
@@ -166,7 +166,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 static struct object *remove_key(uint64_t key)
 {
@@ -253,7 +253,7 @@ static void *writer(void *number)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------- run */
+/* ------------------------------------------------------------------------------------------ run */
 
 static void set_up(const char *variant)
 {

@@ -18,8 +18,8 @@
 #define READERS 8
 #define WRITERS 6
 #define LASTING 100
-/* of this many keys one is lasting, one contended, and the writers share the others */
-#define SPACING   20
+#define SPACING                                                                                    \
+    20 /* of this many keys one is lasting, one contended, and the writers share the others */
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING */
 #define TEXT_MOST 600
@@ -67,7 +67,7 @@ static void unmake(struct object *object)
     prudence_cache_free(cache, object);
 }
 
-/* ----------------------------------------------------------------------------- both kinds of keys */
+/* --------------------------------------------------------------------------- both kinds of keys */
 
 static struct object *get(uint64_t key)
 {
@@ -117,7 +117,7 @@ static struct object *erase(uint64_t key)
                    : prudence_map_erase(map, key);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 /* Checks a value that the reader has just found, inside its section: its key equals the map's. */
 static uint64_t look_at(const struct prudence_map_node *node)
@@ -205,7 +205,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 /* Updates a key that no other thread updates, so the thread knows its state. */
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
@@ -287,7 +287,7 @@ static void *writer(void *number)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------- forks */
+/* ---------------------------------------------------------------------------------------- forks */
 
 /* The child's only thread finds the lasting keys, and checks that each key has a whole value,
  * which it takes out. */
@@ -322,7 +322,7 @@ static void fork_until(uint64_t end)
     }
 }
 
-/* ------------------------------------------------------------------------------------------- run */
+/* ------------------------------------------------------------------------------------------ run */
 
 static void set_up(const char *variant)
 {

@@ -100,7 +100,7 @@ static void unmake(struct entry *entry)
     prudence_cache_free(cache, entry);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 static uint64_t begin_look(const struct count *count)
 {
@@ -163,7 +163,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 static void rename_object(uint64_t object, uint64_t *random)
 {

@@ -79,7 +79,7 @@ static void retire(uintptr_t value)
     prudence_cache_free_deferred(cache, object);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 /* Checks an object that the reader has just found, inside its section. Returns its route. */
 static uint64_t look_at(uintptr_t value)
@@ -170,7 +170,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 static void add(uint64_t route)
 {
@@ -266,7 +266,7 @@ static void *writer(void *number)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------ all */
+/* ------------------------------------------------------------------------------------------ all */
 
 static void set_up(const char *variant)
 {

@@ -58,7 +58,7 @@ static void count(uint64_t *what)
     __atomic_fetch_add(what, 1, __ATOMIC_RELAXED);
 }
 
-/* ------------------------------------------------------------------------------------- references */
+/* ----------------------------------------------------------------------------------- references */
 
 static void put(struct object *object)
 {
@@ -102,7 +102,7 @@ static void keep_one(unsigned slot, bool yields)
     put(object);
 }
 
-/* ------------------------------------------------------------------------------------------ stack */
+/* ---------------------------------------------------------------------------------------- stack */
 
 static void push(void)
 {
@@ -132,7 +132,7 @@ static void pop(void)
     prudence_cache_free_deferred(messages, message);
 }
 
-/* ---------------------------------------------------------------------------------- log, and swap */
+/* -------------------------------------------------------------------------------- log, and swap */
 
 static void enter(uint64_t thread, uint64_t *number)
 {

@@ -78,7 +78,7 @@ static void look_at(const struct object *object, uint64_t key)
     torture_object_look(&object->mark, &object->key, key);
 }
 
-/* ----------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 static struct object *look_up(uint64_t key)
 {
@@ -175,7 +175,7 @@ static void *reader(void *seed)
     return NULL;
 }
 
-/* ----------------------------------------------------------------------------------------- writers */
+/* -------------------------------------------------------------------------------------- writers */
 
 static void remove_and_retire(struct object *object)
 {

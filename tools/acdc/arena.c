@@ -21,7 +21,7 @@ static void *map(struct arena *arena, size_t size)
     return run;
 }
 
-/* The rest of the old run goes to waste: less than one block. */
+/* Cuts a block from a run. Wastes the rest of an old run, which is less than one block. */
 static void *cut(struct arena *arena, size_t size)
 {
     char *block;

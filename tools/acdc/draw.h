@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chance, and the formulas of ACDC (thesis, section 5.3.2). A round draws a size class and a liveness,
- * each uniformly between its bounds, and makes so many objects of them:
+ * Chance, and the formulas of ACDC (thesis, section 5.3.2). A round draws a size class and a
+ * liveness, each uniformly between its bounds, and makes this many objects of them:
  *
  *      (max_size - size_class + 1)^2 * (max_liveness - liveness + 1)^2 * multiplier
  *      ----------------------------------------------------------------------------   rounded down
  *                              threads * max_liveness
  *
- * so small and short-lived objects are many. All of it follows from the seed and the thread's number,
- * and from nothing that other threads do, so what a thread allocates is the same in every run.
+ * so small and short-lived objects are many. The draws follow from the seed and the thread's
+ * number, and from nothing that other threads do, so a thread allocates the same in every run.
  */
 #ifndef ACDC_DRAW_H
 #define ACDC_DRAW_H
@@ -37,7 +37,8 @@ static inline uint64_t chance_next(struct chance *chance)
     return mix(chance->state);
 }
 
-/* A number below `bound`, which is not 0: the upper half of a product, so without a division. */
+/* Returns a number below `bound`, which is not 0: the upper half of a product, to avoid a
+ * division. */
 static inline uint64_t chance_below(struct chance *chance, uint64_t bound)
 {
     return (uint64_t)((wide_t)chance_next(chance) * bound >> 64);
@@ -53,7 +54,7 @@ static inline bool chance_percent(struct chance *chance, unsigned percent)
     return chance_below(chance, 100) < percent;
 }
 
-/* The stream number `stream` of a seed. */
+/* Returns the stream number `stream` of a seed. */
 static inline struct chance chance_seed(uint64_t seed, uint64_t stream)
 {
     return (struct chance){.state = mix(mix(seed) + stream)};
@@ -76,10 +77,10 @@ static inline struct draw draw_round(const struct settings *settings, struct cha
     return draw;
 }
 
-/* The formula, or --objects. Saturates. */
+/* Returns the formula's number, or --objects. Saturates. */
 uint64_t objects_of(const struct settings *settings, const struct draw *draw);
 
-/* Of these objects, those that are shared: the share ratio's percentage, rounded down. */
+/* Returns how many of these objects are shared: the share ratio's percentage, rounded down. */
 static inline uint64_t shared_of(const struct settings *settings, uint64_t objects)
 {
     return settings->shared ? objects * settings->share_ratio / 100 : 0;
@@ -94,8 +95,8 @@ static inline size_t draw_size(const struct settings *settings, unsigned size_cl
 }
 
 /*
- * The liveness that a receiver gives to a shared group: uniform, as one drawn by the receiver itself,
- * but of the group's own seed, so that it does not depend on when the receiver gets to see the group.
+ * Returns the liveness that a receiver gives to a shared group: uniform, like its own draws, but
+ * from the group's seed, so that it does not depend on when the receiver sees the group.
  */
 static inline uint64_t draw_received_liveness(const struct settings *settings, uint64_t group_seed,
                                               unsigned receiver)

@@ -15,7 +15,7 @@ void group_destroy(struct arena *arena, struct group *group, size_t room)
     arena_give(arena, group, group_size(room));
 }
 
-/* The leaf that a walk meets first which goes left wherever it can. */
+/* Returns the first leaf of a walk that goes left wherever it can. */
 static size_t leftmost(size_t count, size_t at)
 {
     while (2 * at + 1 < count)
@@ -33,7 +33,7 @@ static size_t parent(size_t at)
     return (at - 1) / 2;
 }
 
-/* Parents first: down to the left, else to the nearest right sibling above. */
+/* Returns parents first: down to the left, otherwise to the nearest right sibling above. */
 static size_t next_in_preorder(size_t count, size_t at)
 {
     if (at == count)
@@ -45,7 +45,8 @@ static size_t next_in_preorder(size_t count, size_t at)
     return at ? at + 1 : count;
 }
 
-/* Children first: behind a left child the right one's subtree, behind a right one the parent. */
+/* Returns children first: after a left child the right one's subtree, after a right one the
+ * parent. */
 static size_t next_in_postorder(size_t count, size_t at)
 {
     if (at == count)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A group: objects that are allocated together, and die together; of one size class and liveness. It is
- * a list, whose objects are visited in the order they were allocated in, or a tree, laid out by levels
- * (the children of object i are 2i + 1 and 2i + 2), which is read parents first and freed children
- * first. The links are not in the objects: an object may be as small as it likes, several threads may
- * hold it, and a baseline without an allocator can run the same paths.
+ * A group: objects that are allocated together and die together, of one size class and liveness. It
+ * is a list, whose objects are visited in the order of their allocation, or a tree, laid out by
+ * levels (the children of object i are 2i + 1 and 2i + 2), which is read parents first and freed
+ * children first. The links are not in the objects: an object may be of any size, several threads
+ * may hold it, and a baseline without an allocator can run the same paths.
  *
  * A shared group has a reference for each thread that received it; the last one frees the objects.
  * A holding is one thread's reference.
@@ -20,15 +20,15 @@
 
 struct object {
     void *memory;
-    size_t size; /* as it was asked for */
+    size_t size; /* requested size */
 };
 
 struct group {
     size_t count;
-    uint64_t bytes; /* the sizes, added up */
-    uint64_t seed;  /* of what its receivers draw */
+    uint64_t bytes; /* sum of the sizes */
+    uint64_t seed;  /* for its receivers' draws */
     unsigned references;
-    unsigned receivers; /* in all */
+    unsigned receivers; /* total number */
     unsigned size_class;
     bool tree, shared;
     struct object object[];
@@ -37,8 +37,8 @@ struct group {
 struct holding {
     struct holding *next;
     struct group *group;
-    uint64_t dead_from; /* the time from which it is not accessed any more */
-    unsigned position;  /* among the receivers */
+    uint64_t dead_from; /* first time at which it is no longer accessed */
+    unsigned position;  /* index among the receivers */
     bool refreshed;     /* short-term: it has a date */
 };
 
@@ -47,11 +47,12 @@ static inline size_t group_size(size_t count)
     return sizeof(struct group) + count * sizeof(struct object);
 }
 
-/* An empty group with room for `count` objects; NULL: no memory. */
+/* Makes an empty group with room for `count` objects; returns NULL if there is no memory. */
 struct group *group_create(struct arena *arena, size_t count);
 void group_destroy(struct arena *arena, struct group *group, size_t room);
 
-/* Where a visit goes next, from the object it is at; from `count` to the first. Ends with `count`. */
+/* Return the object that a visit reaches after `at`; `count` gives the first one. Return `count`
+ * at the end. */
 size_t group_next_to_read(const struct group *group, size_t at);
 size_t group_next_to_free(const struct group *group, size_t at);
 

@@ -43,7 +43,7 @@ static struct holding *reversed(struct holding *list)
     return result;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static struct holding *take_all(struct inbox *inbox)
 {
     struct holding *list = inbox->first;

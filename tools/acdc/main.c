@@ -31,7 +31,7 @@ static bool write_csv_samples(json_t *document, FILE *file)
     return true;
 }
 
-/* An output file is opened before the run: a name that is no good should not cost one. */
+/* An output file is opened before the run, so that an invalid name does not waste the run. */
 struct output {
     const char *option, *name;
     bool (*write)(json_t *document, FILE *file);

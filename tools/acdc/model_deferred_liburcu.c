@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deferred frees by liburcu over malloc: call_rcu, one thread for all callbacks, whatever allocator is
- * linked or preloaded. A callback's head lives in the object, which therefore has 16 bytes at least.
+ * Deferred frees by liburcu over malloc, whatever allocator is linked or preloaded: call_rcu, one
+ * thread for all callbacks. A callback's head is in the object, which therefore has at least 16
+ * bytes.
  */
 #define RCU_MEMBARRIER
 #define _LGPL_SOURCE /* the read side inlined, as ours is */
@@ -14,7 +15,8 @@
 static bool start(const struct settings *settings, char *why, size_t size)
 {
     (void)settings, (void)why, (void)size;
-    get_default_call_rcu_data(); /* made by main: it would inherit the CPU of a pinned thread */
+    /* called by main, because the new thread would inherit the CPU of a pinned one */
+    get_default_call_rcu_data();
     return true;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No allocator: the baseline. Each thread hands out the same few megabytes again and again, and frees
- * nothing, so that what is measured is ACDC itself. Objects overlap, which is why ACDC keeps nothing of
- * its own in them.
+ * No allocator: the baseline. Each thread hands out the same few megabytes again and again, and
+ * frees nothing, so the run measures ACDC itself. Objects overlap, so ACDC keeps none of its own
+ * data in them.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ static void *allocate(size_t size)
     return object;
 }
 
-/* The objects outlive the thread that made them, in the books of others: the region stays. */
+/* Keeps the region, because other threads' books hold the objects after their thread has ended. */
 static void nothing(void *object)
 {
     (void)object;

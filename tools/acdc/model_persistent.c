@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Persistent memory: malloc and free, of whatever allocator is linked or preloaded. */
+/* Persistent memory: malloc and free of the allocator that is linked or preloaded. */
 #include <stdlib.h>
 
 #include "model.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Short-term memory: nobody frees anything. A thread refreshes what it still needs, and ticks; the rest
- * expires. Objects of one thread live by its local clock, shared ones by global time.
+ * Short-term memory: no thread frees anything. A thread refreshes the objects that it still needs,
+ * and ticks; the rest expires. Objects of one thread live by its local clock, shared ones by global
+ * time.
  */
 #include <prudence/scm.h>
 
@@ -36,7 +37,7 @@ static bool thread_start(const struct settings *settings, unsigned thread)
     return !scm_register_thread();
 }
 
-/* The only error that can happen here is that memory ran out: any other is a mistake of ACDC. */
+/* The only possible error here is a lack of memory; any other is a mistake of ACDC. */
 static bool done(int error)
 {
     if (error && error != ENOMEM) {

@@ -12,9 +12,9 @@ static void count(uint64_t *counter, uint64_t more)
     __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
 }
 
-/* ------------------------------------------------------------------------------------ operations */
+/* ----------------------------------------------------------------------------------- operations */
 
-/* Whether this operation is one of those that are timed. */
+/* Returns whether to time this operation. */
 static inline bool is_timed(struct mutator *mutator, enum operation operation)
 {
     mutator->times[operation].count++;
@@ -36,14 +36,14 @@ static inline bool is_timed(struct mutator *mutator, enum operation operation)
         }                                                                                          \
     } while (0)
 
-/* Ticks are few: each one is timed. */
+/* Times each call, because ticks are few. */
 #define MEASURED_ALWAYS(mutator, operation, call)                                                  \
     do {                                                                                           \
         (mutator)->until_timed[operation] = 1;                                                     \
         MEASURED(mutator, operation, call);                                                        \
     } while (0)
 
-/* `percent` of all calls say yes, as evenly as can be. */
+/* Returns true for `percent` of all calls, as evenly as possible. */
 static bool share_of(unsigned *so_far, unsigned percent)
 {
     *so_far += percent;
@@ -59,7 +59,7 @@ static void stop(struct mutator *mutator)
     pace_stop(&mutator->run->pace);
 }
 
-/* As a program does with a new object: all its lines become resident. */
+/* Touches all lines of a new object, as a program does, so that they become resident. */
 static void fill(const struct object *object)
 {
     for (size_t at = 0; at < object->size; at += LINE)
@@ -72,7 +72,7 @@ static void think(struct mutator *mutator)
         mutator->thought += log(2.0 + (double)(mutator->time + i));
 }
 
-/* ------------------------------------------------------------------------------------ allocating */
+/* ----------------------------------------------------------------------------------- allocating */
 
 static bool allocate_object(struct mutator *mutator, unsigned size_class, struct object *object)
 {
@@ -93,7 +93,7 @@ static void count_allocated(struct mutator *mutator, const struct group *group)
     mutator->class_bytes[group->size_class] += group->bytes;
 }
 
-/* NULL: no memory; the run is stopped, and what there is of the group stays. */
+/* Returns NULL if there is no memory; the run is stopped, and the group's objects so far stay. */
 static struct group *allocate_group(struct mutator *mutator, const struct draw *draw,
                                     uint64_t objects)
 {
@@ -131,7 +131,7 @@ static struct holding *hold(struct mutator *mutator, struct group *group, unsign
     return holding;
 }
 
-/* Into a ring, for its liveness and the delay from now on. */
+/* Puts the holding into a ring, for its liveness and the delay from now on. */
 static void keep(struct mutator *mutator, struct holding **ring, struct holding *holding,
                  uint64_t liveness)
 {
@@ -143,9 +143,9 @@ static void keep(struct mutator *mutator, struct holding **ring, struct holding 
     *slot = holding;
 }
 
-/* ---------------------------------------------------------------------------------------- sharing */
+/* -------------------------------------------------------------------------------------- sharing */
 
-/* The receivers: the thread itself, then others, drawn one by one. */
+/* Draws the receivers: the thread itself, then others, one by one. */
 static unsigned draw_receiver(struct mutator *mutator, unsigned position)
 {
     unsigned others = mutator->settings->threads - 1, at, chosen;
@@ -165,8 +165,8 @@ static void drop_reference(struct group *group)
 }
 
 /*
- * Our own inbox is the last: its reference keeps the group while we still look at it, and it is closed
- * by nobody but us.
+ * Puts into our own inbox last: its reference keeps the group while we still look at it, and only
+ * we close it.
  */
 static void share(struct mutator *mutator, struct group *group)
 {
@@ -188,7 +188,7 @@ static void share(struct mutator *mutator, struct group *group)
     }
 }
 
-/* Returns the liveness that it is given. */
+/* Returns the liveness of the received group. */
 static uint64_t receive_one(struct mutator *mutator, struct holding *holding)
 {
     uint64_t liveness =
@@ -209,7 +209,7 @@ static void receive(struct mutator *mutator, bool close)
     }
 }
 
-/* -------------------------------------------------------------------------------------- accessing */
+/* ------------------------------------------------------------------------------------ accessing */
 
 static void read_object(const struct object *object)
 {
@@ -228,7 +228,7 @@ static void write_object(const struct object *object, unsigned iterations)
     }
 }
 
-/* With false sharing each receiver has objects of its own in a group, in turn with the others'. */
+/* With false sharing the receivers own the objects of a group in turn. */
 static bool is_mine(const struct settings *settings, const struct holding *holding, size_t at)
 {
     return !settings->false_sharing || !holding->group->shared ||
@@ -254,7 +254,8 @@ static void visit(struct mutator *mutator, const struct holding *holding)
     }
 }
 
-/* A group is one operation: the objects of a visit overlap in the processor. Timed per object. */
+/* Treats a group as one operation, because accesses to its objects overlap in the processor.
+ * Times are per object. */
 static void access_group(struct mutator *mutator, const struct holding *holding)
 {
     uint64_t before = mutator->reads, began, ended;
@@ -267,7 +268,7 @@ static void access_group(struct mutator *mutator, const struct holding *holding)
     ended = timed ? ticks_now() : 0;
     if (mutator->model->read_unlock)
         mutator->model->read_unlock();
-    mutator->times[OP_ACCESS].count += mutator->reads - before - 1; /* objects, not groups */
+    mutator->times[OP_ACCESS].count += mutator->reads - before - 1; /* counts objects, not groups */
     if (timed && mutator->reads > before)
         times_record_each(&mutator->times[OP_ACCESS], began, ended, mutator->reads - before);
 }
@@ -284,7 +285,7 @@ static void access_ring(struct mutator *mutator, struct holding **ring)
     }
 }
 
-/* ---------------------------------------------------------------------------------------- freeing */
+/* -------------------------------------------------------------------------------------- freeing */
 
 static void free_object(struct mutator *mutator, void *memory)
 {
@@ -327,7 +328,7 @@ static void let_go_of_slot(struct mutator *mutator, struct holding **slot)
     }
 }
 
-/* ------------------------------------------------------------------------------------- refreshing */
+/* ----------------------------------------------------------------------------------- refreshing */
 
 static void refresh_group(struct mutator *mutator, struct holding *holding, unsigned extension)
 {
@@ -349,8 +350,9 @@ static void refresh_group(struct mutator *mutator, struct holding *holding, unsi
 }
 
 /*
- * What has `i` ticks left, the coming one included, expires at the i-th tick if it is refreshed with
- * i - 1. What ends at the coming tick has that date already, unless it is new.
+ * An object with `i` ticks left, including the next one, expires at the i-th tick if it is
+ * refreshed with i - 1. An object that ends at the next tick has that date already, unless it is
+ * new.
  */
 static void refresh_ring(struct mutator *mutator, struct holding **ring)
 {
@@ -365,9 +367,9 @@ static void refresh_ring(struct mutator *mutator, struct holding **ring)
 }
 
 /*
- * Refreshes what arrives until now, and ticks while nothing can arrive. A thread that ticked global time
- * with a group unseen in its inbox would have said that it needs no more time for it; the other threads'
- * dates may all have expired when it comes to refresh the group.
+ * Refreshes all arrivals until now, and ticks while none can arrive. A thread that ticked global
+ * time with an unseen group in its inbox would have said that it needs no more time for the group;
+ * the other threads' dates may all have expired when it comes to refresh the group.
  */
 static void tick_global_time(struct mutator *mutator)
 {
@@ -387,7 +389,7 @@ static void tick_global_time(struct mutator *mutator)
     inbox_release(&mutator->inbox);
 }
 
-/* ------------------------------------------------------------------------------------------- time */
+/* ----------------------------------------------------------------------------------------- time */
 
 static void advance_time(struct mutator *mutator)
 {
@@ -415,7 +417,7 @@ static void advance_time(struct mutator *mutator)
     pace_wait(&mutator->run->pace, mutator->number);
 }
 
-/* One round. Returns the bytes allocated. */
+/* Runs one round. Returns the bytes allocated. */
 static uint64_t allocate_objects(struct mutator *mutator)
 {
     const struct settings *settings = mutator->settings;
@@ -456,7 +458,7 @@ static void work(struct mutator *mutator)
     }
 }
 
-/* ---------------------------------------------------------------------------------- from the start */
+/* ------------------------------------------------------------------------------- from the start */
 
 bool mutator_create(struct mutator *mutator, struct run *run, unsigned number)
 {
@@ -488,7 +490,7 @@ bool mutator_create(struct mutator *mutator, struct run *run, unsigned number)
     return true;
 }
 
-/* Everything goes: freed, or left to expire. */
+/* Releases everything: frees it, or leaves it to expire. */
 static void drain(struct mutator *mutator)
 {
     receive(mutator, true);
@@ -499,9 +501,9 @@ static void drain(struct mutator *mutator)
 }
 
 /*
- * Expires all that is left: the longest extension, the two units of a global one, and one more for a
- * thread that sees each advance of global time late. Threads go in step, or they would wait for global
- * ticks of one that has gone.
+ * Expires all remaining objects: the longest extension, the two units of a global one, and one more
+ * for a thread that sees each advance of global time late. Threads go in step; otherwise they would
+ * wait for global ticks of a thread that has ended.
  */
 static void expire_all(struct mutator *mutator)
 {
@@ -532,9 +534,9 @@ void *mutator_main(void *argument)
     pace_finish(&run->pace, mutator->number);
     __atomic_fetch_add(&run->done, 1, __ATOMIC_RELEASE);
     pthread_barrier_wait(&run->finished);
-    pthread_barrier_wait(&run->finished); /* between them main has looked */
+    pthread_barrier_wait(&run->finished); /* between the two waits main reads the results */
     if (pace_stopped(&run->pace))
-        return NULL; /* out of memory: the process ends */
+        return NULL; /* without memory the process ends */
     if (model->resume)
         model->resume();
     pthread_barrier_wait(&run->drained);

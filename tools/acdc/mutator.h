@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutator: one thread of ACDC, with its clock, its chance and its objects (thesis, Algorithms 1 to 4).
+ * A mutator: one thread of ACDC, with its clock, its chance and its objects (thesis, Algorithms 1
+ * to 4).
  *
  *      until the clock has reached the duration
  *          receive shared groups from the inbox
@@ -9,9 +10,9 @@
  *
  *      advance time: access what is live; free what has ended, or refresh what has not, and tick
  *
- * Groups wait in a ring, by the time at which their lifetime ends; slot (t + i) modulo its length holds
- * those with i ticks left. Local and shared groups have a ring each. Everything here belongs to the
- * thread, but `counters`, which the trace reads, and the groups that are shared.
+ * Groups wait in a ring, by the time at which their lifetime ends; slot (t + i) modulo the ring's
+ * length holds those with i ticks left. Local and shared groups have a ring each. Everything here
+ * belongs to the thread, except `counters`, which the trace reads, and the shared groups.
  */
 #ifndef ACDC_MUTATOR_H
 #define ACDC_MUTATOR_H
@@ -25,10 +26,10 @@
 #include "run.h"
 #include "times.h"
 
-/* Each written by its thread, read by any. */
+/* Each counter is written by its thread, and read by any. */
 struct counters {
     uint64_t allocated_objects, allocated_bytes;
-    uint64_t freed_objects, freed_bytes; /* the lifetime has ended, for all threads */
+    uint64_t freed_objects, freed_bytes; /* their lifetime has ended, for all threads */
 };
 
 struct mutator {
@@ -46,7 +47,7 @@ struct mutator {
     unsigned *others; /* the numbers of all other threads, in some order */
     struct arena arena;
 
-    /* What happened. */
+    /* Events of the run. */
     uint64_t rounds, shared_objects, received_objects, deferred_objects;
     uint64_t reads, writes; /* of objects */
     uint64_t class_objects[MOST_SIZE + 1], class_bytes[MOST_SIZE + 1];
@@ -57,13 +58,13 @@ struct mutator {
     uint64_t until_timed[OPERATIONS];         /* countdowns */
     unsigned deferred_so_far, written_so_far; /* in percent of an object */
     double thought;
-    bool out_of_memory; /* it, or ACDC itself, got none */
+    bool out_of_memory; /* the model, or ACDC itself, got no memory */
 };
 
-/* False: no memory. */
+/* Returns false if there is no memory. */
 bool mutator_create(struct mutator *mutator, struct run *run, unsigned number);
 
-/* The thread's main. Ends with `run->finished` passed and all objects gone. */
+/* The thread's main. Returns with `run->finished` passed and all objects gone. */
 void *mutator_main(void *mutator);
 
 static inline uint64_t counter_read(const uint64_t *counter)

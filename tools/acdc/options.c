@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The short letters are those of the public ACDC tool of 2013, where that has the option. */
+/* Short letters equal those of the public ACDC tool of 2013, for options that it has. */
 #include "options.h"
 
 #include <argp.h>
@@ -82,7 +82,7 @@ static const struct argp_option all_options[] = {
     {"verbose", 'v', NULL, 0, "Print the samples of memory behind the table", 5},
     {"quiet", 'Q', NULL, 0, "No table, no progress", 5},
 
-    /* What scripts for the old tool say, and what needs no saying here. */
+    /* Options in scripts for the old tool that have no meaning here. */
     {"acdc-mode", 'a', NULL, OPTION_HIDDEN, NULL, 6},
     {"metadata-heap", 'H', "KB", OPTION_HIDDEN, NULL, 6},
     {"node-buffer", 'N', "N", OPTION_HIDDEN, NULL, 6},
@@ -107,7 +107,7 @@ static unsigned percent(struct argp_state *state, int key, const char *text)
     return (unsigned)argument_number(state, key, text, 0, 100);
 }
 
-/* The exponent: "3", or "2^3". */
+/* Parses an exponent: "3", or "2^3". */
 static unsigned power(struct argp_state *state, int key, const char *text)
 {
     return (unsigned)argument_number(state, key, strncmp(text, "2^", 2) ? text : text + 2, 0,
@@ -234,7 +234,7 @@ static bool parse_access(int key, const char *text, struct argp_state *state,
     }
 }
 
-/* It stands in a table, in JSON and in CSV. */
+/* Checks the label, which is printed in a table, in JSON and in CSV. */
 static const char *label(struct argp_state *state, const char *text)
 {
     json_t *string = json_string(text);
@@ -310,7 +310,7 @@ static void check_needs(struct argp_state *state, const struct given *given,
         argp_error(state, "--multiplier and --objects: only one of them says how many");
 }
 
-/* Either share says what the other is. */
+/* Computes one share from the other. */
 static void settle_shares(struct argp_state *state, struct parsing *parsing)
 {
     struct settings *settings = &parsing->options->settings;

@@ -7,11 +7,12 @@
 
 struct options {
     struct settings settings;
-    const char *json, *csv, *csv_samples; /* files; "-": standard output; NULL: not wanted */
+    const char *json, *csv, *csv_samples; /* files; "-": standard output; NULL: not requested */
     bool quiet, verbose;
 };
 
-/* Ends the process for --help and --version, and for what is refused: by name, with status 64. */
+/* Ends the process for --help and --version, and for refused options: names them, with status
+ * 64. */
 void options_parse(int argc, char **argv, struct options *options);
 
 #endif /* ACDC_OPTIONS_H */

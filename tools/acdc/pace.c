@@ -29,8 +29,8 @@ static uint64_t smallest_clock(const struct pace *pace)
 }
 
 /*
- * With the lock. Looks again after each store: a thread that has advanced since the look before may
- * have compared itself with the old slowest time, and then leaves it to us.
+ * Called with the lock. Looks again after each store, because a thread that has advanced since the
+ * last look may have compared itself with the old slowest time, and then leaves it to us.
  */
 static bool find_slowest(struct pace *pace)
 {
@@ -47,8 +47,8 @@ static bool find_slowest(struct pace *pace)
 }
 
 /*
- * Only a thread that was the slowest can move the slowest time. Of several such threads the last one sees the
- * clocks of all others: each stores its clock before it takes the lock.
+ * Only a thread that was the slowest can move the slowest time. Of several such threads the last
+ * one sees the clocks of all others, because each stores its clock before it takes the lock.
  */
 static bool set_clock(struct pace *pace, unsigned thread, uint64_t time)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came out of a run: for people, and for programs. */
+/* Results of a run: for people, and for programs. */
 #ifndef ACDC_REPORT_H
 #define ACDC_REPORT_H
 
@@ -14,18 +14,19 @@ struct outcome {
     const struct result *result;
 };
 
-/* Live, held and resident bytes of a run that has settled: between the first and last lifetime. */
+/* Computes the mean of live, held or resident bytes of a run that has settled: between the first
+ * and last lifetime. */
 bool outcome_steady(const struct outcome *outcome, size_t offset, double *mean);
 
-/* Bytes allocated a second; 0: the run took no time. */
+/* Returns bytes allocated per second; 0 if the run took no time. */
 double outcome_throughput(const struct outcome *outcome);
 
 void report_text(const struct outcome *outcome, FILE *file);
-/* A new reference. */
+/* Returns a new reference. */
 json_t *report_json(const struct outcome *outcome);
-/* The settings and figures: a line of names, and one of values. */
+/* Prints the settings and figures: a line of names, and one of values. */
 void report_csv(json_t *document, FILE *file);
-/* The samples, likewise. */
+/* Prints the samples in the same way. */
 void report_csv_samples(json_t *document, FILE *file);
 
 #endif /* ACDC_REPORT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The JSON document as tables. No value has a comma or a quote in it. */
+/* Prints the JSON document as tables. No value contains a comma or a quote. */
 #include <string.h>
 
 #include "report.h"
@@ -20,12 +20,12 @@ static void print_value(const json_t *value, FILE *file)
     case JSON_FALSE:
         fputs(json_is_true(value) ? "1" : "0", file);
         break;
-    default: /* unknown: empty */
+    default: /* unknown, so empty */
         break;
     }
 }
 
-/* Names or values of all single values below `json`, with their path in the name. */
+/* Prints names or values of all single values below `json`, with their path in the name. */
 static void print_flat(json_t *json, const char *path, bool names, bool *first, FILE *file)
 {
     const char *key;

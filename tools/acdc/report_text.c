@@ -133,7 +133,7 @@ static void print_sizes(const struct outcome *outcome, FILE *file)
     }
 }
 
-/* Many livenesses share a line. */
+/* Prints several livenesses in a line. */
 static void print_livenesses(const struct outcome *outcome, FILE *file)
 {
     const struct settings *settings = outcome->run->settings;

@@ -20,7 +20,7 @@ static void *map_zeroed(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Frees are read first: what is allocated meanwhile cannot make the difference negative. */
+/* Reads frees first, so that allocations in the meantime cannot make the difference negative. */
 void run_live(const struct run *run, uint64_t *objects, uint64_t *bytes)
 {
     uint64_t freed_objects = 0, freed_bytes = 0;
@@ -38,7 +38,7 @@ void run_live(const struct run *run, uint64_t *objects, uint64_t *bytes)
     *bytes -= *bytes > freed_bytes ? freed_bytes : *bytes;
 }
 
-/* -------------------------------------------------------------------------------------- progress */
+/* ------------------------------------------------------------------------------------- progress */
 
 static bool all_done(const struct run *run)
 {
@@ -66,7 +66,7 @@ static void watch(const struct run *run)
     fprintf(stderr, "\r\033[K");
 }
 
-/* --------------------------------------------------------------------------------------- results */
+/* -------------------------------------------------------------------------------------- results */
 
 static void add_mutator(struct result *result, const struct mutator *mutator)
 {
@@ -107,7 +107,7 @@ static void add_all(struct run *run, struct result *result)
     run_live(run, &result->live_objects, &result->live_bytes);
 }
 
-/* What went when the run was over does not count as work. */
+/* Objects freed after the run do not count as work. */
 static void count_freed(const struct run *run, struct result *result)
 {
     for (unsigned i = 0; i < run->settings->threads; i++) {
@@ -116,7 +116,7 @@ static void count_freed(const struct run *run, struct result *result)
     }
 }
 
-/* ----------------------------------------------------------------------------------- from the start */
+/* ------------------------------------------------------------------------------- from the start */
 
 static bool create(struct run *run, const struct settings *settings, const struct model *model,
                    char *why, size_t size)

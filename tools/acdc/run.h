@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run: all threads, what they share, and what came out. */
+/* A run: all threads, their common data, and the results. */
 #ifndef ACDC_RUN_H
 #define ACDC_RUN_H
 
@@ -28,7 +28,7 @@ struct run {
 
 struct result {
     bool out_of_memory;
-    double seconds, cpu_seconds; /* of all threads at work, without the drain */
+    double seconds, cpu_seconds; /* of all threads at work, without the final release */
     double ticks_per_ns;
     uint64_t rounds, allocated_objects, allocated_bytes, freed_objects, freed_bytes;
     uint64_t shared_objects, received_objects, deferred_objects, reads, writes;
@@ -38,17 +38,17 @@ struct result {
     struct times times[OPERATIONS];
     uint64_t base_resident_bytes, end_resident_bytes, peak_resident_bytes;
     uint64_t drained_resident_bytes; /* when everything was free */
-    uint64_t books_bytes;            /* ACDC's own, in the figures above */
+    uint64_t books_bytes;            /* ACDC's own, included in the figures above */
 };
 
 /*
- * Runs it. `progress`: a line on standard error. False: `why` says what is missing; nothing has run.
- * The result's and the run's memory stays until the process ends.
+ * Runs it. `progress`: prints a line on standard error. Returns false if something is missing,
+ * named in `why`; nothing has run then. The memory of result and run stays until the process ends.
  */
 bool run_all(const struct settings *settings, const struct model *model, bool progress,
              struct run *run, struct result *result, char *why, size_t size);
 
-/* Live objects and bytes now, from the threads' counters. */
+/* Stores the live objects and bytes now, from the threads' counters. */
 void run_live(const struct run *run, uint64_t *objects, uint64_t *bytes);
 
 #endif /* ACDC_RUN_H */

@@ -9,7 +9,8 @@ const char *const operation_names[OPERATIONS] = {
 
 static uint64_t overhead;
 
-/* The smallest of many: whatever makes one larger is not the measurement's own cost. */
+/* Takes the smallest of many, because anything that makes one larger is not the measurement's
+ * own cost. */
 void times_calibrate(void)
 {
     overhead = UINT64_MAX;
@@ -26,7 +27,7 @@ uint64_t times_overhead(void)
     return overhead;
 }
 
-/* The last one holds whatever is above it, too. */
+/* Returns the bucket; the last one also holds all larger values. */
 static unsigned bucket_of_ticks(uint64_t ticks)
 {
     unsigned bucket = bucket_of(ticks, TIME_SUB_BITS);
@@ -80,7 +81,7 @@ double times_deviation(const struct times *times)
     return variance > 0 ? sqrt(variance) : 0;
 }
 
-/* Of the bucket in which the share ends, a part counts at its mean. */
+/* Counts a part of the bucket in which the share ends, at the bucket's mean. */
 double times_trimmed_mean(const struct times *times, double share)
 {
     double wanted = share * (double)times->timed, left = wanted, sum = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long operations take. A timed operation stands between two reads of the time-stamp counter, each
- * fenced on both sides, so that nothing of it runs outside and nothing else inside; what an empty
- * measurement costs is taken off. Elsewhere than on x86 the monotonic clock stands in, in nanoseconds.
+ * Times of operations. A timed operation is between two reads of the time-stamp counter, each
+ * fenced on both sides, so that nothing of it runs outside and nothing else inside; the cost of an
+ * empty measurement is subtracted. Machines other than x86 use the monotonic clock, in nanoseconds.
  */
 #ifndef ACDC_TIMES_H
 #define ACDC_TIMES_H
@@ -48,7 +48,7 @@ static inline uint64_t ticks_now(void)
 #define TIME_SUB_BITS 3
 #define TIME_BUCKETS  (44 << TIME_SUB_BITS) /* up to 2^46 ticks, at 1/8 of a power of two */
 
-/* One thread's times of one operation, or all threads', added up. */
+/* One thread's times of one operation, or the sum over all threads. */
 struct times {
     uint64_t count; /* operations, timed or not */
     uint64_t timed;
@@ -58,11 +58,11 @@ struct times {
     uint64_t bucket_sum[TIME_BUCKETS];
 };
 
-/* What an empty measurement costs; call it once, before the first. */
+/* Measures the cost of an empty measurement; call it once, before the first. */
 void times_calibrate(void);
 uint64_t times_overhead(void);
 
-/* Of `count` operations that were timed together, what one took. */
+/* Records the time of each of `count` operations that were timed together. */
 void times_record_each(struct times *times, uint64_t began, uint64_t ended, uint64_t count);
 
 static inline void times_record(struct times *times, uint64_t began, uint64_t ended)
@@ -73,9 +73,9 @@ static inline void times_record(struct times *times, uint64_t began, uint64_t en
 void times_add(struct times *sum, const struct times *times);
 double times_mean(const struct times *times);
 double times_deviation(const struct times *times);
-/* Of the fastest `share` of all: without those that were interrupted. */
+/* Returns the mean of the fastest `share`, to leave out interrupted operations. */
 double times_trimmed_mean(const struct times *times, double share);
-/* At most an eighth too small. */
+/* Returns a value that is at most an eighth too small. */
 uint64_t times_quantile(const struct times *times, double quantile);
 
 #endif /* ACDC_TIMES_H */

@@ -37,7 +37,8 @@ static void take(struct run *run, struct sample *sample, uint64_t time)
     sample->resident_bytes = resident_bytes();
 }
 
-/* Threads that come at once need one sample; one that finds another at it goes on. */
+/* Takes one sample for threads that come at once; a thread that finds another one sampling
+ * continues. */
 void trace_sample(struct run *run)
 {
     struct trace *trace = &run->trace;

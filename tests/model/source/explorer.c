@@ -139,7 +139,7 @@ static struct explorer *E;
 
 extern char __data_start[], _end[];
 
-/* --------------------------------------------------------------------------------------- reports */
+/* -------------------------------------------------------------------------------------- reports */
 
 static void print_schedule(void)
 {
@@ -185,7 +185,7 @@ static void note_event(const char *what, const volatile void *address, uint64_t 
     E->events[E->event_count++] = (struct event){(uint8_t)E->current, what, address, value, pc};
 }
 
-/* --------------------------------------------------------------------------------------- choices */
+/* -------------------------------------------------------------------------------------- choices */
 
 /* `deviates`: every possibility but 0 is a deviation. */
 static unsigned choose(unsigned count, bool deviates)
@@ -220,7 +220,7 @@ static bool next_choices(void)
     return false;
 }
 
-/* ---------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 static struct thread *me(void)
 {
@@ -458,7 +458,7 @@ bool explore_interrupted(void)
     return was;
 }
 
-/* ----------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 static void join(clocks *to, const clocks *from)
 {
@@ -889,7 +889,7 @@ void explore_free(void *memory, size_t bytes)
     note_event("frees", memory, bytes, __builtin_return_address(0));
 }
 
-/* -------------------------------------------------------------------------------------- executing */
+/* ------------------------------------------------------------------------------------ executing */
 
 void explore_keep(void *memory, size_t bytes)
 {

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "posix.h"
 
-/* ------------------------------------------------------------------------- one object, its readers */
+/* ---------------------------------------------------------------------- one object, its readers */
 
 struct thing {
     uint64_t alive; /* plain, so a read that is not ordered with its end is found as a race */
@@ -278,7 +278,7 @@ static void inline_reader_to_free(void)
     explore_thread(switches_to_free, NULL);
 }
 
-/* ------------------------------------------------------------------------------ readers that are parked */
+/* ---------------------------------------------------------------------- readers that are parked */
 
 static void parks(void *unused)
 {
@@ -354,7 +354,7 @@ static void parked_to_fenced_by_another(void)
     explore_thread(switches_to_free, NULL);
 }
 
-/* ------------------------------------------------------------------------------ readers that are asked to fence */
+/* -------------------------------------------------------------- readers that are asked to fence */
 
 /* Asks twice, and frees if the grace period is over at the second time; between the two a reader
  * may answer. */
@@ -451,7 +451,7 @@ static void asked_to_free(void)
     explore_thread(switches_to_free, NULL);
 }
 
-/* ------------------------------------------------------------------------- other kinds of domains */
+/* ----------------------------------------------------------------------- other kinds of domains */
 
 static void make_domain(enum prudence_domain_kind kind)
 {
@@ -584,7 +584,7 @@ static void external_asked(void)
     explore_thread(asks_once_more, NULL);
 }
 
-/* ------------------------------------------------------------------------------------------- sets */
+/* ----------------------------------------------------------------------------------------- sets */
 
 static void frees_after_two_looks(void *unused)
 {
@@ -623,7 +623,7 @@ static void set_of_two(void)
     explore_thread(frees, NULL);
 }
 
-/* ------------------------------------------------------------------------------ visits to domains */
+/* ---------------------------------------------------------------------------- visits to domains */
 
 static void visits(void *unused)
 {
@@ -651,7 +651,7 @@ static void destroyed_while_visited(void)
     explore_thread(destroys, NULL);
 }
 
-/* -------------------------------------------------------------------------------------- callbacks */
+/* ------------------------------------------------------------------------------------ callbacks */
 
 static struct callback_queue *queue;
 static struct prudence_head heads[2];

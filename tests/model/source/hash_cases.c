@@ -12,7 +12,7 @@
 #include "slab/cache.h"
 #include "structures/hash.h"
 
-/* ------------------------------------------------------------------------------ a table without locks */
+/* ------------------------------------------------------------------------ a table without locks */
 
 struct object {
     struct prudence_hash_node node;
@@ -219,7 +219,7 @@ static void a_replacement_is_looked_for(void)
     explore_thread(removes, objects[0]);
 }
 
-/* ------------------------------------------------------------------------------ ... and grace periods */
+/* ------------------------------------------------------------------------ ... and grace periods */
 
 static void start_gp(void)
 {
@@ -288,7 +288,7 @@ static void an_addition_beside_a_removal(void)
     explore_thread(removes_and_frees, objects[1]);
 }
 
-/* ---------------------------------------------------------------------------------------------- names */
+/* ---------------------------------------------------------------------------------------- names */
 
 struct entry {
     struct prudence_hash_name name;

@@ -12,7 +12,7 @@ static uint64_t x, y, seen[2]; /* x, y: atomic */
 static uint64_t data;
 static pthread_mutex_t mutex;
 
-/* ------------------------------------------------------------- store buffering, with fences and without */
+/* ----------------------------------------------------- store buffering, with fences and without */
 
 static bool fences[2], fences_all;
 
@@ -65,7 +65,7 @@ static void a_remote_fence(void)
     make_two(false, false, true);
 }
 
-/* ------------------------------------------------- of two stores to a word the first may be seen alone */
+/* ------------------------------------------ of two stores to a word the first may be seen alone */
 
 static void stores_twice(void *unused)
 {
@@ -94,7 +94,7 @@ static void two_stores(void)
     explore_thread(stores_and_looks, NULL);
 }
 
-/* ---------------------------------------------------------------------------------- message passing */
+/* ------------------------------------------------------------------------------ message passing */
 
 static bool releases;
 
@@ -133,7 +133,7 @@ static void released_message(void)
     relaxed_message();
 }
 
-/* -------------------------------------------------------------------------------- races on plain data */
+/* -------------------------------------------------------------------------- races on plain data */
 
 static bool locks;
 
@@ -160,7 +160,7 @@ static void locked_count(void)
     unlocked_count();
 }
 
-/* ------------- an increment under a lock (P. McKenney, "Exploiting Deferred Destruction", 2004, figures 2.9 to 2.11) */
+/* --- an increment under a lock (P. McKenney, "Exploiting Deferred Destruction", 2004, 2.9 to 2.11) */
 
 static bool early, ordered; /* loads before it takes the lock; the lock has its barriers */
 
@@ -204,7 +204,7 @@ static void increment_with_barriers(void)
     increment_without_barriers();
 }
 
-/* -------------------------------------------------------------------------- freed memory, and hanging */
+/* -------------------------------------------------------------------- freed memory, and hanging */
 
 static uint64_t *block;
 

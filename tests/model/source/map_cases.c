@@ -11,7 +11,7 @@
 #include "structures/map.h"
 #include "structures/writers.h"
 
-/* ------------------------------------------------------------------------------------- maps, and threads */
+/* ---------------------------------------------------------------------------- maps, and threads */
 
 #define ITEMS 8
 #define MADE  42
@@ -168,7 +168,7 @@ static void check_map(unsigned objects, unsigned depth)
 
 static const unsigned one_two_three = 0xe, one_to_four = 0x1e;
 
-/* -------------------------------------------------------------------------- a link more in its node */
+/* ---------------------------------------------------------------------- a link more in its node */
 
 static void addition_beside_a_lookup(void)
 {
@@ -294,7 +294,7 @@ static void two_in_one_node(void)
     check_map(2, 1);
 }
 
-/* ---------------------------------------------------------------------- another node in its place */
+/* -------------------------------------------------------------------- another node in its place */
 
 static void larger_beside_a_lookup(void)
 {
@@ -385,7 +385,7 @@ static void joined_beside_a_walk(void)
     explore_thread(walks, NULL);
 }
 
-/* --------------------------------------------------------------------------------------- two writers */
+/* ---------------------------------------------------------------------------------- two writers */
 
 static void larger_beside_a_removal(void)
 {
@@ -428,7 +428,7 @@ static void only_the_last_is_left(void)
     check_map(1, 0);
 }
 
-/* ---------------------------------------------------------------------------------------------- fork */
+/* ----------------------------------------------------------------------------------------- fork */
 
 /* Between its preparation and its end nothing changes, and everything is whole, so the child
  * gets a whole copy. */

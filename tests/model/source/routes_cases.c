@@ -8,7 +8,7 @@
 #include "explorer.h"
 #include "structures/routes.h"
 
-/* ------------------------------------------------------------------------------ prefixes and updates */
+/* ------------------------------------------------------------------------- prefixes and updates */
 
 #define IP4(a, b, c, d)                                                                            \
     ((uint64_t)(a) << 56 | (uint64_t)(b) << 48 | (uint64_t)(c) << 40 | (uint64_t)(d) << 32)
@@ -115,7 +115,7 @@ static void apply(const struct update *update, unsigned number)
         explore_assert(prudence_routes_remove(&table->public, &prefix, NULL) == 0);
 }
 
-/* ---------------------------------------------------------------------------------- tables, and threads */
+/* -------------------------------------------------------------------------- tables, and threads */
 
 static void make_table(enum prudence_routes_family family)
 {
@@ -276,7 +276,7 @@ static void all_is_done(void)
     }
 #define BESIDE_LOOKUPS(...) BESIDE(looks_up, __VA_ARGS__)
 
-/* ------------------------------------------------------------------------------------------------ IPv4 */
+/* ----------------------------------------------------------------------------------------- IPv4 */
 
 static const struct update long4[] = {{ADD, IP4(10, 1, 2, 0), 24}, {NOTHING, 0, 0}};
 static const struct update short4[] = {{ADD, IP4(10, 0, 0, 0), 8}, {NOTHING, 0, 0}};
@@ -309,7 +309,7 @@ BESIDE(gets, get_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, 
 BESIDE(gets, get_beside_default, IPV4, long4, 0, {ADD, 0, 0})
 BESIDE(walks, walk_beside_removal, IPV4, both4, 0, {REMOVE, IP4(10, 0, 0, 0), 8}, {ADD, IP4(10, 1, 3, 0), 24})
 
-/* ------------------------------------------------------------------------------------------------ IPv6 */
+/* ----------------------------------------------------------------------------------------- IPv6 */
 
 /* An edge below the level of shortcuts, to level 11; and one across that level. */
 static const struct update edge6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {NOTHING, 0, 0}};
@@ -353,7 +353,7 @@ BESIDE(walks, walk_beside_join, IPV6, cut6, 0, {REMOVE, IP6(0x2001, 0xdb8, 1, 0)
 
 /* clang-format on */
 
-/* --------------------------------------------------------------------------- arrays that are made anew */
+/* -------------------------------------------------------------------- arrays that are made anew */
 
 #define FULL 256u /* with this many prefixes the index gets wider */
 
@@ -402,7 +402,7 @@ static void arrays_are_new(void)
     all_is_done();
 }
 
-/* ---------------------------------------------------------------------------------------- two writers */
+/* ---------------------------------------------------------------------------------- two writers */
 
 static void updates_one(void *number)
 {

@@ -66,7 +66,7 @@ static void defer(void *object)
         cache_free_deferred_slow(slab_known(object), object, "deferred free");
 }
 
-/* --------------------------------------------------------------------------------------- pre-flush */
+/* ------------------------------------------------------------------------------------ pre-flush */
 
 /* A thread closes a batch of one object while the helper looks for one: on one CPU, where the
  * helper removes by a restartable sequence, or from another, where it takes the CPU's caches. */
@@ -113,7 +113,7 @@ static void nothing_moved_is_safe(void)
     }
 }
 
-/* ------------------------------------------------------------------------------------------- owners */
+/* --------------------------------------------------------------------------------------- owners */
 
 static void *popped, *taken[2];
 static unsigned taken_count;

@@ -22,7 +22,7 @@
 #include "structures/views.h"
 #include "structures/writers.h"
 
-/* ------------------------------------------------------------------------------- what stands below */
+/* ---------------------------------------------------------------------------- what stands below */
 
 static uint64_t inside[EXPLORE_THREADS_MAX];
 
@@ -137,7 +137,7 @@ void process_start_slow(void)
 {
 }
 
-/* ------------------------------------------------------------------------------------ hash tables */
+/* ---------------------------------------------------------------------------------- hash tables */
 
 /* Uses the last bucket of 64 (its words are the last to be cleared), and the first, second, and
  * last of its 8 parts; the second has two items. FIRST becomes the first of another part. */
@@ -149,7 +149,7 @@ void process_start_slow(void)
 struct item {
     struct prudence_hash_node node;
     uint64_t key;
-    unsigned value; /* plain: a thread that finds an item sees what was written before */
+    unsigned value; /* plain: a thread that finds an item sees earlier writes to it */
 };
 
 static struct prudence_hash *table;
@@ -421,7 +421,7 @@ static void none_is_lost(void)
     explore_assert(count_nodes() == prudence_hash_count(table));
 }
 
-/* ------------------------------------------------------------------------------------ tables of ids */
+/* -------------------------------------------------------------------------------- tables of ids */
 
 #define SLOTS 64
 
@@ -478,7 +478,7 @@ static void ids_grow(void)
     explore_thread(looks_ids_up, (void *)SLOTS);
 }
 
-/* -------------------------------------------------------------------------------------------- fork */
+/* ----------------------------------------------------------------------------------------- fork */
 
 /* Between its preparation and its end nothing changes, and everything is whole, so the child
  * gets a whole copy. */
@@ -598,7 +598,7 @@ static void hlist_removal(void)
     explore_thread(looks_at_first, &hlist);
 }
 
-/* ----------------------------------------------------------------- the stack, and reference counts */
+/* -------------------------------------------------------------- the stack, and reference counts */
 
 #define NODES 3
 

@@ -5,7 +5,7 @@
  *   struct config     the work of one run; made by the command line, sent to the child as JSON
  *   struct subject    the measured code: a family (how objects are reclaimed) over an allocator
  *   struct scenario   the work of a run's threads, and which of them count
- *   struct run        one run, in a child process of its own
+ *   struct run        one run, in a separate child process
  *   struct worker     one thread of a run
  *
  * Runs never share a process, because subjects leave threads, caches and fragmented heaps. The
@@ -48,8 +48,8 @@ struct config {
     double seconds;        /* measured time; 0 with `pairs` */
     uint64_t pairs;        /* of each writer; 0: until the time ends */
     uint64_t limit;        /* resident bytes; more counts as out of memory */
-    uint64_t latent_limit; /* Prudence's option of that name; 0: its default */
-    unsigned stay_ms;      /* time that a reader stays in its section */
+    uint64_t latent_limit; /* Prudence's option of that name; 0: the default */
+    unsigned stay_ms;      /* time that a reader stays in a section */
     unsigned cycles;       /* rounds of create, fill, destroy */
     unsigned objects;      /* in each round */
     unsigned length;       /* of each writer's list */
@@ -63,7 +63,7 @@ struct config {
     char options[160];     /* PRUDENCE_OPTIONS of the run */
 };
 
-/* The phases of a run; its main thread sets them, and the loops watch them. */
+/* The phases of a run; the main thread sets them, and the loops watch them. */
 enum phase { PHASE_WARM, PHASE_MEASURED, PHASE_OVER };
 
 struct list {
@@ -78,13 +78,13 @@ struct worker {
     unsigned index; /* among the writers, or among the readers */
     int cpu;
     enum phase phase; /* the phase that it measures now */
-    bool finished;    /* it completed its work before the time was over */
+    bool finished;    /* it completed the work before the time was over */
     pthread_t thread;
 
-    void **live;     /* LOOP_REPLACE: its objects */
+    void **live;     /* LOOP_REPLACE: the objects */
     void *hand;      /* the last object that `replace` returned, for the next update */
     uint64_t random; /* state of a generator */
-    unsigned place;  /* index in run->places of its next slice */
+    unsigned place;  /* index in run->places of the next slice */
 
     uint64_t done;    /* the scenario's count; written by the worker, sampled by main */
     uint64_t retired; /* objects; as above */
@@ -147,7 +147,7 @@ const char *order_name(unsigned order); /* NULL after the last */
 json_t *config_to_json(const struct config *config);
 int config_from_json(struct config *config, json_t *json);
 
-/* crew.c: runs the threads of a run, watches its memory, and adds the measurements to `result`. */
+/* crew.c: runs the threads of a run, watches memory, and adds the measurements to `result`. */
 void crew_work(struct run *run, json_t *result);
 
 /* child.c: the hidden subcommands, run in the child. Return an exit status. */

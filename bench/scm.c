@@ -9,9 +9,9 @@
  * them ("keep alive", with the tick's share), and all of them again ("redundant"). Allocating and
  * refreshing is timed by the round, ticks one by one, with the time-stamp counter, less the cost of
  * reading it. Medians over all rounds and threads, so that with more threads than CPUs, a round in
- * which a thread lost its CPU does not count more than another.
+ * which a thread was preempted does not count more than another.
  *
- * Then come bursts of objects that end together, each with a date of its own, and in regions
+ * Then come bursts of objects that end together, each with a separate date, and in regions
  * (scm_bursts.c).
  */
 #include <argp.h>

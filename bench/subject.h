@@ -3,7 +3,7 @@
  * Subjects to measure. A family says how objects are allocated and reclaimed; a subject is a family
  * over one allocator. Families are in the files subject_*.c; subject_table.h names all subjects.
  *
- * The hot loops of loops.h are compiled once for each family, with its operations as constants:
+ * The hot loops of loops.h are compiled once for each family, with the operations as constants:
  * they call functions directly, or in a shared library by one indirect call, for all alike.
  */
 #ifndef BENCH_SUBJECT_H
@@ -27,7 +27,7 @@ union pool {
 
 struct operations {
     union pool (*pool_create)(size_t object_size);
-    void (*pool_destroy)(union pool pool); /* waits until its retired objects are free */
+    void (*pool_destroy)(union pool pool); /* waits until the retired objects are free */
     void *(*allocate)(union pool pool);
     void (*retire)(union pool pool, void *object);
     void *(*replace)(union pool pool, void *old);   /* both in one call, one at a time; or NULL */
@@ -62,7 +62,7 @@ typedef void loop_function(struct worker *worker);
 struct family {
     const char *library; /* name of the library that reclaims */
     const char *program; /* program that runs it, in the folder of this one; NULL: this one */
-    const char *version; /* its version; NULL: ask library_version */
+    const char *version; /* the version; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
     bool latent_limited;            /* the option latent_limit makes a difference */
@@ -96,7 +96,7 @@ const struct subject *subjects(unsigned *count);
 const struct subject *subject_find(const char *name);
 
 /*
- * Counts objects freed by callbacks: each thread has a slot of its own, so counting costs a subject
+ * Counts objects freed by callbacks: each thread has a separate slot, so counting costs a subject
  * one increment.
  */
 extern __thread uint64_t *reclaimed_slot;

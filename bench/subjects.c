@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The subjects of subject_table.h, each with its allocator; and the count of objects freed by
+/* The subjects of subject_table.h, each with an allocator; and the count of objects freed by
  * callbacks. */
 #include "subject.h"
 

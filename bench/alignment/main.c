@@ -80,7 +80,7 @@ static void time_loop(unsigned place, unsigned loop)
 {
     uint64_t begin, took;
 
-    loops[place][loop].run(); /* brings its code and objects into the CPU's caches */
+    loops[place][loop].run(); /* brings the code and objects into the CPU's caches */
     begin = now_ns();
     loops[place][loop].run();
     took = now_ns() - begin;

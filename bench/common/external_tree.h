@@ -39,7 +39,7 @@ struct tree {
 struct tree_place {
     struct tree_node *grand, *parent, *leaf;
     unsigned grand_side, side;
-    uint32_t grand_version, version; /* of those edges, each read before its child */
+    uint32_t grand_version, version; /* of those edges, each read before the child */
 };
 
 static inline void tree_init(struct tree *tree)
@@ -77,7 +77,7 @@ static inline struct tree_place tree_walk(struct tree *tree, uint64_t key)
     return at;
 }
 
-/* Returns the leaf at which a search for `key` ends; the caller compares its key. */
+/* Returns the leaf at which a search for `key` ends; the caller compares the key. */
 static inline struct tree_node *tree_find(struct tree *tree, uint64_t key)
 {
     struct tree_node *node = &tree->root, *child;

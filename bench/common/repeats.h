@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 /*
- * Returns the result of `run`, a new reference. The child is killed after `seconds`, when its
+ * Returns the result of `run`, a new reference. The child is killed after `seconds`, when the
  * threads have printed their places. Returns {"failed": why} in that case, or if `run` returned
  * NULL. Ends the program, with a message, if no child can be started.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prudence-malloc-load: one allocation pattern in a process of its own, so that LD_PRELOAD selects
+ * prudence-malloc-load: one allocation pattern in a separate process, so that LD_PRELOAD selects
  * the allocator.
  *
  *   struct load      the requested work: how much, by how many threads, from which seed

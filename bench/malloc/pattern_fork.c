@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process with a heap forks, as a server that saves its state does. Measures the allocator's fork
+ * A process with a heap forks, as a server does to save state. Measures the allocator's fork
  * handlers, and the pages that its bookkeeping makes both sides copy.
  */
 #define _GNU_SOURCE

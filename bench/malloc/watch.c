@@ -46,7 +46,7 @@ static _Noreturn void become(char **command, const char *library, int traced, in
     _exit(write(trouble, &error, sizeof error) == sizeof error ? 127 : 126);
 }
 
-/* Starts the command. Tracing only serves to stop it at its end, while its memory still exists. */
+/* Starts the command. Tracing only serves to stop it at the end, while its memory still exists. */
 static pid_t start(char **command, const char *library)
 {
     int traced[2], trouble[2], error = 0;
@@ -103,7 +103,7 @@ static bool follow(pid_t pid, const char *library, int *status, struct rusage *u
         event = *status >> 16;
         if (event == PTRACE_EVENT_EXIT)
             mapped = is_mapped(pid, library);
-        signal = event ? 0 : WSTOPSIG(*status); /* a signal on its way to the command */
+        signal = event ? 0 : WSTOPSIG(*status); /* a signal bound for the command */
         ptrace(PTRACE_CONT, pid, NULL, (void *)(intptr_t)signal);
     }
 }

@@ -7,7 +7,7 @@
  *     misses SIZE OBJECTS      prints one line of JSON
  *
  * Objects are allocated from a cache without slabs (grows); then seven of eight are freed, which
- * leaves every slab with its node, and allocated again (refills). kernel/bench/misses.c does the
+ * leaves every slab with the node, and allocated again (refills). kernel/bench/misses.c does the
  * same. Each allocation is timed alone, and the cache's statistics before and after it tell its
  * kind. An interruption counts in an allocation's figure, so medians are printed.
  */
@@ -87,7 +87,7 @@ static bool fill(void **objects, size_t count, struct costs *costs)
     return true;
 }
 
-/* Frees in the order of allocation, so that every slab stays with its node. */
+/* Frees in the order of allocation, so that every slab stays with the node. */
 static void free_seven_of_eight(void **objects, size_t count)
 {
     for (size_t i = 0; i < count; i++)

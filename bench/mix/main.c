@@ -2,7 +2,7 @@
 /*
  * prudence-mix: hits, churns, peak slabs and total fragmentation of one cache (the paper's Figures
  * 7 to 11), as counts that other programs hardly change. Each is measured with the paper's
- * mechanisms and without: `classic` frees by callbacks, all of a grace period at its end;
+ * mechanisms and without: `classic` frees by callbacks, all of a grace period at the end;
  * `throttled-N` calls 10 of them every N steps; `+preflush` pre-flushes latent objects in idle
  * time; `+spares` leaves alone slabs that are mostly latent.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The work that prudence-mix does with a cache, and its counts. */
+/* The work that prudence-mix does with a cache, and the counts. */
 #ifndef BENCH_MIX_WORKLOAD_H
 #define BENCH_MIX_WORKLOAD_H
 
@@ -26,7 +26,7 @@ struct run {
     const struct mix *mix;
     bool classic; /* callbacks free deferred objects */
     /* classic: steps between two batches of 10 callbacks; 0: all callbacks of a grace period are
-     * called at its end */
+     * called at the end */
     unsigned pace;
     bool preflush;        /* each time the CPU is idle, the idle helper runs a round */
     bool spares;          /* slab_spares_latent */
@@ -37,7 +37,7 @@ struct run {
     unsigned cached; /* objects of the object cache; 0: the default, by demand */
 };
 
-/* Returns its counts, a new reference. Needs a process of its own, because the library's options
+/* Returns the counts, a new reference. Needs a separate process, because the library's options
  * belong to the process. */
 json_t *run_mix(const void *run);
 

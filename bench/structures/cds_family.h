@@ -5,8 +5,8 @@
  *     map_type                              from keys to 64-bit values
  *     bench_key cds_key(number)
  *     map_type *make_map(size)              for `size` objects
- * RCU is general_buffered, which its documentation names as the fastest of those that need no
- * signal; its buffer has the default size. Lookups enter a section by themselves. Updates must not
+ * RCU is general_buffered, which the documentation names as the fastest of those that need no
+ * signal; the buffer has the default size. Lookups enter a section by themselves. Updates must not
  * be in one, so there is none around them here.
  */
 #ifndef BENCH_STRUCTURES_CDS_FAMILY_H

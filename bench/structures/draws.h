@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chooses the next key. Uniform: from a random number. By Zipf's law: from a list drawn before the
- * run, because a draw costs more than a lookup; each thread has lists of its own, read from
+ * run, because a draw costs more than a lookup; each thread has separate lists, read from
  * beginning to end, again and again. They take 4 MiB each, which pass through the caches.
  */
 #ifndef BENCH_STRUCTURES_DRAWS_H

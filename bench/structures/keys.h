@@ -3,7 +3,7 @@
  * Maps numbers to keys. A subject that supports both kinds is compiled twice: for 64-bit numbers,
  * and with STRING_KEYS for strings like paths of URLs: 16 to 60 bytes that begin alike and differ
  * at the end. A string is made for each operation, at the same cost for all subjects, because a
- * program has the key of its lookup in its cache.
+ * program has the key of a lookup in the cache.
  */
 #ifndef BENCH_STRUCTURES_KEYS_H
 #define BENCH_STRUCTURES_KEYS_H

@@ -3,7 +3,7 @@
  * prudence-structures: our tables and maps beside those of liburcu, Concurrency Kit, libcds, TBB
  * and DPDK, and those with locks.
  *
- * Each run is a child process of its own, which fills its table before the measurement. The repeats
+ * Each run is a separate child process, which fills its table before the measurement. The repeats
  * of all rows are interleaved, so that a slow minute of the machine affects all alike, and medians
  * are reported.
  */

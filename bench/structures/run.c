@@ -170,7 +170,7 @@ static void set_percentile(json_t *json, const char *key, const struct histogram
 }
 
 /* Returns times of single operations, less the clock's cost: percentiles, and the mean of all
- * but the slowest hundredth, in which a thread may have lost its CPU. */
+ * but the slowest hundredth, in which a thread may have been preempted. */
 static json_t *times_of(const struct histogram *histogram, double clock, double ns_per_cycle)
 {
     json_t *json = json_pack("{s:I}", "count", (json_int_t)histogram_count(histogram));

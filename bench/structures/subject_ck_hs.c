@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concurrency Kit's set of objects, with CK_HS_MODE_OBJECT and CK_HS_MODE_DELETE, which its manual
- * requires for pointers and for removals; and a little of its maintenance (ck_hs_gc) once in 128
+ * Concurrency Kit's set of objects, with CK_HS_MODE_OBJECT and CK_HS_MODE_DELETE, which the manual
+ * requires for pointers and for removals; and a little of the maintenance (ck_hs_gc) once in 128
  * removals.
  */
 #include <ck_hs.h>

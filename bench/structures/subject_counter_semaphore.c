@@ -2,7 +2,7 @@
 /*
  * One number under a semaphore made of a spin lock (P. McKenney, "Exploiting Deferred Destruction",
  * 2004, section 2.2.2): each way in or out takes the lock once, so it costs two spin locks where
- * nobody waits, and its waiters sleep.
+ * nobody waits, and waiters sleep.
  */
 #define _GNU_SOURCE
 #include <linux/futex.h>

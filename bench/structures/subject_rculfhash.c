@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* liburcu's lock-free resizable table, as its documentation recommends: split counters,
+/* liburcu's lock-free resizable table, as the documentation recommends: split counters,
  * automatic resizes, call_rcu. */
 #define RCU_MEMBARRIER
 #define _LGPL_SOURCE /* the read side inlined, as ours is */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's DIR-24-8 beside its tree of routes (rte_rib). It allows one writer at a time, so
+/* DPDK's DIR-24-8 beside a tree of routes (rte_rib). It allows one writer at a time, so
  * updates take a mutex. */
 #include "dpdk.h"
 
@@ -18,12 +18,12 @@ static void start(void)
     dpdk_start();
 }
 
-/* Made with the first route, so that its initial memory counts. */
+/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     struct rte_fib_conf config = {
         .type = RTE_FIB_DIR24_8,
-        .max_routes = 2 * (int)subject_size, /* of its tree of routes, including inner nodes */
+        .max_routes = 2 * (int)subject_size, /* of the tree of routes, including inner nodes */
         .dir24_8 = {.nh_sz = RTE_FIB_DIR24_8_4B, .num_tbl8 = 256},
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside its tree of routes (rte_rib6). It allows one
+/* DPDK's trie of 24, then 8 bits a level, beside a tree of routes (rte_rib6). It allows one
  * writer at a time, so updates take a mutex. Nothing waits for readers, which favours this
  * subject: a freed group of 256 may be reused under one. */
 #include "dpdk.h"
@@ -24,12 +24,12 @@ static void start(void)
     dpdk_start();
 }
 
-/* Made with the first route, so that its initial memory counts. */
+/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     struct rte_fib6_conf config = {
         .type = RTE_FIB6_TRIE,
-        /* of its tree of routes, including inner nodes */
+        /* of the tree of routes, including inner nodes */
         .max_routes = 2 * (int)subject_size + 256,
         .trie = {.nh_sz = RTE_FIB6_TRIE_4B, .num_tbl8 = 2 * (uint32_t)subject_size + 256},
     };

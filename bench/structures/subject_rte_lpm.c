@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's DIR-24-8 with its own list of rules. It allows one writer at a time, so updates take a
+/* DPDK's DIR-24-8 with a list of rules. It allows one writer at a time, so updates take a
  * mutex. No prefix is longer than 24 here, so nothing has to wait for readers. */
 #include "dpdk.h"
 
@@ -18,7 +18,7 @@ static void start(void)
     dpdk_start();
 }
 
-/* Made with the first route, so that its initial memory counts. */
+/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     const struct rte_lpm_config config = {.max_rules = (uint32_t)subject_size, .number_tbl8s = 256};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside its hash table of rules. It allows one writer
+/* DPDK's trie of 24, then 8 bits a level, beside a hash table of rules. It allows one writer
  * at a time, so updates take a mutex. Nothing waits for readers, which favours this subject: a
  * freed group of 256 may be reused under one. */
 #include "dpdk.h"
@@ -19,7 +19,7 @@ static void start(void)
     dpdk_start();
 }
 
-/* Made with the first route, so that its initial memory counts. */
+/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     const struct rte_lpm6_config config = {.max_rules = (uint32_t)subject_size + 256,

@@ -2,9 +2,9 @@
 /*
  * Counters and barrier (rcu-ltimer, the thesis's 4.4.1; DYNIX/ptx before it).
  *
- * Each CPU counts its context switches. At its timer tick it checks for work (batches.h): a CPU
- * that the batch waits for notes its counter, and at a later tick, when the counter has moved,
- * clears its bit.
+ * Each CPU counts context switches. At a timer tick it checks for work (batches.h): a CPU
+ * that the batch waits for notes the counter, and at a later tick, when the counter has moved,
+ * clears the bit.
  *
  * Differences. Timer interrupts are a counter that a thread raises every millisecond; a place does
  * a tick's work in the first context switch after it, never in a section, so "interrupted in user

@@ -7,7 +7,7 @@
  * daemon takes its place's new callbacks, advances them by batches.h, and asks the variant whether
  * the place has passed. It calls the callbacks itself, so an idle place may have some.
  *
- * A daemon is a thread of its own, not a switch on its CPU: it reads the place's counters from
+ * A daemon is a separate thread, not a switch on its CPU: it reads the place's counters from
  * outside, and so does not displace the idle loop, which the original had to take care of. New
  * callbacks are under a lock, because no interrupts can be disabled.
  */

@@ -11,7 +11,7 @@
 
 static pthread_mutex_t one_waiter = PTHREAD_MUTEX_INITIALIZER;
 
-/* Serves requests to `self` while it waits for its turn; otherwise two waiters would wait for
+/* Serves requests to `self` while it waits for a turn; otherwise two waiters would wait for
  * each other. */
 static void take_turn(unsigned self)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Measurements of a variant, each in a process of its own. */
+/* Measurements of a variant, each in a separate process. */
 #ifndef VARIANTS_LOADS_H
 #define VARIANTS_LOADS_H
 
@@ -21,7 +21,7 @@ struct row {
 struct load {
     const char *name;
     const char *what;    /* unit of the figure in ns */
-    bool reads;          /* its workers are readers, so `none` may take part */
+    bool reads;          /* the workers are readers, so `none` may take part */
     bool batches, rates; /* it has rows for these */
     bool (*possible)(const struct variant *variant);
     json_t *(*run)(const struct row *row); /* {"ns": number, ...} */
@@ -32,8 +32,8 @@ struct load {
 extern const struct load loads[]; /* ended by a NULL name */
 
 /*
- * Runs the row: its workers run `body` and its readers `beside`, each in a thread at a place of its
- * own, until load_goes_on() returns false; a body returns its number of operations. The result has
+ * Runs the row: workers run `body` and readers `beside`, each in a thread at a place of its
+ * own, until load_goes_on() returns false; a body returns the number of operations. The result has
  * the workers' time per operation.
  */
 json_t *run_crew(const struct row *row, uint64_t (*body)(const struct row *row, unsigned place),

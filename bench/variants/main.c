@@ -2,7 +2,7 @@
 /*
  * prudence-variants: compares grace periods, ours, liburcu's, and the historical ones.
  *
- * Each run is a child process of its own; the repeats of all rows are interleaved, so that a slow
+ * Each run is a separate child process; the repeats of all rows are interleaved, so that a slow
  * minute of the machine affects all alike, and medians are reported.
  */
 #define _GNU_SOURCE

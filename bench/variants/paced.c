@@ -7,7 +7,7 @@
  * of the run has no calls; its switches give the time of an idle switch. The cost of a callback is
  * the time in calls, the time in switches beyond the idle time, at all places, and the CPU time of
  * threads that are no places beyond theirs of the first part; all that divided by the calls. A call
- * or switch that takes more than a millisecond has lost its CPU, and is left out.
+ * or switch that takes more than a millisecond has been preempted, and is left out.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -85,7 +85,7 @@ static void carry_on(void)
     pthread_mutex_unlock(&polling.task);
     variant_full_fence();
     queue_invoke(&over);
-    /* Rounds may end out of order, because the place that invokes may lose its CPU. Only idle
+    /* Rounds may end out of order, because the place that invokes may be preempted. Only idle
      * places ask. */
     if (round > __atomic_load_n(&polling.rounds_over, __ATOMIC_RELAXED))
         __atomic_store_n(&polling.rounds_over, round, __ATOMIC_RELEASE);
@@ -111,7 +111,7 @@ static void call(unsigned place, struct variant_head *head, void (*func)(struct 
     pthread_mutex_unlock(&polling.list_lock);
 }
 
-/* Stays until its callbacks have been called, because in the original the tasklet keeps a CPU
+/* Stays until the callbacks have been called, because in the original the tasklet keeps a CPU
  * awake. */
 static void idle(unsigned place)
 {

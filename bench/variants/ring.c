@@ -6,7 +6,7 @@
  * own to one more than the counter of the CPU before it. When that is a change, every CPU has
  * switched since this one's last change: a grace period of its own, which overlaps the others'.
  * There are two queues of callbacks per CPU: those that wait for the grace period, and new ones;
- * they change roles at its end. No lock.
+ * they change roles when it ends. No lock.
  *
  * Differences. An idle CPU's idle loop takes part in the original; here the next place carries the
  * counter past an idle one, by compare-and-swap, because the place may come back and do so itself.
@@ -88,7 +88,7 @@ static void call(unsigned place, struct variant_head *head, void (*func)(struct 
     __atomic_add_fetch(&pending, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Stays until its callbacks have run, as the original's idle loop does. */
+/* Stays until the callbacks have run, as the original's idle loop does. */
 static void idle(unsigned place)
 {
     while (ring[place].next.first || ring[place].waits.first) {

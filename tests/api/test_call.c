@@ -84,7 +84,7 @@ static void more_cookies_than_segments(void **state)
     (void)state;
     for (unsigned i = 0; i < 20; i++) {
         prudence_domain_call(domain, &heads[i], count);
-        pause_ms(3); /* the worker has detached it, under a cookie of its own */
+        pause_ms(3); /* the worker has detached it, under a separate cookie */
         prudence_manual_advance(domain);
     }
     advance_until(domain, 20);
@@ -102,7 +102,7 @@ static void a_steady_stream_does_not_starve(void **state)
 
     (void)state;
     while (runs() < 1000 &&
-           made < 500000) { /* by then a thread that has to wait for its turn has run */
+           made < 500000) { /* by then a thread that has to wait for a turn has run */
         unsigned long long began = now_ns();
 
         prudence_domain_call(domain, &heads[made++], count);
@@ -259,7 +259,7 @@ static void one_by_one(void **state)
     }
 }
 
-/* ThreadSanitizer starts a thread of its own, and starts it late. */
+/* ThreadSanitizer starts a separate thread, and starts it late. */
 static void skip_where_threads_cannot_be_counted(void)
 {
 #if defined(__SANITIZE_THREAD__)

@@ -153,7 +153,7 @@ static void *keep_busy(void *number)
 
             prudence_cache_free_deferred(short_lived, prudence_cache_alloc(short_lived));
             while (prudence_cache_destroy(short_lived) == EBUSY)
-                ; /* another test checks its effect */
+                ; /* another test checks the effect */
         }
     }
     return NULL;
@@ -210,7 +210,7 @@ static unsigned threads_now(void)
     return threads - 2; /* . and .. */
 }
 
-/* fork does not copy the helper; a child starts its own. */
+/* fork does not copy the helper; a child starts one. */
 static int child_with_background(void *unused)
 {
     struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);

@@ -249,7 +249,7 @@ static void count(struct prudence_head *head)
     ran++;
 }
 
-/* Queues callbacks to a worker without a thread; the test takes its steps. */
+/* Queues callbacks to a worker without a thread; the test takes the steps. */
 static void push_callbacks(void)
 {
     ran = 0;
@@ -853,7 +853,7 @@ static void while_objects_are_made_and_destroyed(void **state)
 
 /* ------------------------------------------------------- what begins while a fork is under way */
 
-/* A thread that is about to begin sets its mark, sees that a fork is under way, and clears the
+/* A thread that is about to begin sets a mark, sees that a fork is under way, and clears the
  * mark again. A child copied in between has the mark and not the thread: its own fork must not
  * wait for that thread. */
 static void a_carrier_that_was_about_to_begin(void **state)

@@ -25,7 +25,7 @@
 #include "heap/nested.h"
 #include "support/gp_child.h"
 
-/* For each handler, the block that it allocated in this fork, and the number of its runs. */
+/* For each handler, the block that it allocated in this fork, and the number of runs. */
 static struct {
     void *object;
     unsigned calls;
@@ -241,7 +241,7 @@ static void handlers_may_fork(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    /* from now on there is a queue, and a thread that runs its callbacks */
+    /* from now on there is a queue, and a thread that runs the callbacks */
     prudence_call(&head, note_call);
     prudence_barrier();
     ran = 0;

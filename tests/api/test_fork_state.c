@@ -589,7 +589,7 @@ static void destructors(void)
 
 static __thread unsigned questions;
 
-/* Stops at the third question of a large allocation (for its slab, its pages, its huge mapping):
+/* Stops at the third question of a large allocation (for slab, pages, huge mapping):
  * the bytes are requested, and no lock is held. */
 static bool block_at_third(void)
 {

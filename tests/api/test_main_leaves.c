@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that leaves its main function by pthread_exit ends with its last thread, even if
+ * A program that leaves its main function by pthread_exit ends with the last thread, even if
  * threads of the library exist. It ends no earlier, and not before the queued callbacks have run.
  *
  * ctest: not-with thread (ThreadSanitizer has a thread of its own, so none is the last)

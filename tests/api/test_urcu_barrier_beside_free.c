@@ -230,7 +230,7 @@ static void synchronize_qsbr(struct rcu_head *head)
     __atomic_store_n(&qsbr_returned, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A callback of qsbr that waits for this thread's quiescent state runs on a worker of its own. */
+/* A callback of qsbr that waits for this thread's quiescent state runs on a separate worker. */
 static void a_callback_of_qsbr_holds_up_no_other_flavour(void **state)
 {
     static struct rcu_head of_qsbr, of_memb;

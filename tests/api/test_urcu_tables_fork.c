@@ -62,7 +62,7 @@ static struct cds_lfht *table_make(void)
     return table;
 }
 
-/* Destroys the table, which waits for its worker. */
+/* Destroys the table, which waits for the worker. */
 static int table_destroy(struct cds_lfht *table)
 {
     struct node *node, *removed = NULL;

@@ -228,7 +228,7 @@ static void only_the_last_cpu_to_try(void **state)
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     domain->parking = 0;
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3),
-                     GP_OVER); /* a try that requests a grace period */
+                     GP_OVER); /* by asking readers instead */
     domain->parking = 1;
     assert_int_not_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OVER);

@@ -76,7 +76,7 @@ static void a_callback_waits_for_its_own_grace_period(void **state)
     (void)state;
     assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
     push(queue, &before);
-    assert_int_equal(turn(), CALLBACK_TURN_WAITS); /* detached, and its cookie taken */
+    assert_int_equal(turn(), CALLBACK_TURN_WAITS); /* detached, and a cookie taken */
     push(queue, &after);
     prudence_manual_advance(domain);
     assert_int_equal(turn(), CALLBACK_TURN_RAN);
@@ -140,7 +140,7 @@ static void a_barrier_waits(void **state)
     assert_int_equal(runs(), 1);
 }
 
-/* A callback is pushed after the worker's first look, before the worker announces its sleep.
+/* A callback is pushed after the worker's first look, before the worker announces sleep.
  * Nobody wakes the worker, so it has to look a second time. */
 static void a_worker_looks_twice(void **state)
 {
@@ -230,7 +230,7 @@ static void finish_head(void)
     turn();
 }
 
-/* Covers all of the first instructions, where a worker announces its sleep, and a sample of the
+/* Covers all of the first instructions, where a worker announces sleep, and a sample of the
  * others, because most instructions of a look at the lanes do not matter. */
 #define EACH_OF_THE_FIRST 48
 #define OF_THE_OTHERS     24
@@ -346,7 +346,7 @@ static void must_be_pending(const greg_t *registers)
         fail_msg("at step %u the callback is nowhere, and has not returned", steps);
 }
 
-/* A callback is pending from its push to its return: a barrier may ask at any moment. */
+/* A callback is pending from push to return: a barrier may ask at any moment. */
 static void a_callback_is_always_somewhere(void **state)
 {
     static struct prudence_head head;
@@ -389,7 +389,7 @@ static void move_one(bool detached)
     callback_push(queue, &head, 0);
     if (detached)
         callback_serve_all(own);
-    own->started = 0; /* its thread has ended as requested */
+    own->started = 0; /* the thread has ended as requested */
     step_through(move, NULL, must_be_pending);
     assert_false(callback_is_pending(queue));
     assert_true(callback_is_pending(moved_to));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A driver loads its goal, then the mode, then makes the barrier. The test steps through it and
- * makes another thread's stores before each of its instructions: a grace period that starts after
+ * A driver loads the goal, then the mode, then makes the barrier. The test steps through it and
+ * makes another thread's stores before each instruction: a grace period that starts after
  * the barrier, or whose readers have stopped fencing, is not completed without a barrier of its
  * own.
  */

@@ -50,7 +50,7 @@ static unsigned slots_in_use(void)
     return count;
 }
 
-static int32_t last_reader; /* its thread id; 0: none since the last run */
+static int32_t last_reader; /* id of the thread; 0: none since the last run */
 
 static void run(void *(*body)(void *), void *argument)
 {

@@ -2,7 +2,7 @@
 /*
  * A reader that stays in its section holds up the running grace period. Until it leaves, driving
  * makes no barrier and no scan, and a thread that has other work requests no further grace period.
- * The same reader's next section holds up nothing.
+ * The same reader's next section does not hold up that grace period.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void a_reader_alone_holds_up_nothing(void **state)
     assert_true(gp_wait(domain, cookie, 0));
     prudence_domain_read_lock(domain);
     assert_false(gp_is_held_up(domain));
-    /* ... nor if a driver that had lost its CPU notes its reader only now. */
+    /* ... nor if a driver that had been preempted notes its reader only now. */
     store_release(&domain->furthest_behind, readers_slot_if_any(domain));
     assert_false(gp_is_held_up(domain));
     assert_true(gp_advance(domain, gp_snapshot(domain)));

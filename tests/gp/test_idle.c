@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An idle process makes no wake-ups: after the library has done all its work, even with garbage
+ * An idle process makes no wake-ups: after the library has done all work, even with garbage
  * left, none of its threads runs. By default the process has no threads but the program's own.
  *
  * ctest: not-with sanitizers (what wakes up is counted, and a sanitizer may have a thread of its own)

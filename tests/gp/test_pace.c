@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that queues callbacks while the reader in the way has lost its CPU is held back for a
+ * A thread that queues callbacks while the reader in the way has been preempted is held back for a
  * while, even where it may not wait for readers. The test plays the system that reports on the
  * reader's thread. No worker thread exists; the test takes the worker's turns.
  */

@@ -25,7 +25,7 @@
 #include "support/step.h"
 #include "support/told_readers.h"
 
-/* Runs during a membarrier, between the parker's marks and its second look. */
+/* Runs during a membarrier, between the parker's marks and the second look. */
 static void (*at_membarrier)(void);
 static unsigned membarriers;
 
@@ -197,7 +197,7 @@ static void a_reader_that_moves_meanwhile_is_not_parked(void **state)
     park_all();
     tell(0, read_once);
     tell(1, read_once);
-    between(second_enters); /* its word shows it */
+    between(second_enters); /* the word shows it */
     assert_true(is_awake(readers[1].slot));
     assert_false(is_awake(readers[0].slot));
     tell(0, read_once);

@@ -31,7 +31,7 @@ static struct prudence_stats stats(void)
     return now;
 }
 
-/* --- roles, each in a process of its own --- */
+/* --- roles, each in a separate process --- */
 
 static int churn(void)
 {

@@ -103,7 +103,7 @@ static void figures_take_few_looks(void **state)
     assert_true(asked - before <= 10 * 64);
 }
 
-/* Nothing announces its end, whether its slot is the last or any other. */
+/* Nothing announces the end, whether the slot is the last or any other. */
 static void one_that_is_gone_is_found(void **state)
 {
     pthread_t thread;
@@ -112,7 +112,7 @@ static void one_that_is_gone_is_found(void **state)
     for (unsigned i = 0; i < 3; i++) {
         unsigned calls = 0;
 
-        reader_keys_without_memory = 0; /* its exit hook cannot be armed */
+        reader_keys_without_memory = 0; /* the exit hook cannot be armed */
         assert_int_equal(pthread_create(&thread, NULL, read_and_go, NULL), 0);
         pthread_join(thread, NULL);
         reader_keys_without_memory = 32;

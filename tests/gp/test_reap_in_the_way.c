@@ -106,7 +106,7 @@ static void one_that_left_its_id_to_another_is_found(void **state)
     assert_true(readers_reap_slot(domain, slots[3], now + MS, 100 * MS));
     assert_int_equal(opened, 1);
     assert_int_equal(load_relaxed(&slots[3]->thread), 0);
-    slots[3]->claimed_at = claimed_at; /* its thread does exist, and ends its section */
+    slots[3]->claimed_at = claimed_at; /* the thread does exist, and ends its section */
     slots[3]->reader.word = word;
     slots[3]->reader.domain = domain;
     slots[3]->thread = readers[3].tid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each cause of EINVAL and of EBUSY in a domain has a message of its own, which names the domain
+ * Each cause of EINVAL and of EBUSY in a domain has a separate message, which names the domain
  * and the value.
  */
 #include <errno.h>

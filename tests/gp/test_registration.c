@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal whose handler reads, at the worst moment of a thread's first entry: its slot is chosen
+ * A signal whose handler reads, at the worst moment of a thread's first entry: a slot is chosen
  * but not yet claimed. Registration blocks signals; otherwise the handler would register the thread
  * a second time, and one of the two slots would be lost until the thread ends.
  *

@@ -163,7 +163,7 @@ static void note_stall(const struct prudence_stall *stall, void *argument)
     prudence_free(prudence_malloc(100)); /* allowed */
 }
 
-/* Polls until `stalls` stalls were reported; a busy machine may take its time. */
+/* Polls until `stalls` stalls were reported; a busy machine may take long. */
 static void poll_until_told(struct prudence_domain *domain, uint64_t stalls)
 {
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
@@ -214,7 +214,7 @@ static void the_hook_is_told_what_the_report_says(void **state)
     assert_int_equal(child_count(&result, "stall:"), 2);
 }
 
-/* Not static, so that the trace can find its name. */
+/* Not static, so that the trace can find the name. */
 void *reader_to_be_found(void *argument);
 __attribute__((noinline)) void *reader_to_be_found(void *argument)
 {
@@ -244,7 +244,7 @@ static int stall_with_trace(void *unused)
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
     prudence_stall_hook_set(look_for_frame, NULL);
-    for (unsigned i = 0; i < 20 && !found; i++) /* on a busy machine its answer may come too late */
+    for (unsigned i = 0; i < 20 && !found; i++) /* on a busy machine the answer may come too late */
         stay_until_told(reader_to_be_found, i + 1);
     return found ? 42 : 1;
 }

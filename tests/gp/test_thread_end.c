@@ -138,7 +138,7 @@ static void *body(void *unused)
     return unused;
 }
 
-/* Runs before the library's constructor makes its key. */
+/* Runs before the library's constructor makes a key. */
 static void make_early_key(void)
 {
     pthread_key_create(&keys[EARLY], in_destructor);

@@ -53,7 +53,7 @@ struct subject {
     const char *name; /* "broken-...": the checker must refuse it */
     void (*make)(void);
     void (*operate)(struct operation *operation, uint64_t *random);
-    void (*disturb)(uint64_t *random); /* called repeatedly by a thread of its own; may be NULL */
+    void (*disturb)(uint64_t *random); /* called repeatedly by a separate thread; may be NULL */
     void (*unmake)(void);
 };
 

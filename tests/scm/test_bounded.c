@@ -75,7 +75,7 @@ static void a_tick_is_the_same_for_any_number_of_clocks(void **state)
         assert_in_range(steps_of(act_global_tick, NULL), 1, STEPS_MAX);
         assert_in_range(steps_of(act_malloc, NULL), 1, STEPS_MAX);
     }
-    for (unsigned i = 0; i < CLOCKS; i++) /* each clock has had its turn */
+    for (unsigned i = 0; i < CLOCKS; i++) /* each clock has had a turn */
         assert_int_equal(scm_tick(), 0);
     assert_int_equal(scm_collect(), 0);
     assert_int_equal(end_count, CLOCKS);

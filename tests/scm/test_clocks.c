@@ -195,7 +195,7 @@ static void without_real_time_nothing_looks(void **state)
     assert_int_equal(scm_clock_destroy(user), 0);
 }
 
-/* Time begins just before its wrap: rings grow, and clocks end, across it. */
+/* Time begins just before the wrap: rings grow, and clocks end, across it. */
 static void time_wraps(void **state)
 {
     enum { DATES = 200 };
@@ -251,7 +251,7 @@ static int act_clocks(void *unused)
     return scm_clock_refresh(user, on_clock.object, 2) + scm_clock_refresh(real, object_new(), 2);
 }
 
-/* A thread that ends leaves its clocks to its heir: they tick with the heir's local clock, or by
+/* A thread that ends leaves clocks to an heir: they tick with the heir's local clock, or by
  * time, until they are empty. */
 static void clocks_are_inherited(void **state)
 {

@@ -37,7 +37,7 @@ static bool refresh(void *object, unsigned i, struct scm_clock *clock)
     return accepted_any | (clock && accepted(scm_clock_refresh(clock, object, 5)));
 }
 
-/* An object that is refreshed all the time stays alive, although its descriptor may not be
+/* An object that is refreshed all the time stays alive, although the descriptor may not be
  * queued again at once. */
 static void keep(void **kept, unsigned *until, unsigned now, unsigned i)
 {
@@ -138,7 +138,7 @@ static void scenario(void *argument)
     calls = memory_calls;
     all_ends(clock);
     for (unsigned i = 0; i < OBJECTS; i++)
-        scm_free(objects[i]); /* all its refreshes were refused, so this is no misuse */
+        scm_free(objects[i]); /* all refreshes were refused, so this is no misuse */
     fprintf(stderr, "calls=%u", calls);
 }
 

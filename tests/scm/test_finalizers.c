@@ -90,7 +90,7 @@ static void non_zero_keeps_the_object(void **state)
     scm_free(object);
 }
 
-/* The object is "permanent" then: without its finalizer, it would be freed. */
+/* Without the finalizer, which would have kept it ("permanent"), the object is freed. */
 static void a_finalizer_can_be_taken_back(void **state)
 {
     void *object = short_term(keep);
@@ -176,7 +176,7 @@ static void *expires_two(void *objects)
     return object;
 }
 
-/* Another thread inherits its dates, and no thread waits for it. */
+/* Another thread inherits the dates, and no thread waits for it. */
 static void a_finalizer_may_end_its_thread(void **state)
 {
     void *objects[2] = {scm_malloc(48), object_new()}, *result;
@@ -201,7 +201,7 @@ static void a_finalizer_may_end_its_thread(void **state)
     scm_free(objects[0]); /* as if it had been kept */
 }
 
-/* The binding ends with the object: the next object at its address has none. */
+/* The binding ends with the object: the next object at this address has none. */
 static void the_binding_ends_with_the_object(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void the_binding_ends_with_the_object(void **state)
     for (unsigned i = 0; i < 1000; i++) {
         void *object = object_new();
 
-        assert_int_equal(scm_refresh(object, 0), 0); /* bound, so its finalizer is called */
+        assert_int_equal(scm_refresh(object, 0), 0); /* bound, so the finalizer is called */
         ticks(1);
         assert_int_equal(end_count, i + 1);
         object = scm_malloc(48);
@@ -218,7 +218,7 @@ static void the_binding_ends_with_the_object(void **state)
         assert_int_equal(end_count, i + 1);
         object = scm_malloc(48);
         assert_int_equal(scm_set_finalizer(object, witness()), 0);
-        scm_free(object); /* permanent, so its finalizer is not called */
+        scm_free(object); /* permanent, so the finalizer is not called */
     }
     assert_int_equal(calls, 0);
 }

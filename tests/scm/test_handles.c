@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's handle of a clock is valid until the clock is destroyed or its thread ends, and
- * refused ever after, whatever was made at its place. A refused call changes nothing: an object
+ * A program's handle of a clock is valid until the clock is destroyed or the thread ends, and
+ * refused ever after, whatever was made in that place. A refused call changes nothing: an object
  * without dates stays persistent.
  */
 #include "support/scm_test.h"
@@ -59,7 +59,7 @@ static void it_is_refused_for_ever(void **state)
         assert_int_equal(scm_clock_destroy(now[i]), 0);
 }
 
-/* The same holds for a clock that still has dates to process. */
+/* Refuses the handle of a clock that still has dates to process. */
 static void a_clock_that_is_not_emptied_yet_is_refused(void **state)
 {
     struct scm_clock *clock = scm_clock_create();
@@ -98,7 +98,7 @@ static int act_make(void *unused)
     return scm_clock_refresh(handle, object_new(), 1);
 }
 
-/* Whether its dates have expired since or not. */
+/* Holds whether the clock's dates have expired since or not. */
 static void a_dead_threads_clock_is_refused(void **state)
 {
     struct actor actor;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random calls of several threads, one after another, against a model that says when each object
- * ends: at the call that removes its last date. The model states the thesis' rules anew, in the
+ * ends: at the call that removes the last date. The model states the thesis' rules anew, in the
  * plainest way. With eager collection each object's end is compared at every call; with lazy
  * collection none may end earlier, and all have ended after scm_collect().
  */
@@ -27,7 +27,7 @@ struct subject {
 
 struct model_thread {
     bool registered, blocked, ticked;
-    uint64_t local, global; /* its local and its thread-global time */
+    uint64_t local, global; /* local and thread-global time */
 };
 
 static struct actor actors[ACTORS];
@@ -151,7 +151,7 @@ static void block_or_resume(unsigned actor)
     ends_phase_if_all_have_ticked();
 }
 
-/* Ends the thread and starts a new one in its place, which is its heir, because no other thread
+/* Ends the thread and starts a new one instead, which is its heir, because no other thread
  * has registered. */
 static void end_and_begin(unsigned actor)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Regions: objects of a region overlap with nothing else and stay until the region's last date,
- * whichever thread and clock gave it. Then the region is gone, and its handle is refused for ever.
+ * whichever thread and clock gave it. Then the region is gone, and the handle is refused for ever.
  * A large region is freed bit by bit.
  */
 #include "slab/latent_account.h"
@@ -89,7 +89,7 @@ static void expect_filled(const struct cut *cuts, unsigned count)
                 fail_msg("byte %zu of object %u of %zu bytes was overwritten", j, i, cuts[i].size);
 }
 
-/* Small objects; objects larger than the rest of a page; objects that no page can hold. */
+/* Objects that fit into a small page; those that need a big one; those that no page can hold. */
 static void objects_are_apart_and_stay(void **state)
 {
     static const size_t largest[] = {100, 3000, 40000, 100000};
@@ -140,7 +140,7 @@ static void pages_are_used_to_their_ends(void **state)
     cut(region, REGION_BIG - HEAD);
     assert_in_range(region_info().bytes, 2 * bytes + REGION_BIG, 3 * bytes + REGION_BIG);
     bytes = region_info().bytes;
-    cut(region, REGION_BIG - HEAD + 1); /* a block of its own */
+    cut(region, REGION_BIG - HEAD + 1); /* a separate block */
     assert_int_equal(region_info().bytes, bytes + own);
     cut(region, 100); /* in the same page as before */
     assert_int_equal(region_info().bytes, bytes + own);
@@ -658,7 +658,7 @@ static void by_global_time_all_threads_may_keep_it(void **state)
     expect_no_memory_kept();
 }
 
-/* Another thread inherits its dates; its handle can still be refreshed. */
+/* Another thread inherits the dates; the handle can still be refreshed. */
 static void a_dead_threads_region_stays_until_its_dates_end(void **state)
 {
     struct scm_region *region;
@@ -674,7 +674,7 @@ static void a_dead_threads_region_stays_until_its_dates_end(void **state)
         assert_int_equal(does(&actor, act_region_refresh, region), 0);
         actor_end(&actor);
         ticks(1);
-        assert_null(scm_region_alloc(region, 8)); /* nor in the thread that inherits its dates */
+        assert_null(scm_region_alloc(region, 8)); /* nor in the thread that inherits the dates */
         assert_int_equal(errno, EPERM);
         assert_int_equal(scm_region_unregister(region), EPERM);
         assert_int_equal(scm_region_refresh(region, 3), 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Destructors of thread-specific data that use short-term memory: in any round, before or after the
- * library's own, for the first time or not. The thread takes part until its last round: until then
+ * library's own, for the first time or not. The thread takes part until the last round: until then
  * its dates are its own, and it may tick and have clocks and regions. An ended thread takes no
- * part, so global time advances, and its dates are inherited.
+ * part, so global time advances, and others inherit the dates.
  *
  * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
  */
@@ -281,7 +281,7 @@ static void threads_that_end_unnoticed_do_not_pile_up(void **state)
     assert_int_equal(end_count, 50);
 }
 
-/* Runs before the library's constructor makes its key. */
+/* Runs before the library's constructor makes a key. */
 static void make_early_key(void)
 {
     pthread_key_create(&early_key, early_destructor);

@@ -109,7 +109,7 @@ static void without_memory_there_is_none(void **state)
     memory_succeed();
 }
 
-/* Runs in a process of its own, because the way of adding is chosen at the start. */
+/* Runs in a separate process, because the way of adding is chosen at the start. */
 static void all_without_rseq(void *unused)
 {
     (void)unused;

@@ -125,7 +125,7 @@ static void use_lockfree_hash(void)
     struct prudence_hash_node *there = &items[0].node;
 
     memory_fail(plan.first, plan.count);
-    table = prudence_lockfree_hash_create(100000); /* large enough for a mapping of its own */
+    table = prudence_lockfree_hash_create(100000); /* large enough for a separate mapping */
     if (!table) {
         check(errno == ENOMEM);
         end_of_failures();
@@ -385,7 +385,7 @@ static void use_map(void)
     check(prudence_map_destroy(map, NULL, NULL) == 0);
 }
 
-/* Returns strings for several sizes of entries, one of them with pages of its own. Valid until
+/* Returns strings for several sizes of entries, one of them with separate pages. Valid until
  * the next call. */
 static const void *value_key(unsigned i, size_t *length)
 {

@@ -43,7 +43,7 @@ static unsigned newest(uint64_t key, unsigned before)
 {
     while (before > 0 && order[before - 1]->key != key)
         before--;
-    return before; /* its index + 1; 0: none */
+    return before; /* index + 1; 0: none */
 }
 
 static void model_add(struct item *item)

@@ -2,7 +2,7 @@
 /*
  * A reader stops at each place where it can, while a resize takes each of its steps. Lookups and
  * walks that began before, in the middle and after still find everything, walks exactly once. The
- * reader is stopped in its `match` (a lookup), or between two objects (a walk). Uses a manual
+ * reader is stopped in `match` (a lookup), or between two objects (a walk). Uses a manual
  * domain, so that no array is reused under the reader.
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
@@ -73,7 +73,7 @@ static void finish_resize(void)
         hash_step(hash_of(table));
 }
 
-/* Event that happens while a reader is at its place number `here`. */
+/* Event that happens while a reader is at place number `here`. */
 static unsigned plan, places, here;
 #define PLANS 6
 

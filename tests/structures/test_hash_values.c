@@ -56,7 +56,7 @@ static unsigned index_of(const struct prudence_hash_values_walk *walk)
     return (unsigned)(found - map_keys);
 }
 
-/* Checks that a walk visits each key once, with its value. */
+/* Checks that a walk visits each key once, with the value. */
 static void check_all(const struct prudence_hash_values *table)
 {
     struct prudence_hash_values_walk walk;
@@ -335,7 +335,7 @@ static void hashes_depend_on_key_and_bytes(void **unused)
     assert_true(siphash_number(&key, UINT64_C(0x0706050403020100)) == of_counts[8]);
 }
 
-/* Returns the word of an entry that holds its number, or its string's length: after its node and
+/* Returns the word of an entry that holds the number, or the string's length: after its node and
  * its value. */
 static uint64_t *number_in_first(struct prudence_hash_values *table)
 {
@@ -394,7 +394,7 @@ static void tables_have_secrets_of_their_own(void **unused)
 /* --------------------------------------------------------------------------------------- memory */
 
 /* A reader that has found an entry keeps it: the entry is not reused or written until the reader
- * has left. So a walk at the entry still has its string. */
+ * has left. So a walk at the entry still has the string. */
 static void an_entry_stays_for_its_readers(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
@@ -503,7 +503,7 @@ static void updates_in_each_kind_of_domain(void **unused)
     }
 }
 
-/* A set has no sections, so its updates run inside a section of a member. */
+/* A set has no sections, so updates run inside a section of a member. */
 static void updates_in_a_set_of_domains(void **unused)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};

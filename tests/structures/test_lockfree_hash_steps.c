@@ -2,7 +2,7 @@
 /*
  * Every update of the table without locks is stopped before each of its instructions, and another
  * update of the same chain runs there from beginning to end, as in a signal handler, or in another
- * thread while the first has lost its CPU. The second never waits, and the results and the final
+ * thread while the first has been preempted. The second never waits, and the results and the final
  * chain of both match one order or the other. Readers look at each instruction, and are stopped at
  * each of theirs.
  *

@@ -270,7 +270,7 @@ static void updates_in_each_kind_of_domain(void **state)
     }
 }
 
-/* A set has no sections, so its updates run inside a section of a member. */
+/* A set has no sections, so updates run inside a section of a member. */
 static void updates_in_a_set_of_domains(void **state)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};

@@ -189,7 +189,7 @@ static const struct route_node *last_node(const struct prudence_routes *public,
 
 #define KEPT 200u
 
-/* A replaced node is not written while its readers exist, whatever updates do around it. */
+/* A replaced node is not written while readers of it exist, whatever updates do around it. */
 static void replaced_nodes_stay(unsigned family)
 {
     static struct {
@@ -428,7 +428,7 @@ static void a_child_goes_on(void **state)
 
 /* ---------------------------------------------------------------------------- beside each other */
 
-/* After each addition to a multiple of this count, the table checks, without its lock, whether
+/* After each addition to a multiple of this count, the table checks, without the lock, whether
  * its arrays are large enough. */
 #define LOOKS_AT 256u
 

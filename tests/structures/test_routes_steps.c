@@ -236,7 +236,7 @@ static void so_it_is_with_wider_indexes(void **state)
     step_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, updates6 + 12, 3);
 }
 
-/* Adds prefixes far from the others; each IPv6 prefix has a shortcut of its own. */
+/* Adds prefixes far from the others; each IPv6 prefix has a separate shortcut. */
 static void fill_up(unsigned count)
 {
     for (unsigned i = 0; prudence_routes_count(stepped) < count; i++) {

@@ -58,7 +58,7 @@ static void all_are_taken_at_once(void **state)
     assert_null(prudence_stack_take_all(&stack));
 }
 
-/* The first half of a pop, by a thread that then loses its CPU, and the second half. */
+/* The first half of a pop, by a thread that is then preempted, and the second half. */
 struct half_pop {
     struct prudence_stack_node *top, *below;
 };

@@ -96,7 +96,7 @@ static void *worker(void *argument)
     for (unsigned i = 0; i < OWNED; i++) {
         if (!objects[i])
             continue;
-        /* Another thread may allocate it in its last round. */
+        /* Another thread may allocate it in the last round. */
         give_up(objects[i], i % 4 ? sizeof(struct object) : 2048, me);
         prudence_cache_free_deferred(i % 4 ? small : large, objects[i]);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Late reader words: a reader's stores to lines that the writer takes away fill its store buffer,
+ * Late reader words: a reader's stores to lines that the writer takes away fill the store buffer,
  * so that its word is published long after it has read the pointer. Only the barrier of the grace
  * period (or the reader's own fence) makes the writer see it. The writer poisons each unlinked
  * object after a grace period; a reader that finds poison inside its section was missed.

@@ -35,7 +35,7 @@ struct object {
 static struct object *pointers[POINTERS];
 static struct prudence_cache *cache;
 static struct prudence_domain *domain;     /* the cache's domain */
-static struct prudence_domain *read_in[2]; /* domains that its readers use */
+static struct prudence_domain *read_in[2]; /* domains that readers use */
 /* of external variants: the domain that plays the foreign scheme */
 static struct prudence_domain *foreign;
 static uint64_t births, ages[AGES], reads, updates, recognized, waits, made;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Garbage under its limit: many more threads than CPUs, objects of 16 bytes to 256 KiB, readers
+ * Garbage under the limit: many more threads than CPUs, objects of 16 bytes to 256 KiB, readers
  * whose sections are short. No wait reaches wait_max here, so nothing excuses a byte above
  * latent_limit.
  *
  * The sum over all caches is exact only while nothing moves, so now and then all writers stop
  * between two operations, and the test checks it then. The account, which is never below the truth,
- * is compared with the limit at every instant, by its peak.
+ * is compared with the limit at every instant, by the peak.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"

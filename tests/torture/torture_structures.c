@@ -5,7 +5,7 @@
  * retired in a grace period that is not over; a writer finds an object that it added until it
  * removes it; of several threads that remove one object, one succeeds.
  *
- * Variants: the table follows its objects, whose number rises and falls; or a thread resizes it all
+ * Variants: the table follows the objects, whose number rises and falls; or a thread resizes it all
  * the time; or most keys share few hashes.
  */
 #define _GNU_SOURCE

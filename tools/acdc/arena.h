@@ -2,7 +2,7 @@
 /*
  * Memory for ACDC's own books, from the system, so that the allocator under test sees its workload
  * and nothing else. Blocks are powers of two; a free one is in the list of its size. Each mutator
- * has an arena of its own. A block may end in another arena than it came from, with the shared
+ * has a separate arena. A block may end in another arena than it came from, with the shared
  * objects that it describes.
  */
 #ifndef ACDC_ARENA_H

@@ -26,7 +26,7 @@
 #include "run.h"
 #include "times.h"
 
-/* Each counter is written by its thread, and read by any. */
+/* Each counter is written by one thread, and read by any. */
 struct counters {
     uint64_t allocated_objects, allocated_bytes;
     uint64_t freed_objects, freed_bytes; /* their lifetime has ended, for all threads */

@@ -17,7 +17,7 @@ struct clock_of_thread {
 };
 
 struct pace {
-    struct clock_of_thread *clock; /* each written by its thread */
+    struct clock_of_thread *clock; /* each written by one thread */
     unsigned threads;
     uint64_t max_drift;
     uint64_t slowest; /* the smallest time; written under the lock */

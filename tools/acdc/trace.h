@@ -32,7 +32,7 @@ struct trace {
 bool trace_start(struct trace *trace, uint64_t samples, uint64_t duration);
 void trace_end(struct trace *trace);
 
-/* Takes a sample if its time has come. */
+/* Takes a sample if one is due. */
 void trace_sample(struct run *run);
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Slab caches of the explorer (caches.h). A cache is identified by the bytes of its objects; an
- * array stores its own size in the line before it. */
+ * array stores the size in the line before it. */
 #include "caches.h"
 
 #include <prudence/prudence.h>

@@ -617,7 +617,7 @@ static void memory_write(volatile void *address, unsigned bytes, uint64_t value)
 }
 
 /* Implements release sequences, as in C11 (not C++20): later stores of the same thread pass on
- * what it released. */
+ * the released knowledge. */
 static void send_by(struct cell *cell, uint8_t thread, const clocks *message, bool release)
 {
     if (!release && cell->heads & thread) {

@@ -245,7 +245,7 @@ static void filled_beside_a_search(void)
     explore_thread(seeks, (void *)4);
 }
 
-/* Object 7 replaces 3, and has its key. */
+/* Object 7 replaces 3, and has the same key. */
 static void replaces(void *unused)
 {
     (void)unused;
@@ -430,7 +430,7 @@ static void only_the_last_is_left(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-/* Between its preparation and its end nothing changes, and everything is whole, so the child
+/* Between preparation and end nothing changes, and everything is whole, so the child
  * gets a whole copy. */
 static void forks(void *unused)
 {

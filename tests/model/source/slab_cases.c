@@ -131,7 +131,7 @@ static void owns_and_pops(void *unused)
 }
 
 /* Does the same as object_cache_take(), but leaves the slots: a section that the fence has
- * restarted notices that only at its commit, and reads the slots before. */
+ * restarted notices that only at the commit, and reads the slots before. */
 static void takes_two(void *elsewhere)
 {
     struct os_percpu_line *line = &cpu_0()->line;
@@ -158,7 +158,7 @@ static void release_beside_a_take(void)
     explore_thread_on(1, takes_two, cache);
 }
 
-/* That thread runs no sections on its CPU, and takes the first CPU's caches. */
+/* The third CPU has no line, so its thread runs no sections, and takes the first CPU's caches. */
 static void a_cpu_without_a_line(void)
 {
     make_cache(true);
@@ -304,7 +304,7 @@ static void fork_beside_a_free(void)
     explore_thread_on(1, forks, NULL);
 }
 
-/* No membarrier may be called: a free, or its take, may end while pages are copied. */
+/* No membarrier may be called: a free, or the take, may end while pages are copied. */
 static void fork_unfenced_beside_a_free(void)
 {
     store_relaxed(&os_calls, (uint32_t)OS_CALLS_PLAIN);

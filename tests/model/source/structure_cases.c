@@ -139,7 +139,7 @@ void process_start_slow(void)
 
 /* ---------------------------------------------------------------------------------- hash tables */
 
-/* Uses the last bucket of 64 (its words are the last to be cleared), and the first, second, and
+/* Uses the last bucket of 64 (whose words are cleared last), and the first, second, and
  * last of its 8 parts; the second has two items. FIRST becomes the first of another part. */
 #define BUCKET 63
 #define ITEMS  4
@@ -480,7 +480,7 @@ static void ids_grow(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-/* Between its preparation and its end nothing changes, and everything is whole, so the child
+/* Between preparation and end nothing changes, and everything is whole, so the child
  * gets a whole copy. */
 static void forks(void *argument)
 {
@@ -737,7 +737,7 @@ static void takes_reference(void *argument)
     }
 }
 
-/* Another thread puts its reference: a reader gets one, and is then the last, or gets none. */
+/* Another thread puts a reference: a reader gets one, and is then the last, or gets none. */
 static void reference_or_none(void)
 {
     ends = 0;

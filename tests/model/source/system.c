@@ -68,7 +68,7 @@ void annotate_root_ends(const void *place, size_t bytes)
     (void)place, (void)bytes;
 }
 
-/* The embedding program defines these, otherwise src/runtime: no extensions. */
+/* The embedding program defines these, src/runtime in the library. Here there are no extensions. */
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS]; /* none */
 
 static bool to_one(uint64_t *value, uint64_t operand, uint64_t expected)
@@ -200,7 +200,7 @@ unsigned os_node_of_cpu(unsigned cpu)
     return 0;
 }
 
-/* Does nothing, because they need not have ended. */
+/* Does not wait, because nothing may rely on the wait. */
 void posix_let_sequences_end(void)
 {
 }

@@ -7,7 +7,7 @@
 
 #define HERE __builtin_return_address(0)
 
-/* The compiler declares none of these; they are part of its interface to the runtime. */
+/* The compiler declares none of these; they are part of the interface to the runtime. */
 void __tsan_init(void);
 void __tsan_func_entry(void *caller);
 void __tsan_func_exit(void);
@@ -172,7 +172,7 @@ void __tsan_atomic_thread_fence(int order)
     explore_fence((enum explore_order)order, HERE);
 }
 
-/* Orders a thread and its own signal handlers; there are none here. */
+/* Orders a thread and that thread's signal handlers; there are none here. */
 void __tsan_atomic_signal_fence(int order)
 {
     (void)order;

@@ -302,7 +302,8 @@ static void nobody_else_pays(void **state)
     assert_true(child_exited_with(&result, 42));
 }
 
-/* Pending bytes stay bounded although a reader stays, and each call returns within wait_max. */
+/* Pending bytes stay near call_limit. While a reader stays, deferrals expire, and each call still
+ * returns. */
 static int flood(void *unused)
 {
     struct held_reader reader = {.domain = NULL};

@@ -115,7 +115,7 @@ static void a_grace_period_does_not_wait_for_a_later_reader(void **state)
     assert_true(prudence_gp_poll_state(cookie));
 }
 
-/* synchronize waits for the earlier reader although others enter all the time. */
+/* A grace period ends with the earlier readers, although others enter all the time. */
 static void synchronize_ends_while_others_keep_reading(void **state)
 {
     struct held_reader readers[4] = {{.domain = NULL}};

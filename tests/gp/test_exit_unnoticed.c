@@ -124,8 +124,7 @@ static int end_a_section(void *unused)
     pthread_join(thread, NULL);
     cookie = prudence_domain_start_poll(domain);
     while (
-        /* until it has held up grace periods for some ms */
-        !prudence_domain_poll_state(domain, cookie))
+        !prudence_domain_poll_state(domain, cookie)) /* until it has been in the way for some ms */
         pause_ms(1);
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;

@@ -304,8 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            /* first, while this thread is in no domain */
-            of_no_domain_it_says_so_when_asked_to_check),
+            of_no_domain_it_says_so_when_asked_to_check), /* this thread was in none yet */
         cmocka_unit_test(it_costs_a_fence_once_a_grace_period),
         cmocka_unit_test(of_two_domains_in_turn),
         cmocka_unit_test(of_a_domain_where_another_one_was),

@@ -60,15 +60,13 @@ void operation_begins(struct operation *operation, enum operation_kind kind, uin
     operation->argument = argument;
     operation->began = now();
     __atomic_thread_fence(
-        /* otherwise the operation's loads might precede the reading of the clock */
-        __ATOMIC_SEQ_CST);
+        __ATOMIC_SEQ_CST); /* or the operation's loads might be made before the clock was read */
 }
 
 void operation_ends(struct operation *operation, uint64_t result)
 {
     __atomic_thread_fence(
-        /* otherwise its stores might become visible only after the reading of the clock */
-        __ATOMIC_SEQ_CST);
+        __ATOMIC_SEQ_CST); /* or its stores might be seen by others only after the clock was read */
     operation->ended = now();
     operation->result = result;
 }

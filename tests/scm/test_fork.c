@@ -218,7 +218,7 @@ static void regions_go_on_in_the_child(void **state)
 }
 
 /* A child that no fork handler has prepared finds threads that do not exist here: it leaves them
- * alone, and its own thread, too. */
+ * alone, and the thread that it has continues. */
 static int bare_child(void *unused)
 {
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -251,9 +251,8 @@ static int orphans_in_child(void *unused)
 {
     (void)unused;
     end_count = 0;
-    for (unsigned i = 0; i < 12;
-         /* one after another, because a thread that unregisters goes to the end of the line */
-         i++) {
+    /* one after another, because a thread that unregisters goes to the end of the line */
+    for (unsigned i = 0; i < 12; i++) {
         scm_register_thread();
         scm_tick();
         scm_tick();

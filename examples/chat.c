@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rooms of a chat server. A message goes to all members of a room, while members come and go. Under
- * a lock, a member that changes rooms is moved; beside readers it is replaced, and the old one is
- * deferred. docs/how-to/example-chat.md
+ * Rooms of a chat server. A message goes to all members of a room. Under a lock, a member changes
+ * rooms by a move; beside readers it is replaced, and deferred. docs/how-to/example-chat.md
  */
 #include "example.h"
 
@@ -41,8 +40,7 @@ static struct member *oldest_guest(unsigned room) /* the host joined before all 
     return prudence_list_entry(rooms[room].prev->prev, struct member, link);
 }
 
-/* Returns the number of members the message reached, or WRONG if it missed the host or reached
- * another room. */
+/* Returns how many members the message reached; WRONG: it missed the host, or left the room. */
 static long broadcast(unsigned room)
 {
     const struct member *member;
@@ -110,8 +108,7 @@ static long read_after(unsigned random)
     return reached;
 }
 
-/* Replaces a member. A broadcast at the old member goes on in the room where the broadcast
- * began. */
+/* A broadcast at the old member goes on in the room where the broadcast began. */
 static void replace(struct member *old, struct member *fresh, unsigned room)
 {
     prudence_list_del_rcu(&old->link);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stall updates: a long computation whose result must be of the newest version. A reader that has
- * lost against writers makes them wait. The pointer serves as the version, because inside a section
- * it cannot come back. docs/how-to/pattern-stall-updates.md
+ * Stall updates: a long computation must use the newest version. A reader that has lost against
+ * writers makes them wait. The pointer is the version. docs/how-to/pattern-stall-updates.md
  */
 #include "example.h"
 

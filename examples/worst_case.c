@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Worst case as lifetime: objects of an operation live as long as the operation may take, by a
- * real-time clock. A thread sends requests to a device that answers within WORST_CASE_MS or not at
- * all. docs/how-to/example-worst-case.md
+ * Worst case as lifetime: objects of an operation live as long as the operation may take. A device
+ * answers requests within WORST_CASE_MS or not at all. docs/how-to/example-worst-case.md
  */
 #include "example.h"
 
@@ -50,8 +49,7 @@ static long read_before(unsigned random)
     return answer(request, request->number);
 }
 
-/* Frees a request when the next one needs its slot or when its time is over, whichever comes
- * first. */
+/* Frees a request when its slot is needed or its time is over, whichever comes first. */
 static void update_before(unsigned random)
 {
     struct request *request = prudence_malloc(sizeof *request);
@@ -88,8 +86,7 @@ static long read_after(unsigned random)
     return answer(slot->request, slot->number);
 }
 
-/* No code frees the request, neither with the answer nor from a list of expired ones. The deadline
- * is taken first. */
+/* No code frees the request. The deadline is taken first. */
 static void update_after(unsigned random)
 {
     struct slot *slot = &slots[random % SLOTS];
@@ -117,8 +114,7 @@ static void let_pass(unsigned milliseconds)
         update_after(slot);
 }
 
-/* Lets an answer take half the worst case. Retries if this machine takes longer than the worst
- * case. */
+/* Lets an answer take half the worst case. Retries if the machine takes longer than that. */
 static long answer_in_time(unsigned slot)
 {
     long result = LATE;

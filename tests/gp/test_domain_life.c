@@ -207,7 +207,7 @@ static void after_its_end_each_function_says_so(void **state)
 
 static int use_what_is_none(void *unused)
 {
-    static char memory[sizeof(struct prudence_domain)] __attribute__((aligned(64)));
+    static _Alignas(struct prudence_domain) char memory[sizeof(struct prudence_domain)];
 
     (void)unused;
     prudence_option_set("check", "1");

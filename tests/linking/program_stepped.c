@@ -45,7 +45,7 @@ int main(void)
     begin();
     allocate(cache);
     watched = 1;
-    kept = prudence_cache_alloc(cache); /* the next object */
+    kept = prudence_cache_alloc(cache); /* next */
     end();
     puts("done");
     return 0;

@@ -248,11 +248,21 @@ struct torture_variant {
 #define TORTURE_TIMES 1
 #endif
 
+/* Returns how many bytes of freed large blocks may rest, closed: with guard_large (also part of
+ * hardened) REST_BYTES of debug/large_guard.c. A soak sets such options by chance. */
+static uint64_t torture_resting_most(void)
+{
+    const char *options = getenv("PRUDENCE_OPTIONS");
+    bool rest = options && (strstr(options, "hardened=1") || strstr(options, "guard_large=1"));
+
+    return rest ? UINT64_C(64) << 20 : 0;
+}
+
 /* Tells whether slabs, large blocks or their pages remain. */
 static bool torture_something_is_left(struct prudence_stats *stats)
 {
     prudence_stats(stats);
-    return stats->slabs_now || stats->slab_bytes || stats->retained_bytes;
+    return stats->slabs_now || stats->slab_bytes > torture_resting_most() || stats->retained_bytes;
 }
 
 /*
@@ -277,7 +287,7 @@ TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *st
     TORTURE_CHECK(stats->objects_latent == 0);
     TORTURE_CHECK(stats->bytes_latent == 0);
     TORTURE_CHECK(stats->slabs_now == 0);
-    TORTURE_CHECK(stats->slab_bytes == 0);
+    TORTURE_CHECK(stats->slab_bytes <= torture_resting_most());
     TORTURE_CHECK(stats->retained_bytes == 0);
 }
 

@@ -11,6 +11,7 @@ import re
 
 # The folders of a group, and how many of each it may have: fragments in a hundred comments, words and colons in a thousand words.
 GROUPS = {"the product": (("src", "include", "preload", "kernel"), {"fragments": 3, "what": 1.5, "its": 4, "it": 10, "colons": 15})}
+COMMENT = re.compile(r"""//(?P<line>[^\n]*)|/\*(?P<block>.*?)\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.S)  # or a string, which may look like one
 FRAGMENT = re.compile(r"(It|They|That|Those|These|Them|One|Of|By|As|What|Where|Whether|The same|So|Beside|Behind)\b")
 MARKS = ("SPDX", "---", "clang-format", "NOLINT", "cppcheck")  # comments for tools
 SHORT = 20  # characters; shorter comments are names and units
@@ -21,8 +22,8 @@ COLUMNS = 100
 
 def comments(text):
     """Each comment, as one line."""
-    for block, line in re.findall(r"/\*(.*?)\*/|(?<!:)//([^\n]*)", text, re.S):
-        comment = re.sub(r"\n\s*\*? ?", " ", block or line).strip()
+    for match in COMMENT.finditer(text):
+        comment = re.sub(r"\n\s*\*? ?", " ", match["block"] or match["line"] or "").strip()
         if len(comment) > SHORT and not comment.startswith(MARKS):
             yield comment
 
@@ -52,9 +53,8 @@ def too_wide(text):
     return [number for number, line in enumerate(text.split("\n"), 1) if len(line) > COLUMNS and re.search(r"^\s*(/?\*|//)|\*/\s*$", line)]
 
 
-def check(root, paths):
-    """Prints what is above the limits. Returns how many findings there were."""
-    failures = 0
+def findings(root, paths):
+    """Each limit that is passed, as a line."""
     for group, (folders, limits) in GROUPS.items():
         total = collections.Counter()
         for path in paths:
@@ -64,11 +64,6 @@ def check(root, paths):
             text = path.read_text()
             found = count(text)
             total += found
-            wrong = [f"{name}: {excess}" for excess in excesses(found, limits, A_FILE, SOME)]
-            wrong += [f"{name}:{line}: more than {COLUMNS} columns" for line in too_wide(text)]
-            failures += len(wrong)
-            print(*wrong, sep="\n", end="\n" if wrong else "")
-        wrong = [f"comments of {group}: {excess}" for excess in excesses(total, limits)]
-        failures += len(wrong)
-        print(*wrong, sep="\n", end="\n" if wrong else "")
-    return failures
+            yield from (f"{name}: {excess}" for excess in excesses(found, limits, A_FILE, SOME))
+            yield from (f"{name}:{line}: more than {COLUMNS} columns" for line in too_wide(text))
+        yield from (f"comments of {group}: {excess}" for excess in excesses(total, limits))

@@ -187,14 +187,12 @@ static struct callback_segment *newest_segment(struct callback_queue *queue)
     return &queue->segments[last % CALLBACK_SEGMENTS];
 }
 
-/* Takes the newest callback and all behind it. A closed lane stays closed, because the forking
- * thread may do this in a fork handler of the program. */
+/* Takes the newest callback, which leads to all older ones. A closed lane stays closed, because the
+ * forking thread may do this in a fork handler of the program. */
 static struct prudence_head *lane_take(struct callback_lane *lane)
 {
-    uintptr_t newest = load_relaxed(&lane->incoming);
+    uintptr_t newest = __atomic_fetch_and(&lane->incoming, CALLBACK_CLOSED, __ATOMIC_ACQUIRE);
 
-    while (!compare_exchange(&lane->incoming, &newest, newest & CALLBACK_CLOSED))
-        ;
     return (struct prudence_head *)(newest & ~CALLBACK_CLOSED);
 }
 

@@ -20,6 +20,7 @@ import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
+from unittest import mock
 
 from watching import PATIENCE, ROOT, STAT, Case, until
 
@@ -31,6 +32,7 @@ except ImportError:
         sys.exit("there is no prometheus_client (tools/setup installs it)")
     print("there is no prometheus_client (Debian: python3-prometheus-client): skipped")
     sys.exit(77)
+from prudence_watch import openmetrics as metrics
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
@@ -136,6 +138,17 @@ class Stat(Case):
         self.assertIn("metrics are at /metrics", self.get(where, "/other", status=404))
         server.send_signal(signal.SIGINT)
         self.assertEqual(server.wait(PATIENCE), 130)
+
+    def test_an_interrupt_while_a_clients_thread_starts(self):
+        """The thread has served the client already. The interrupt must end the server, not become another exception that it survives."""
+        server = metrics.TcpServer(("127.0.0.1", 0), metrics.Handler)
+        self.addCleanup(server.server_close)
+
+        def start(*_):
+            server.free.release()
+            raise KeyboardInterrupt
+        with mock.patch("socketserver.ThreadingMixIn.process_request", start), self.assertRaises(KeyboardInterrupt):
+            server.process_request(None, None)
 
     @unittest.skipIf(not shutil.which("promtool"), "there is no promtool (Debian: prometheus)")
     def test_promtool(self):

@@ -76,26 +76,23 @@ class Copy:
             except (ValueError, OSError):
                 if len(found) > length:
                     give_up = time.monotonic() + CHANGING_SECONDS
-                while found and not self.is_still_listed(structure, *found[-1]):
+                while found and not self.is_listed(found[-1][0], structure, found[-1][1]):
                     found.pop()
                 time.sleep(0.0005)
         raise WatchError(f"{structure}: the list changes faster than it can be read")
-
-    def is_still_listed(self, structure, address, record):
-        try:
-            return self.is_listed(address, structure, record)
-        except OSError:  # its memory has gone
-            return False
 
     def is_listed(self, address, structure, record):
         """Whether the structure that was `record` is on its list still: then nothing of it has been given back so far. What makes it up
         is compared last: the memory may have become another one's, which is on the list at the same place, before or while
         it was read."""
         link = self.layout.offset(f"{structure}.link")
-        links = Record(self.layout, "list", self.record(structure, address).memory, link)
-        if self.memory.word(links["previous"] + self.layout.offset("list.next")) != address + link:
+        try:
+            links = Record(self.layout, "list", self.record(structure, address).memory, link)
+            if self.memory.word(links["previous"] + self.layout.offset("list.next")) != address + link:
+                return False
+            again = self.record(structure, address)
+        except OSError:  # its memory has gone
             return False
-        again = self.record(structure, address)
         return all(again.part(member) == record.part(member) for member in MADE_OF[structure])
 
     # ------------------------------------------------------------------------------------------- caches

@@ -174,7 +174,7 @@ class Threads(socketserver.ThreadingMixIn):
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # there is no thread
+        except Exception:  # there is no thread. After an interrupt there may be one, which releases by itself
             self.free.release()
             raise
 

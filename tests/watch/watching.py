@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,7 +72,9 @@ class Case(Tools):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = Path(folder.name)
         cls.folder.chmod(0o755)
-        cls.compile("watched", BUILD / "libprudence.so", f"-Wl,-rpath,{BUILD}")
+        library = cls.folder / "libprudence.so.0"  # another user may not see the tree
+        shutil.copy(BUILD / "libprudence.so", library)
+        cls.compile("watched", library, f"-Wl,-rpath,{cls.folder}")
 
     @classmethod
     def compile(cls, name, *libraries):

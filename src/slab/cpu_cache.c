@@ -161,12 +161,14 @@ static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
-/* Acquire: the slot of a counted push holds the object. */
+/* Relaxed: the slot of a push that is noted was stored before fork(), which makes pages read-only
+ * and invalidates all TLBs. On AArch64 this waits for stores by old translations, so the child has
+ * the object although a push stores the count without release (docs/adr/0123). */
 void cpu_cache_note_all(const struct prudence_cache *cache, struct cpu_note *notes)
 {
     for (unsigned i = 0; i < os_cpu_count(); i++) {
-        notes[i].stack_word = load_acquire(&cpu_cache_of(cache, i)->line.stack_word);
-        notes[i].ring_tail = load_acquire(&cpu_cache_of(cache, i)->line.ring_tail);
+        notes[i].stack_word = load_relaxed(&cpu_cache_of(cache, i)->line.stack_word);
+        notes[i].ring_tail = load_relaxed(&cpu_cache_of(cache, i)->line.ring_tail);
     }
 }
 

@@ -4,6 +4,7 @@
 A number is digits, or a word for a ratio ("half", "six times"). Code, the targets of links and comments of HTML state none. Text is never changed in
 length, so places in it are places in the page."""
 
+import csv
 import functools
 import re
 from pathlib import Path
@@ -71,7 +72,10 @@ def plain(text):
 
 @functools.cache
 def tables_of(page):
-    """{title: [rows of cells, the columns' names first]}. The title is the heading above, or the bold words that begin the paragraph above."""
+    """{title: [rows of cells, the columns' names first]}. The title is the heading above, or the bold words that begin the paragraph above. A CSV file
+    is one table, without a title."""
+    if page.endswith(".csv"):
+        return {"": [list(csv.reader(text_of(page).splitlines()))]}
     found, title, rows = {}, "", []
     for line in [*text_of(page).split("\n"), ""]:
         if line.startswith("|"):

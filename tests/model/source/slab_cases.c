@@ -219,7 +219,9 @@ static void one_at_a_time(void)
 
 /* -------------------------------------------------------------------------------------------- fork
  * The child has the words that the parent had, each at the moment at which its page was copied: here the
- * pages of the arrays first, then that of the line. */
+ * pages of the arrays first, then that of the line. fork() makes the pages read-only and invalidates all TLBs before it
+ * returns. On AArch64 that is complete when every store by an old translation is; on x86-64 it interrupts. So a store
+ * that was executed before fork() is in the child. */
 
 static void *copied_ring[4 * OBJECTS], *copied_stack[4 * OBJECTS];
 static uint64_t copied_tail, copied_head;
@@ -246,6 +248,7 @@ static void forks(void *unused)
     (void)unused;
     slab_fork_prepare();
     fork_owner = load_relaxed(&cpu_cache_of(cache, 1)->line.owner); /* no other thread runs now */
+    explore_remote_fence(false, __builtin_return_address(0));
     for (unsigned i = 0; i <= line->ring_mask && i < 4 * OBJECTS; i++) {
         copied_ring[i] = load_relaxed(&line->ring[i]);
         copied_stack[i] = load_relaxed(&line->stack[i]);

@@ -146,7 +146,7 @@ static int torture(const char *variant, double seconds)
     torture_stop();
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(workers[i], NULL);
-    prudence_trim(); /* objects that rest under shuffle count as live until then */
+    prudence_trim(); /* objects in quarantine, or resting by shuffle, are live until then */
     prudence_cache_stats(small, &one);
     if (one.objects_live)
         torture_violation("%lld objects are live in the end, by the statistics",

@@ -354,7 +354,7 @@ static void tear_down(void)
         left++;
     }
     TORTURE_CHECK(left >= LASTING && left <= 2 * LASTING);
-    prudence_trim(); /* nodes that rest under shuffle count until then */
+    prudence_trim(); /* nodes in quarantine, or resting by shuffle, count until then */
     prudence_map_stats(map, &stats);
     TORTURE_CHECK(stats.objects == 0 && stats.nodes == 0);
     TORTURE_CHECK(prudence_map_destroy(map, NULL, NULL) == 0);

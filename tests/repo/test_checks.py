@@ -387,6 +387,11 @@ class Static(Check):
         self.write("src/slab/slab.h", DUAL + "#define HALF(n) n / 2\n")
         self.fails("check-static", "src/slab/slab.h:2:", "bugprone-macro-parentheses")
 
+    def test_analyzer_follows_calls(self):
+        self.write("src/slab/slab.c", DUAL + "#include <stdlib.h>\n\nstatic void drop(void *block)\n{\n    free(block);\n}\n\n"
+                   "int f(void)\n{\n    int *block = malloc(sizeof *block);\n\n    drop(block);\n    return block ? *block : 0;\n}\n")
+        self.fails("check-static", "src/slab/slab.c:14:", "clang-analyzer-unix.Malloc")
+
     def test_no_database(self):
         (self.root / "build/compile_commands.json").unlink()
         self.fails("check-static", "compile_commands.json is missing")

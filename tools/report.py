@@ -9,8 +9,10 @@ The page stands alone: the picture is inside it as SVG.
 """
 
 import argparse
+import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -296,6 +298,16 @@ def print_markdown_table(title, cells):
     print()
 
 
+def write_tables(folder, tables):
+    """FOLDER/NAME.csv for each name and its rows, which are dictionaries; what pages and tests read (tests/repo/page_figures.py)."""
+    folder.mkdir(exist_ok=True)
+    for name, cells in tables.items():
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, cells[0], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(cells)
+
+
 def document_arguments(description, *more):
     """Of a report that several documents make, and that may say more. `more`: (option, what argparse takes) of its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -303,7 +315,29 @@ def document_arguments(description, *more):
     parser.add_argument("--note", action="append", default=[], help="something else that the page says")
     for option, keywords in more:
         parser.add_argument(option, **keywords)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not Path(given.files[0]).suffix:
+        parser.error(f"{given.files[0]}: FILE needs an ending, as FILE.json has, because its tables go into the folder FILE")
+    return given
+
+
+def markdown_table(cells):
+    """The name of the first column is left out."""
+    columns = list(cells[0])
+    lines = [f"| {' | '.join(['', *columns[1:]])} |", f"|{'---|' * len(columns)}", *(f"| {' | '.join(row.values())} |" for row in cells)]
+    return "\n".join(lines) + "\n"
+
+
+def write_results(docs, name, tables, title, shown):
+    """DOCS/results/data/NAME/TABLE.csv for each table; `shown`, if it is among them, becomes the table under `title` in DOCS/results-NAME.md. Without
+    that page, or without the table in it, nothing is written."""
+    page = docs / f"results-{name}.md"
+    parts = re.split(rf"^(## {re.escape(title)}\n(?:(?!## |\|).*\n)*)(?:\|.*\n)+", page.read_text(), flags=re.M)
+    if len(parts) != 3:
+        raise ValueError(f"{page} has {len(parts) // 2} tables under '{title}'")
+    write_tables(docs / "results/data" / name, tables)
+    if shown in tables:
+        page.write_text(parts[0] + parts[1] + markdown_table(tables[shown]) + parts[2])
 
 
 def page_template(name):

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """A page from the JSON of bench-acdc: each figure of the thesis' chapter 6, beside what it found.
 
-    tools/report_acdc.py FILE.json [FOLDER]    .html beside FILE; the page stands alone. In FOLDER: a PNG
-                                               of each experiment's figure, acdc-EXPERIMENT.png
+    tools/report_acdc.py FILE.json [FOLDER]    .html beside FILE, a page that stands alone, and FILE/EXPERIMENT.csv,
+                                               FILE/findings.csv. In FOLDER: a PNG of each experiment's figure,
+                                               acdc-EXPERIMENT.png
 """
 
 import json
@@ -13,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy
 
-from report import MEGA, OURS, THEIRS, inline_svg, write_parts
+from report import MEGA, OURS, THEIRS, inline_svg, write_parts, write_tables
 
 REFRESH = ("refresh", "global_refresh", "tick", "global_tick")
 MALLOC = ("allocate", "free")
@@ -304,23 +305,34 @@ def parts(document, folder):
                              "reason": one["reason"]} for one in document["findings"] if one["experiment"] == experiment["name"]]}
 
 
+def tables(document, made):
+    """{name: rows}"""
+    found = {part["name"]: part["cells"] for part in made if part["cells"]}
+    checked = [{"figure": one["figure"], "the thesis": one["thesis"], "verdict": one["verdict"], "here": one["measured"]}
+               for one in document["findings"]]
+    return found | ({"findings": checked} if checked else {})
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     source = Path(sys.argv[1])
+    if not source.suffix:
+        sys.exit(f"report_acdc: {source}: FILE needs an ending, as FILE.json has, because its tables go into the folder FILE")
     document = json.loads(source.read_text())
     if document.get("scenario") != "acdc":
         sys.exit(f"report_acdc: {source} is not of bench-acdc")
     folder = Path(sys.argv[2]) if len(sys.argv) == 3 else None
     if folder and not folder.is_dir():
         sys.exit(f"report_acdc: {folder} is not a folder")
-    page = source.with_suffix(".html")
-    write_parts(page, document, title="ACDC", source="the thesis", headline=headline(document), parts=list(parts(document, folder)),
+    page, made = source.with_suffix(".html"), list(parts(document, folder))
+    write_parts(page, document, title="ACDC", source="the thesis", headline=headline(document), parts=made,
                 subtitle=f'acdc {document["prudence"]} · {document["date"]}' + (" · short form" if document["short"] else ""),
                 warnings=list(filter(None, [progress(document)])), notes=[note.format(**document) for note in NOTES],
                 versions=[f'{one["name"]} {one["version"]}' for one in document["allocators"]])
+    write_tables(source.with_suffix(""), tables(document, made))
     print(headline(document))
-    print(f"written: {page}")
+    print(f"written: {page}, {source.with_suffix('')}/*.csv")
 
 
 main()

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Pictures, tables and verdicts from the JSON of tools/evaluate: the paper's section 5, and applications that defer.
 
-    tools/report_evaluate.py FILE.json [--note TEXT] [--into PAGE.md]    .html and .md beside FILE; the page stands alone
+    tools/report_evaluate.py FILE.json [--note TEXT] [--into DOCS]    .html beside FILE, a page that stands alone; FILE/TABLE.csv
 
-With --into, tables of PAGE.md are replaced by those of all parts that FILE has every subject of; tables about several parts, if it has all parts.
+With --into, DOCS/results/data/evaluate/TABLE.csv are replaced, for each part that FILE has every subject of; if FILE has all parts, also tables about
+several parts and the table of DOCS/results-evaluate.md. Text is not changed.
 """
 
-import contextlib
 import json
 import statistics
 import sys
@@ -17,8 +17,8 @@ import matplotlib.pyplot as plt
 
 from evaluation import figures, findings, plan
 from paper_findings import FAILS, HOLDS, UNDECIDED, percent
-from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, print_markdown_table,
-                    subject_style, waiting_warning, write_parts)
+from report import (OURS, THEIRS, busy_warning, count, document_arguments, draw_endurance, draw_pairs, inline_svg, legend_below, subject_style,
+                    waiting_warning, write_parts, write_results, write_tables)
 
 NOTES = [
     "classic is the paper's SLUB here: the same slabs as Prudence's, with a queue of callbacks for each CPU in place of what the paper adds. urcu+A is liburcu's call_rcu over "
@@ -35,6 +35,7 @@ NOTES = [
     "The paper's machine had 64 CPUs and ran each load for minutes. Figure 12, the share of deferred frees in Linux, has no meaning in a process: "
     "docs/results-kernel-evaluate.md has it, and the figures of the paper's own programs.",
 ]
+TITLE = "Findings of the paper"
 GROUPS = [  # name, title, beginning of the names of its loads
     ("endurance", "Lists that are updated all the time (Figure 3)", "lists"),
     ("pairs", "Pairs (Figure 6)", "pairs"),
@@ -82,8 +83,8 @@ def mix_cells(rows, default):
     """A line for each subject under each mix. Callbacks beside which Prudence is judged are marked."""
     shown = {key: one for key, one in COUNTED.items() if key != "hits"}
     return [{"subject": row.subject + (" (judged beside)" if row.subject == findings.callbacks_of(rows, row.load) else ""), "load": row.load} |
-            ({"misses, of a million": f"{1e6 * row.median('misses'):,.0f}"} | {title: show(row.median(key)) for key, (title, show) in shown.items()}
-             if row.rounds else {"misses, of a million": f"failed: {row.failed[0]}"})
+            {"misses, of a million": f"{1e6 * row.median('misses'):,.0f}" if row.rounds else f"failed: {row.failed[0]}"} |
+            {title: show(row.median(key)) if row.rounds else "–" for key, (title, show) in shown.items()}
             for row in rows if findings.is_mix(row) and findings.has_default_cache(row) == default]
 
 
@@ -239,7 +240,7 @@ def found_of(checked):
 
 
 def parts_of(document, rows):
-    yield part("findings", "Findings of the paper", text=["Figures are the paper's; Too Epic is Brown and others, “Are Your Epochs Too Epic?” (2024)."],
+    yield part("findings", TITLE, text=["Figures are the paper's; Too Epic is Brown and others, “Are Your Epochs Too Epic?” (2024)."],
                found=found_of(findings.check(rows)))
     losses = loss_cells(rows)
     yield part("losses", "Where Prudence loses", losses, is_open=True,
@@ -258,8 +259,10 @@ def parts_of(document, rows):
                text=["Red: worse than the worst exception that the paper names."])
     yield part("throughput", "Throughput against classic (Figure 13)", pictures=svg_of(throughput_picture(rows)))
     for figure in ("ns", "mb", "bytes_per_object", "rss_mb"):
-        for i, (kinds, cells) in enumerate(ratio_cells(rows, figure)):
-            yield part(f"peers-{figure}-{i}", f"Against every peer: {findings.AGAINST_PEERS[figure]} ({kinds})", cells, is_open=True, text=["The peer's figure divided by ours: above 1, ours is better."])
+        for kinds, cells in ratio_cells(rows, figure):
+            what = findings.AGAINST_PEERS[figure]
+            yield part(f"peers-{what}-{kinds.partition(',')[0]}".lower().replace(" ", "-"), f"Against every peer: {what} ({kinds})", cells, is_open=True,
+                       text=["The peer's figure divided by ours: above 1, ours is better."])
 
 
 def headline(document, rows):
@@ -278,52 +281,25 @@ def warnings_of(document, _):
     return found
 
 
-def print_markdown(document, rows, parts, notes):
-    print(f"{headline(document, rows)}\n")
-    for warning in warnings_of(document, rows):
-        print(f"**{warning}**\n")
-    for note in notes:
-        print(f"- {note}")
-    for one in document["skipped"]:
-        print(f"- Left out: {one['subject']}: {one['why']}")
-    print()
-    print_markdown_table("Findings of the paper", findings.check(rows))
-    for default, _, title in MIXES:
-        print_markdown_table(f"Findings of the paper under mixes: {title}", findings.check_mixes(rows, default))
-    for one in parts:
-        if one["cells"]:
-            print_markdown_table(one["title"], one["cells"])
-
-
 # ------------------------------------------------------------------------------------------- tables of a page of ours
 
-def sections_of(text):
-    """[(title, text)]; what comes before the first title has none."""
-    parts = text.split("\n## ")
-    return [("", parts[0]), *((part.partition("\n")[0], f"## {part}") for part in parts[1:])]
+def tables_of(rows, parts):
+    """{name: lines}"""
+    found = {"findings": findings.check(rows)} | {f"findings-mixes-{name}": findings.check_mixes(rows, default) for default, name, _ in MIXES}
+    return found | {one["name"]: one["cells"] for one in parts if one["cells"]}
 
 
-def titles_measured(document, titles):
-    """Of the tables that this document alone may write."""
+def tables_measured(document, tables):
+    """Those that this document alone may replace."""
     measured, wanted = {run["part"] for run in document["runs"]}, {part.name for part in plan.parts(document["quick"])}
     if measured >= wanted:
-        return set(titles)
-    found = {title for name, title, _ in GROUPS if {part for part in wanted if part.startswith(name)} <= measured}
-    return found | ({title for title in titles if "under mixes: " in title} if "mix" in measured else set())
-
-
-def put_into(page, document, made):
-    """The text of `page` with the tables of `made` that this document may write. A table that the page has not is an error."""
-    fresh = dict(sections_of(made))
-    chosen, there = titles_measured(document, fresh) - {""}, [title for title, _ in sections_of(page)]
-    for title in sorted(chosen):
-        if there.count(title) != 1:
-            raise ValueError(f"it has {there.count(title)} sections '{title}'")
-    return "\n".join(fresh[title].rstrip("\n") + "\n" if title in chosen else text for title, text in sections_of(page))
+        return tables
+    whole = {name for name, *_ in GROUPS if {part for part in wanted if part.startswith(name)} <= measured}
+    return {name: cells for name, cells in tables.items() if name in whole or ("mixes-" in name and "mix" in measured)}
 
 
 def main():
-    given = document_arguments(__doc__, ("--into", {"metavar": "PAGE.md", "type": Path, "help": "a page whose tables are replaced by those measured"}))
+    given = document_arguments(__doc__, ("--into", {"metavar": "DOCS", "type": Path, "help": "the folder docs, whose tables are replaced by those measured"}))
     if len(given.files) != 1:
         sys.exit("report_evaluate: one FILE, please")
     source = Path(given.files[0])
@@ -331,19 +307,19 @@ def main():
     if document.get("program") != "evaluate" or not document["runs"]:
         sys.exit(f"report_evaluate: {source} has no runs of evaluate")
     rows = figures.rows_of(document["runs"])
-    parts, notes = list(parts_of(document, rows)), given.note + NOTES
+    parts = list(parts_of(document, rows))
+    tables = tables_of(rows, parts)
     write_parts(source.with_suffix(".html"), document, title="The paper's evaluation, in a process", source="the paper",
                 subtitle=f"evaluate {document['prudence']} · {document['date']} · {count(document['rounds'], 'round')}" + (" · quick" if document["quick"] else ""),
-                headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=notes, versions=document["versions"])
-    with source.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
-        print_markdown(document, rows, parts, notes)
+                headline=headline(document, rows), warnings=warnings_of(document, rows), parts=parts, notes=given.note + NOTES, versions=document["versions"])
+    write_tables(source.with_suffix(""), tables)
     if given.into:
         try:
-            given.into.write_text(put_into(given.into.read_text(), document, source.with_suffix(".md").read_text()))
+            write_results(given.into, "evaluate", tables_measured(document, tables), TITLE, "findings")
         except (OSError, ValueError) as error:
             sys.exit(f"report_evaluate: --into {given.into}: {error}")
     print(headline(document, rows))
-    print("written:", ", ".join(str(source.with_suffix(suffix)) for suffix in (".html", ".md")), file=sys.stderr)
+    print(f"written: {source.with_suffix('.html')}, {source.with_suffix('')}/*.csv", file=sys.stderr)
 
 
 if __name__ == "__main__":

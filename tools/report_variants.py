@@ -3,19 +3,20 @@
 """Pictures, tables and verdicts from the JSON of prudence-variants: latency by load, cost by rate of calls, and each finding
 of the thesis's 8.3.
 
-    tools/report_variants.py FILE.json... [--note TEXT]    .html, .svg and .png beside the first FILE; docs/results-variants.md
-                                                           on standard output
+    tools/report_variants.py FILE.json... [--note TEXT] [--into DOCS]    .html, .svg and .png beside the first FILE; FILE/TABLE.csv
 
-Rows of all files are taken together; they should be of one machine. The page names the picture images/variants.png.
+Rows of all files are taken together; they should be of one machine. With --into, DOCS/results/data/variants/TABLE.csv, the table of
+DOCS/results-variants.md and the picture DOCS/images/variants.png are replaced. Text is not changed.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from report import OURS, THEIRS, document_arguments, print_markdown_table, write_page, write_pictures
+from report import OURS, THEIRS, document_arguments, write_page, write_pictures, write_results, write_tables
 from variants_report import findings, sources
 
 MICRO = 1e3
@@ -139,12 +140,12 @@ def costs(rows):
             for name in names(rows, "paced")]
 
 
-SECTIONS = [
-    ("Findings of the thesis", findings.check),
-    ("Complexity (Table 8.1)", complexity),
-    ("Overhead when idle (Table 8.2)", idle_overhead),
-    ("A grace period: waiting for one, and latency by load (Figures 8.7 and 8.8)", grace_periods),
-    ("Cost and median latency of a callback by rate of calls", costs),
+SECTIONS = [  # name of the table, title, its rows
+    ("findings", "Findings of the thesis", findings.check),
+    ("complexity", "Complexity (Table 8.1)", complexity),
+    ("idle", "Overhead when idle (Table 8.2)", idle_overhead),
+    ("grace-periods", "A grace period: waiting for one, and latency by load (Figures 8.7 and 8.8)", grace_periods),
+    ("cost", "Cost and median latency of a callback by rate of calls", costs),
 ]
 
 
@@ -155,33 +156,29 @@ def headline(checked):
             f'{verdicts.count("not measured")} were not measured.')
 
 
-def print_markdown(document, said, notes, sections):
-    host = document["host"]
-    print(f'# What was measured of RCU variants\n\n{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
-          f'gcc {host["compiler"]}, {document["date"][:10]}; prudence {document["prudence"]}, liburcu {document["liburcu"]}. '
-          'What the variants and loads are: [RCU variants](explanation/rcu-variants.md).\n')
-    print("\n".join(f"- {note}" for note in notes))
-    print(f"\n{said}\n\n![latency by load, cost by rate of calls](images/variants.png)\n")
-    for title, cells in sections:
-        print_markdown_table(title, cells)
-
-
 def main():
-    given = document_arguments(__doc__)
+    given = document_arguments(__doc__, ("--into", {"metavar": "DOCS", "type": Path, "help": "the folder docs, whose tables are replaced"}))
     documents = [json.loads(Path(name).read_text()) for name in given.files]
     for name, document in zip(given.files, documents):
         if document.get("program") != "prudence-variants" or not document["rows"]:
             sys.exit(f"report_variants: {name} has no rows of prudence-variants")
     rows = [row for document in documents for row in document["rows"]]
     first, document = Path(given.files[0]), {"skipped": [], **documents[0]}
-    sections = [(title, cells) for title, make in SECTIONS if (cells := make(rows))]
-    said = headline(sections[0][1])
+    sections = [(name, title, cells) for name, title, make in SECTIONS if (cells := make(rows))]
+    tables = {name: cells for name, _, cells in sections}
+    said = headline(tables["findings"])
     svg = write_pictures(first, draw(rows))
-    notes = given.note + NOTES
-    write_page(first.with_suffix(".html"), document, "RCU variants", said, svg, sections, notes,
+    write_page(first.with_suffix(".html"), document, "RCU variants", said, svg, [section[1:] for section in sections], given.note + NOTES,
                [f'prudence {document["prudence"]}', f'liburcu {document["liburcu"]}'])
-    print_markdown(document, said, notes, sections)
-    print("written:", ", ".join(str(first.with_suffix(suffix)) for suffix in (".html", ".svg", ".png")), file=sys.stderr)
+    write_tables(first.with_suffix(""), tables)
+    if given.into:
+        try:
+            write_results(given.into, "variants", tables, "Findings of the thesis", "findings")
+            shutil.copy(first.with_suffix(".png"), given.into / "images/variants.png")
+        except (OSError, ValueError) as error:
+            sys.exit(f"report_variants: --into {given.into}: {error}")
+    print(said)
+    print("written:", ", ".join(f"{first.with_suffix('')}{rest}" for rest in (".html", ".svg", ".png", "/*.csv")), file=sys.stderr)
 
 
 main()

@@ -485,6 +485,10 @@ class ShortRun(unittest.TestCase):
         for text in ("Left out: nomalloc: gone &lt;", "not measured", "In numbers", "Lifetimes of objects (figure 5.1)",
                      "Sizes of objects (figure 5.2)"):
             self.assertIn(text, page)
+        tables = {path.stem: path.read_text() for path in result.with_suffix("").glob("*.csv")}
+        self.assertEqual(set(tables), {one["name"] for one in document["experiments"]} | {"findings"})
+        self.assertIn("\npersistent+glibc,", tables["threads"])
+        self.assertIn("\n6.12,", tables["findings"])
 
     def test_refused(self):
         for text, *options in (("unknown experiment 'x'", "--experiment=x"),
@@ -499,6 +503,9 @@ class ShortRun(unittest.TestCase):
             self.assertIn(text, done.stderr)
         done = run(REPORT, ROOT / "CMakePresets.json")
         self.assertIn("is not of bench-acdc", done.stderr)
+        done = run(REPORT, ROOT / "LICENSE")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("LICENSE: FILE needs an ending", done.stderr)
 
     def test_list(self):
         done = run(BENCH, "--list")

@@ -52,7 +52,7 @@ PLAN = "tools/evaluation/plan.py"
 # ------------------------------------------------------------------------------------------- more than one cell
 
 def pair(subject, size, column="ns"):
-    return cell(EVALUATE, "Pairs (Figure 6)", (subject, f"pairs, {size} B"), column)
+    return cell("docs/results/data/evaluate/pairs.csv", "", (subject, f"pairs, {size} B"), column)
 
 
 def pairs_row(words, subject):
@@ -111,11 +111,8 @@ def programs():
     return [gain for name, gain in gains().items() if not name.startswith("pgbench")]
 
 
-MIXES = {True: "Findings of the paper under mixes: caches by demand, the default", False: "Findings of the paper under mixes: caches of a fixed size"}
-
-
 def verdict(default, figure, pattern):
-    return measured(lambda: counted(EVALUATE, MIXES[default], (figure,), "here", pattern))
+    return measured(lambda: counted(f"docs/results/data/evaluate/findings-mixes-{'default' if default else 'fixed'}.csv", "", (figure,), "here", pattern))
 
 
 def qsbr_updates():
@@ -151,7 +148,7 @@ FIGURES = [
     (README, "pages of {} and {} KB, emulated", [said("docs/how-to/install.md", "4 KB"), said("docs/how-to/install.md", "16 KB")]),
     (README, "pages of {} KB; AArch64 hardware", [said("docs/how-to/install.md", "64 KB")]),
     (README, "{}-core AMD EPYC virtual machine", [said(EVALUATE, "AMD EPYC, 2 CPUs")]),
-    (README, "medians of {} short runs", [measured(lambda: counted(EVALUATE, "Findings of the paper", ("Figure 3", "with callbacks memory grows until it runs out (at the 196th second of 252 GB)"), "here", r"of (\d+) rounds"))]),
+    (README, "medians of {} short runs", [measured(lambda: counted("docs/results/data/evaluate/findings.csv", "", ("Figure 3", "with callbacks memory grows until it runs out (at the 196th second of 252 GB)"), "here", r"of (\d+) rounds"))]),
     (README, "the clock rate changed by {}", [said(EVALUATE, "the virtual machine's clock rate changed by half between rounds")]),
     (README, "| {} writers | {} B | {} B | {} B |", [said(PLAN, '"pairs", 19 if quick else 180, {"threads": "2"'), said(PLAN, 'SIZES = "64,'),
                                                        said(PLAN, "256,512,1024"), said(PLAN, '2048,4096"')]),

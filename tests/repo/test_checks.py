@@ -287,6 +287,14 @@ class Docs(Check):
         self.write("docs/adr/0007-idle.md", "# 7. Idle\n\n" + "word " * 448)
         self.fails("check-docs", "docs/adr/0007-idle.md:1:", "a decision of 451 words", "1 failures")
 
+    def test_a_page_of_results_that_is_too_long(self):
+        page = "docs/results-speed.md"
+        self.write("docs/README.md", CLEAN["docs/README.md"] + f"\n## Results\n\n[speed]({Path(page).name})\n")
+        self.write(page, "# Speed\n\n" + "| word " * 999)
+        self.passes("check-docs")
+        self.write(page, "# Speed\n\n" + "| word " * 1000)
+        self.fails("check-docs", f"{page}:1:", "a page of results of 2,002 words: 2,000 are the most", "1 failures")
+
     def test_code_is_no_link(self):
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\n[a](b)\n```\n`[a](b)`\n")
         self.passes("check-docs")

@@ -389,17 +389,19 @@ class Report(unittest.TestCase):
         file = Path(folder) / "evaluate.json"
         file.write_text(json.dumps(found))
         subprocess.run([ROOT / "tools/report_evaluate.py", file], check=True, capture_output=True, timeout=100)
-        return file.with_suffix(".html"), file.with_suffix(".md").read_text()
+        return file.with_suffix(".html"), file.with_suffix("")
 
     def test_page_and_tables(self):
         found = document(all_runs(), others_cpus=0.7, skipped=[{"subject": "bind-liburcu", "why": "it is not built <"}])
         with tempfile.TemporaryDirectory() as folder:
-            page, text = self.make(folder, found)
+            page, tables = self.make(folder, found)
             html = page.read_text()
-            for said in (html, text):
-                for words in ("up to 0.7 CPUs", "The quick form", "Where Prudence loses", "Knot DNS", "bind-liburcu", "Against every peer: memory",
-                              "by 3.9 times at least", "5.0×", "rculfhash+glibc"):
-                    self.assertIn(words, said)
+            for words in ("up to 0.7 CPUs", "The quick form", "Where Prudence loses", "Knot DNS", "bind-liburcu", "Against every peer: memory",
+                          "by 3.9 times at least", "5.0×", "rculfhash+glibc"):
+                self.assertIn(words, html)
+            for name, words in (("findings", "by 3.9 times at least"), ("findings", "5.0×"), ("losses", "lists, 512 B"), ("knot", "subject,load,ns,"),
+                                ("peers-memory-store", "rculfhash+glibc"), ("pairs", 'prudence,"pairs, 64 B",10.0,')):
+                self.assertIn(words, (tables / f"{name}.csv").read_text())
             self.assertIn("it is not built &lt;", html)
             self.assertNotIn("http", html.replace("http://www.w3.org", "").replace("http://creativecommons", "").replace("http://purl.org", "")
                              .replace("https://matplotlib.org", ""))  # it stands alone
@@ -423,30 +425,54 @@ class Report(unittest.TestCase):
             self.assertTrue(whole.x0 <= legend.x0 and legend.x1 <= whole.x1 and whole.y0 <= legend.y0, legend)
             self.assertFalse(any(legend.overlaps(axes.get_tightbbox(figure.canvas.get_renderer())) for axes in figure.axes))
 
-    PAGE = "# Ours\n\nWords.\n\n## Findings of the paper\n\nold\n\n" + "".join(
-        f"## {title}\n\nold\n\n" for title in ("Pairs (Figure 6)", "Findings of the paper under mixes: caches by demand, the default",
-                                              "Findings of the paper under mixes: caches of a fixed size",
-                                              "Counts under mixes: caches by demand, the default (Figures 7 to 11)",
-                                              "Counts under mixes: caches of a fixed size (Figures 7 to 11)")) + "## What this does not show\n\nMuch.\n"
+    PAGE = "# Ours\n\nWords.\n\n## Findings of the paper\n\nBefore.\n\n| a | b |\n|---|---|\n| old | 1 |\n\nAfter.\n\n## What this does not show\n\nMuch.\n"
 
-    def test_tables_of_a_page_are_replaced_by_what_was_measured(self):
-        made = {title: f"## {title}\n\nnew\n" for title, _ in report_evaluate.sections_of(self.PAGE)[1:]}
-        text = "Head.\n\n" + "\n".join(made.values())
-        def changed(*runs):
-            put = report_evaluate.put_into(self.PAGE, document(list(runs)), text)
-            self.assertEqual(report_evaluate.put_into(put, document(list(runs)), text), put)  # once is enough
-            self.assertTrue(put.startswith("# Ours\n\nWords.\n\n## Findings") and put.endswith("\n\n## What this does not show\n\nMuch.\n"), put)
-            return {title for title, words in report_evaluate.sections_of(put) if "new" in words}
-        self.assertEqual(changed(mix()), {title for title in made if "under mixes" in title})
-        self.assertEqual(changed(pairs()), {"Pairs (Figure 6)"})
-        self.assertEqual(changed(run_of("recycle", "prudence-bench", [])), set())  # recycle-mixed is missing
-        with self.assertRaisesRegex(ValueError, "it has 0 sections 'Pairs"):
-            report_evaluate.put_into("# Ours\n", document([pairs()]), text)
+    def into(self, runs, page):
+        """(what it said, {table: text}, the page) of --into a folder with that page, and with one table that was there before."""
+        with tempfile.TemporaryDirectory() as folder:
+            docs, file = Path(folder) / "docs", Path(folder) / "x.json"
+            (docs / "results/data/evaluate").mkdir(parents=True)
+            (docs / "results/data/evaluate/pairs.csv").write_text("old\n")
+            if page:
+                (docs / "results-evaluate.md").write_text(page)
+            file.write_text(json.dumps(document(runs)))
+            said = ""
+            with mock.patch.object(sys, "argv", ["report_evaluate.py", str(file), "--into", str(docs)]), contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                try:
+                    report_evaluate.main()
+                except SystemExit as end:
+                    said = str(end.code)
+            return (said, {table.stem: table.read_text() for table in docs.rglob("*.csv")},
+                    (docs / "results-evaluate.md").read_text() if page else None)
+
+    def test_tables_are_replaced_by_what_was_measured(self):
+        found = document([pairs(), mix()])
+        tables = report_evaluate.tables_of(figures.rows_of(found["runs"]), list(report_evaluate.parts_of(found, figures.rows_of(found["runs"]))))
+        measured = [set(report_evaluate.tables_measured(document([one]), tables)) for one in (pairs(), mix(), run_of("recycle", "prudence-bench", []))]
+        self.assertEqual(measured, [{"pairs"}, {"findings-mixes-default", "findings-mixes-fixed", "mixes-default"}, set()])  # recycle-mixed is missing
+        _, tables, page = self.into([mix()], self.PAGE)
+        self.assertEqual((page, tables["pairs"], "classic" in tables["mixes-default"]), (self.PAGE, "old\n", True))
+        _, tables, page = self.into([run_of(part.name, "prudence-bench", []) for part in plan.parts(True)] + all_runs(), self.PAGE)
+        self.assertIn("prudence,", tables["pairs"])
+        self.assertTrue(page.startswith("# Ours\n\nWords.\n\n## Findings of the paper\n\nBefore.\n\n|  | the paper | verdict | here |\n|---|---|---|---|\n| Figure 3 |"), page)
+        self.assertTrue(page.endswith(" |\n\nAfter.\n\n## What this does not show\n\nMuch.\n"), page)
+        self.assertNotIn("| old |", page)
+
+    def test_a_page_without_the_table_changes_nothing(self):
+        for page, words in ((None, "results-evaluate.md"), ("# Ours\n", "has 0 tables under 'Findings of the paper'"), (self.PAGE + self.PAGE, "has 2 tables")):
+            said, tables, after = self.into([pairs()], page)
+            self.assertRegex(said, f"^report_evaluate: --into .*: .*{words}")
+            self.assertEqual((tables, after), ({"pairs": "old\n"}, page))
 
     def test_refuses_what_is_not_its_own(self):
         done = subprocess.run([ROOT / "tools/report_evaluate.py", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("has no runs of evaluate", done.stderr)
+        with mock.patch.object(sys, "argv", ["report_evaluate.py", str(ROOT / "LICENSE")]), contextlib.redirect_stderr(io.StringIO()) as said, \
+                self.assertRaises(SystemExit):
+            report_evaluate.main()
+        self.assertIn("LICENSE: FILE needs an ending", said.getvalue())
 
 
 if __name__ == "__main__":

@@ -289,15 +289,6 @@ def print_table(cells):
                         else row[name].rjust(widths[name]) for name in columns))
 
 
-def print_markdown_table(title, cells):
-    """Under a heading; the name of the first column is left out."""
-    columns = list(cells[0])
-    print(f"## {title}\n\n| {' | '.join(['', *columns[1:]])} |\n|{'---|' * len(columns)}")
-    for row in cells:
-        print(f"| {' | '.join(row.values())} |")
-    print()
-
-
 def write_tables(folder, tables):
     """FOLDER/NAME.csv for each name and its rows, which are dictionaries; what pages and tests read (tests/repo/page_figures.py)."""
     folder.mkdir(exist_ok=True)

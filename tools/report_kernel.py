@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Pictures and a page from the lines of tools/kernel-bench.
 
-    tools/report_kernel.py FILE.lines    .json, .html, .svg and .png beside FILE, and FILE-mixes.svg and .png;
+    tools/report_kernel.py FILE.lines    .json, .html, .svg and .png beside FILE, FILE-mixes.svg and .png, and FILE/TABLE.csv;
                                          the page stands alone
 """
 
@@ -10,13 +10,14 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from report import OURS, THEIRS, print_table, say_written, write_page, write_pictures
+from report import OURS, THEIRS, print_table, say_written, write_page, write_pictures, write_tables
 
 SUBJECTS = ["prudence", "kfree_rcu", "kfree_rcu-headless", "call_rcu", "kmalloc-kfree", "prudence-free"]
 COLOURS = dict(zip(SUBJECTS, [OURS, *THEIRS[:4], "#7fb79f"]))
@@ -231,6 +232,7 @@ def main():
     for title, cells in sections:
         print(f"\n{title}")
         print_table(cells)
+    write_tables(source.with_suffix(""), {re.sub(r"\W+", "-", title.lower()): cells for title, cells in sections})
     svg = write_pictures(source, draw(rows))
     mixes = [row for row in rows if row["run"] == "mix" and row["pace"] and row["counted"]]
     if mixes:

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Picture, tables and verdicts from the JSON of tools/kernel-evaluate: the paper's Figures 7 to 13.
 
-    tools/report_kernel_evaluate.py FILE.json... [--note TEXT]    .html, .svg, .png and .md beside the first FILE
+    tools/report_kernel_evaluate.py FILE.json... [--note TEXT]    .html, .svg and .png beside the first FILE, and FILE/TABLE.csv
 
 Runs of all files are taken together; files should be of one scale.
 """
 
-import contextlib
 import json
+import re
 import statistics
 import sys
 from pathlib import Path
 
 from kernel_evaluation import figures, findings, loads
 from paper_findings import spread
-from report import OURS, THEIRS, document_arguments, plt, print_markdown_table, write_page, write_pictures
+from report import OURS, THEIRS, document_arguments, plt, write_page, write_pictures, write_tables
 
 NOTES = [
     "Both sides are one kernel: prudence_tree=all on its command line is the difference. Each run is the same number of transactions on a fresh "
@@ -230,21 +230,23 @@ def disturbance(runs, scale):
 
 
 def sections_of(runs, scale, skipped):
+    """[(name of the CSV, title, rows)]"""
     checked = {machine: findings.of_counts(runs, machine, scale, skipped) for machine in findings.machines_of(runs)}
-    found = [("Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
-    found += [(f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
-    return [section for section in (*found, ("Findings of the paper (instructions)", findings.of_instructions(runs)),
-                                    ("Caches, SLUB → Prudence", caches(runs, scale)),
-                                    ("Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
-                                    ("Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
-                                    ("Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
-                                    ("Latency of one operation, instructions, SLUB → Prudence", latency(runs)),
-                                    ("Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
-                                    ("Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
-                                    *((title, without(side, runs, scale)) for side, title in WITHOUT.items()),
-                                    *((f"Locks (4.2), of 1,000 transactions, {title}", locks(runs, (side, "prudence"))) for side, title in WITHOUT.items()),
-                                    ("Loads under lockdep and KASAN", checked_loads(runs)),
-                                    ("Other sides, SLUB → the other", other_sides(runs))) if section[1]]
+    found = [("findings", "Findings of the paper, on each machine", verdicts(checked) if len(checked) > 1 else [])]
+    found += [(re.sub(r"\W+", "-", f"findings {machine}".lower()), f"Findings of the paper ({machine})", lines) for machine, lines in checked.items()]
+    return [section for section in (*found, ("findings-instructions", "Findings of the paper (instructions)", findings.of_instructions(runs)),
+                                    ("caches", "Caches, SLUB → Prudence", caches(runs, scale)),
+                                    ("disturbance", "Disturbance: a load alone → beside a storm in another cache", disturbance(runs, scale)),
+                                    ("memory", "Deferred frees (Figure 12) and memory, SLUB → Prudence", whole_runs(runs)),
+                                    ("throughput", "Throughput (Figure 13), SLUB → Prudence", throughput(runs)),
+                                    ("latency", "Latency of one operation, instructions, SLUB → Prudence", latency(runs)),
+                                    ("wall", "Throughput by the emulator's wall time, SLUB → Prudence", by_clock(runs)),
+                                    ("locks", "Locks (3.1), of 1,000 transactions, SLUB → Prudence", locks(runs)),
+                                    *((side.replace("_", "-"), title, without(side, runs, scale)) for side, title in WITHOUT.items()),
+                                    *((f"locks-{side}".replace("_", "-"), f"Locks (4.2), of 1,000 transactions, {title}", locks(runs, (side, "prudence")))
+                                      for side, title in WITHOUT.items()),
+                                    ("checked", "Loads under lockdep and KASAN", checked_loads(runs)),
+                                    ("other-sides", "Other sides, SLUB → the other", other_sides(runs))) if section[2]]
 
 
 def draw(runs):
@@ -269,7 +271,7 @@ def draw(runs):
 def headline(sections):
     """Verdicts of each machine, counted."""
     parts = []
-    for title, lines in sections:
+    for _, title, lines in sections:
         if title.startswith("Findings of the paper ("):
             found = [line["verdict"] for line in lines]
             words = ", ".join(f"{found.count(word)} {word}" for word in (findings.HOLDS, findings.FAILS, findings.UNDECIDED, findings.MISSING) if word in found)
@@ -290,13 +292,11 @@ def main():
     sections = sections_of(runs, document["scale"], [one for found in documents for one in found["skipped"]])
     said, notes = headline(sections), given.note + NOTES
     svg = write_pictures(first, draw(runs))
-    write_page(first.with_suffix(".html"), document, "The paper's evaluation, in Linux 6.1", said, svg, sections, notes,
+    write_page(first.with_suffix(".html"), document, "The paper's evaluation, in Linux 6.1", said, svg, [section[1:] for section in sections], notes,
                [f'prudence {document["prudence"]}', f'scale {document["scale"]:g}'])
-    with first.with_suffix(".md").open("w") as file, contextlib.redirect_stdout(file):
-        print(f"{said}\n")
-        for title, cells in sections:
-            print_markdown_table(title, cells)
-    print("written:", ", ".join(str(first.with_suffix(suffix)) for suffix in (".html", ".md", ".svg", ".png")), file=sys.stderr)
+    write_tables(first.with_suffix(""), {name: cells for name, _, cells in sections})
+    print(said)
+    print("written:", ", ".join([*(str(first.with_suffix(suffix)) for suffix in (".html", ".svg", ".png")), f'{first.with_suffix("")}/*.csv']), file=sys.stderr)
 
 
 main()

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Tables from what tools/kernel-rfc measured, as Markdown on standard output.
 
-    tools/report_kernel_rfc.py FILE.lines
+    tools/report_kernel_rfc.py FILE.lines    and FILE/TABLE.csv
 """
 
+import csv
 import json
 import statistics
 import sys
+from pathlib import Path
 
 SIDES = {"plain": "7.2", "patched": "7.2, patched"}
 LOADS = {"epoll": "epoll: add, delete", "open_close": "open, close", "create": "create, unlink, close"}
@@ -23,13 +25,17 @@ def columns(rows, key):
     return list(dict.fromkeys(row[key] for row in rows))
 
 
-def table(head, rows):
+def table(name, head, rows):
     print(f"\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for row in rows:
         print(f"| {' | '.join(row)} |")
+    folder = Path(sys.argv[1]).with_suffix("")
+    folder.mkdir(exist_ok=True)
+    with (folder / f"{name}.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([[head[0] or "subject", *head[1:]], *rows])
 
 
-def grid(rows, across, figure, words, scale=1, digits=0):
+def grid(name, rows, across, figure, words, scale=1, digits=0):
     """A row for each kernel and subject, a column for each value of `across`."""
     tops = columns(rows, across)
     lines = []
@@ -39,12 +45,12 @@ def grid(rows, across, figure, words, scale=1, digits=0):
                      for top in tops]
             if any(cells):
                 lines.append([SIDES[side], subject, *(number(cell, digits) if cell else "" for cell in cells)])
-    table(["kernel", words, *(str(top) for top in tops)], lines)
+    table(name, ["kernel", words, *(str(top) for top in tops)], lines)
 
 
 def pairs(rows):
     print("\nInstructions a pair, in the loop:", end="\n")
-    grid(rows, "size", "ns_per_pair", "subject, size:")
+    grid("pairs", rows, "size", "ns_per_pair", "subject, size:")
 
 
 def memory(rows):
@@ -52,7 +58,7 @@ def memory(rows):
         row["what"] = f"{row['size']} B" if row["size"] else LOADS[row["subject"]]
         row["subject"] = row["subject"] if row["size"] else "load"
     print("\nMemory two seconds after, KB more than before:")
-    grid(rows, "what", "kb", "of")
+    grid("memory", rows, "what", "kb", "of")
 
 
 def work(rows):
@@ -63,13 +69,13 @@ def work(rows):
         middles = [statistics.median(cell) for cell in cells.values() if cell]
         change = f"{100 * (middles[1] / middles[0] - 1):+.1f} %" if len(middles) == 2 else ""
         lines.append([LOADS[name], *(number(cell) if cell else "" for cell in cells.values()), change])
-    table(["", *SIDES.values(), ""], lines)
+    table("work", ["", *SIDES.values(), "change"], lines)
 
 
 def counts(rows):
     print("\nWhat SLUB counted:")
     figures = [key for key in rows[0] if key not in ("side", "run", "cache")]
-    table(["", *(f"{row['cache']}, {SIDES[row['side']]}" for row in rows)],
+    table("counts", ["", *(f"{row['cache']}, {SIDES[row['side']]}" for row in rows)],
           [[figure, *(f"{row[figure]:,}" for row in rows)] for figure in figures])
 
 
@@ -84,7 +90,7 @@ def endurance(rows):
                     number([run[key] / scale for run in runs], digits)
                     for key, scale, digits in (("updates", 1e6, 2), ("before_kb", 1024, 0), ("mean_kb", 1024, 0), ("peak_kb", 1024, 0),
                                                ("after_kb", 1024, 0), ("failures", 1, 0), ("longest_ms", 1000, 1)))])
-    table(["reader", "kernel", "subject", "updates, M", "before, MB", "mean, MB", "peak, MB", "after, MB", "failed", "longest, s"], lines)
+    table("endurance", ["reader", "kernel", "subject", "updates, M", "before, MB", "mean, MB", "peak, MB", "after, MB", "failed", "longest, s"], lines)
 
 
 def main():

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Pictures, tables and goals from the JSON of tools/bench-structures.
 
-    tools/report_structures.py FILE.json... [--note TEXT]    .html beside the first FILE, and FILE-FAMILY.svg and .png;
-                                                             the page for docs/ on standard output
+    tools/report_structures.py FILE.json... [--note TEXT]    .html beside the first FILE, FILE-FAMILY.svg and .png, and FILE/TABLE.csv
 
-Rows of all files are taken together; they should be of one machine. The page names the pictures images/structures-FAMILY.png.
+Rows of all files are taken together; they should be of one machine.
 """
 
 import json
@@ -16,7 +15,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import matplotlib.ticker
 
-from report import MEGA, OURS, THEIRS, busy_warning, document_arguments, inline_svg, print_markdown_table, write_page
+from report import MEGA, OURS, THEIRS, busy_warning, document_arguments, inline_svg, write_page, write_tables
 from structures_bench import goals
 
 TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)", "routes6": "Routes of IPv6"}
@@ -163,12 +162,12 @@ def matrix(rows, of):
     return lines
 
 
-FIGURES = [
-    ("ns an operation", ns),
-    ("CPU time an operation, ns", lambda row: goals.values(row, "all_cpu_ns")),
-    ("99.9 % of lookups, ns", lambda row: goals.values(row, "lookups", "p99_9_ns")),
-    ("99.9 % of updates, ns", lambda row: goals.values(row, "updates", "p99_9_ns")),
-    ("bytes an object, at the peak", goals.memory),
+FIGURES = [  # name of the table, title, what of a row
+    ("ns", "ns an operation", ns),
+    ("cpu", "CPU time an operation, ns", lambda row: goals.values(row, "all_cpu_ns")),
+    ("lookups-tail", "99.9 % of lookups, ns", lambda row: goals.values(row, "lookups", "p99_9_ns")),
+    ("updates-tail", "99.9 % of updates, ns", lambda row: goals.values(row, "updates", "p99_9_ns")),
+    ("memory", "bytes an object, at the peak", goals.memory),
 ]
 
 
@@ -195,9 +194,9 @@ def row_cells(row):
 
 def family_sections(rows, checked, family):
     of_family = [row for row in rows if row["family"] == family]
-    sections = [(f"{TITLES[family]}: goals", goal_cells(checked, family))]
-    sections += [(f"{TITLES[family]}: {title}", matrix(of_family, of)) for title, of in FIGURES]
-    return [(title, cells) for title, cells in sections if cells]
+    sections = [(f"{family}-goals", f"{TITLES[family]}: goals", goal_cells(checked, family))]
+    sections += [(f"{family}-{name}", f"{TITLES[family]}: {title}", matrix(of_family, of)) for name, title, of in FIGURES]
+    return [section for section in sections if section[2]]
 
 
 def headline(checked):
@@ -209,20 +208,6 @@ def headline(checked):
 
 
 # --------------------------------------------------------------------------------------------- pages
-
-def print_markdown(document, said, notes, sections):
-    host = document["host"]
-    print(f'# What was measured of structures\n\n{host["cpu"]}, {host["cpus"]} CPUs, {host["system"]} {host["kernel"]}, '
-          f'gcc {host["compiler"]}, {document["date"][:10]}; {versions(document)}. What the programs do: '
-          '[the benchmark](reference/benchmark.md).\n')
-    print("\n".join(f"- {note}" for note in notes))
-    print(f"\n{said}\n")
-    for title, cells in sections:
-        family = next((name for name, text in TITLES.items() if title == f"{text}: goals"), None)
-        if family:
-            print(f"![{TITLES[family]}: lookups, updates, memory, mixtures, tails](images/structures-{family}.png)\n")
-        print_markdown_table(title, cells)
-
 
 def spread_note(rows):
     """How far repeats lie apart."""
@@ -263,14 +248,15 @@ def main():
     families = [family for family in TITLES if any(row["family"] == family for row in rows)]
     pictures = [write_pictures(first, family, [row for row in rows if row["family"] == family]) for family in families]
     checked = goals.check(rows)
-    summary = [("Goals", summary_cells(checked))] if checked else []
+    summary = [("goals", "Goals", summary_cells(checked))] if checked else []
     sections = summary + [section for family in families for section in family_sections(rows, checked, family)]
     said, notes = headline(checked), notes_of(document, given.note) + refusals(rows) + spread_note(rows)
     write_page(first.with_suffix(".html"), document, "Structures", said, "".join(pictures),
-               sections + [("All rows", [row_cells(row) for row in rows])], notes, [versions(document)])
-    print_markdown(document, said, notes, sections)
+               [*(section[1:] for section in sections), ("All rows", [row_cells(row) for row in rows])], notes, [versions(document)])
+    write_tables(first.with_suffix(""), {name: cells for name, _, cells in sections})
+    print(said)
     print("written:", first.with_suffix(".html"), *(f"{first.stem}-{family}.{kind}" for family in families for kind in ("svg", "png")),
-          file=sys.stderr)
+          f'{first.with_suffix("")}/*.csv', file=sys.stderr)
 
 
 main()

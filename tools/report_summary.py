@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: MIT
 """The summary of tools/bench in Markdown: each target, whether it is reached, and its numbers.
 
-    tools/report_summary.py DIRECTORY > summary.md
+    tools/report_summary.py DIRECTORY > summary.md    and each table as DIRECTORY/summary/TABLE.csv
 
-Reads DIRECTORY/*.json as tools/bench leaves them; what was not measured is left out.
+Reads DIRECTORY/*.json as tools/bench leaves them. A part that was not measured is left out.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from report import busy_warning
+from report import busy_warning, write_tables
 
 MEGA = 1e6
 ENDURANCE_BOUND = 16 << 20  # bytes beyond the live set, while threads <= CPUs
@@ -40,21 +40,32 @@ class Results:
         return sorted({row["size"] for row in self.rows(part)})
 
 
-class Verdicts:
-    """Targets met, of how many."""
+class Summary:
+    """Targets met, of how many, and tables."""
 
     def __init__(self):
-        self.lines = []
+        self.verdicts, self.tables = [], []
 
     def add(self, target, good, total):
-        verdict = "**reached**" if good == total else f"**missed** in {total - good} of {total}"
-        self.lines.append([target, verdict])
+        if total:
+            self.verdicts.append([target, "**reached**" if good == total else f"**missed** in {total - good} of {total}"])
+
+    def table(self, name, title, head, rows, words=""):
+        """A section of the page, and NAME.csv. Without rows, nothing."""
+        if rows:
+            self.tables.append((name, f"## {title}\n\n" + (words and words + "\n\n"), head, rows))
 
 
-def table(head, rows):
+def markdown(head, rows):
     lines = ["| " + " | ".join(map(str, cells)) + " |" for cells in [head, *rows]]
     lines.insert(1, "|" + "---|" * len(head))
     return "\n".join(lines) + "\n"
+
+
+def as_csv(head, rows):
+    """For write_tables(), without Markdown's marks."""
+    head, *rows = [[str(cell).replace("**", "").replace("`", "") for cell in row] for row in (head, *rows)]
+    return [dict(zip(head, row)) for row in rows]
 
 
 def ns(row):
@@ -73,7 +84,7 @@ def times(value):
     return f"{value:.2f}×"
 
 
-def pairs(results, verdicts):
+def pairs(results, summary):
     lines, half, even, twenty = [], [], [], []
     for threads, readers in NO_MORE_THREADS_THAN_CPUS:
         for size in results.sizes("pairs"):
@@ -97,25 +108,21 @@ def pairs(results, verdicts):
             lines.append([f"{threads} + {readers}", size, *map(ns, ours.values()), named(plain),
                           times(cost["prudence"] / floor), named(single), named(call_rcu),
                           f"{factor:.0f}×"])
-    if not lines:
-        return ""
-    verdicts.add("pair: adaptive and fenced at most half of the best plain pair in batches",
+    summary.add("pair: adaptive and fenced at most half of the best plain pair in batches",
                  sum(half), len(half))
-    verdicts.add("pair: fence-free no slower than the best plain pair in batches",
+    summary.add("pair: fence-free no slower than the best plain pair in batches",
                  sum(even), len(even))
-    verdicts.add("pair: 20× faster than every `call_rcu` subject", sum(twenty), len(twenty))
-    return "## Allocate/defer pairs, ns\n\n" + table(
-        ["writers + readers", "bytes", "prudence", "fenced", "fence-free",
-         "best plain, batches of 1,024", "ours ÷ that", "best plain, one at a time",
-         "best `call_rcu`", "that ÷ ours"], lines)
+    summary.add("pair: 20× faster than every `call_rcu` subject", sum(twenty), len(twenty))
+    summary.table("pairs", "Allocate/defer pairs, ns",
+                  ["writers + readers", "bytes", "prudence", "fenced", "fence-free", "best plain, batches of 1,024", "ours ÷ that",
+                   "best plain, one at a time", "best `call_rcu`", "that ÷ ours"], lines)
 
 
-def batches(results, _):
+def batches(results, summary):
     rows = [[f'{row["threads"]} + {row["readers"]}', row["size"], row["subject"], ns(row)]
             for row in results.rows("batches") if row["subject"].startswith("prudence")
             and (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS]
-    return rows and "## Ours in batches of 1,024, ns per pair\n\n" + table(
-        ["writers + readers", "bytes", "subject", "ns"], rows)
+    summary.table("batches", "Ours in batches of 1,024, ns per pair", ["writers + readers", "bytes", "subject", "ns"], rows)
 
 
 # The most that a pair may take, by the best plain pair in batches of 1,024.
@@ -123,7 +130,7 @@ REPLACEMENT_TARGETS = {"prudence": 0.80, "prudence-static": 0.75, "prudence-inli
                        "prudence-replace": 0.65, "prudence-replace-inline": 0.50}
 
 
-def replacement(results, verdicts):
+def replacement(results, summary):
     """Each way of calling us, by the best plain pair of the same conditions, measured with it."""
     rows = results.rows("replace")
     ways = list(dict.fromkeys(row["subject"] for row in rows
@@ -141,19 +148,15 @@ def replacement(results, verdicts):
                           where["order"], where["live"] or "–"]
                          + [replacement_cell(way, ours.get(way), batched, met) for way in ways]
                          + [named(batched), named(single)])
-    if not lines:
-        return ""
     for way in ways:
         if target := REPLACEMENT_TARGETS.get(way):
-            verdicts.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, "
+            summary.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, "
                          "in order and at random", sum(met[way]), len(met[way]))
-    return ("## Pairs by the best plain pair in batches of 1,024\n\nOur cells: ns, and how much of the "
-            "best plain pair in batches of 1,024 that is, with the same size, order, live objects, "
-            "writers and readers in the same interleaved run; *slower* where it is more. **Bold**: "
-            "more than its target "
-            f"({', '.join(f'{way} {most:.2f}' for way, most in REPLACEMENT_TARGETS.items())}).\n\n"
-            ) + table(["writers + readers", "bytes", "order", "live", *ways,
-                       "best plain, batches of 1,024", "best plain, one at a time"], lines)
+    targets = ", ".join(f"{way} {most:.2f}" for way, most in REPLACEMENT_TARGETS.items())
+    summary.table("replace", "Pairs by the best plain pair in batches of 1,024",
+                  ["writers + readers", "bytes", "order", "live", *ways, "best plain, batches of 1,024", "best plain, one at a time"], lines,
+                  "Our cells: ns, and how much of the best plain pair in batches of 1,024 that is, with the same size, order, live objects, writers and "
+                  f"readers in the same interleaved run; *slower* where it is more. **Bold**: more than its target ({targets}).")
 
 
 def conditions(rows):
@@ -176,44 +179,35 @@ def replacement_cell(way, row, plain, met):
 MOST_BY_PLACE = 1.10  # the slowest place of the code by the fastest
 
 
-def alignment(results, verdicts):
+def alignment(results, summary):
     """What a pair costs with the code in eight places."""
     rows = results.parts.get("alignment", {"rows": []})["rows"]
-    if not rows:
-        return ""
-    verdicts.add("pair: the code's place makes no more than a tenth",
+    summary.add("pair: the code's place makes no more than a tenth",
                  sum(row["spread"] <= MOST_BY_PLACE for row in rows), len(rows))
-    return "## Pairs with the code in eight places, 16 bytes apart, ns\n\n" + table(
-        ["loop", "fastest", "slowest", "ratio"],
-        [[row["loop"], f'{row["ns_min"]:.2f}', f'{row["ns_max"]:.2f}', f'{row["spread"]:.2f}']
-         for row in rows])
+    summary.table("alignment", "Pairs with the code in eight places, 16 bytes apart, ns", ["loop", "fastest", "slowest", "ratio"],
+                  [[row["loop"], f'{row["ns_min"]:.2f}', f'{row["ns_max"]:.2f}', f'{row["spread"]:.2f}'] for row in rows])
 
 
-def growth(results, _):
+def growth(results, summary):
     """What grows with what: a row for each curve, with its sentence."""
     rows = results.parts.get("growth", {"rows": []})["rows"]
-    return rows and "## Growth\n\nThe curves are drawn in growth.html.\n\n" + table(
-        ["along", "fit", "in a sentence"],
-        [[row["axis_text"], row["curve"], row["sentence"]] for row in rows])
+    summary.table("growth", "Growth", ["along", "fit", "in a sentence"], [[row["axis_text"], row["curve"], row["sentence"]] for row in rows],
+                  "The curves are drawn in growth.html.")
 
 
-def limit(results, verdicts):
+def limit(results, summary):
     rows = results.rows("limit")
     within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
-    if not rows:
-        return ""
-    verdicts.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`",
+    summary.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`",
                  sum(within), len(rows))
-    return "## Throughput against `latent_limit`\n\n" + table(
-        ["readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU"],
-        [[row["readers"], row["size"], f'{row["latent_limit"] / MEGA:.1f}',
-          f'{row["latent_peak_bytes"] / MEGA:.1f}', ns(row), f'{row["ns_per_pair_cpu"]:.2f}']
-         for row in rows])
+    summary.table("limit", "Throughput against `latent_limit`", ["readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU"],
+                  [[row["readers"], row["size"], f'{row["latent_limit"] / MEGA:.1f}', f'{row["latent_peak_bytes"] / MEGA:.1f}', ns(row),
+                    f'{row["ns_per_pair_cpu"]:.2f}'] for row in rows])
 
 
-def crowd(results, verdicts):
+def crowd(results, summary):
     """More threads than CPUs: CPU time against plain queues, and bytes within their limit."""
-    lines, fast, within = [], [], []
+    lines, fast, within, others = [], [], [], {}
     for ours in results.rows("crowd", subject="prudence"):
         peers = [row for row in results.rows("crowd", size=ours["size"], threads=ours["threads"],
                                              readers=ours["readers"])
@@ -223,13 +217,11 @@ def crowd(results, verdicts):
         within.append(ours["totals"]["bytes_latent_peak"] <= ours["totals"]["latent_limit"])
         lines.append([f'{ours["threads"]} + {ours["readers"]}', ours["size"]]
                      + [crowd_cell(row) for row in [ours, *others.values()]])
-    if not lines:
-        return ""
-    verdicts.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s",
+    summary.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s",
                  sum(fast), len(fast))
-    verdicts.add("more threads than CPUs: bytes within `latent_limit`", sum(within), len(within))
-    return ("## More threads than CPUs\n\nEach cell: ns of CPU a pair (wall time of a writer), "
-            "latent MB.\n\n") + table(["writers + readers", "bytes", "prudence", *others], lines)
+    summary.add("more threads than CPUs: bytes within `latent_limit`", sum(within), len(within))
+    summary.table("crowd", "More threads than CPUs", ["writers + readers", "bytes", "prudence", *others], lines,
+                  "Each cell: ns of CPU a pair (wall time of a writer), latent MB.")
 
 
 def crowd_cell(row):
@@ -242,7 +234,7 @@ def per_million(row, key):
     return 1e6 * counters[key] / max(1, counters["allocations"])
 
 
-def classic(results, verdicts):
+def classic(results, summary):
     lines, faster = [], []
     for part in ("pairs", "endurance"):
         for theirs in results.rows(part, subject="classic"):
@@ -251,13 +243,10 @@ def classic(results, verdicts):
             if ours:
                 faster.append(ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"])
                 lines.append(classic_line(part, ours, theirs))
-    if not lines:
-        return ""
-    verdicts.add("faster than `classic` at every size", sum(faster), len(faster))
-    return ("## Prudence against `classic` (the paper's Figures 6 to 11)\n\n"
-            "Each cell: prudence / classic. Churns are per million allocations.\n\n") + table(
-        ["scenario", "writers + readers", "bytes", "ns", "hits, %", "object-cache churns",
-         "slab churns", "peak slabs", "f_t"], lines)
+    summary.add("faster than `classic` at every size", sum(faster), len(faster))
+    summary.table("classic", "Prudence against `classic` (the paper's Figures 6 to 11)",
+                  ["scenario", "writers + readers", "bytes", "ns", "hits, %", "object-cache churns", "slab churns", "peak slabs", "f_t"], lines,
+                  "Each cell: prudence / classic. Churns are per million allocations.")
 
 
 def classic_line(part, ours, theirs):
@@ -285,7 +274,7 @@ def growth_after_first_second(row):
     return max(rises, default=0)
 
 
-def endurance(results, verdicts):
+def endurance(results, summary):
     lines, bound, flat = [], [], []
     for row in results.rows("endurance"):
         beyond = (row["peak_rss_bytes"] - row["baseline_rss_bytes"]
@@ -300,19 +289,15 @@ def endurance(results, verdicts):
                       f"{beyond / MEGA:.1f}", f"{rise / MEGA:.1f}",
                       f'{row["latent_peak_bytes"] / MEGA:.1f}',
                       "yes" if row["out_of_memory"] else "no"])
-    if not lines:
-        return ""
-    verdicts.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within "
+    summary.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within "
                  "`latent_limit` beyond", sum(bound), len(bound))
-    verdicts.add("endurance: flat after the first second (rises less than 1 MiB in any run)",
+    summary.add("endurance: flat after the first second (rises less than 1 MiB in any run)",
                  sum(flat), len(flat))
-    return "## Endurance\n\n" + table(
-        ["writers + readers", "subject", "ns wall", "ns CPU", "peak, MB", "beyond live, MB",
-         "rise after 1 s, MB", "latent peak, MB", "out of memory"], lines)
+    summary.table("endurance", "Endurance", ["writers + readers", "subject", "ns wall", "ns CPU", "peak, MB", "beyond live, MB", "rise after 1 s, MB",
+                                             "latent peak, MB", "out of memory"], lines)
 
 
-def latency(results, verdicts):
-    text = ""
+def latency(results, summary):
     for part, title in (("latency", "in a storm"), ("demand", "wanted back at once")):
         lines, good, total = [], 0, 0
         for row in results.rows(part):
@@ -324,16 +309,11 @@ def latency(results, verdicts):
             lines.append([row["readers"], row["size"], row["batch"], row["subject"],
                           *(f"{value:.1f}" if value < float("inf") else "never"
                             for value in took.values())])
-        if lines:
-            verdicts.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs",
-                         good, total)
-            text += f"## From retire to reuse, {title}, µs\n\n" + table(
-                ["readers", "bytes", "batch", "subject", "p50", "p99", "p99.9", "max"], lines)
-            text += "\n"
-    return text
+        summary.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs", good, total)
+        summary.table(part, f"From retire to reuse, {title}, µs", ["readers", "bytes", "batch", "subject", "p50", "p99", "p99.9", "max"], lines)
 
 
-def readers(results, verdicts):
+def readers(results, summary):
     lines, good, total = [], 0, 0
     for ours, theirs in (("prudence-free", "urcu+glibc"), ("prudence-fenced", "urcu-mb+glibc")):
         for writers in (0, 1):
@@ -344,42 +324,32 @@ def readers(results, verdicts):
                 total += 1
     for row in results.rows("readers"):
         lines.append([row["threads"], row["subject"], row.get("reader_mode", "–"), ns(row)])
-    if not lines:
-        return ""
-    verdicts.add("reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
+    summary.add("reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
                  good, total)
-    return "## Reader lock + unlock, ns\n\n" + table(["writers", "subject", "mode", "ns"], lines)
+    summary.table("readers", "Reader lock + unlock, ns", ["writers", "subject", "mode", "ns"], lines)
 
 
-def stall(results, verdicts):
+def stall(results, summary):
     ours = results.rows("stall", subject="prudence", stay_ms=100)
     within = [row["latent_peak_bytes"] <= row["totals"]["latent_limit"] for row in ours]
-    if not results.rows("stall"):
-        return ""
-    verdicts.add("a reader that stays 100 ms: at or under `latent_limit`", sum(within), len(ours))
-    return "## A reader that stays\n\n" + table(
-        ["stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB"],
-        [[row["stay_ms"], row["subject"], ns(row), f'{row["ns_per_pair_cpu"]:.2f}',
-          f'{row["peak_rss_bytes"] / MEGA:.1f}', f'{row["latent_peak_bytes"] / MEGA:.1f}']
-         for row in results.rows("stall")])
+    summary.add("a reader that stays 100 ms: at or under `latent_limit`", sum(within), len(ours))
+    summary.table("stall", "A reader that stays", ["stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB"],
+                  [[row["stay_ms"], row["subject"], ns(row), f'{row["ns_per_pair_cpu"]:.2f}', f'{row["peak_rss_bytes"] / MEGA:.1f}',
+                    f'{row["latent_peak_bytes"] / MEGA:.1f}'] for row in results.rows("stall")])
 
 
-def recycle(results, _):
+def recycle(results, summary):
     rows = results.rows("recycle") + results.rows("mixed")
-    return rows and "## Retire on one CPU, allocate on another\n\n" + table(
-        ["subject", "sizes", "ns", "peak, MB", "growth in the second half, MB"],
-        [[row["subject"], "16, mixed" if row.get("mixed") else row["size"], ns(row),
-          f'{row["peak_rss_bytes"] / MEGA:.1f}', f'{row["rss_growth_bytes"] / MEGA:.1f}']
-         for row in rows])
+    summary.table("recycle", "Retire on one CPU, allocate on another", ["subject", "sizes", "ns", "peak, MB", "growth in the second half, MB"],
+                  [[row["subject"], "16, mixed" if row.get("mixed") else row["size"], ns(row), f'{row["peak_rss_bytes"] / MEGA:.1f}',
+                    f'{row["rss_growth_bytes"] / MEGA:.1f}'] for row in rows])
 
 
-def destroy(results, _):
+def destroy(results, summary):
     rows = results.rows("destroy")
-    return rows and "## Destroy a cache while another is busy, µs\n\n" + table(
-        ["subject", "p50", "p99", "max", "destroyed"],
-        [[row["subject"],
-          *(f'{row["latency_ns"].get(key, 0) / 1e3:.1f}' for key in ("p50", "p99", "max")),
-          row["latency_ns"]["count"]] for row in rows])
+    summary.table("destroy", "Destroy a cache while another is busy, µs", ["subject", "p50", "p99", "max", "destroyed"],
+                  [[row["subject"], *(f'{row["latency_ns"].get(key, 0) / 1e3:.1f}' for key in ("p50", "p99", "max")), row["latency_ns"]["count"]]
+                   for row in rows])
 
 
 def variant_rows(results, part, **wanted):
@@ -400,61 +370,48 @@ def beside_liburcu(rows, key, better_by=1):
     return good, total
 
 
-def variants_table(rows):
-    return table(["load", "variant", "workers", "readers", "batch", "ns", "p50, µs", "p99, µs",
-                  "peak, MB"],
-                 [[row["load"], row["variant"], row["workers"], row["readers"],
-                   row["batch"] or "", f'{row["ns"]:.1f}', f'{row["p50_ns"] / 1e3:.1f}',
-                   f'{row["p99_ns"] / 1e3:.1f}', f'{row["peak_rss_bytes"] / MEGA:.1f}']
-                  for row in rows])
+def variants_table(summary, name, title, rows):
+    summary.table(name, title, ["load", "variant", "workers", "readers", "batch", "ns", "p50, µs", "p99, µs", "peak, MB"],
+                  [[row["load"], row["variant"], row["workers"], row["readers"], row["batch"] or "", f'{row["ns"]:.1f}', f'{row["p50_ns"] / 1e3:.1f}',
+                    f'{row["p99_ns"] / 1e3:.1f}', f'{row["peak_rss_bytes"] / MEGA:.1f}'] for row in rows])
 
 
-def rcu(results, verdicts):
+def rcu(results, summary):
     rows = variant_rows(results, "rcu")
     storm = variant_rows(results, "storm", load="storm")
     for load in ("read", "synchronize", "update"):
-        some = [row for row in rows if row["load"] == load]
-        if some:
-            verdicts.add(f"{load}: at or ahead of liburcu's best flavor",
-                         *beside_liburcu(some, "ns"))
-    calls = [row for row in rows if row["load"] == "call"]
-    if calls:
-        verdicts.add("call to callback: 100 times sooner than liburcu",
-                     *beside_liburcu(calls, "p50_ns", 100))
-    if storm:
-        verdicts.add("a storm of callbacks: a twentieth of liburcu's memory",
-                     *beside_liburcu(storm, "peak_rss_bytes", 20))
-    return rows + storm and "## Grace periods beside liburcu\n\n" + variants_table(rows + storm)
+        summary.add(f"{load}: at or ahead of liburcu's best flavor", *beside_liburcu([row for row in rows if row["load"] == load], "ns"))
+    summary.add("call to callback: 100 times sooner than liburcu", *beside_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
+    summary.add("a storm of callbacks: a twentieth of liburcu's memory", *beside_liburcu(storm, "peak_rss_bytes", 20))
+    variants_table(summary, "rcu", "Grace periods beside liburcu", rows + storm)
 
 
-def variants(results, _):
+def variants(results, summary):
     rows = variant_rows(results, "variants") + variant_rows(results, "variants-call")
-    return rows and "## Grace periods, historical implementations\n\n" + variants_table(rows)
+    variants_table(summary, "variants", "Grace periods, historical implementations", rows)
 
 
-def malloc(results, verdicts):
-    summary = results.parts.get("malloc", {}).get("summary", {"subjects": []})
-    if not summary["subjects"]:
-        return ""
+def malloc(results, summary):
+    found = results.parts.get("malloc", {}).get("summary", {"subjects": []})
+    if not found["subjects"]:
+        return
     keys = {"wall": "time", "cpu": "CPU time", "peak_rss": "peak RSS",
             "wall_x_peak_rss": "time × peak RSS", "minor_faults": "page faults",
             "paused_rss": "RSS after a pause"}
-    keys = {key: title for key, title in keys.items() if key in summary["subjects"][0]}
-    ours = [line for line in summary["subjects"] if line["subject"] == "prudence"]
-    if ours:
-        verdicts.add("malloc for whole programs: on the Pareto front of time and peak RSS",
-                     sum(line["on_pareto_front"] for line in ours), len(ours))
-    return (f'## malloc for {len(summary["programs"])} patterns and programs, relative to '
-            f'{summary["baseline"]}\n\n') + table(
-        ["allocator", *keys.values(), "Pareto front"],
-        [[line["subject"], *(f'{line[key]["geometric_mean"]:.3f}' for key in keys),
-          "yes" if line["on_pareto_front"] else ""] for line in summary["subjects"]])
+    keys = {key: title for key, title in keys.items() if key in found["subjects"][0]}
+    ours = [line for line in found["subjects"] if line["subject"] == "prudence"]
+    summary.add("malloc for whole programs: on the Pareto front of time and peak RSS",
+                sum(line["on_pareto_front"] for line in ours), len(ours))
+    summary.table("malloc", f'malloc for {len(found["programs"])} patterns and programs, relative to {found["baseline"]}',
+                  ["allocator", *keys.values(), "Pareto front"],
+                  [[line["subject"], *(f'{line[key]["geometric_mean"]:.3f}' for key in keys), "yes" if line["on_pareto_front"] else ""]
+                   for line in found["subjects"]])
 
 
 MOST_BY_PEER = 1.25  # our time by that of the fastest peer
 
 
-def public(results, verdicts):
+def public(results, summary):
     """Programs of the kinds that a public set runs: ours by the best peer in each, time and memory."""
     document = results.parts.get("public", {"rows": []})
     lines, fast = [], []
@@ -471,13 +428,10 @@ def public(results, verdicts):
             cells.append(peer_cell(ours[key] / best[key], best["subject"]))
         fast.append(ours["cpu_seconds"] <= MOST_BY_PEER * min(row["cpu_seconds"] for row in peers))
         lines.append([program, *cells])
-    if not lines:
-        return ""
-    verdicts.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's",
+    summary.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's",
                  sum(fast), len(fast))
-    return ("## Programs of the kinds of a public set, ours by the best peer\n\n"
-            f"**Bold**: more than {MOST_BY_PEER}.\n\n") + table(
-        ["program", "time", "CPU time", "peak RSS"], lines)
+    summary.table("public", "Programs of the kinds of a public set, ours by the best peer", ["program", "time", "CPU time", "peak RSS"], lines,
+                  f"**Bold**: more than {MOST_BY_PEER}.")
 
 
 def peer_cell(ratio, name):
@@ -501,12 +455,14 @@ def versions(results):
 def main():
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit(__doc__)
-    results, verdicts = Results(Path(sys.argv[1])), Verdicts()
+    folder = Path(sys.argv[1])
+    results, summary = Results(folder), Summary()
     if not results.parts:
         sys.exit(f"report_summary: no results in {sys.argv[1]}")
-    sections = [section(results, verdicts) for section in (
+    for section in (
         pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers,
-        stall, recycle, destroy, rcu, variants, growth, malloc, public)]
+        stall, recycle, destroy, rcu, variants, growth, malloc, public):
+        section(results, summary)
     document = next(iter(results.parts.values()))
     host = document["host"]
     print(f'# Measurements of {document["date"][:10]}\n')
@@ -517,8 +473,9 @@ def main():
             print(f"**{part}: {warning}**\n")
     print("Medians of interleaved runs, each in a fresh process; a pair and the subjects are "
           "explained in docs/reference/benchmark.md.\n")
-    print(table(["target", "verdict"], verdicts.lines))
-    print("\n".join(section for section in sections if section))
+    found = [("targets", "", ["target", "verdict"], summary.verdicts), *summary.tables]
+    print("\n".join(words + markdown(head, rows) for _, words, head, rows in found))
+    write_tables(folder / "summary", {name: as_csv(head, rows) for name, _, head, rows in found if rows})
 
 
 main()

@@ -44,9 +44,11 @@ def measured(read):
 
 
 README, CHANGES = "README.md", "CHANGELOG.md"
-RESULTS, EVALUATE, KERNEL = "docs/results.md", "docs/results-evaluate.md", "docs/results-kernel-evaluate.md"
+RESULTS, EVALUATE, DATA = "docs/results.md", "docs/results-evaluate.md", "docs/results/data"
 HARDENED, OPTIONS = "docs/reference/hardened.md", "docs/reference/options.md"
 PLAN = "tools/evaluation/plan.py"
+CROWD, REPLACE, MALLOC, SLOWER, RCU = (f"{DATA}/bench/{name}.csv" for name in ("crowd", "replace", "malloc", "malloc-slower", "rcu"))
+LATENCY, PEAKS, THROUGHPUT, HASTENED = (f"{DATA}/kernel-evaluate/{name}.csv" for name in ("latency", "memory", "throughput", "no-hasten"))
 
 
 # ------------------------------------------------------------------------------------------- more than one cell
@@ -67,33 +69,30 @@ def best(name):
 
 
 def crowd(subject, number):
-    return cell(RESULTS, "More threads than CPUs", ("256 + 256", "512"), subject, number)
+    return cell(CROWD, "", ("256 + 256", "512"), subject, number)
 
 
 def last_slower_size():
     """Up to which size three threads on two CPUs take longer than the best plain pair in every order."""
-    title, last = "Pairs by the best plain pair in batches of 1,024", 0
+    last = 0
     for size in ("16", "64", "512", "4096"):
-        if not all("slower" in row[4] for row in rows(RESULTS, title, "2 + 1", size)):
+        if not all("slower" in row[4] for row in rows(REPLACE, "", "2 + 1", size)):
             break
         last = int(size)
     return last
 
 
-SLOWEST = "How long an operation takes, instructions, SLUB → Prudence"
-PEAKS = "Deferred frees (Figure 12) and memory, SLUB → Prudence"
-THROUGHPUT = "Throughput (Figure 13), SLUB → Prudence"
 OWN = ("the attack of 3.4", "4 threads: make an eventfd")  # loads of our own, not programs
 
 
 def times_at(column):
-    return [theirs / ours for theirs, ours in zip(down(KERNEL, SLOWEST, column, side=0), down(KERNEL, SLOWEST, column, side=1))]
+    return [theirs / ours for theirs, ours in zip(down(LATENCY, "", column, side=0), down(LATENCY, "", column, side=1))]
 
 
 def peaks(own, machines):
     """Changes of the peaks of all slabs, in per cent."""
     found = []
-    for row in rows(KERNEL, PEAKS):
+    for row in rows(PEAKS, ""):
         if row[0].startswith(OWN) == own and row[1] in machines:
             theirs, ours = (float(side.split()[0]) for side in row[3].split("→"))
             found.append(100 * (ours / theirs - 1))
@@ -104,7 +103,7 @@ MACHINES = ("1 CPU", "2 CPUs", "4 CPUs", "8 CPUs, 2 nodes")
 
 
 def gains():
-    return {row[0]: float(row[2].split()[0]) for row in rows(KERNEL, THROUGHPUT) if not row[0].startswith(OWN)}
+    return {row[0]: float(row[2].split()[0]) for row in rows(THROUGHPUT, "") if not row[0].startswith(OWN)}
 
 
 def programs():
@@ -117,8 +116,7 @@ def verdict(default, figure, pattern):
 
 def qsbr_updates():
     """Times of liburcu's, of two workers, by batch from 256 on."""
-    title = "Grace periods beside liburcu"
-    return [cell(RESULTS, title, (f"update, batches of {batch}", "2 + 0"), "Prudence qsbr") / cell(RESULTS, title, (f"update, batches of {batch}", "2 + 0"), "liburcu qsbr")
+    return [cell(RCU, "", (f"update, batches of {batch}", "2 + 0"), "Prudence qsbr") / cell(RCU, "", (f"update, batches of {batch}", "2 + 0"), "liburcu qsbr")
             for batch in ("256", "4,096", "262,144")]
 
 
@@ -127,7 +125,7 @@ def faults(column, row="all of malloc's interface"):
 
 
 def hasten(column, side):
-    return measured(lambda: cell(KERNEL, "Hastened grace periods", ("open_close: filp", "2 CPUs"), column, side=side))
+    return measured(lambda: cell(HASTENED, "", ("open_close: filp", "2 CPUs"), column, side=side))
 
 
 CLASSES = "docs/adr/0040-fast-paths-inlined-into-programs.md"
@@ -139,7 +137,7 @@ def large_pairs(state):
 
 
 PROFILE = ("docs/adr/0092-a-sampling-profiler.md", "Measured")
-RFC = ("docs/results-kernel.md", ("SLUB of 7.2 with the patch of kernel/rfc/", 0))  # its first table
+RFC = (f"{DATA}/kernel/rfc-pairs.csv", "")
 
 
 # --------------------------------------------------------------------------------------------------------- README
@@ -157,8 +155,8 @@ FIGURES = [
     *(pairs_row(f"| `call_rcu` over {name} | {{}} | {{}} | {{}} | {{}} MB |", f"urcu+{name}") for name in ("mimalloc", "tcmalloc", "jemalloc", "glibc")),
     pairs_row("Kit epochs over mimalloc | {} | {} | {} | {} MB |", "ck-epoch+mimalloc"),
     (README, "({} patterns and programs) it takes {} of glibc's time; its time times peak memory is {} of glibc's, mimalloc's {}.",
-     [said(RESULTS, "### malloc for 22 patterns and programs"),
-      *(measured(lambda name=name, column=column: cell(RESULTS, "malloc for 22 patterns and programs, relative to glibc", (name,), column))
+     [said(RESULTS, "Over 22 patterns and programs"),
+      *(measured(lambda name=name, column=column: cell(MALLOC, "", (name,), column))
         for name, column in (("prudence", "time"), ("prudence", "time × peak RSS"), ("mimalloc", "time × peak RSS")))]),
     (README, "one operation in a thousand takes {} to {} times as long", [measured(lambda: min(times_at("99.9 %"))), measured(lambda: max(times_at("99.9 %")))]),
     (README, "A deferred pair costs {} to {} of the best *plain* pair, inlined {} to {}. {} was our target at every size; inlined replacing reaches it, at {} bytes alone.",
@@ -167,9 +165,9 @@ FIGURES = [
       measured(lambda: [size for size, one in zip((16, 64, 512, 4096), best("the same, inlined")) if one <= 0.5].pop(0))]),
     (README, "a pair of up to {} bytes takes longer", [measured(last_slower_size)]),
     (README, "with {} writers and {} readers on two CPUs a pair of {} bytes takes {} times the wall time of `classic`, within {} MB instead of {}.",
-     [said(RESULTS, "| 256 + 256 | 512 |"), said(RESULTS, "| 256 + 256 | 512 |"), said(RESULTS, "| 256 + 256 | 512 |"),
+     [said(CROWD, "256 + 256,512"), said(CROWD, "256 + 256,512"), said(CROWD, "256 + 256,512"),
       measured(lambda: crowd("prudence", 1) / crowd("classic", 1)), measured(lambda: crowd("prudence", 2)), measured(lambda: crowd("classic", 2))]),
-    (README, "to others: {} times the best peer's time", [measured(lambda: cell(RESULTS, "malloc", ("cache-scratch",), "ours by the best peer"))]),
+    (README, "to others: {} times the best peer's time", [measured(lambda: cell(SLOWER, "", ("cache-scratch",), "ours by the best peer"))]),
     (README, "peak up to {} % higher than SLUB's. (On four and eight CPUs they peak {} to {} % lower",
      [measured(lambda: max(peaks(False, MACHINES))), measured(lambda: -max(peaks(True, MACHINES[2:]))), measured(lambda: -min(peaks(True, MACHINES[2:])))]),
     (README, "hardly faster, by {} to {} %; pgbench is {} % slower.",
@@ -179,7 +177,7 @@ FIGURES = [
       verdict(False, "Figure 7", r"of (\d+) rows"), said(PLAN, '"cache": "0,64,256"'), said(PLAN, '"cache": "0,64,256"'), verdict(True, "Figure 10", r"more in (\d+)"),
       verdict(True, "Figure 10", r"of (\d+) rows")]),
     (README, "polled after each {} objects", [said("docs/reference/benchmark.md", "the writer polls once in 64 objects")]),
-    (README, "in batches of {} and more take up to {} times", [said(RESULTS, "| update, batches of 256 | 2 + 0 |"), measured(lambda: max(qsbr_updates()))]),
+    (README, "in batches of {} and more take up to {} times", [said(RCU, '"update, batches of 256",2 + 0'), measured(lambda: max(qsbr_updates()))]),
 
     # --------------------------------------------------------------------------------------------------- CHANGELOG
 
@@ -207,8 +205,8 @@ FIGURES = [
     (CHANGES, "{} of {} faults are caught, glibc catches {}.", [faults("by default"), faults("of"), faults("glibc")]),
     (CHANGES, "a CPU on which {} KB were deferred", [said("docs/adr/0110-a-cpu-that-defers-much-hastens-rcu.md", "Much is 64 KB closed on this CPU")]),
     (CHANGES, "peak at {} KB on two CPUs instead of {}, for {} % more instructions", [
-        hasten("peak, KB", 1), hasten("peak, KB", 0), measured(lambda: -cell(KERNEL, "Hastened grace periods", ("open_close: all", "1 CPU, instructions"), "throughput"))]),
-    (CHANGES, "takes {} to {} % fewer instructions, built", [measured(lambda: min(across(*RFC, "", "less"))), measured(lambda: max(across(*RFC, "", "less")))]),
+        hasten("peak, KB", 1), hasten("peak, KB", 0), measured(lambda: -cell(HASTENED, "", ("open_close: all", "1 CPU, instructions"), "throughput"))]),
+    (CHANGES, "takes {} to {} % fewer instructions, built", [measured(lambda: min(across(*RFC, "less"))), measured(lambda: max(across(*RFC, "less")))]),
     (CHANGES, "begin with {} objects a CPU", [said("docs/adr/0101-tidying-on-each-cpu.md", "caches of a CPU begin with 64 objects")]),
     (CHANGES, "`PRUDENCE_INLINE_LAYOUT` is {}. Programs of layout {} go on", [said("include/prudence/sequences.h", "PRUDENCE_INLINE_LAYOUT 3"), said("docs/how-to/inline.md", "the names of layout 2 as well")]),
     (CHANGES, "objects of {} to {} bytes may be a cache line more", [said("docs/adr/0003-latent-caches-and-latent-slabs.md", "from 1,024 to 8,191 bytes")] * 2),

@@ -91,6 +91,18 @@ class Pages(unittest.TestCase):
         self.assertIn(f"A lazy tick executes {counted['scm_tick']} instructions", text)
 
 
+class Kept(unittest.TestCase):
+    def test_each_kept_table_is_a_rectangle_whose_columns_have_names(self):
+        kept = sorted(pages.ROOT.glob("docs/results/data/*/*.csv"))
+        self.assertTrue(kept)
+        for path in kept:
+            with self.subTest(path.name):
+                names, *rows = pages.table(str(path.relative_to(pages.ROOT)), "")
+                self.assertTrue(rows)
+                self.assertTrue(all(names) and len(set(names)) == len(names), names)
+                self.assertEqual({len(row) for row in rows}, {len(names)})
+
+
 PAGE = "# T\n\nIt takes 0.61 of\nthe time, within 34 MB, `0.61`.\n\n## Times\n\n| | time | both |\n|---|---|---|\n| **ours** | 0.614 [0.5, 0.7] | 1,124 [1,000, 1,200] → 868 |\n| theirs | 1 | 2 → 3 |\n"
 
 

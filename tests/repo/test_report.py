@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/report.py and tools/bench: the legend covers no curve, the table is not cut, versions are whole, a busy machine is named, and a part
-that does not exist is refused."""
+"""tools/report.py, tools/report_summary.py and tools/bench: the legend covers no curve, the table is not cut, versions are whole, a busy machine
+is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 
 import json
 import os
@@ -95,6 +95,22 @@ class Page(unittest.TestCase):
         # A table that is cut would be seen.
         self.page.write_text(self.page.read_text().replace("th, td {", "th, td { white-space: nowrap; min-width: 9rem;"))
         self.assertTrue(chromium_view.layout(self.page)["cut"])
+
+
+class Summary(unittest.TestCase):
+    def test_a_part_is_a_table_of_the_page_and_a_csv(self):
+        readers = [row(subject, wall) | {"threads": 0, "reader_mode": mode} for subject, wall, mode in
+                   (("prudence-free", 0.97, "fence-free"), ("urcu+glibc", 1.03, "–"), ("prudence-fenced", 51.0, "fenced"), ("urcu-mb+glibc", 50.0, "–"))]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "readers.json").write_text(json.dumps(document(readers)))
+            page = subprocess.run([ROOT / "tools/report_summary.py", folder], check=True, capture_output=True, text=True, timeout=100).stdout
+            tables = {path.stem: path.read_text() for path in Path(folder, "summary").iterdir()}
+        self.assertEqual(set(tables), {"targets", "readers"})
+        self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)
+        self.assertIn("writers,subject,mode,ns\n0,prudence-free,fence-free,0.97\n", tables["readers"])
+        self.assertIn("fenced than mb | **missed** in 1 of 2 |", page)
+        self.assertIn("missed in 1 of 2\n", tables["targets"])
+        self.assertNotIn("storm", page)  # a part that was not measured has no target
 
 
 class Bench(unittest.TestCase):

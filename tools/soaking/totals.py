@@ -124,11 +124,14 @@ def finding_lines(kept):
     if not found:
         yield "No run has failed."
         return
-    yield "| when | program | seed | revision | result | what it was |"
-    yield "|---|---|---|---|---|---|"
+    causes = {}
     for begun, _, one in sorted(found, key=lambda entry: entry[0]):
         note = kept["notes"].get(f"{one['program']} {one['seed']} {one['revision']}", "not looked at yet")
-        yield f"| {begun} | {one['program']} | {one['seed']} | {one['revision']} | {one['result']} | {note} |"
+        causes.setdefault((one["revision"], one["result"], note), []).append((begun, f"{one['program']} {one['seed']}"))
+    yield "| first | programs and seeds | revision | result | what it was |"
+    yield "|---|---|---|---|---|"
+    for (revision, result, note), runs in causes.items():
+        yield f"| {runs[0][0]} | {', '.join(run for _, run in runs)} | {revision} | {result} | {note} |"
 
 
 def lines_of(kept):

@@ -132,7 +132,7 @@ def merged(outcomes):
 
 
 def table(outcomes):
-    """Circumstances with the same columns share a row, if their names begin alike."""
+    """Circumstances with the same columns share a row, if their names begin or end alike."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     for cell, outcome in outcomes.items():
         found[cell.circumstance][cell.subject].append(outcome)
@@ -142,8 +142,11 @@ def table(outcomes):
         rows[kind, tuple(merged(subjects[subject]) if subject in subjects else "–" for subject in SUBJECTS)].append(word)
     yield f"| circumstance | | {' | '.join(SUBJECTS)} |"
     yield "|---|---|" + "---|" * len(SUBJECTS)
+    kinds = collections.defaultdict(list)  # kinds with equal words and columns share a row
     for (kind, columns), words in rows.items():
-        yield f"| {kind} | {', '.join(f'`{word}`' for word in words if word)} | {' | '.join(columns)} |"
+        kinds[tuple(filter(None, words)), columns].append(kind)
+    for (words, columns), names in kinds.items():
+        yield f"| {', '.join(names)} | {', '.join(f'`{word}`' for word in words)} | {' | '.join(columns)} |"
 
 
 def write_page():

@@ -242,8 +242,11 @@ def table_of_cells(matrix, outcomes):
     columns = columns_of_cells(matrix, outcomes)
     yield f"| pointer | {' | '.join(', '.join(names) for names, _ in columns)} |"
     yield "|" + "---|" * (len(columns) + 1)
+    rows = collections.defaultdict(list)  # kinds of pointers with equal cells share one
     for kind, name in enumerate(matrix.kinds):
-        yield f"| {name} | {' | '.join(column[kind] for _, column in columns)} |"
+        rows[" | ".join(column[kind] for _, column in columns)].append(name)
+    for row, names in rows.items():
+        yield f"| {'; '.join(names)} | {row} |"
 
 
 def table_of_counts(matrix, outcomes):

@@ -81,7 +81,8 @@ def table():
     for line in section.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 3 and not cells[0].startswith("---"):
-            rows[cells[0]] = (calls(cells[1]), calls(cells[2]))
+            for phase in cells[0].split("; "):  # phases with equal cells share a row
+                rows[phase] = (calls(cells[1]), calls(cells[2]))
     rows.pop("after its start the process")
     return rows
 

@@ -140,11 +140,6 @@ def down(page, title, column, start=(), number=0, side=None):
     return [number_in(row[place], f"{page}, '{title}'", number, side) for row in rows(page, title, *start)]
 
 
-def across(page, title, *start):
-    """The first number of each cell of the first such row."""
-    return [numbers_in(one)[0] for one in rows(page, title, *start)[0][len(start):] if numbers_in(one)]
-
-
 def counted(page, title, start, column, pattern):
     """A number in the words of a cell."""
     words = rows(page, title, *start)[0][place_of(page, title, column)]

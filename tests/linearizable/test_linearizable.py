@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', HERE.parent.parent / 'build'))
+BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', HERE.parent.parent / 'build')).resolve()
 FOLDER = BUILD / 'linearizable'
 HISTORIES = 30 if os.environ.get('PRUDENCE_MODELS') == 'deep' else 3
 TRIES = 20  # of a broken table, until the fault shows

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-TARGET = Path(os.environ.get('PRUDENCE_BUILD_DIR', HERE.parent.parent / 'build')) / 'c11'
+TARGET = Path(os.environ.get('PRUDENCE_BUILD_DIR', HERE.parent.parent / 'build')).resolve() / 'c11'
 SKIPPED = 77
 # For Debian's cargo, as in tools/setup.
 ENVIRONMENT = {**os.environ, 'RUSTC_BOOTSTRAP': '1', 'CARGO_UNSTABLE_SPARSE_REGISTRY': 'true'}

@@ -24,7 +24,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / 'tests/mutants'))
 import mutants  # noqa: E402
 
-BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')) / 'source-model'
+BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')).resolve() / 'source-model'
 SKIPPED = 77
 
 CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map', 'map_values',

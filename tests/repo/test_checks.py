@@ -211,6 +211,10 @@ class Spdx(Check):
         self.write("src/os/os.h", MIT)
         self.fails("check-spdx", "src/os/os.h:1:", "MIT OR GPL-2.0-only")
 
+    def test_built_files_among_the_sources(self):
+        self.write("tests/model/c11/build/release/model", "")
+        self.fails("check-spdx", "tests/model/c11/build:1: built files")
+
     def test_patches_of_the_kernel_must_be_gpl(self):
         self.write("kernel/rfc/0001-slub.patch", DUAL)
         self.fails("check-spdx", "kernel/rfc/0001-slub.patch:1:", "want GPL-2.0-only")

@@ -331,6 +331,7 @@ static void tear_down(void)
 
     prudence_lockfree_hash_stats(table, &stats);
     TORTURE_CHECK(stats.removed == 0);
+    prudence_read_lock(); /* a walk is in one section */
     prudence_lockfree_hash_for_each(&at, table, node)
     {
         TORTURE_CHECK(prudence_lockfree_hash_remove(table, node) == 0);
@@ -338,6 +339,7 @@ static void tear_down(void)
         retire(object_of(node));
         left++;
     }
+    prudence_read_unlock();
     TORTURE_CHECK(left == stats.objects);
     TORTURE_CHECK(left >= KEY_CONTENDED && left <= KEY_CONTENDED + CONTENDED);
     TORTURE_CHECK(prudence_lockfree_hash_destroy(table) == 0);

@@ -342,6 +342,7 @@ static void tear_down(void)
     struct prudence_hash_node *node;
     unsigned left = 0;
 
+    prudence_read_lock(); /* a walk is in one section */
     prudence_hash_for_each(&at, table, node)
     {
         TORTURE_CHECK(prudence_hash_remove(table, node) == 0);
@@ -351,6 +352,7 @@ static void tear_down(void)
         retire(object_of(node));
         left++;
     }
+    prudence_read_unlock();
     TORTURE_CHECK(left >= LASTING && left <= LASTING + CONTENDED);
     TORTURE_CHECK(prudence_hash_count(table) == 0);
     TORTURE_CHECK(prudence_id_count(ids) == 0);

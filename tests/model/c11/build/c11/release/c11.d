@@ -1,1 +1,0 @@
-/work/main/tests/model/c11/build/c11/release/c11: /work/main/tests/model/c11/src/grace_period.rs /work/main/tests/model/c11/src/machine.rs /work/main/tests/model/c11/src/main.rs /work/main/tests/model/c11/src/parking.rs /work/main/tests/model/c11/src/per_cpu.rs

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prudence in the intended use: one slab cache, deferred frees. A file that includes this has
- * included <prudence/inline.h> if the calls of the families are to be inlined. Updates of lists
+ * included <prudence/inline.h> if the families should inline their calls. Updates of lists
  * always keep one object in hand (prudence_cache_replace).
  */
 #ifndef BENCH_PRUDENCE_FAMILY_H

@@ -4,7 +4,7 @@
  * the allocator.
  *
  *   struct load      the requested work: how much, by how many threads, from which seed
- *   struct pattern   what its threads allocate and free; each was written from its description
+ *   struct pattern   the calls of the threads; each pattern was written from its description
  *   struct block     an allocated block, marked so that a wrong byte is seen when it ends
  *
  * A pattern's own data is in own_memory() or in static arrays: the heap holds only blocks. All

@@ -7,7 +7,7 @@
  *   like-sh6           bursts of small blocks, freed in part youngest first, in part oldest first
  *   like-sh8           the same with more sizes, and some bursts freed by another thread
  *   like-rptest        sets of blocks of many sizes, exchanged whole between threads
- *   like-alloc-test    few slots are replaced often and most seldom; sizes likewise; writes all bytes
+ *   like-alloc-test    replaces few slots often and most rarely; sizes likewise; writes all bytes
  *   like-malloc-large  twenty buffers of 5 to 25 MB, any of them replaced
  */
 #include "load.h"

@@ -5,7 +5,7 @@
  *     struct name                          with key and value
  *     struct name *name_of(key)            in a section; NULL: none
  *     void add(name)                       in a section
- *     bool rename_to(old, key)             begins in the section in which `old` was found, and leaves it
+ *     bool rename_to(old, key)             begins in the section that found `old`, and leaves it
  */
 #ifndef BENCH_STRUCTURES_NAMES_LOOP_H
 #define BENCH_STRUCTURES_NAMES_LOOP_H

@@ -2,7 +2,8 @@
 /*
  * Longest-prefix match, as a template: the file that includes this has included one of the inputs,
  * and has defined
- *     INPUT(name)                             bench_##name (routes_input.h) or bench6_##name (routes6_input.h)
+ *     INPUT(name)                             bench_##name (routes_input.h) or
+ *                                             bench6_##name (routes6_input.h)
  *     ADDRESSES                               number of addresses
  *     read_begin, read_end                    a section
  *     uint32_t hop_of(address)                in a section; 0: there is no route

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Order as in System V IPC (thesis, Figure 6.4): stores the size after the array, loads it before. */
+/* Order as in System V IPC (thesis, Figure 6.4). The size is stored after the array, and loaded
+ * before. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -37,8 +37,8 @@ bool subject_draws(const struct subject_entry *entry); /* keys by Zipf's law */
 bool subject_walks(const struct subject_entry *entry);
 bool subject_updates(const struct subject_entry *entry);
 
-/* Return {"prudence": "0.1.0", ...} for all linked libraries, and [{"subject": name, "why": what
- * is missing}]. New references. */
+/* Return {"prudence": "0.1.0", ...} for all linked libraries, and [{"subject": name, "why": the
+ * missing part}]. New references. */
 json_t *subject_versions(void);
 json_t *subjects_left_out(void);
 

@@ -2,7 +2,7 @@
 /*
  * One object that is read all the time and replaced at times, as a template. It measures the
  * protection of a reader and nothing else. The file that includes this has defined
- *     bool look(&number)        false: the object was not whole, because it was freed under the reader
+ *     bool look(&number)        false if the object was freed under the reader, so it is not whole
  *     void replace(number)      a new object; the old one is freed when no reader has it
  */
 #ifndef BENCH_STRUCTURES_VERSIONS_FAMILY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liburcu behind the interface of variant.h: a file that includes this has chosen the flavor by
+ * liburcu under the interface of variant.h. A file that includes this has chosen the flavor by
  * liburcu's own switches, and names it by URCU_NAME, URCU_SYMBOL and URCU_ORIGIN. Places are
  * registered while they are busy.
  */

@@ -81,7 +81,7 @@ static void sizes_keep_to_their_bounds(void **state)
     }
 }
 
-/* Each of the uniform draws: every value's count within five deviations of what is expected. */
+/* Checks that every value was drawn as often as expected, within five standard deviations. */
 static void check_uniform(const uint64_t *counts, unsigned values, unsigned draws)
 {
     double expected = (double)draws / values, bound = 25 * expected;
@@ -164,7 +164,7 @@ static void bad_combinations_are_refused_by_name(void **state)
     bad = good;
     bad.multiplier = MOST_MULTIPLIER;
     refused(bad, "--multiplier 1000000000 is too large");
-    /* What the old tool divided by zero for. */
+    /* The old tool divided by zero with these settings. */
     good.duration = 2 * good.max_liveness;
     good.shared = true;
     good.receiver_ratio = 0;

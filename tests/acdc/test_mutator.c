@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutator against a model of memory that watches it: every object is taken back exactly once, at
- * the tick that its lifetime says, and never accessed after its liveness; and an expiring model is
- * refreshed and ticked so that each object expires just then. With all allocators behind one interface,
- * what holds here holds for each of them.
+ * Runs the mutator on a model of memory that watches it. The mutator frees every object exactly
+ * once, at the tick of the drawn lifetime, and never accesses an object after the drawn liveness.
+ * It refreshes and ticks an expiring model so that each object expires at that tick. The mutator
+ * reaches every allocator through the same interface, so these results hold for all allocators.
  *
- * An object of the model is a mapping's slice that is never used again; its state stands beside it.
+ * An object of the model is a slice of a mapping and is never used again. `state_of` has its state.
  */
 #include "support/slab_test.h"
 
@@ -16,12 +16,12 @@
 #include "mutator.h"
 #include "run.h"
 
-#define OBJECT_ROOM 64 /* bytes; sizes are at most that */
+#define OBJECT_ROOM 64 /* bytes; no size is larger */
 #define MOST_LIVE   (1u << 20)
 
 struct state {
     uint64_t allocated_at; /* the thread's time */
-    uint64_t expires_at;   /* the time at which it is gone, in the expiring model; 0: no date */
+    uint64_t expires_at;   /* expiring models: end of the object, 0 without a date; else the age */
     unsigned taken_back;
 };
 
@@ -63,16 +63,17 @@ static void take_back(void *object)
     assert_int_equal(__atomic_fetch_add(&of->taken_back, 1, __ATOMIC_RELAXED), 0);
 }
 
-/* ------------------------------------------------------------------------------ explicit, one thread */
+/* ------------------------------------------------------------------------- explicit, one thread */
 
-/* Time of the last tick that happened: frees come right after it. */
+/* Checks the object's age. The mutator frees right after a tick, so now() is the time of that
+ * tick. */
 static void take_back_in_time(void *object)
 {
     struct state *of = &state_of[number_of(object)];
     uint64_t age = now() - of->allocated_at;
 
     take_back(object);
-    if (run.done) /* what was left at the end */
+    if (run.done) /* the run frees objects that are left at the end */
         assert_in_range(age, 0, longest_lifetime(&settings));
     else
         assert_in_range(age, settings.min_liveness + settings.deallocation_delay,
@@ -86,21 +87,21 @@ static const struct model explicit_model = {
 static const struct model shared_model = {
     .description = "a watched one, of many threads", .allocate = allocate, .free = take_back};
 
-/* -------------------------------------------------------------------------------------- expiring */
+/* ------------------------------------------------------------------------------------- expiring */
 
 static bool refresh(void *object, unsigned extension)
 {
     struct state *of = &state_of[number_of(object)];
     uint64_t expires_at = ticks + extension + 1;
 
-    assert_true(!of->expires_at || of->expires_at > ticks); /* it is still there */
+    assert_true(!of->expires_at || of->expires_at > ticks); /* the object has not expired */
     if (expires_at > of->expires_at)
         of->expires_at = expires_at;
     refreshes++;
     return true;
 }
 
-/* Global time of one thread advances at each of its ticks; its objects stay two units longer. */
+/* With one thread, global time advances at each tick, and shared objects stay two units longer. */
 static bool global_refresh(void *object, unsigned extension)
 {
     struct state *of = &state_of[number_of(object)];
@@ -139,7 +140,7 @@ static const struct model expiring_model = {.description = "an expiring one",
                                             .global_tick = global_tick,
                                             .collect = collect};
 
-/* ------------------------------------------------------------------------- expiring, many threads */
+/* ----------------------------------------------------------------------- expiring, many threads */
 
 static __thread unsigned self;
 
@@ -156,14 +157,16 @@ static bool refresh_any(void *object, unsigned extension)
     return true;
 }
 
-/* Between the last look into the inbox and the global tick: lets others put something in. */
+/* Yields between the last look into the inbox and the global tick, so that others can put objects
+ * in. */
 static void tick_slowly(void)
 {
     for (unsigned i = 0; i < 3; i++)
         sched_yield();
 }
 
-/* The thread holds its inbox, or everything is over. */
+/* Checks that the ticking thread holds the lock of its inbox, which is empty, or that the run is
+ * over. */
 static void global_tick_of_many(void)
 {
     struct inbox *inbox = &run.mutator[self].inbox;
@@ -188,7 +191,7 @@ static const struct model many_model = {.description = "an expiring one, of many
                                         .global_tick = global_tick_of_many,
                                         .collect = nothing_to_collect};
 
-/* ------------------------------------------------------------------------------------- the tests */
+/* ------------------------------------------------------------------------------------ the tests */
 
 static int setup(void **state)
 {
@@ -229,7 +232,7 @@ static void all_came_back(void)
     assert_int_equal(result.freed_bytes, result.allocated_bytes);
 }
 
-/* The livenesses that were drawn are the ages at which the objects were freed. */
+/* The mutator frees objects at the ages that were drawn as livenesses. */
 static void each_object_lives_as_long_as_was_drawn(void **state)
 {
     uint64_t ages[13] = {0}, cut = 0;
@@ -243,7 +246,8 @@ static void each_object_lives_as_long_as_was_drawn(void **state)
     for (unsigned i = 0; i < allocated; i++)
         ages[state_of[i].expires_at]++;
     for (unsigned i = 0; i < 10; i++) {
-        /* Young ages also hold what was cut short by the end; nothing is older than it should be. */
+        /* The end of the run cuts lives short, so young ages may have too many. No object is too
+         * old. */
         if (ages[i + 3] > result.liveness_objects[i])
             cut += ages[i + 3] - result.liveness_objects[i];
     }
@@ -277,7 +281,7 @@ static void dates_are_those_of_the_lifetimes(void **state)
         assert_int_equal(ages[i], 0);
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(ages[i + 3], result.liveness_objects[i]);
-    /* Once a tick for as long as it lives, except the last one. */
+    /* A live object is refreshed at each tick, except the last. */
     assert_true(refreshes > allocated);
 }
 
@@ -289,7 +293,7 @@ static void shared_objects_live_by_global_time(void **state)
     run_it(&expiring_model);
     assert_int_equal(refreshes, 0);
     assert_int_equal(ticks, global_ticks);
-    for (unsigned i = 0; i < allocated; i++) /* min_liveness 1, and two units more */
+    for (unsigned i = 0; i < allocated; i++) /* min_liveness is 1, plus two units */
         assert_true(state_of[i].expires_at - state_of[i].allocated_at >= 3);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts that a mutator is made of: orders of visits, inbox, pace, times, arena. */
+/* The parts of a mutator: orders of visits, inbox, pace, times, arena. */
 #include "support/slab_test.h"
 
 #include <pthread.h>
@@ -10,11 +10,11 @@
 #include "pace.h"
 #include "times.h"
 
-/* ----------------------------------------------------------------------------------------- groups */
+/* --------------------------------------------------------------------------------------- groups */
 
 #define MOST 200
 
-/* The place of each object in a visit. */
+/* Notes the place of each object in a visit, and checks that the visit passes each object once. */
 static void visit(const struct group *group, size_t (*next)(const struct group *, size_t),
                   size_t *place)
 {
@@ -65,7 +65,7 @@ static void trees_are_read_from_the_root_and_freed_from_the_leaves(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------------ inbox */
+/* ---------------------------------------------------------------------------------------- inbox */
 
 static void an_inbox_keeps_the_order_until_it_is_closed(void **state)
 {
@@ -88,7 +88,7 @@ static void an_inbox_keeps_the_order_until_it_is_closed(void **state)
     inbox_end(&inbox);
 }
 
-/* ------------------------------------------------------------------------------------------- pace */
+/* ----------------------------------------------------------------------------------------- pace */
 
 #define THREADS 7
 #define TICKS   3000
@@ -137,11 +137,11 @@ static void a_stop_wakes_waiters(void **state)
     pace_start(&pace, two, 2, 0);
     pace_stop(&pace);
     pace_advance(&pace, 0);
-    pace_wait(&pace, 0); /* the other one will never come */
+    pace_wait(&pace, 0); /* the other thread never comes */
     pace_end(&pace);
 }
 
-/* ------------------------------------------------------------------------------------------ times */
+/* ---------------------------------------------------------------------------------------- times */
 
 static void times_have_mean_deviation_and_quantiles(void **state)
 {
@@ -169,7 +169,7 @@ static void times_have_mean_deviation_and_quantiles(void **state)
     assert_true(times_trimmed_mean(&sum, 0.999) < times_mean(&sum));
 }
 
-/* ------------------------------------------------------------------------------------------ arena */
+/* ---------------------------------------------------------------------------------------- arena */
 
 static void blocks_are_aligned_and_used_again(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctest: cost 10
- * The hash table of the thesis' benchmark (advise/hash): each mechanism keeps its table whole while threads search, remove and
- * add, and keeps searches away from what is used for something else. The same checks find that the table without a lock does not.
+ * The hash table of the thesis' benchmark (advise/hash). Each mechanism keeps its table whole while
+ * threads search, remove and add, and no search reaches memory that was reused. The same checks
+ * find that a table without a lock breaks.
  */
 #include "support/slab_test.h"
 
@@ -43,13 +44,12 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* In a child, because a table is made once in a process, and a fault ends it. */
+/* Runs in a child, because a process makes the table only once, and a fault ends the process. */
 static void run_child(const struct hash_mechanism *mechanism, bool checked)
 {
     static struct worker workers[THREADS];
 
-    prctl(PR_SET_PDEATHSIG,
-          SIGKILL); /* a table that is broken may keep threads spinning for ever */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a broken table may keep threads spinning for ever */
     hash_prepare(mechanism);
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.mechanism = mechanism, .checked = checked};
@@ -66,7 +66,7 @@ static void run_child(const struct hash_mechanism *mechanism, bool checked)
     _exit(EXIT_SUCCESS);
 }
 
-/* The exit status; 128 + the signal, if one ended it. */
+/* Returns the exit status of the child, or 128 + the signal that ended the child. */
 static int status_of(const char *name, double updates, uint64_t drive_each, bool checked)
 {
     int status;
@@ -106,7 +106,7 @@ static void grace_periods_may_be_driven_by_the_load(void **state)
     assert_int_equal(status_of("prudence", 0.5, 10, true), 0);
 }
 
-/* Threads that never ran at the same time break nothing, so more than one run may be needed. */
+/* Threads that never run at the same time break nothing, so more than one run may be needed. */
 static void without_a_lock_it_is_not_whole(void **state)
 {
     int status = EXIT_SUCCESS;
@@ -125,7 +125,7 @@ static void the_share_of_updates_counts_operations(void **state)
     for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
         double pairs = (double)hash_pairs_below(shares[i]) / (double)CREW_RANDOM_END;
 
-        /* A pair is two operations, a search is one. */
+        /* A pair counts as two operations, a search as one. */
         assert_true(fabs(2 * pairs / (2 * pairs + 1 - pairs) - shares[i]) < 1e-12);
     }
 }

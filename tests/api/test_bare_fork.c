@@ -4,7 +4,7 @@
  * and may read, allocate and free. Children that share their parent's memory (vfork, posix_spawn,
  * clone with CLONE_VM) change nothing.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

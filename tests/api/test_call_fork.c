@@ -2,7 +2,7 @@
 /*
  * fork with callbacks queued, running and being queued: the child runs the pending ones once.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -173,8 +173,8 @@ static void while_others_queue(void **state)
     (void)state;
     for (unsigned i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, queue_many, NULL);
-    /* AddressSanitizer allocates for a new thread, and a child forked in the middle of that inherits
-     * its lock taken. */
+    /* AddressSanitizer allocates for a new thread. A child forked in the middle of that inherits
+     * the taken lock. */
     while (__atomic_load_n(&up, __ATOMIC_RELAXED) < 3)
         sched_yield();
     for (unsigned i = 0; i < 20; i++) {

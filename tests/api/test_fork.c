@@ -2,7 +2,7 @@
 /*
  * fork in a multi-threaded process: parent and child both continue, inside and outside sections.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  * ctest: inlined-too
  */
 #define _GNU_SOURCE

@@ -3,7 +3,7 @@
  * A fork while another thread makes the first object of a size. The child lacks that thread, and
  * must be able to make objects of that size (and of any other new size) itself.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _DEFAULT_SOURCE /* usleep */
 #include <setjmp.h>

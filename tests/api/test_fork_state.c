@@ -4,7 +4,7 @@
  * that involves other threads, then forks; the child finds no trace of them. Every part has a row
  * here.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -6,7 +6,7 @@
  *
  * This program has its own pthread_create, which counts and passes the call on.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -7,7 +7,7 @@
  * This program has its own sigaction. In a thread that is to stop there it waits until another
  * thread can get no further, so no order is left to chance.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /*
  * The library works before main, after exit, across exec, and in threads that end.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bitmaps: filling, setting, testing, moving, ranges and finding at and across the borders of words. */
+/* Bitmaps: filling, setting, testing, moving, ranges and finding at and across the borders of
+ * words. */
 #include "support/slab_test.h"
 
 static void filling_sets_exactly_the_first_bits(void **state)
@@ -13,7 +14,7 @@ static void filling_sets_exactly_the_first_bits(void **state)
         assert_int_equal(bits_words(count), (count + 63) / 64);
         for (unsigned i = 0; i < bits_words(count) * 64; i++)
             assert_int_equal(bits_test(bits, i), i < count);
-        if (bits_words(count) < 6) /* and nothing behind its words */
+        if (bits_words(count) < 6) /* filling leaves the next word alone */
             assert_true(bits[bits_words(count)] == UINT64_C(0xa5a5a5a5a5a5a5a5));
     }
 }
@@ -47,7 +48,7 @@ static void moving_adds_and_empties(void **state)
     assert_int_equal(from[2], 1);
 }
 
-/* Every range of a few words, against one bit at a time. */
+/* Compares every range of three words with the same bits set one at a time. */
 static void ranges_are_as_their_bits(void **state)
 {
     (void)state;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grid: for every stride that a slab can have, the starts of its objects are found and numbered,
- * and everything else (interior offsets, offsets before the base, behind the last object, far away)
- * is refused.
+ * Grid. For every stride that a slab can have, the grid finds and numbers the starts of the
+ * objects, and refuses all other offsets (inside objects, before the base, after the last object,
+ * far away).
  */
 #include "base/grid.h"
 #include "support/slab_test.h"
 
 #define STRIDES 40000
 
-/* As many objects as a slab of this stride has at most. */
+/* Returns the largest number of objects that a slab of this stride can have. */
 static uint64_t count_for(uint64_t stride)
 {
     uint64_t count = (UINT64_C(256) << 10) / stride;
@@ -75,7 +75,7 @@ static void offsets_before_and_behind_are_refused(void **state)
     }
 }
 
-/* A large block: any size, one object. */
+/* A large block has one object of any size. */
 static void one_object_may_have_any_size(void **state)
 {
     const uint64_t sizes[] = {2, 4096, 12288, UINT64_C(1) << 32, (UINT64_C(1) << 40) + 4096};

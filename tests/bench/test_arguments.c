@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers and names of command lines: what they are, and what is refused in which words. */
+/* Numbers and names on command lines, and the messages that refuse bad ones. */
 #include "support/slab_test.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "arguments.h"
 
-/* ------------------------------------------------------------------------------------ one number */
+/* ----------------------------------------------------------------------------------- one number */
 
 static void numbers_have_suffixes_and_powers(void **state)
 {
@@ -118,7 +118,7 @@ static struct request parse_one(const char *argument)
     return request;
 }
 
-/* That the argument ends the program with that message. */
+/* Checks that the argument ends the program with that message. */
 static void refused(const char *argument, const char *message)
 {
     char said[1024];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The search tree of the benchmark: it finds what was inserted and not removed, in one thread and with several writers. */
+/* The search tree of the benchmark finds the keys that were inserted and not removed, with one
+ * thread and with several writers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +16,12 @@
 #define STEPS   40000
 #define WRITERS 3
 #define FEW     4      /* keys, so that writers meet */
-#define ROUNDS  150000 /* of each of them */
+#define ROUNDS  150000 /* of each writer */
 
 static struct tree tree;
 
-/* Memory of the nodes; those that are unlinked are kept, so that a writer that still looks at one is no use after free. */
+/* Allocates a node. With several writers, unlinked nodes are kept until the end, because another
+ * writer may still look at them. */
 static void *nodes(void)
 {
     void *node = malloc(sizeof(struct tree_node));
@@ -50,7 +52,7 @@ static uint64_t next(uint64_t *random)
     return *random >> 33;
 }
 
-/* How many leaves are below; the keys of each side are on that side. */
+/* Returns the number of leaves below, and checks that each key is on the right side. */
 static unsigned check(const struct tree_node *node, uint64_t least, uint64_t bound)
 {
     if (!node->child[0]) {
@@ -62,7 +64,7 @@ static unsigned check(const struct tree_node *node, uint64_t least, uint64_t bou
            check(node->child[1], node->key > least ? node->key : least, bound);
 }
 
-/* All but those of struct tree itself. */
+/* Frees all nodes except the ones in struct tree. */
 static void free_nodes(struct tree_node *node)
 {
     if (node->child[0]) {
@@ -112,8 +114,8 @@ static void test_as_a_set(void **state)
 struct writer {
     pthread_t thread;
     uint64_t random;
-    struct tree_node *gone; /* linked by their heads, which nobody reads */
-    int balance[FEW];       /* insertions less removals that it made */
+    struct tree_node *gone; /* removed nodes, linked through `head` */
+    int balance[FEW];       /* this writer's insertions minus removals */
 };
 
 static void *write_some(void *argument)
@@ -128,7 +130,7 @@ static void *write_some(void *argument)
             writer->balance[key] += insert(key);
         } else if (tree_remove(&tree, key, gone)) {
             writer->balance[key]--;
-            /* In `head`, which nobody reads: others may still look at the rest. */
+            /* No writer reads `head`. Other writers may still look at the rest of the node. */
             *(struct tree_node **)gone[0]->head = gone[1];
             *(struct tree_node **)gone[1]->head = writer->gone;
             writer->gone = gone[0];
@@ -137,7 +139,7 @@ static void *write_some(void *argument)
     return NULL;
 }
 
-/* Each key was inserted once more than it was removed, or as often; and that is what the tree says. */
+/* The writers inserted each key as often as they removed it, or once more. The tree says which. */
 static void test_several_writers(void **state)
 {
     static struct writer writer[WRITERS];

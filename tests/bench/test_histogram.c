@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Buckets hold each value once, as exactly as they say; percentiles of what was recorded. */
+/* Each value has one bucket, which is as exact as promised. Percentiles of recorded values. */
 #include "support/slab_test.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What others use of the machine: the line of the system is read as its manual has it, and no own time counts as theirs.
+/* CPU time that other processes take. The line of /proc/stat is read as proc(5) describes, and the
+ * time of this process does not count.
  *
  * ctest: not-with sanitizers (one thread, and a parser)
  */
@@ -26,7 +27,7 @@ static void other_lines_say_nothing(void **state)
     assert_int_equal(busy_ticks("cpu  1 2 3 4\n"), 0);
 }
 
-/* As much as the machine was busy, this process was. */
+/* In the second case the clock of this process counts more than the ticks of the machine. */
 static void own_time_is_not_theirs(void **state)
 {
     const struct others begun = {0, 5000, 1000}, ended = {1000, 7500, 3000};

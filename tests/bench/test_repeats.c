@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A run in a child says what it measured, or why it did not; what repeats say is gathered by key. */
+/* A run in a child reports its measurements, or why it failed. Results of repeats are gathered by
+ * key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Medians and quartiles of numbers in any order: one of them, or between the two nearest. */
+/* Medians and quartiles of unsorted numbers are one of the numbers, or between the two nearest. */
 #include "support/slab_test.h"
 
 #include "statistics.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws by Zipf's law are as frequent as it says, and the same for a seed.
+/* Ranks are drawn as often as Zipf's law says, and a seed gives the same draws again.
  *
  * ctest: not-with thread (one thread)
  */
@@ -18,7 +18,7 @@
 
 static const double thetas[] = {0.5, 0.99, 1.5};
 
-/* The share of each rank, from the definition. */
+/* Returns the share of each rank by the definition. */
 static double *shares(uint64_t count, double theta)
 {
     double *share = calloc(count, sizeof *share), sum = 0;
@@ -30,7 +30,8 @@ static double *shares(uint64_t count, double theta)
     return share;
 }
 
-/* Of so many draws, so many may be of a set with this share: five standard deviations, and two. */
+/* Checks that a set of ranks with this share was drawn as often as expected, within five standard
+ * deviations and two draws. */
 static void expect(uint64_t drawn, double share)
 {
     const double mean = share * DRAWN;
@@ -70,7 +71,7 @@ static void frequencies_follow_the_law(void **state)
         }
 }
 
-/* Of many ranks each is rare: so by powers of two. */
+/* With many ranks each rank is rare, so the test adds them up between powers of two. */
 static void the_tail_follows_the_law(void **state)
 {
     const uint64_t count = 3000000;

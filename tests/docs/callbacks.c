@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An object that needs more than a free: docs/how-to/rcu.md. */
+/* An object that needs more than a free, in docs/how-to/rcu.md. */
 #include <prudence/call.h>
 #include <prudence/prudence.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From epochs to Prudence: docs/how-to/epochs.md. The same route three times: by Concurrency Kit's epochs alone; read by its
- * epochs, freed by ours; by ours alone.
+ * From epochs to Prudence, in docs/how-to/epochs.md. The program has the same route three times:
+ * with Concurrency Kit's epochs alone, with Concurrency Kit's readers and Prudence's deferred
+ * frees, and with Prudence alone.
  *
  * ctest: needs ck
  */
@@ -15,7 +16,7 @@
 enum { UPDATES = 10000 };
 
 struct route {
-    ck_epoch_entry_t entry; /* the first version alone needs it */
+    ck_epoch_entry_t entry; /* needed by the first version alone */
     int hop;
 };
 
@@ -23,7 +24,7 @@ static struct route *current;
 static ck_epoch_t epoch;
 static __thread ck_epoch_record_t *record;
 
-/* ------------------------------------------------------------------------------------------ Concurrency Kit alone */
+/* ------------------------------------------------------------------------ Concurrency Kit alone */
 
 static void route_free(ck_epoch_entry_t *entry)
 {
@@ -55,7 +56,7 @@ static bool replace_by_epochs(int hop)
     return true;
 }
 
-/* --------------------------------------------------------------------------------- its readers, our deferred frees */
+/* -------------------------------------------------------------- its readers, our deferred frees */
 
 static void let_others_run(ck_epoch_t *unused, ck_epoch_record_t *reader, void *context)
 {
@@ -96,7 +97,7 @@ static bool replace_with_cache(struct prudence_cache *cache, int hop)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------------------- ours alone */
+/* ----------------------------------------------------------------------------------- ours alone */
 
 static int lookup(void)
 {
@@ -106,7 +107,7 @@ static int lookup(void)
     return hop;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static bool alone(void)
 {
@@ -119,7 +120,8 @@ static bool alone(void)
     return true;
 }
 
-/* All of it under `domain` (NULL: the default one), read by `look_up`. */
+/* Runs all updates in a cache of `domain` (NULL: the default domain), with readers that call
+ * `look_up`. */
 static bool with_cache(struct prudence_domain *domain, int (*look_up)(void))
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program of docs/tutorial/first-program.md. */
+/* The program in docs/tutorial/first-program.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>

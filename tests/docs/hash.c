@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects in a hash table: docs/how-to/structures.md. */
+/* Objects in a hash table, in docs/how-to/structures.md. */
 #include <prudence/prudence.h>
 #include <prudence/hash.h>
 #include <prudence/rcu.h>

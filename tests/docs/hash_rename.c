@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A name that becomes another one: docs/how-to/structures.md. */
+/* A name that becomes another name, in docs/how-to/structures.md. */
 #include <prudence/hash_rename.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -8,7 +8,7 @@
 
 struct entry {
     struct prudence_hash_name name;
-    struct directory *in; /* these two are the key: constant */
+    struct directory *in; /* `in` and `text` are the key and never change */
     char text[32];
     struct file *file;
 };
@@ -55,7 +55,7 @@ static int rename_entry(struct prudence_hash *names, struct prudence_cache *entr
     prudence_read_lock();
     error = prudence_hash_rename(names, &old->name, names, hash_of(to), is_entry, to, &fresh->name);
     prudence_read_unlock();
-    if (error) /* EEXIST, or ENOENT: another thread has renamed or removed it */
+    if (error) /* EEXIST, or ENOENT if another thread has renamed or removed the entry */
         prudence_cache_free(entries, fresh);
     else
         prudence_cache_free_deferred(entries, old);
@@ -72,7 +72,7 @@ static bool is_there(const struct prudence_hash *names, const struct key *key)
     return found;
 }
 
-/* Whether one of both is there: no rename may be in between. */
+/* Returns true if one of two names exists. Tries again if a rename ran in between. */
 static bool either_is_there(const struct prudence_hash *names, const struct key *one,
                             const struct key *two)
 {

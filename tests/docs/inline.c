@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shortest loop of updates: docs/how-to/inline.md. */
+/* The shortest loop of updates, in docs/how-to/inline.md. */
 #include <prudence/inline.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readers of liburcu drive our caches: docs/how-to/liburcu.md.
+ * Caches that wait for liburcu's readers, in docs/how-to/liburcu.md.
  *
  * ctest: needs liburcu
  */

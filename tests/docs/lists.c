@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list that is read while it changes: docs/how-to/rcu.md. */
+/* A list that threads read while another changes it, in docs/how-to/rcu.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/rculist.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program with which docs/tutorial/locked-list.md begins: a list behind a lock. */
+/* The first program in docs/tutorial/locked-list.md, with a list under a lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 struct host {
     struct host *next;
     int number;
-    int address, port; /* belong together: the port is the address + 1 */
+    int address, port; /* belong together, because the port is the address + 1 */
 };
 
 static struct host *hosts;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whether what was found fits together. */
+/* Returns 1 if the host exists and the address and the port fit together. */
 static int lookup(int number)
 {
     int fits = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A handler that removes an object from a table: docs/how-to/structures.md. */
+/* A handler that removes an object from a table, in docs/how-to/structures.md. */
 #include <prudence/lockfree_hash.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

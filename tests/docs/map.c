@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges of an ordered map: docs/how-to/structures.md. */
+/* Ranges of an ordered map, in docs/how-to/structures.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/map.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values under names in an ordered map: docs/how-to/structures.md. */
+/* Values under names in an ordered map, in docs/how-to/structures.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <string.h>

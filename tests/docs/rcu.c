@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections that sleep, threads that block, and sets: docs/how-to/rcu.md. */
+/* Sections that sleep, threads that block, and sets, in docs/how-to/rcu.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program of README.md. */
+/* The program in README.md. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A region for each request: docs/how-to/short-term-memory.md. */
+/* A region for each request, in docs/how-to/short-term-memory.md. */
 #include <prudence/scm.h>
 #include <stdio.h>
 

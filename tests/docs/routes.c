@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The longest prefix that matches an address: docs/how-to/structures.md. */
+/* The longest prefix that matches an address, in docs/how-to/structures.md. */
 #include <netinet/in.h>
 #include <prudence/rcu.h>
 #include <prudence/routes.h>

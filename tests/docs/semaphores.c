@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Only what is not deleted is found: docs/how-to/structures.md. */
+/* Readers that find only objects that are not deleted, in docs/how-to/structures.md. */
 #include <prudence/id_table.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -21,7 +21,7 @@ static struct semaphore *lock_semaphore(struct prudence_id_table *table, uint32_
     pthread_mutex_lock(&semaphore->lock);
     if (!semaphore->deleted)
         return semaphore;
-    pthread_mutex_unlock(&semaphore->lock); /* it is as if it had not been found */
+    pthread_mutex_unlock(&semaphore->lock); /* a deleted object counts as not found */
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first program of docs/how-to/short-term-memory.md. */
+/* The first program in docs/how-to/short-term-memory.md. */
 #include <prudence/scm.h>
 #include <stdio.h>
 

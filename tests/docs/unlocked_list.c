@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The program with which docs/tutorial/locked-list.md ends: the same list, read by RCU. */
+/* The last program in docs/tutorial/locked-list.md, with the same list read by RCU. */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <pthread.h>
@@ -9,13 +9,13 @@
 struct host {
     struct host *next;
     int number;
-    int address, port; /* belong together: the port is the address + 1 */
+    int address, port; /* belong together, because the port is the address + 1 */
 };
 
 static struct host *hosts;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whether what was found fits together. */
+/* Returns 1 if the host exists and the address and the port fit together. */
 static int lookup(int number)
 {
     int fits = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Coroutines (environment.h): the program changes stacks between any two operations, and a coroutine that one thread began goes on in another. */
+/* Coroutines (environment.h). The program changes stacks between any two operations, and a
+ * coroutine that one thread began goes on in another. */
 #define _GNU_SOURCE
 #include "environment.h"
 
@@ -10,9 +11,9 @@
 
 enum { COUNT = 4, STACK = 64 << 10, TURNS = 50 };
 
-static ucontext_t coroutine[COUNT], *back; /* `back`: to the thread that runs it now */
+static ucontext_t coroutine[COUNT], *back; /* `back`: context of the thread that runs a coroutine */
 
-/* noinline: a thread-local address may not be kept over a change of threads. */
+/* noinline, so that the compiler keeps no thread-local address over a change of threads. */
 static __attribute__((noinline)) void yield_to_thread(unsigned number)
 {
     swapcontext(&coroutine[number], back);
@@ -29,7 +30,7 @@ static void body(unsigned number)
     }
 }
 
-/* One turn of each. */
+/* Runs one turn of each coroutine. */
 static void *turn(void *unused)
 {
     ucontext_t here;
@@ -54,7 +55,7 @@ static void turn_in_thread(void)
 
 static bool begin(unsigned number)
 {
-    static ucontext_t ends[COUNT]; /* no coroutine comes to its end */
+    static ucontext_t ends[COUNT]; /* unused, because no coroutine reaches the end */
     ucontext_t *context = &coroutine[number];
 
     if (getcontext(context))

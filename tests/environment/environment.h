@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment matrix: a process gets into some circumstance, at some moment of its life, and its memory goes on being right.
- * The program is built three times (see CMakeLists.txt): on plain malloc, with the library preloaded; with the library's fast
- * paths inlined; and static, calling them.
+ * The environment matrix. A process enters some circumstance at some moment of its life, and the
+ * contents of its memory stay right. The program is built three times (see CMakeLists.txt): on
+ * plain malloc, to be run with the library preloaded; with inlined fast paths; and statically
+ * linked.
  *
- *   main.c           the moments, and the order of things
- *   work.c           the oracle: blocks with one owner and their contents, alone and handed from thread to thread
- *   circumstances.c  their table; system_calls.c, processes.c, coroutines.c and files.c have them
+ *   main.c           the moments and the order of events
+ *   work.c           the oracle: each block has one owner and known contents, or is shared
+ *   circumstances.c  the table of circumstances, which are implemented in system_calls.c,
+ *                    processes.c, coroutines.c and files.c
  */
 #ifndef TESTS_ENVIRONMENT_ENVIRONMENT_H
 #define TESTS_ENVIRONMENT_ENVIRONMENT_H
@@ -16,41 +18,43 @@
 
 enum { RIGHT = 0, WRONG = 1, SKIPPED = 77 };
 
-/* When the circumstance begins: before the program's first allocation, after some, while other threads allocate. */
+/* The circumstance begins before the program's first allocation, after some allocations, or beside
+ * other threads that have allocated and go on to do so. */
 enum moment { FIRST, USED, THREADS, MOMENTS };
 
 struct circumstance {
-    const char *name;  /* ends with ':' if a word follows it */
-    const char *words; /* those that may follow, with blanks between them; NULL: none does */
-    bool (*enter)(const char *word); /* false: it cannot be had here, and errno says why */
-    bool (*in_thread)(void);         /* what each thread does then, the main thread too; the same */
-    void (*leave)(void);             /* instead of a return from main */
-    bool before_exec; /* entered by an earlier program in the process: only at the moment FIRST */
-    bool after_first; /* not before the first allocation, which starts the malloc */
-    bool alone;       /* not where there are other threads */
-    bool no_more_threads; /* none can be made after it */
-    bool threads_gone;    /* those that were there are not there any more */
+    const char *name;                /* ends with ':' if a word follows it */
+    const char *words;               /* words that may follow, separated by blanks, or NULL */
+    bool (*enter)(const char *word); /* returns false if unavailable here, with errno */
+    bool (*in_thread)(void);         /* called in each thread, the main thread too; as `enter` */
+    void (*leave)(void);             /* called instead of a return from main */
+    bool before_exec;                /* entered before an exec, so only at the moment FIRST */
+    bool after_first;                /* not before the first allocation, which starts the malloc */
+    bool alone;                      /* not beside other threads */
+    bool no_more_threads;            /* afterwards the process cannot make threads */
+    bool threads_gone;               /* afterwards the process has lost the other threads */
 };
 
 extern const struct circumstance circumstances[];
 extern const unsigned circumstance_count;
 
-/* The process ends as WRONG, with a message, unless all is right. Any thread. */
+/* Allocates, frees and checks blocks in `steps` steps. Ends the process as WRONG, with a message,
+ * if something is wrong. Any thread may call it. */
 void work(unsigned steps);
-/* Ends when all of the threads have. */
+/* Returns when all of the threads have ended. */
 void work_in_threads(unsigned threads, unsigned steps);
-/* So much that memory is given back to the system later, by whichever thread. */
+/* Frees enough for some thread to purge memory later. */
 void free_much(void);
 void wrong(const char *what) __attribute__((noreturn));
 
-/* How each subject allocates. Deferred where it can be. */
+/* Allocation by each subject, which defers frees if it can. */
 void *subject_alloc(size_t size);
 void *subject_realloc(void *block, size_t size);
 void subject_free(void *block);
-void subject_retire(void *block); /* other threads may look at it still */
+void subject_retire(void *block); /* other threads may still look at the block */
 void subject_read_begin(void);
 void subject_read_end(void);
-void subject_settle(void); /* nothing is deferred any more */
+void subject_settle(void); /* waits until no block is deferred */
 
 /* system_calls.c */
 bool refuse_with_eperm(const char *call);

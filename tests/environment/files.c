@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Circumstances of what the process reads (environment.h): files of /sys and /proc as containers and sandboxes present them.
- * Each is made in a mount namespace of its own, by a program that then executes itself.
+ * Circumstances of files that the process reads (environment.h): /sys and /proc as containers and
+ * sandboxes present them. The program makes each in a separate mount namespace and then executes
+ * itself.
  */
 #define _GNU_SOURCE
 #include "environment.h"
@@ -27,7 +28,8 @@ static bool write_file(const char *path, const char *text)
     return written;
 }
 
-/* Mounts that no other process sees; as root of a user namespace where the process is not root. */
+/* Enters a mount namespace, so that no other process sees the mounts. A process that is not root
+ * becomes root of a user namespace first. */
 static bool mounts_of_its_own(void)
 {
     char map[64];
@@ -43,7 +45,7 @@ static bool mounts_of_its_own(void)
     return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
-/* The file at `path` has this text; NULL: none. */
+/* Makes the file at `path` have this text, by a bind mount. */
 static bool present(const char *path, const char *text)
 {
     char copy[] = "/tmp/environment-XXXXXX";
@@ -63,7 +65,7 @@ static bool hide(const char *folder)
     return mount("none", folder, "tmpfs", 0, "size=64k") == 0;
 }
 
-/* Also what CRIU leaves: a process that was restored on a machine with other CPUs. */
+/* CRIU has the same effect when it restores a process on a machine with other CPUs. */
 bool possible_cpus(const char *word)
 {
     char text[64];
@@ -101,7 +103,7 @@ static bool make_folders(const char *root, const char *path, char *made, size_t 
     return true;
 }
 
-/* The path of the process's control group, as the first line of version 2 says it; "/" otherwise. */
+/* Copies the path of the process's control group of version 2, or "/" if there is none. */
 static void own_group(char *path, size_t size)
 {
     char line[PATH_MAX];
@@ -115,7 +117,7 @@ static void own_group(char *path, size_t size)
         fclose(file);
 }
 
-/* A control group of version 2 whose memory.max is that. */
+/* Presents a control group of version 2 whose memory.max has the text `word`. */
 bool control_group(const char *word)
 {
     char group[PATH_MAX / 4], folder[PATH_MAX / 2], file[PATH_MAX];
@@ -133,7 +135,7 @@ bool control_group(const char *word)
     return write_file(file, "4096") && write_file("/sys/fs/cgroup/cgroup.controllers", "memory");
 }
 
-/* Except for what loads the library. */
+/* Clears the environment, except for the variables that load the library. */
 bool no_environment(const char *word)
 {
     const char *preload = getenv("LD_PRELOAD"), *path = getenv("LD_LIBRARY_PATH");

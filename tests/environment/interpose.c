@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library in front of the others whose functions of libc allocate before they do what they are for, as those of tracers, profilers,
- * libfaketime and MPI libraries do. ENVIRONMENT_INTERPOSE names the one that does; the others only pass their calls on.
+ * A library loaded before the others. Its functions replace those of libc and allocate before they
+ * do their work, as in tracers, profilers, libfaketime and MPI libraries. ENVIRONMENT_INTERPOSE
+ * names the function that allocates; the others only pass calls on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ void prudence_free(void *object) __attribute__((weak));
 
 static __thread int inside __attribute__((tls_model("initial-exec")));
 
-/* Without a call of libc, which might be one of ours. */
+/* Reads ENVIRONMENT_INTERPOSE. Calls no getenv(), because libc's functions may be interposed. */
 static const char *wanted(void)
 {
     static const char name[] = "ENVIRONMENT_INTERPOSE=";
@@ -62,7 +63,8 @@ static void note(const char *name)
     inside = 0;
 }
 
-/* Found once. dlsym may allocate: that belongs to the nested call, and is none of its own. */
+/* Returns the next definition of `name`, which is searched once. dlsym() may call interposed
+ * functions; `inside` keeps them from allocating. */
 static void *real(const char *name, void **known)
 {
     void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
@@ -89,7 +91,7 @@ static void *real(const char *name, void **known)
         return ((result(*) parameters)(size_t)real(#name, &known))arguments;                       \
     }
 
-/* By the system call itself: dlsym could need them. */
+/* These use system calls, because dlsym() itself could need the functions. */
 IN_LIBRARY void *mmap(void *place, size_t size, int protection, int flags, int file, off_t offset)
 {
     note("mmap");

@@ -3,9 +3,11 @@
  * See environment.h.
  *
  *   environment_SUBJECT                         lists the cells: "circumstance moment", one a line
- *   environment_SUBJECT CIRCUMSTANCE MOMENT     runs one; status 0: right, 77: the circumstance cannot be had here
+ *   environment_SUBJECT CIRCUMSTANCE MOMENT     runs one; status 0: right, 1: wrong, 77: the
+ *                                               circumstance is unavailable here
  *   environment_SUBJECT all MOMENT [CIRCUMSTANCE...]
- *                                               runs all of that moment; those that are named are expected to fail
+ *                                               runs all cells of that moment and expects the named
+ *                                               circumstances to fail
  */
 #define _GNU_SOURCE
 #include "environment.h"
@@ -108,7 +110,7 @@ static int run_cell(char **arguments, enum moment moment)
         if (!now->enter(now_word) || setenv(INSIDE, "1", 1))
             skip();
         execv("/proc/self/exe", arguments);
-        execv(arguments[0], arguments); /* where /proc is not there */
+        execv(arguments[0], arguments); /* without /proc */
         skip();
     }
     run(moment);
@@ -119,7 +121,7 @@ static int run_cell(char **arguments, enum moment moment)
 
 /* ---------------------------------------------------------------------------------- all of them */
 
-/* Calls it for each cell with its name. */
+/* Calls `of` for each cell with the names of circumstance and moment. */
 static void for_each(void (*of)(const char *name, const char *moment, void *data), void *data)
 {
     for (unsigned i = 0; i < circumstance_count; i++) {
@@ -145,8 +147,7 @@ static void print_cell(const char *name, const char *moment, void *unused)
 }
 
 struct totals {
-    char **
-        arguments; /* of main: the third is the moment, then come those that are expected to fail */
+    char **arguments; /* main's: the third is the moment, then circumstances that are to fail */
     unsigned ran, skipped, failed;
 };
 
@@ -188,7 +189,7 @@ static void run_in_child(const char *name, const char *moment, void *data)
 static int run_all(char **arguments)
 {
     struct totals totals = {.arguments = arguments};
-    static char path[4096]; /* it may have been found by PATH, and cells may have no /proc */
+    static char path[4096]; /* argv[0] may be a name found by PATH, and cells may have no /proc */
 
     if (readlink("/proc/self/exe", path, sizeof path - 1) <= 0)
         wrong("where this program is, is not known");
@@ -199,7 +200,7 @@ static int run_all(char **arguments)
     return totals.failed || !totals.ran ? WRONG : RIGHT;
 }
 
-/* Sets `now` and its word. */
+/* Sets `now` and `now_word`. */
 static bool find(const char *name)
 {
     for (unsigned i = 0; i < circumstance_count; i++) {

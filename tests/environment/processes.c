@@ -16,12 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --------------------------------------------------------------------------------- by a debugger */
+/* -------------------------------------------------------------------------------- by a debugger */
 
-/* The child's next stop by SIGSTOP; another end of it is this process's. */
+/* Steps the child until SIGSTOP stops it. If the child ends, this process ends with the same
+ * status. */
 static void step_to_stop(pid_t child)
 {
-    enum { STEPS = 400000 }; /* the work below takes a tenth of them where a sequence can end */
+    enum { STEPS = 400000 }; /* ten times what the work below takes if sequences can finish */
     int status = 0;
 
     for (unsigned step = 0; step < STEPS; step++) {
@@ -45,7 +46,7 @@ static __attribute__((noreturn)) void end_as(pid_t child)
     _exit(WEXITSTATUS(status));
 }
 
-/* The child is the process from then on. */
+/* Goes on in a child that the parent steps through a part of its work. */
 bool step_through(const char *word)
 {
     pid_t child = fork();
@@ -55,7 +56,7 @@ bool step_through(const char *word)
     if (child < 0)
         return false;
     if (child == 0) {
-        work(200); /* what is needed for the first time */
+        work(200); /* warms up */
         if (ptrace(PTRACE_TRACEME, 0, 0, 0))
             return false;
         raise(SIGSTOP);
@@ -72,7 +73,7 @@ bool step_through(const char *word)
     end_as(child);
 }
 
-/* ---------------------------------------------------------------------------------- fork, namespaces */
+/* ----------------------------------------------------------------------------- fork, namespaces */
 
 bool go_on_in_child(const char *word)
 {
@@ -80,7 +81,7 @@ bool go_on_in_child(const char *word)
 
     (void)word;
     if (child > 0) {
-        work(1000); /* the parent goes on, too */
+        work(1000); /* the parent also goes on */
         end_as(child);
     }
     return child == 0;
@@ -109,7 +110,8 @@ static int flag_of(const char *word)
     return 0;
 }
 
-/* EINVAL for a user namespace says that there is a thread: this one has made none. */
+/* EINVAL for a user namespace means that the process has another thread; the program has made
+ * none. */
 bool unshare_word(const char *word)
 {
     free_much();
@@ -120,7 +122,7 @@ bool unshare_word(const char *word)
     return false;
 }
 
-/* To the one in which it is. */
+/* Enters the namespace in which the process already is. */
 bool setns_word(const char *word)
 {
     char path[64];
@@ -135,7 +137,7 @@ bool setns_word(const char *word)
     return done;
 }
 
-/* ------------------------------------------------------------------------------------------ limits */
+/* --------------------------------------------------------------------------------------- limits */
 
 static bool limit(int resource, rlim_t value)
 {
@@ -175,7 +177,7 @@ bool limit_word(const char *word)
     errno = ENOENT;
     return now &&
            limit(RLIMIT_AS,
-                 now + ((rlim_t)512 << 20)); /* of it the stacks of eight threads take 64 MB */
+                 now + ((rlim_t)512 << 20)); /* the stacks of eight threads take 64 MB of this */
 }
 
 bool close_descriptors(const char *word)
@@ -187,7 +189,7 @@ bool close_descriptors(const char *word)
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------ CPUs */
+/* ----------------------------------------------------------------------------------------- CPUs */
 
 static bool may_use_cpu(unsigned cpu)
 {
@@ -198,7 +200,7 @@ static bool may_use_cpu(unsigned cpu)
     return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
-/* A process that was restored elsewhere: the CPUs are others than at its start. */
+/* Limits the process to one CPU, as when a process is restored on a machine with other CPUs. */
 bool one_cpu(const char *word)
 {
     (void)word;
@@ -227,7 +229,7 @@ static void on_alarm(int signal)
     (void)signal;
 }
 
-/* Each sequence may be interrupted. */
+/* Sends signals so often that any sequence may be interrupted. */
 bool storm_of_signals(const char *word)
 {
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
@@ -237,9 +239,9 @@ bool storm_of_signals(const char *word)
     return sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0;
 }
 
-/* ----------------------------------------------------------------------------------- the end of main */
+/* ------------------------------------------------------------------------------ the end of main */
 
-/* The process ends by itself, with status 0. */
+/* Ends the main thread. The process then ends with status 0. */
 void main_leaves(void)
 {
     free_much();

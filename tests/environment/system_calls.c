@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Circumstances in which the kernel refuses calls, kills for them, or knows nothing of the thread's rseq (environment.h). */
+/* Circumstances in which the kernel refuses system calls, kills the process for them, or has no
+ * rseq area of the thread (environment.h). */
 #define _GNU_SOURCE
 #include "environment.h"
 
@@ -57,7 +58,7 @@ static const struct {
 
 enum { CALLS = sizeof calls / sizeof *calls, FILTER = 4 * CALLS };
 
-/* Filters are made of: this call? then that. */
+/* A seccomp filter, built from pairs of a call and an answer. */
 struct filter {
     struct sock_filter code[FILTER];
     unsigned short length;
@@ -81,7 +82,7 @@ static void answer(struct filter *filter, unsigned call, uint32_t with)
     add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, with));
 }
 
-/* All threads of the process get it. */
+/* Installs the filter in all threads of the process. */
 static bool install(struct filter *filter, uint32_t otherwise)
 {
     struct sock_fprog program = {0, filter->code};
@@ -118,7 +119,8 @@ bool refuse_with_enosys(const char *call)
     return refuse(call, ENOSYS);
 }
 
-/* What any malloc needs, and the end of threads and of the process. Threads cannot be made. */
+/* Allows only the calls that any malloc needs, and those that end threads and the process. Making a
+ * thread fails; other calls kill the process. */
 bool kill_unless_malloc_needs_it(const char *word)
 {
     static const unsigned needed[] = {
@@ -139,7 +141,7 @@ bool kill_unless_malloc_needs_it(const char *word)
 
 enum { UNREGISTER = 1, LEAST_SIZE = 32 };
 
-/* As the C library did it, or not. */
+/* Registers the C library's rseq area of this thread, or unregisters it. */
 static bool rseq_call(int flags)
 {
     void *area = (char *)__builtin_thread_pointer() + __rseq_offset;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See environment.h. A block begins with its size and a mark, which is also its last byte and some between; the mark is that of one owner. */
+/* See environment.h. A block begins with its size and a mark that only this block has. The low byte
+ * of the mark is also the last byte and some bytes between. */
 #define _GNU_SOURCE
 #include "environment.h"
 
@@ -23,8 +24,8 @@ struct block {
     uint64_t mark;
 };
 
-static struct block *shared[SHARED]; /* atomic; owned by the thread that exchanges it out */
-static uint64_t marks;               /* given out; atomic */
+static struct block *shared[SHARED]; /* atomic; the thread that exchanges a block out owns it */
+static uint64_t marks;               /* the last mark; atomic */
 
 void wrong(const char *what)
 {
@@ -38,7 +39,7 @@ void wrong(const char *what)
 
 #if ENVIRONMENT_LIBRARY
 
-static struct prudence_cache *cache; /* objects of 64 bytes; made by the first work */
+static struct prudence_cache *cache; /* objects of 64 bytes; made by the first allocation */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_cache(void)
@@ -180,7 +181,7 @@ static void drop(struct block *block)
     if (!block)
         return;
     expect_whole(block, block->size);
-    block->mark = 0; /* another owner would see it */
+    block->mark = 0; /* another owner's check would fail */
     subject_free(block);
 }
 
@@ -190,7 +191,7 @@ static struct block *resize(struct block *block, uint64_t *random)
     uint64_t mark = block->mark;
 
     if (before <= 64)
-        return block; /* of a cache */
+        return block; /* an object of the cache */
     block = subject_realloc(block, size);
     if (!block || block->size != before || block->mark != mark)
         wrong("realloc lost a block");
@@ -198,7 +199,8 @@ static struct block *resize(struct block *block, uint64_t *random)
     return block;
 }
 
-/* Looks at what others may retire at the same time. A plain malloc has no readers: there it takes the block. */
+/* Looks at a block that other threads may retire at the same time. A plain malloc has no readers,
+ * so there this thread takes the block and frees it. */
 static void look(unsigned place)
 {
 #if ENVIRONMENT_LIBRARY

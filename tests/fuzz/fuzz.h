@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fuzz targets share. A target is a file tests/fuzz/fuzz_*.c with the function below, linked
- * either with libFuzzer (tools/fuzz) or with replay.c, which runs it on the committed corpus.
+ * Shared by fuzz targets. A target is a file tests/fuzz/fuzz_*.c with the function below, linked
+ * either with libFuzzer (tools/fuzz) or with replay.c, which runs the target on the committed
+ * corpus.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Runs one input. What is wrong ends the process; returns 0. */
+/* Runs one input and returns 0. Ends the process if something is wrong. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the process unless `condition` holds; the rest is a printf format and its arguments. */

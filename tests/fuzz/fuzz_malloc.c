@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The bytes of the input are a sequence of calls of the public interface by one thread. A model
- * knows every block that is live, and every block that was deferred in the read-side section that
- * still runs. Checked are: contents (each block has a pattern of its own), alignment, that no two
- * blocks overlap (in their usable bytes), that deferred blocks stay as they were until the section
- * ends, the results and errno of calls, and at the end that no object is left.
+ * knows every live block, and every block that was deferred in the read-side section that still
+ * runs. The target checks contents (each block has a different pattern), alignment, that the usable
+ * bytes of blocks do not overlap, that deferred blocks do not change before the section ends,
+ * results and errno of calls, and at the end that no object is left.
  *
- * Memory is bounded: few blocks, LIVE_MAX bytes of them; larger sizes are those that must fail, half of
- * them next to where arithmetic wraps.
+ * Memory is bounded by BLOCKS blocks and LIVE_MAX bytes. All larger sizes must fail; half of them
+ * are close to sizes at which arithmetic wraps.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,23 +30,23 @@
 #define DEPTH_MAX 3
 #define CALLS_MAX 2000
 #define LIVE_MAX  ((size_t)8 << 20)
-#define DENSE     2048 /* bytes at each end of a block that are all looked at */
-#define SPARSE    1021 /* one in so many between them */
+#define DENSE     2048 /* bytes at each end of a block that are all checked */
+#define SPARSE    1021 /* distance between the other checked bytes */
 
-/* Of a process; more cannot be had. */
+/* Size of a process's address space, so larger blocks must fail. */
 #define ADDRESS_MAX ((size_t)1 << PAGE_MAP_ADDRESS_BITS)
 
 struct block {
-    unsigned char *at; /* NULL: none */
-    size_t size;       /* asked for */
+    unsigned char *at; /* NULL: an unused slot */
+    size_t size;       /* requested */
     size_t usable;
     size_t alignment;
-    uint64_t seed; /* of the pattern; 0: the constructor's */
-    int cache;     /* -1: of no cache of ours */
+    uint64_t seed; /* selects the pattern; 0: the constructor's contents */
+    int cache;     /* number of the cache; -1: not of one of `caches` */
 };
 
 struct cache {
-    struct prudence_cache *cache; /* NULL: none */
+    struct prudence_cache *cache; /* NULL: an unused slot */
     size_t size;
     size_t alignment;
     bool constructed;
@@ -54,13 +54,13 @@ struct cache {
 
 /* The model. */
 static struct block blocks[BLOCKS];     /* live */
-static struct block deferred[DEFERRED]; /* in the section that runs */
+static struct block deferred[DEFERRED]; /* deferred in the section that runs */
 static unsigned deferred_count;
 static struct cache caches[CACHES];
-static unsigned depth;  /* of sections */
+static unsigned depth;  /* number of nested sections */
 static bool limited;    /* the option limit is set */
 static size_t live;     /* bytes */
-static uint64_t serial; /* of patterns */
+static uint64_t serial; /* number of patterns so far */
 
 /* The input. */
 static const uint8_t *input, *input_end;
@@ -100,7 +100,7 @@ static void fill(struct block *block)
         block->at[i] = pattern(block->seed, i);
 }
 
-/* The bytes that fill() wrote when the block had `usable` bytes, of those the first `size`. */
+/* Checks the first `size` bytes of a block that fill() wrote when the block had `usable` bytes. */
 static void check_bytes(const struct block *block, size_t size, const char *what)
 {
     for (size_t i = 0; i < size; i += step(i, block->usable))
@@ -123,7 +123,7 @@ static bool is_constructed(const struct block *block)
     return block->cache >= 0 && caches[block->cache].constructed;
 }
 
-/* Before it is freed: an object of a cache with a constructor goes as it came. */
+/* Prepares a block to be freed. An object of a cache with a constructor is constructed again. */
 static void check_out(struct block *block)
 {
     check(block, "live");
@@ -169,7 +169,7 @@ static struct block *empty_slot(void)
     return NULL;
 }
 
-/* The live block that the input names; NULL if none lives. `cache`: of that one; -2: any. */
+/* Returns the live block of `cache` (-2: of any) that the input names, or NULL if there is none. */
 static struct block *pick(int cache)
 {
     unsigned first = next8();
@@ -198,7 +198,7 @@ static int number(const struct cache *cache)
     return (int)(cache - caches);
 }
 
-/* A new block is in the model. */
+/* Checks a new block and enters it in the model. */
 static void enter(void *at, size_t size, size_t alignment, int cache)
 {
     struct block *block = empty_slot();
@@ -236,7 +236,7 @@ static void leave_deferred(struct block *block)
 
         *kept = *block;
         if (!kept->seed)
-            kept->usable = kept->size; /* what the constructor wrote */
+            kept->usable = kept->size; /* the bytes that the constructor wrote */
     }
     leave(block);
 }
@@ -248,8 +248,9 @@ static bool has_room_to_defer(unsigned count)
 
 /* ------------------------------------------------------------------------------------ sizes */
 
-/* Where arithmetic goes wrong (support/boundary_sizes.h), and a little to each side of it; if that can
- * be had, a size that is in the way of nothing. */
+/* Returns a size within 128 bytes of one at which arithmetic may go wrong
+ * (support/boundary_sizes.h). If that size could be allocated, returns a small one instead, because
+ * of LIVE_MAX. */
 static size_t boundary(unsigned which)
 {
     size_t size = boundary_sizes[which % (sizeof boundary_sizes / sizeof boundary_sizes[0])];
@@ -277,7 +278,7 @@ static size_t huge_size(void)
     }
 }
 
-/* Mostly small, at times large, seldom what cannot be had. */
+/* Returns a size that is mostly small, sometimes large, rarely too large to be allocated. */
 static size_t some_size(void)
 {
     unsigned kind = next8();
@@ -294,7 +295,7 @@ static size_t some_size(void)
     return live + size <= LIVE_MAX ? size : size & 255;
 }
 
-/* What a call that allocates gave; whether there is a block. */
+/* Checks the result and errno of an allocation. Returns true if there is a block. */
 static bool got(const void *at, size_t size)
 {
     if (size >= ADDRESS_MAX)
@@ -347,7 +348,7 @@ static void call_aligned_alloc(void)
 
     if (!empty_slot())
         return;
-    if (kind >= 240) { /* most of these are no powers of two */
+    if (kind >= 240) { /* most of these alignments are no powers of two */
         alignment = next16();
         if (alignment > 65536)
             return;
@@ -393,7 +394,7 @@ static void call_realloc(void)
     live += block->usable;
 }
 
-/* One of the calls that free a block, which keep errno. */
+/* Frees a block. Calls that free keep errno. */
 static void call_free(void)
 {
     struct block *block = pick(-2);
@@ -536,7 +537,7 @@ static void call_cache_free_deferred(void)
     prudence_cache_free_deferred(cache->cache, at);
 }
 
-/* Of an object that the cache has live, or of none. */
+/* Replaces a live object of the cache, or NULL. */
 static void call_cache_replace(void)
 {
     struct cache *cache = pick_cache();
@@ -576,7 +577,7 @@ static void call_alloc_bulk(void)
         enter(objects[i], cache->size, cache->alignment, number(cache));
 }
 
-/* Up to BULK objects of `cache`, with some NULLs among them. */
+/* Collects up to BULK objects of `cache` and some NULLs, and returns their number. */
 static size_t collect(const struct cache *cache, void **objects, bool defer)
 {
     size_t count = next8() % (BULK + 1);
@@ -630,7 +631,8 @@ static void call_cache_shrink(void)
         prudence_cache_shrink(cache->cache);
 }
 
-/* Inside a section it is refused, and says so where nobody has to read it. */
+/* Destroys a cache. Inside a section the library refuses with a message, which goes to
+ * /dev/null. */
 static int destroy(struct prudence_cache *cache)
 {
     int saved, nowhere, error;
@@ -742,7 +744,8 @@ static void call_check(void)
     EXPECT(prudence_usable_size(NULL) == 0, "NULL has bytes");
 }
 
-/* The commoner ones stand here more than once. New ones at the end: the corpus counts. */
+/* The common calls are listed more than once. Add new calls at the end, because inputs of the
+ * corpus select calls by number. */
 static void (*const calls[])(void) = {
     call_malloc,        call_malloc,        call_calloc,
     call_aligned_alloc, call_realloc,       call_realloc,
@@ -756,7 +759,7 @@ static void (*const calls[])(void) = {
     call_cache_replace,
 };
 
-/* Everything goes, so that the next input starts from nothing, or nearly. */
+/* Frees everything, so that the next input starts from nearly nothing. */
 static void clean_up(void)
 {
     struct prudence_stats stats;

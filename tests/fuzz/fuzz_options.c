@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input is a text of entries name=value, separated by commas as in PRUDENCE_OPTIONS. It is read
- * as the environment is, as a whole, and each entry is given to prudence_option_set(). A second,
- * simple reading of the grammar in docs/reference/options.md says what must be taken and what refused; what is
- * refused must be reported on standard error, which is a file in memory here.
+ * The input is a text of entries name=value, separated by commas as in PRUDENCE_OPTIONS. The
+ * library first reads the text as the environment; then each entry is passed to
+ * prudence_option_set(). A second, simple parser of the grammar in docs/reference/options.md says
+ * which entries must be accepted and which refused. The library must report refused entries on
+ * standard error, here a file in memory.
  *
- * No cache is made in this process, or options of the start would be refused. So this target does
- * not allocate.
+ * The process makes no cache, because options that are read at the start would be refused
+ * afterwards. So this target does not allocate.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include <ctype.h>
@@ -29,7 +30,7 @@ enum kind { BYTES, TIME, SWITCH, MODE, TRACE, GUARD, EXTENSION, COLLECTION, EXPI
 static const struct known {
     const char *name;
     enum kind kind;
-    const char *usual; /* what the process goes on with */
+    const char *usual; /* value for the rest of the process */
 } known[] = {
     {"limit", BYTES, "0"},
     {"latent_limit", BYTES, "32M"},
@@ -76,7 +77,7 @@ static void restore(void)
     close(standard_error);
 }
 
-/* What was reported since the last call. */
+/* Returns the reports since the last call. */
 static const char *reported(void)
 {
     static char text[512];
@@ -87,7 +88,8 @@ static const char *reported(void)
     return text;
 }
 
-/* The number that `text` begins with, at most `max`; false: none, or a larger one. */
+/* Reads the number at the beginning of `text`. Returns false if there is none, or one above
+ * `max`. */
 static bool number(const char **text, uint64_t max, uint64_t *value)
 {
     wide sum = 0;
@@ -218,8 +220,8 @@ static void set(const char *name, const char *value)
     check_limit(name, value);
 }
 
-/* Cuts `text` into its entries. Those longer than `longest` must be refused, too; acts on all others.
- * Returns how many must be refused. */
+/* Cuts `text` into entries, and calls `act` for all except those longer than `longest`, which must
+ * be refused. Returns the number of entries that must be refused. */
 static unsigned for_each(char *text, size_t longest,
                          void (*act)(const char *name, const char *value))
 {
@@ -271,7 +273,7 @@ static void read_as_environment(char *text)
         check_limit("limit", last_limit);
 }
 
-/* Through the function, which makes the present values effective. */
+/* Sets all options by prudence_option_set(), so that they take effect. */
 static void usual_options(void)
 {
     for (unsigned i = 0; i < KNOWN; i++)

@@ -4,7 +4,7 @@
  *
  *   fuzz_TARGET FILE-OR-FOLDER...
  *
- * The last name printed is that of the input that failed.
+ * The last printed name belongs to the input that failed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,8 @@ static _Noreturn void fail(const char *path)
     exit(1);
 }
 
-/* A block of exactly the input's size, so that a sanitizer sees a read behind it. */
+/* Runs the target on a block of exactly the input's size, so that a sanitizer sees a read past the
+ * end. */
 static void replay_file(const char *path, size_t size)
 {
     FILE *file = fopen(path, "rb");

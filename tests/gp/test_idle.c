@@ -3,7 +3,7 @@
  * An idle process makes no wake-ups: after the library has done all work, even with garbage
  * left, none of its threads runs. By default the process has no threads but the program's own.
  *
- * ctest: not-with sanitizers (what wakes up is counted, and a sanitizer may have a thread of its own)
+ * ctest: not-with sanitizers (counts wake-ups, and a sanitizer may have a separate thread)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * Fenced and fence-free readers: chosen by option or by measured rates, and switched under load.
  *
  * ctest: not-with thread (ThreadSanitizer changes the rates that the choice of mode follows)
- * ctest: alone (measures what is chosen at which rates of readers)
+ * ctest: alone (measures the chosen mode at rates of readers)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal whose handler reads, at the worst moment of a thread's first entry: a slot is chosen
- * but not yet claimed. Registration blocks signals; otherwise the handler would register the thread
- * a second time, and one of the two slots would be lost until the thread ends.
+ * A signal whose handler reads, at the worst moment of a thread's first entry: a slot is chosen but
+ * not yet claimed. Registration blocks signals; otherwise the handler would register the thread a
+ * second time, and one of the two slots would be lost until the thread ends.
  *
- * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

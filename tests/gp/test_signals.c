@@ -4,7 +4,7 @@
  * of its first read_lock, which registers it. Whatever the interrupted section and the handler read
  * stays protected.
  *
- * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

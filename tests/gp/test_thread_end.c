@@ -6,7 +6,7 @@
  * destructors may read, defer, allocate and leave again. A thread that really ends inside is
  * reported once, and holds up nobody, whether its first section was in its body or in a destructor.
  *
- * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

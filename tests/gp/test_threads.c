@@ -2,7 +2,7 @@
 /*
  * Threads as readers: an exit inside a section, slots that are freed, a thousand threads.
  *
- * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

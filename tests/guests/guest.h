@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the guest programs share: how they end, one CPU, and what the library says about its per-CPU caches. */
+/* Shared by the guest programs: exit statuses, pinning to CPUs, and the library's report on its
+ * per-CPU caches. */
 #ifndef TESTS_GUESTS_GUEST_H
 #define TESTS_GUESTS_GUEST_H
 
@@ -15,7 +16,7 @@
 
 enum { GUEST_RIGHT = 0, GUEST_WRONG = 1, GUEST_SKIPPED = 77 };
 
-/* The calling thread runs on these CPUs only: the first `count` from `first` on. */
+/* Restricts the calling thread to `count` CPUs from `first` on. */
 static inline bool guest_pin(unsigned first, unsigned count)
 {
     cpu_set_t set;
@@ -32,7 +33,8 @@ static inline uint64_t guest_random(uint64_t *state)
     return *state >> 32;
 }
 
-/* Copies what follows `percpu` in the statistics, "sequences" or "locks (reason)"; "" if they do not say it. Returns `text`. */
+/* Copies the value of `percpu` in the statistics, "sequences" or "locks (reason)", or "" if the
+ * statistics have none. Returns `text`. */
 static inline char *guest_percpu(char *text, size_t size)
 {
     char *statistics = NULL, *value;

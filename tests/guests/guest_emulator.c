@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Says what the system that runs it does wrong. A kernel does nothing wrong; QEMU's emulation of a process does, so tests that
- * depend on it are left out there (tools/test-aarch64). The library is not used here, so it cannot be the one that is wrong.
+ * Reports faults of the system that runs this program. Kernels have none of them; QEMU's emulation
+ * of a process has some, so tools/test-aarch64 leaves out the tests that depend on the right
+ * behaviour. This program does not use the library, so a fault is never the library's.
  *
  *     guest_emulator
  *
- * Prints a line for each question, `right NAME` or `wrong NAME`. Exit status 0: all of it is right; 1: something is wrong.
+ * Prints a line for each question, `right NAME` or `wrong NAME`. Exit status 0: all are right; 1:
+ * some are wrong.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -39,7 +41,7 @@ static void *stay(void *unused)
     return unused;
 }
 
-/* The forked child of a process with threads makes threads. */
+/* The forked child of a process with threads can make threads. */
 static bool makes_threads_after_fork(void)
 {
     pthread_t other;
@@ -61,7 +63,7 @@ static bool makes_threads_after_fork(void)
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* A process has the threads that it made, and no others. */
+/* A process has only the threads that the program made. */
 static bool has_its_own_threads_only(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -91,7 +93,7 @@ static bool limits_addresses(void)
                 0) == MAP_FAILED;
 }
 
-/* Pages that mremap has left mapped, and that were written since, can be given back. */
+/* Pages that mremap() left mapped, and that the program wrote to since, can be purged. */
 static bool gives_back_what_mremap_left(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 64 * page;
@@ -111,7 +113,7 @@ static bool gives_back_what_mremap_left(void)
     return dirty == 0;
 }
 
-/* Advice that must be followed is followed: children do not have pages that are kept from them. */
+/* Advice that must be followed is followed. A child does not have pages advised MADV_DONTFORK. */
 static bool follows_advice(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -123,11 +125,11 @@ static bool follows_advice(void)
         return false;
     child = fork();
     if (child == 0)
-        _exit(msync(kept, page, MS_ASYNC) == 0); /* succeeds if there are pages */
+        _exit(msync(kept, page, MS_ASYNC) == 0); /* msync succeeds if the pages exist */
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The folder at the root is the system's, also when it is opened for what is in it. */
+/* The root folder, when opened, is the system's, so other folders can be opened from there. */
 static bool opens_the_root(void)
 {
     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -148,7 +150,7 @@ static sigjmp_buf behind_fault;
 static volatile sig_atomic_t was_write;
 
 #if defined(__aarch64__)
-#define EXCEPTION_MAGIC 0x45535201 /* of the record with the exception's syndrome */
+#define EXCEPTION_MAGIC 0x45535201 /* marks the record with the exception's syndrome */
 #define SYNDROME_WRITE  (1u << 6)
 
 static int is_write(const ucontext_t *context)
@@ -230,7 +232,7 @@ int main(void)
         if (waitpid(child, &status, 0) != child || status != 0)
             result = GUEST_WRONG;
         printf("%s %s\n", status == 0 ? "right" : "wrong", questions[i].name);
-        fflush(stdout); /* or a child prints it again */
+        fflush(stdout); /* otherwise the next child prints the line again */
     }
     return result;
 }

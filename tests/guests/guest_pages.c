@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Live blocks keep their content while others come and go, grow, and unused memory goes back to the system. One thread; sizes
- * from a few bytes to many pages, so that neighbours share pages of any size.
+ * Live blocks keep their contents while other blocks come, grow and go, and while the library
+ * purges unused memory. One thread; sizes from a byte to many pages, so that blocks share pages of
+ * any size.
  *
  *     guest_pages [STEPS]      (60000)
  *
- * Exit status 0: no byte of a live block has changed; 1: one has, or calloc's memory was not zero, or there was none.
+ * Exit status 0: no byte of a live block has changed; 1: one has, or calloc's memory was not zero,
+ * or an allocation failed.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -30,7 +32,7 @@ static size_t any_size(void)
     switch (draw % 8) {
     case 0: /* some pages of 4 KB, up to a size that no slab holds */
         return 4096 * (1 + (draw >> 8) % 40);
-    case 1: /* a little less or more than that */
+    case 1: /* a little less or more than some pages */
         return 4096 * (1 + (draw >> 8) % 40) - 64 + (draw >> 20) % 128;
     default:
         return 1 + (draw >> 8) % 9000;
@@ -67,7 +69,7 @@ static unsigned char *zeroed(size_t size)
     return bytes;
 }
 
-/* Returns false if there is no memory. */
+/* Returns false if the allocation fails. */
 static bool allocate(struct block *block)
 {
     size_t size = any_size();
@@ -78,7 +80,7 @@ static bool allocate(struct block *block)
     return bytes;
 }
 
-/* The smaller of both sizes must have been kept. */
+/* Checks the bytes that both sizes have. */
 static bool resize(struct block *block)
 {
     size_t size = any_size();

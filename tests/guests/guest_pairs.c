@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every object has one owner. Threads allocate, free and defer objects of one cache on a few CPUs, and sleepers on the same
- * CPUs wake up often, so that threads lose their CPU at any instruction. An owner writes its number into the object with
- * one exchange: finding another number there means that the object was handed out twice.
+ * Every object has one owner. Threads allocate, free and defer objects of one cache on a few CPUs,
+ * and sleepers on the same CPUs wake up often, so that threads lose their CPU at any instruction.
+ * An owner writes its number into the object with one exchange: finding another number there means
+ * that the object was handed out twice.
  *
  *     guest_pairs [THREADS [CPUS [SECONDS]]]      (4 1 1)
  *
@@ -23,13 +24,13 @@
 
 struct object {
     _Atomic uint64_t
-        owner; /* 0 while nobody has it; kept by the library, because the cache has a constructor */
+        owner; /* 0 while free; the library keeps it, because the cache has a constructor */
     char rest[56];
 };
 
 struct worker {
     pthread_t thread;
-    uint64_t number; /* from 1 on */
+    uint64_t number; /* counted from 1 */
     uint64_t operations;
 };
 
@@ -100,7 +101,8 @@ static void *wake_up_often(void *cpu)
     return NULL;
 }
 
-/* The library ends a process that frees twice, and a corrupt heap ends many. The counts are of interest all the same. */
+/* Prints the counts when a signal ends the process. The library aborts on a double free, and a
+ * corrupt heap often crashes. */
 static void say_and_end(int number)
 {
     char text[128];

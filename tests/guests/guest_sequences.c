@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asks the kernel whether it restarts restartable sequences, then the library whether it uses them, and compares.
+ * Tests whether the kernel restarts restartable sequences and whether the library uses them, and
+ * compares.
  *
- * A sequence says that it has begun, and spins until a flag is raised. Another thread waits for the beginning, makes the
- * kernel promise that the sequence does not go on, and raises the flag. A sequence that sees the flag did go on, so the
- * kernel is broken. Two events must restart a sequence: membarrier's command, and another thread on the same CPU.
- * (A signal must, too, but some broken kernels restart for a signal and for nothing else.)
+ * A sequence says that it has begun, and spins until a flag is raised. Another thread waits for the
+ * beginning, makes the kernel restart the sequence, and raises the flag. If the sequence sees the
+ * flag, it was not restarted, so the kernel is broken. Two events must restart a sequence:
+ * membarrier's command and another thread on the same CPU. (A signal must as well, but some broken
+ * kernels restart only for a signal.)
  *
  *     guest_sequences [uname26]
  *
- * uname26: the kernel calls itself 2.6, as for old programs, so its version says nothing about its sequences.
+ * With uname26 the kernel calls itself 2.6, as for old programs, so its version says nothing about
+ * sequences.
  *
- * Exit status 0: the library uses sequences if and only if they are right here; 1: it does not.
+ * Exit status 0: the library uses sequences if and only if the kernel restarts them and rseq=0 is
+ * not set; 1: otherwise.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -115,12 +119,13 @@ static void *raise_after_membarrier(void *unused)
     (void)unused;
     wait_until_begun();
     if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ))
-        perror("membarrier"); /* counted as a sequence that went on */
+        perror("membarrier"); /* counts as a sequence that was not restarted */
     atomic_store(&shared.flag, 1);
     return NULL;
 }
 
-/* Runs on the CPU of the sequence, so when it sees the beginning it has preempted the sequence. */
+/* Runs on the CPU of the sequence, so a thread that sees the beginning has preempted the
+ * sequence. */
 static void *raise_after_preemption(void *unused)
 {
     (void)unused;
@@ -129,7 +134,7 @@ static void *raise_after_preemption(void *unused)
     return NULL;
 }
 
-/* The helper has this thread's CPUs. Returns how many tries were restarted. */
+/* Returns the number of restarted tries. The helper runs on this thread's CPUs. */
 static unsigned count_restarts(void *(*helper)(void *))
 {
     unsigned restarts = 0;
@@ -142,13 +147,13 @@ static unsigned count_restarts(void *(*helper)(void *))
         if (pthread_create(&thread, NULL, helper, NULL) != 0)
             return 0;
         restarts += is_restarted();
-        atomic_store(&shared.begun, 1); /* it may have been restarted before it could say so */
+        atomic_store(&shared.begun, 1); /* the restart may have come before the sequence set this */
         pthread_join(thread, NULL);
     }
     return restarts;
 }
 
-/* Returns NULL if there are sequences here, otherwise why there are none. */
+/* Returns NULL if sequences are available here, otherwise the reason why not. */
 static const char *why_none(void)
 {
 #if !defined(__x86_64__) && !defined(__aarch64__)
@@ -182,7 +187,8 @@ static bool kernel_is_right(void)
     return right;
 }
 
-/* Only whole options count: "rseq=0" in PRUDENCE_OPTIONS. */
+/* Returns true if PRUDENCE_OPTIONS contains "rseq=0". No other option of the tests contains
+ * this. */
 static bool is_switched_off(void)
 {
     const char *options = getenv("PRUDENCE_OPTIONS");
@@ -190,7 +196,8 @@ static bool is_switched_off(void)
     return options && strstr(options, "rseq=0");
 }
 
-/* Starts anew, because the library has decided already. Returns if that is refused. */
+/* Executes the program again, because the library has already decided. Returns if this is
+ * refused. */
 static void start_as_2_6(char *program)
 {
     char *const arguments[] = {program, NULL};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints where the library runs and what it has decided there: kernel, page size, C library, sequences or locks; and how long
- * a process takes to start with the library, with its test of sequences and without (rseq=0).
+ * Prints where the library runs (kernel, page size, C library), whether it uses sequences or locks,
+ * and how long a process takes to start with the library's test of sequences and without (rseq=0).
  *
  *     guest_state
  *
- * Exit status 0: all of it is known; 1: otherwise. Times are only printed, because the machine may be busy.
+ * Exit status 0: everything is known; 1: otherwise. Times are printed but not judged, because the
+ * machine may be busy.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -28,7 +29,8 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Returns the milliseconds from start to end of a process that allocates once; negative if it failed. The process has `files`. */
+/* Returns the milliseconds from start to end of a process that allocates once, or a negative number
+ * if the process failed. The process has `files`. */
 static double start_once(char *const *environment, const posix_spawn_file_actions_t *files)
 {
     char *const arguments[] = {(char *)"guest_state", (char *)"start", NULL};
@@ -49,7 +51,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of some starts; negative if one failed. What the processes say is not of interest. */
+/* Returns the median time of STARTS starts, or a negative number if one failed. The processes'
+ * messages are thrown away. */
 static double start_ms(char *const *environment)
 {
     posix_spawn_file_actions_t files;

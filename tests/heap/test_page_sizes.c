@@ -9,7 +9,7 @@
  * The same runs with the option page_size on the real system. Systems with other page sizes are
  * refused, and so are parts of pages.
  *
- * ctest: not-with thread (it would not see what is mapped)
+ * ctest: not-with thread (ThreadSanitizer would not see the mappings)
  * ctest: cost 5
  */
 #define _GNU_SOURCE /* mremap */
@@ -177,8 +177,7 @@ void *mremap(void *pages, size_t bytes, size_t wanted, int flags, ...)
     return (void *)syscall(SYS_mremap, pages, whole(bytes), whole(wanted), flags, target);
 }
 
-/* -------------------------------------------------------------------------------------- the
- * workload */
+/* --------------------------------------------------------------------------------- the workload */
 
 #define BLOCKS 400
 #define ROUNDS 3000
@@ -329,8 +328,7 @@ static int run(void)
     return not_whole != 0;
 }
 
-/* ----------------------------------------------------------------------------------------------
- * cases */
+/* ---------------------------------------------------------------------------------------- cases */
 
 static char output[8192];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Refreshes and ticks, so many of them, to be counted by test_short_term.py. Nothing expires. With 0 dates: allocations in
- * a region. */
+/* Refreshes objects and ticks; test_short_term.py counts the instructions. Nothing expires. With 0
+ * dates the program allocates in a region instead. */
 #include <stdlib.h>
 
 #include <prudence/prudence.h>

@@ -3,7 +3,8 @@
  * Records a history of random operations (history.h), and prints it, a line for each operation:
  *     thread key kind argument second result began ended [key value]...
  *
- *     linearizable_history SUBJECT SEED OPERATIONS_OF_EACH_THREAD         without arguments: the names of all subjects
+ *     linearizable_history SUBJECT SEED OPERATIONS_OF_EACH_THREAD
+ *     linearizable_history                      lists the names of all subjects
  */
 #define _GNU_SOURCE
 #include "history.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads plugins (program.c with -DPLUGIN) one after another, runs each in a thread, and closes it
- * before the thread ends. Data that libprudence keeps for the thread, and functions that it calls
- * at the thread's end, must still exist then. A name with a + in front is a library that is loaded
- * for all (RTLD_GLOBAL) and not run. -DREADS: this program is itself a reader, so it contains the
- * library or links to it. -DSTAYS: it reports whether the plugin is still loaded after it was
- * closed.
+ * Loads plugins (program.c with -DPLUGIN) one after another, runs each in a thread, and closes the
+ * plugin before the thread ends. Data that libprudence keeps for the thread, and functions that
+ * libprudence calls at the thread's end, must still exist then. A name that begins with + is a
+ * library that is loaded with RTLD_GLOBAL and not run. With -DREADS this program is also a reader,
+ * so the program contains the library or links to the library. With -DSTAYS the program reports
+ * whether a closed plugin is still loaded.
  */
 #include <dlfcn.h>
 #include <pthread.h>

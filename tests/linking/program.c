@@ -3,8 +3,9 @@
  * Inline readers, a writer, and grace periods, built and linked by test_linking.py in every
  * possible way: as a program, or with -DPLUGIN as a shared object that host.c loads. Checks that
  *
- *   a reader that enters after a grace period began does not hold it up   (it reads the true sequence)
- *   a reader inside holds up later grace periods                          (drivers look at its word)
+ *   a reader that enters after a grace period began does not delay the grace period, because the
+ *   reader loads the true sequence
+ *   a reader inside delays later grace periods, because drivers look at the reader's word
  *   grace periods end under load, and garbage stays within latent_limit
  *   with DEFERS_MALLOC in the environment, malloc belongs to the copy that serves the program
  */

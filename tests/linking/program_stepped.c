@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a few allocations for test_debugger.py, with breakpoints around them and a word to watch. */
+/* Makes a few allocations for test_debugger.py, with breakpoints around them and a word to
+ * watch. */
 #include <stdio.h>
 #include <stdlib.h>
 

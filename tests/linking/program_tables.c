@@ -6,7 +6,8 @@
  * over to another. Built with ThreadSanitizer by test_thread_sanitizer.py; the library is not.
  * RACE, in the environment:
  *
- *   only-hash, only-ids, ...   uses that table only: hash, lockfree, ids, map, strings, routes4, routes6, values
+ *   only-hash, only-ids, ...   uses only that table: hash, lockfree, ids, map, strings, routes4,
+ *                              routes6, values
  *   hash, ids, ...             and each object is written once more when readers can find it
  */
 #include <pthread.h>

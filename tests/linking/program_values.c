@@ -4,10 +4,12 @@
  * value is lost, because it can be reached from the structure. Run by test_leaks.py with
  * LeakSanitizer and with Valgrind, which look for pointers.
  *
- *   program_values WHOSE NAME...           WHOSE: libc (values of malloc), ours (of prudence_malloc, each with
- *                                          a block of malloc that only the value points to). NAME: of
- *                                          `structures` below; none: all
- *   program_values WHOSE lost NAME...      and each structure's function loses some values: they are reported
+ *   program_values WHOSE NAME...           WHOSE: libc (values of malloc), ours (values of
+ *                                          prudence_malloc, each with a block of malloc that only
+ *                                          the value points to). NAME: from `structures` below;
+ *                                          none: all
+ *   program_values WHOSE lost NAME...      and each structure's function loses some values, which
+ *                                          must be reported
  */
 #include <stdbool.h>
 #include <stdio.h>

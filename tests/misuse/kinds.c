@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of pointers of the misuse matrix: what the pointer is when the operation gets it. */
+/* The kinds of pointers of the misuse matrix. Each function prepares the pointer for the
+ * operation. */
 #include "misuse.h"
 
 #include <prudence/scm.h>
 #include <stdlib.h>
 
-/* ------------------------------------------------------------------------------------ objects of a cell */
+/* ---------------------------------------------------------------------------- objects of a cell */
 
 void *allocate(struct subject *subject)
 {
@@ -39,7 +40,7 @@ static void allocate_all(struct subject *subject, size_t count)
         subject->objects[i] = allocate(subject);
 }
 
-/* Takes the one in the middle out of the live ones. */
+/* Chooses the pointer, the object in the middle of the live ones. */
 static void choose(struct subject *subject)
 {
     if (!subject->count)
@@ -48,7 +49,7 @@ static void choose(struct subject *subject)
     subject->objects[subject->count / 2] = NULL;
 }
 
-/* Frees, or defers, `count` others. */
+/* Frees or defers `count` other objects. */
 static void end_others(struct subject *subject, size_t count,
                        void (*end)(const struct subject *subject, void *object))
 {
@@ -70,7 +71,7 @@ static void empty_caches(const struct subject *subject)
         prudence_trim();
 }
 
-/* ------------------------------------------------------------------------------------------------ freed */
+/* ---------------------------------------------------------------------------------------- freed */
 
 static void freed(struct subject *subject)
 {
@@ -90,14 +91,14 @@ static void freed_then_100(struct subject *subject)
     end_others(subject, 100, give);
 }
 
-/* Objects beside it are live, so the slab stays. */
+/* Other objects of the slab are live, so the slab stays. */
 static void freed_in_slab(struct subject *subject)
 {
     freed(subject);
     empty_caches(subject);
 }
 
-/* The last objects, which are live, lie in other slabs. */
+/* Leaves only the last objects live, which lie in other slabs. */
 static void freed_slab_gone(struct subject *subject)
 {
     allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
@@ -128,7 +129,7 @@ static void freed_on_other_cpu(struct subject *subject)
     stay_on_cpu(true);
 }
 
-/* --------------------------------------------------------------------------------------------- deferred */
+/* ------------------------------------------------------------------------------------- deferred */
 
 static void deferred(struct subject *subject)
 {
@@ -142,7 +143,7 @@ static void deferred_then_one(struct subject *subject)
     end_others(subject, 1, defer);
 }
 
-/* So its batch is closed. */
+/* Defers 200 more, so that the batch of the pointer is closed. */
 static void deferred_then_200(struct subject *subject)
 {
     deferred(subject);
@@ -174,7 +175,8 @@ static void deferred_with_reader(struct subject *subject)
     deferred(subject);
 }
 
-/* A reader keeps the ring from emptying. The oldest objects in it are the first that go to their latent slabs. */
+/* A reader keeps the ring full. The oldest objects in the ring are the first to go to their latent
+ * slabs. */
 static void deferred_in_latent_slab(struct subject *subject)
 {
     allocate_all(subject, subject->size <= 512 ? OBJECTS_MAX : OBJECTS);
@@ -182,8 +184,8 @@ static void deferred_in_latent_slab(struct subject *subject)
     end_others(subject, subject->count - 10, defer);
 }
 
-/* Deferred by a call that returns another object: the reader sees to that. Without a cache: freed by a reallocation that
- * moved it. */
+/* The call replaces the object and defers it. A reader is inside, so the call must return another
+ * object. Without a cache, a reallocation moves and frees the object. */
 static void replaced(struct subject *subject)
 {
     void *other;
@@ -197,16 +199,17 @@ static void replaced(struct subject *subject)
     subject->objects[subject->count++] = other;
 }
 
-/* -------------------------------------------------------------------------------- live, but not to be freed so */
+/* ----------------------------------------------------------------- live, but not to be freed so */
 
-/* It would be freed by its date. */
+/* Gives the object a date that would free it later. */
 static void dated(struct subject *subject)
 {
     choose(subject);
     require(scm_refresh(subject->pointer, 1) == 0, "a date");
 }
 
-/* Of another cache; for prudence_free_sized: of another size. A size class knows a size that is too small, too. */
+/* Takes an object of another cache, or claims another size for prudence_free_sized. A size class
+ * also notices a size that is too small. */
 static void of_other_cache(struct subject *subject)
 {
     choose(subject);
@@ -216,7 +219,7 @@ static void of_other_cache(struct subject *subject)
             prudence_cache_alloc(prudence_cache_create("other", subject->size, NULL));
 }
 
-/* The cache is gone with the object; calls by cache get the destroyed one. */
+/* Destroys the cache of the object. Operations by cache then get the destroyed cache. */
 static void of_destroyed_cache(struct subject *subject)
 {
     struct prudence_cache *gone = prudence_cache_create("destroyed", subject->size, NULL);
@@ -229,7 +232,7 @@ static void of_destroyed_cache(struct subject *subject)
         subject->cache = gone;
 }
 
-/* -------------------------------------------------------------------------------------------- no object */
+/* ------------------------------------------------------------------------------------ no object */
 
 static void interior(struct subject *subject)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The misuse matrix: each operation (operations.c) gets a pointer of each kind (kinds.c), in objects of four sizes; then the
- * process goes on in one of four ways, its run (runs.c). A cell is an operation, a kind and a size. Each run of each cell is a
- * process of its own (program_misuse.c), and test_misuse.py judges how it ended. The whole matrix exists for several origins of
+ * The misuse matrix. Each operation (operations.c) gets a pointer of each kind (kinds.c), in
+ * objects of four sizes. Then the process goes on in one of four ways, the run (runs.c). A cell is
+ * an operation, a kind and a size. Each run of each cell is a separate process (program_misuse.c),
+ * and test_misuse.py judges how the process ended. The matrix is repeated for several origins of
  * the objects (origins.c).
  */
 #ifndef TESTS_MISUSE_H
@@ -12,29 +13,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define OBJECTS     300  /* of most cells */
-#define OBJECTS_MAX 4096 /* of those that fill a ring of small objects */
+#define OBJECTS     300  /* number of objects in most cells */
+#define OBJECTS_MAX 4096 /* number in cells that fill a ring of small objects */
 
 struct operation;
 struct kind;
 
-/* What a cell works on. */
+/* State of a cell. */
 struct subject {
     size_t size;
-    bool by_cache;                  /* the objects are those of `cache`; else of prudence_malloc */
-    struct prudence_cache *cache;   /* what operations by cache are given */
-    struct prudence_domain *domain; /* of the cache; NULL: the default domain */
+    bool by_cache;                  /* objects come from `cache`, else from prudence_malloc */
+    struct prudence_cache *cache;   /* argument of operations by cache */
+    struct prudence_domain *domain; /* the cache's domain; NULL: the default domain */
     bool takes_cache;               /* the operation takes the cache */
-    bool other_cpu;                 /* something of the objects' cache is on another CPU, too */
-    size_t claimed;                 /* the size that prudence_free_sized is given */
-    size_t count;                   /* of `objects`, NULLs included */
-    void *objects[OBJECTS_MAX];     /* allocated by the cell; NULL: freed, deferred or misused */
-    void *pointer;                  /* is misused */
-    _Alignas(16) char on_stack[64]; /* the subject is on main's stack */
+    bool other_cpu;                 /* the cell also frees or defers on a second CPU */
+    size_t claimed;                 /* argument of prudence_free_sized */
+    size_t count;                   /* length of `objects`, NULLs included */
+    void *objects[OBJECTS_MAX];     /* the cell's objects; NULL: freed, deferred or misused */
+    void *pointer;                  /* the misused pointer */
+    _Alignas(16) char on_stack[64]; /* memory of main's stack, where the subject is */
 };
 
 enum operation_flags {
-    OPERATION_BY_CACHE = 1 << 0, /* takes the cache, so it has objects of one */
+    OPERATION_BY_CACHE = 1 << 0, /* takes the cache, so the objects come from one */
     OPERATION_BY_SIZE = 1 << 1,  /* takes the size */
     OPERATION_KEEPS = 1 << 2,    /* may be used on objects with dates */
     OPERATION_ASKS = 1 << 3,     /* changes nothing, so nothing can be noticed later */
@@ -44,12 +45,12 @@ struct operation {
     const char *name;
     unsigned flags;
     void (*misuse)(struct subject *subject);
-    void (*finish)(struct subject *subject); /* NULL, or what comes later and belongs to it */
+    void (*finish)(struct subject *subject); /* a later part of the operation, or NULL */
 };
 
 enum kind_flags {
-    KIND_DEAD = 1 << 0,      /* an object that was freed or deferred */
-    KIND_OTHER = 1 << 1,     /* a live object of another cache, or size */
+    KIND_DEAD = 1 << 0,      /* a freed or deferred object */
+    KIND_OTHER = 1 << 1,     /* a live object of another cache or size */
     KIND_DATED = 1 << 2,     /* a live object that has a date */
     KIND_OTHER_CPU = 1 << 3, /* needs a second CPU */
 };
@@ -57,7 +58,7 @@ enum kind_flags {
 struct kind {
     const char *name;
     unsigned flags;
-    void (*make)(struct subject *subject); /* leaves the pointer in the subject */
+    void (*make)(struct subject *subject); /* sets the subject's pointer */
 };
 
 struct run {
@@ -65,7 +66,7 @@ struct run {
     void (*go_on)(struct subject *subject);
 };
 
-/* Where the objects come from. */
+/* Source of the objects. */
 struct origin {
     const char *name;
     struct prudence_cache *(*make)(struct subject *subject);
@@ -81,7 +82,7 @@ extern const size_t operation_count, kind_count, run_count, origin_count;
 
 /* Tells test_misuse.py how far the process has come. */
 void say(const char *word, const void *pointer);
-/* Ends the process when the cell cannot be set up as it should. */
+/* Ends the process if the cell cannot be set up. */
 void require(bool condition, const char *what);
 
 /* kinds.c */
@@ -90,13 +91,14 @@ void *allocate(struct subject *subject);
 void give(const struct subject *subject, void *object);
 /* threads.c */
 
-/* Stays on one CPU. False: there is no second one. */
+/* Pins the thread to the home CPU or to the next. Returns false if there is only one CPU. */
 bool stay_on_cpu(bool home);
 /* Calls `end` for the pointer in another thread. */
 void end_in_thread(struct subject *subject,
                    void (*end)(const struct subject *subject, void *object), bool at_home,
                    bool stays);
-/* A thread enters a section of the objects' domain, and leaves it; the second does nothing if none has entered. */
+/* Make a thread enter a section of the objects' domain, and leave the section. reader_leaves() does
+ * nothing if no thread has entered. */
 void reader_enters(const struct subject *subject);
 void reader_leaves(void);
 /* Waits for the readers of the objects' domain. */

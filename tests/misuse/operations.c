@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations of the misuse matrix: every public call that ends an object, and two that use one. */
+/* The operations of the misuse matrix: every public call that ends an object, and two that only use
+ * one. */
 #include "misuse.h"
 
 #include <prudence/call.h>
 #include <prudence/scm.h>
 
-/* What an operation returns is live. It takes the place of an object that is not. If it is the misused object itself, the
- * library's books are in order again, although the object is in them and in the program's hands. */
+/* Enters a returned object, which is live, in the place of an object that is not. If the operation
+ * returned the misused object itself, the library's state is consistent again, although both the
+ * library and the program have the object. */
 static void keep(struct subject *subject, void *object)
 {
     if (object == subject->pointer)
@@ -20,7 +22,7 @@ static void keep(struct subject *subject, void *object)
     require(!object, "no place for what was returned");
 }
 
-/* The pointer between two live objects, as bulk calls get it. Those are not live afterwards. */
+/* Puts the pointer between two live objects for a bulk call, which ends both. */
 static void take_three(struct subject *subject, void **three)
 {
     three[1] = subject->pointer;
@@ -33,7 +35,7 @@ static void take_three(struct subject *subject, void **three)
     }
 }
 
-/* ---------------------------------------------------------------------------------- by pointer alone */
+/* ----------------------------------------------------------------------------- by pointer alone */
 
 static void by_free(struct subject *subject)
 {
@@ -50,7 +52,7 @@ static void by_free_deferred(struct subject *subject)
     prudence_free_deferred(subject->pointer);
 }
 
-/* To a size for which it has to move. */
+/* Resizes to a size for which the object has to move. */
 static void by_realloc(struct subject *subject)
 {
     keep(subject, prudence_realloc(subject->pointer, 2 * subject->size));
@@ -61,7 +63,7 @@ static void by_usable_size(struct subject *subject)
     require(prudence_usable_size(subject->pointer) > 0, "a size");
 }
 
-/* ------------------------------------------------------------------------------------------ by cache */
+/* ------------------------------------------------------------------------------------- by cache */
 
 static void by_cache_free(struct subject *subject)
 {
@@ -105,10 +107,10 @@ static void by_cache_replace_bulk(struct subject *subject)
         keep(subject, three[i]);
 }
 
-/* ----------------------------------------------------------------------------------------- callbacks */
+/* ------------------------------------------------------------------------------------ callbacks */
 
 static struct {
-    struct prudence_head head; /* not in the object: to write there would be another misuse */
+    struct prudence_head head; /* outside the object, because writing there is another misuse */
     void *object;
 } called;
 
@@ -118,7 +120,7 @@ static void free_called(struct prudence_head *head)
     prudence_free(called.object);
 }
 
-/* The misuse is in the callback, which waits for readers. */
+/* Lets a callback commit the misuse; the callback runs after the readers. */
 static void by_call(struct subject *subject)
 {
     called.object = subject->pointer;
@@ -127,7 +129,7 @@ static void by_call(struct subject *subject)
     prudence_barrier();
 }
 
-/* --------------------------------------------------------------------------------- short-term memory */
+/* ---------------------------------------------------------------------------- short-term memory */
 
 static void by_scm_free(struct subject *subject)
 {
@@ -139,7 +141,7 @@ static void by_scm_refresh(struct subject *subject)
     require(scm_refresh(subject->pointer, 1) == 0, "a date");
 }
 
-/* The date expires. */
+/* Lets the date expire. */
 static void collect(struct subject *subject)
 {
     (void)subject;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the objects of the misuse matrix come from. The first origin is the plain one: operations that take a cache have objects
- * of one, the others have those of prudence_malloc. In the others all operations have objects of a cache, which differ in their
- * attributes.
+ * Origins of the objects of the misuse matrix. With the first origin, operations that take a cache
+ * get objects of a cache, and other operations get objects of prudence_malloc. With the other
+ * origins all operations get objects of a cache, and the caches differ in their attributes.
  */
 #include "misuse.h"
 
@@ -43,7 +43,7 @@ static struct prudence_cache *with_constructor(struct subject *subject)
                                                         .constructor = construct});
 }
 
-/* Leaves the object alone: what a destructor does to an object that it gets twice would be a misuse of its own. */
+/* Does nothing, because a destructor that writes to an object twice would be another misuse. */
 static void destroy(void *object, void *context)
 {
     (void)object;

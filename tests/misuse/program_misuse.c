@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One cell of the misuse matrix (misuse.h): `program_misuse OPERATION KIND SIZE RUN ORIGIN`, each by its number except the size;
- * without arguments it lists all of these, and which cells mean nothing. It writes how far it has come; a cell that cannot be set up exits
- * with 20, one that needs a second CPU, where there is none, with 77.
+ * Runs one cell of the misuse matrix (misuse.h): `program_misuse OPERATION KIND SIZE RUN ORIGIN`,
+ * each a number from the list that the program prints without arguments, except the size. The list
+ * also says which cells mean nothing. The program prints how far it has come. It exits with 20 if
+ * the cell cannot be set up, and with 77 if the cell needs a second CPU and there is none.
  */
 #include "misuse.h"
 
@@ -31,7 +32,7 @@ void require(bool condition, const char *what)
     _exit(NOT_SET_UP);
 }
 
-/* Why a cell means nothing; NULL: it does mean something. */
+/* Returns the reason why a cell means nothing, or NULL if the cell means something. */
 static const char *means_nothing(const struct operation *operation, const struct kind *kind)
 {
     if (kind->flags & KIND_OTHER && !(operation->flags & (OPERATION_BY_CACHE | OPERATION_BY_SIZE)))
@@ -41,7 +42,7 @@ static const char *means_nothing(const struct operation *operation, const struct
     return NULL;
 }
 
-/* Whether the misuse leaves nothing behind that could be noticed later. */
+/* Returns true if the library cannot notice the misuse later. */
 static bool leaves_nothing(const struct operation *operation, const struct kind *kind)
 {
     return operation->flags & OPERATION_ASKS && kind->flags & KIND_DEAD;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a process goes on after the misuse, if it still can. Where memory is allocated again, an object that is handed out
- * while somebody has it is told of, and the run goes on: the library may still notice.
+ * Ways for a process to go on after the misuse. A run that allocates again reports an object that
+ * was allocated twice, and goes on, because the library may still notice.
  */
 #include "misuse.h"
 
 #include <stdlib.h>
 
-#define ALLOCATED     1000 /* objects, in the run that goes on as if nothing had happened */
-#define ALLOCATED_BIG 250  /* of more than a page */
+#define ALLOCATED     1000 /* objects that the run "on" allocates */
+#define ALLOCATED_BIG 250  /* the same for objects above 4,096 bytes */
 
 static int by_address(const void *left, const void *right)
 {
@@ -17,8 +17,8 @@ static int by_address(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Allocates, on each CPU on which the cell was, looks for objects that are there twice, also among those that the cell has,
- * and frees what it allocated. */
+/* Allocates on each CPU that the cell used, reports objects that were allocated twice or that the
+ * cell still has, and frees the new objects. */
 static void allocate_and_free(struct subject *subject, size_t count)
 {
     static void *mine[2 * OBJECTS_MAX], *all[3 * OBJECTS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the objects of the misuse matrix end: on which CPU, in which thread, and beside which reader. */
+/* CPUs, threads and readers of the misuse matrix. */
 #define _GNU_SOURCE
 #include "misuse.h"
 
@@ -9,11 +9,11 @@
 #include <semaphore.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------------------------------------- CPUs */
+/* ----------------------------------------------------------------------------------------- CPUs */
 
 /*
- * Free and deferred objects are kept for each CPU, so each step of a cell has its CPU. Which one is the first
- * depends on the process, so that cells run on several.
+ * Free and deferred objects are kept for each CPU, so each step of a cell runs on a known CPU. The
+ * home CPU depends on the process id, so cells run on different CPUs.
  */
 bool stay_on_cpu(bool home)
 {
@@ -32,7 +32,7 @@ bool stay_on_cpu(bool home)
     return count > 1;
 }
 
-/* ---------------------------------------------------------------------------------------------- threads */
+/* -------------------------------------------------------------------------------------- threads */
 
 struct work {
     struct subject *subject;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every macro and inline function of the public headers that has code in it, used in a strict program of C or
- * C++ (test_headers.py compiles it, nobody runs it). */
+/* Uses every macro and inline function of the public headers in a strict program of C or C++.
+ * test_headers.py compiles the program; nobody runs it. */
 #include <prudence/call.h>
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>

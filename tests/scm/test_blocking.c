@@ -113,8 +113,8 @@ static void a_thread_that_resumes_has_ticked(void **state)
     assert_true(has_ended(object));
 }
 
-/* "The only exception is when a resuming thread is the only active thread in the system. Then it has to
- * globally tick to make global time progress." */
+/* "The only exception is when a resuming thread is the only active thread in the system. Then it
+ * has to globally tick to make global time progress." */
 static void unless_it_is_the_only_one(void **state)
 {
     uint64_t before;

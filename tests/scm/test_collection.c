@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lazy and eager collection, chosen at run time: thesis, sections 4.2.2 ("Runtime complexity"), 4.5.
+ * Lazy and eager collection, chosen at run time (thesis, 4.2.2, "Runtime complexity", and 4.5).
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
@@ -31,8 +31,8 @@ static void eager_frees_all_at_the_tick(void **state)
     assert_int_equal(mem_info().num_expired, 0);
 }
 
-/* "Later, when the program calls a refresh or tick operation again ... we also process ... some constant
- * number of expired descriptors." Allocating does so, too. */
+/* "Later, when the program calls a refresh or tick operation again ... we also process ... some
+ * constant number of expired descriptors." Allocating does so, too. */
 static void lazy_frees_a_few_at_each_call(void **state)
 {
     void *other = object_new();

@@ -70,8 +70,9 @@ static void *short_term(int (*finalizer)(void *))
     return object;
 }
 
-/* "By returning a non-zero integer ... LIBSCM will not free the object. The programmer must take care of
- * reusing the object by either freeing it using scm_free or by setting a new expiration extension." */
+/* "By returning a non-zero integer ... LIBSCM will not free the object. The programmer must take
+ * care of reusing the object by either freeing it using scm_free or by setting a new expiration
+ * extension." */
 static void non_zero_keeps_the_object(void **state)
 {
     void *object = short_term(keep);

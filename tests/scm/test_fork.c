@@ -3,7 +3,7 @@
  * Fork: the child's thread continues with its dates; other threads' objects stay, and hold up
  * nothing.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #include "support/scm_test.h"
 #include "support/gp_child.h"

@@ -38,8 +38,8 @@ static void phase(void)
         tick_of(next);
 }
 
-/* "Global time advances after all participating threads issued a global_tick call at least once"; "the
- * last thread that calls scm_global_tick actually increments the global time." */
+/* "Global time advances after all participating threads issued a global_tick call at least once";
+ * "the last thread that calls scm_global_tick actually increments the global time." */
 static void the_last_thread_advances_it(void **state)
 {
     uint64_t before;
@@ -57,8 +57,8 @@ static void the_last_thread_advances_it(void **state)
     assert_int_equal(global_time(), before + 2);
 }
 
-/* "Two subsequent calls of scm_global_tick of a single thread executing without interference have the
- * same effect as one." */
+/* "Two subsequent calls of scm_global_tick of a single thread executing without interference have
+ * the same effect as one." */
 static void ticking_twice_is_ticking_once(void **state)
 {
     void *object = object_new();
@@ -180,8 +180,8 @@ static void every_thread_has_the_chance_to_refresh(void **state)
     assert_true(has_ended(object));
 }
 
-/* Figure 3.3, with the two units of section 4.2.2 added to every date: a(2) by thread 2, b(0) and c(0)
- * by thread 1, c(1) by thread 2. */
+/* Figure 3.3, with the two units of section 4.2.2 added to every date: a(2) by thread 2, b(0) and
+ * c(0) by thread 1, c(1) by thread 2. */
 static void figure_3_3(void **state)
 {
     void *a = object_new(), *b = object_new(), *c = object_new();

@@ -67,7 +67,8 @@ static void the_date_is_now_plus_e(void **state)
     assert_true(has_ended(late));
 }
 
-/* "The largest expiration extension determines the effective expiration date"; they do not add up. */
+/* "The largest expiration extension determines the effective expiration date." Extensions do not
+ * add up. */
 static void the_largest_extension_counts(void **state)
 {
     static const unsigned orders[][3] = {{1, 5, 3}, {5, 3, 1}, {3, 1, 5}, {5, 5, 5}, {5, 0, 5}};

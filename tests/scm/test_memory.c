@@ -21,7 +21,8 @@ static void the_names_of_the_thesis_allocate(void **state)
     assert_int_equal(errno, ENOMEM);
 }
 
-/* "Any time after the allocation of an object it can be transformed": any size, any allocator call. */
+/* "Any time after the allocation of an object it can be transformed", for any size and any call
+ * that allocates. */
 static void any_object_can_become_short_term(void **state)
 {
     static const size_t sizes[] = {0, 1, 16, 100, 1024, 32768, 32769, 100000, 5000000};
@@ -144,7 +145,8 @@ static void reallocation(void **state)
     scm_free(large_moved);
 }
 
-/* "Total allocated bytes, total freed bytes, total of allocated objects, total of freed objects." */
+/* "Total allocated bytes, total freed bytes, total of allocated objects, total of freed
+ * objects." */
 static void mem_info_counts_everything(void **state)
 {
     struct scm_mem_info before = mem_info(), after;

@@ -5,7 +5,7 @@
  * its dates are its own, and it may tick and have clocks and regions. An ended thread takes no
  * part, so global time advances, and others inherit the dates.
  *
- * ctest: not-with thread (ThreadSanitizer's state of a thread is gone before the thread's last destructors and handlers)
+ * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #include "support/scm_test.h"
 

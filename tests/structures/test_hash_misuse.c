@@ -5,7 +5,7 @@
  * former is detected with check=1 only. Correct uses pass: a node that was removed, one that was
  * never added and whose memory holds anything, or one that is added to another table.
  *
- * ctest: not-with sanitizers (UndefinedBehaviorSanitizer stops the test at its misaligned node, before the library does)
+ * ctest: not-with sanitizers (UBSan stops at the misaligned node before the library does)
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
  * short-term memory, liburcu's workers. Each child does all that, too, starts threads, forks again,
  * and waits for all pending work. A child that hangs or fails is a violation.
  *
- * ctest: not-with thread (ThreadSanitizer: no threads in the child of a threaded process, no exit while others run)
+ * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  * ctest: inlined-too
  */
 #define _GNU_SOURCE

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each RCU variant waits for its readers: one reader that stays, one that its own place's handler interrupts, one that
- * is preempted and goes on elsewhere, deterministically; then many,
- * with the ages of what they see. An object's age is 0 while it can be found, 1 from its removal, and one
- * more with each grace period that began since; a reader that sees 2 was not waited for. The variant that waits
- * for nobody must be caught.
+ * Each RCU variant waits for readers. Deterministic cases have a reader that stays, one that a
+ * handler of the same place interrupts, and one that is preempted and goes on elsewhere. Then many
+ * readers note the ages of the objects that they see. The age of an object is 0 while readers can
+ * find the object, 1 after the removal, and one more for each grace period since. If a reader sees
+ * age 2, the variant did not wait for the reader. The variant that waits for no reader must be
+ * caught.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -24,7 +25,7 @@
 #include "variant.h"
 #include "support/torture_seconds.h"
 
-/* A variant has static state, and liburcu threads: each in a process of its own. */
+/* Runs `body` in a child, because a variant has static state, and liburcu has threads. */
 static int in_child(int (*body)(const struct variant *variant), const struct variant *variant)
 {
     int status;
@@ -42,7 +43,7 @@ static int in_child(int (*body)(const struct variant *variant), const struct var
     return WEXITSTATUS(status);
 }
 
-/* Whether it can have so many places. */
+/* Returns true if the variant supports this number of places. */
 static bool has_room_for(const struct variant *variant, unsigned places)
 {
     return !variant->places_max || places <= variant->places_max;
@@ -50,7 +51,7 @@ static bool has_room_for(const struct variant *variant, unsigned places)
 
 /* ------------------------------------------------------------------------------- one that stays */
 
-static int step; /* atomic: 1: the reader is inside, 2: it may leave, 3: the callback has run */
+static int step; /* atomic. 1: the reader is inside, 2: may leave, 3: the callback has run */
 
 static void set_step(int value)
 {
@@ -157,7 +158,7 @@ static void a_reader_that_stays_is_waited_for(void **state)
 static int idle_places_are_passed(const struct variant *variant)
 {
     variant_start(variant,
-                  has_room_for(variant, 8) ? 8 : variant->places_max); /* one of them busy */
+                  has_room_for(variant, 8) ? 8 : variant->places_max); /* one place is busy */
     variant_busy(0);
     for (unsigned i = 0; i < 10; i++)
         variant_synchronize(0);
@@ -188,7 +189,8 @@ static bool was_called(void)
     return __atomic_load_n(&called, __ATOMIC_SEQ_CST);
 }
 
-/* What interrupts a section queues a callback at the same place. */
+/* A callback queued at a place, as by a handler that interrupts a section there, waits for the
+ * section. */
 static int call_inside_waits(const struct variant *variant)
 {
     struct variant_head head;
@@ -220,7 +222,8 @@ static void a_call_inside_a_section_waits_for_its_end(void **state)
 
 /* -------------------------------------------------------------------- one that is preempted */
 
-/* Places 0 to 2 are one thread's. Those of the mask read and switch, long enough for some grace periods. */
+/* One thread has places 0 to 2. The places in the mask read and switch long enough for some grace
+ * periods. */
 static void go_on(unsigned places)
 {
     for (unsigned turn = 0; turn < 60; turn++) {
@@ -296,7 +299,7 @@ static void a_preempted_reader_is_waited_for(void **state)
 #define READERS 3
 #define WRITERS 2
 #define OBJECTS 512
-#define AGE_MAX 6 /* then it is used again */
+#define AGE_MAX 6 /* an object of this age is used again */
 
 struct object {
     struct variant_head head; /* first */
@@ -323,7 +326,8 @@ static struct object *object_take(void)
     return NULL;
 }
 
-/* One grace period more. False: it is old enough to be used again. */
+/* Adds a grace period to the age. Returns false if the object is now old enough to be used
+ * again. */
 static bool object_ages(struct object *object)
 {
     if (__atomic_add_fetch(&object->age, 1, __ATOMIC_SEQ_CST) < AGE_MAX)
@@ -332,7 +336,8 @@ static bool object_ages(struct object *object)
     return false;
 }
 
-/* Callbacks may run on a thread that is no place: those go round by the next writer. */
+/* Objects that the next writer queues again, because callbacks may run on a thread without a
+ * place. */
 static struct variant_head *again;
 
 static void object_aged(struct variant_head *head)
@@ -399,7 +404,8 @@ static void note_age(const struct object *object)
     __atomic_fetch_add(&ages[age < AGE_MAX ? age : AGE_MAX], 1, __ATOMIC_RELAXED);
 }
 
-/* Another task has the place, for a while; sometimes for so long that the slowest have some grace periods. */
+/* Lets another task have the place for a while, sometimes long enough for some grace periods of the
+ * slowest variants. */
 static void lose_place(unsigned place, bool for_long)
 {
     struct variant_task task;
@@ -429,13 +435,13 @@ static void *read_often(void *argument)
         object = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
         note_age(object);
         if (done % 512 == 0)
-            variant_sleep_ns(100000); /* switched out inside */
+            variant_sleep_ns(100000); /* switched out inside the section */
         if (variant_in_use->preempt && done % 64 == 0)
             lose_place(place, done % 1024 == 0);
         note_age(object);
         variant_read_unlock(place);
         variant_switch(place);
-        if (done % 4096 == 0) { /* and idle for a while */
+        if (done % 4096 == 0) { /* idle for a while */
             variant_idle(place);
             variant_sleep_ns(100000);
             variant_busy(place);
@@ -445,7 +451,8 @@ static void *read_often(void *argument)
     return NULL;
 }
 
-/* On a loaded machine the readers may not have run by then. */
+/* Returns true while time is left or no reader has run, which may take longer on a loaded
+ * machine. */
 static bool goes_on(uint64_t ns_left)
 {
     return ns_left || !__atomic_load_n(&ages[0], __ATOMIC_RELAXED);
@@ -465,7 +472,7 @@ static void run_crew(uint64_t ns)
         pthread_join(threads[i], NULL);
 }
 
-/* In the thread of place 0, wherever it is. */
+/* Replaces the object from a signal handler, at any point of the thread of place 0. */
 static void update_in_handler(int signal)
 {
     struct object *fresh = object_take(), *old;
@@ -479,7 +486,7 @@ static void update_in_handler(int signal)
     variant_call(0, &old->head, object_aged);
 }
 
-/* One place, whose handlers are the writers. */
+/* Runs one place. The writers are signal handlers of the reader's thread. */
 static void run_interrupted(uint64_t ns)
 {
     struct sigaction action = {.sa_handler = update_in_handler, .sa_flags = SA_RESTART};
@@ -494,10 +501,11 @@ static void run_interrupted(uint64_t ns)
     }
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     pthread_join(reader, NULL);
-    variant_leave(0); /* once more: a handler may have run in the reader's end */
+    variant_leave(0); /* again, because a handler may have run while the reader ended */
 }
 
-/* Objects that neither can be found nor wait to be called again: their callbacks never ran. */
+/* Returns the number of objects whose callbacks never ran. Readers cannot find these objects, and
+ * they do not wait in `again`. */
 static unsigned lost(void)
 {
     unsigned count = 0;
@@ -509,7 +517,7 @@ static unsigned lost(void)
     return count;
 }
 
-/* 0: no violation; 1: some; 2: nothing was tested; 3: callbacks were lost. */
+/* Returns 0: no violation; 1: violations; 2: nothing was tested; 3: callbacks were lost. */
 static int torture(const struct variant *variant)
 {
     double seconds = torture_seconds(0);

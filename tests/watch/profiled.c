@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program whose profile is known: compiled by test_profile.py.
- *   - leaks_some: 64 MB of 1000 bytes each that nobody frees; uses_much: 256 MB that are freed at once.
- *   - storms: 10 MB of the cache 'routes' deferred, which a reader keeps latent until the profile is written.
+ * A program with a known profile, compiled by test_profile.py.
+ *   - leaks_some: 64 MB in objects of 1000 bytes that nobody frees.
+ *   - uses_much: 256 MB, each object freed at once.
+ *   - storms: 10 MB of the cache 'routes' deferred. A reader keeps them latent until the profile is
+ *     written.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that lets itself be watched; compiled by the tests of this folder. It does what lines of its standard input say, and
- * answers each with a line:
+ * A program to be watched, compiled by the tests of this folder. The program obeys lines of
+ * standard input and answers each line with a line:
  *
- *   defer N       objects of the cache 'routes' (100 bytes) are allocated and deferred; answers "done"
- *   keep N        ... are allocated, for good
- *   free N        ... are allocated and freed
- *   safe N        ... of a cache 'safe', whose grace period then ends, while they are in CPUs' caches
- *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64 bytes
+ *   defer N       allocates and defers N objects of the cache 'routes' (100 bytes); answers "done"
+ *   keep N        allocates N objects and keeps them
+ *   free N        allocates and frees N objects
+ *   safe N        defers N objects of a cache 'safe' and ends the grace period while they are in
+ *                 CPUs' caches
+ *   more N        makes N caches 'more 01', 'more 02', ... with 1000, 2000, ... live objects of 64
+ *                 bytes
  *   name TEXT     makes a cache of that name, with a live object
- *   enter         a thread 'parser' enters a section and stays; answers with its id
- *   leave         it leaves, and all deferred objects are waited for
+ *   enter         a thread 'parser' enters a section and stays; answers with the thread's id
+ *   leave         the thread leaves; waits for all deferred objects of 'routes'
  *   stats         answers with the statistics as JSON
- *   churn, storm  threads go on to make and destroy caches and domains; to allocate, free and defer
- *   set NAME VALUE      an option; answers with the error number
- *   fork          answers with the child's id; the child then does what lines say, and the parent waits for its end
- *   copy          ... the same by clone(), without the library's handlers
- *   exec          runs sleep instead
- *   hide          forbids that its memory is read
+ *   churn         starts a thread that makes and destroys caches and domains
+ *   storm         starts a thread that allocates, frees and defers
+ *   set NAME VALUE      sets an option; answers with the error number
+ *   fork          answers with the child's id; the child then obeys the lines, and the parent waits
+ *                 until the child ends
+ *   copy          the same by clone(), without the library's handlers
+ *   exec          executes sleep
+ *   hide          makes the process undumpable, so that others cannot read the memory
  *   crash, quit
  */
 #define _GNU_SOURCE
@@ -43,7 +47,7 @@ static int parser_tid;
 static void *parse(void *ignored)
 {
     parser_tid = gettid();
-    pthread_setname_np(pthread_self(), "parser"); /* of another thread it would need /proc */
+    pthread_setname_np(pthread_self(), "parser"); /* naming another thread would need /proc */
     prudence_read_lock();
     sem_post(&inside);
     sem_wait(&leave);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acdc: an allocator benchmark, after M. Aigner, "Short-term Memory for C" (2012), chapter 5, and the
- * options of the public tool that came out of it. See docs/reference/acdc.md.
+ * acdc, an allocator benchmark after M. Aigner, "Short-term Memory for C" (2012), chapter 5, with
+ * the options of the public tool that resulted. See docs/reference/acdc.md.
  */
 #include <errno.h>
 #include <stdio.h>

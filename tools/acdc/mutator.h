@@ -8,7 +8,7 @@
  *          draw a size class and a liveness, allocate the objects that the formula says
  *          when a time quantum of bytes has been allocated: advance time
  *
- *      advance time: access what is live; free what has ended, or refresh what has not, and tick
+ *      advance time: access live objects; free ended ones, or refresh the others, and tick
  *
  * Groups wait in a ring, by the time at which their lifetime ends; slot (t + i) modulo the ring's
  * length holds those with i ticks left. Local and shared groups have a ring each. Everything here

@@ -4,7 +4,7 @@
  *
  * The sources are compiled unchanged, with the compiler's instrumentation for ThreadSanitizer, but
  * not linked with its runtime: explorer.c and tsan.c replace it, and see every access. system.c
- * plays the system. docs/explanation/models.md says what is explored, and what is not.
+ * plays the system. docs/explanation/models.md has the limits of the exploration.
  *
  * Threads are coroutines of one process. An execution begins with setup(), alone; then the threads
  * that it made run, one operation at a time, in an order that the explorer chooses; when none can

@@ -160,7 +160,7 @@ static void locked_count(void)
     unlocked_count();
 }
 
-/* --- an increment under a lock (P. McKenney, "Exploiting Deferred Destruction", 2004, 2.9 to 2.11) */
+/* --- an increment under a lock (McKenney, "Exploiting Deferred Destruction", 2004, 2.9 to 2.11) */
 
 static bool early, ordered; /* loads before it takes the lock; the lock has its barriers */
 

@@ -218,10 +218,11 @@ static void one_at_a_time(void)
 }
 
 /* -------------------------------------------------------------------------------------------- fork
- * The child has the words that the parent had, each at the moment at which its page was copied: here the
- * pages of the arrays first, then that of the line. fork() makes the pages read-only and invalidates all TLBs before it
- * returns. On AArch64 that is complete when every store by an old translation is; on x86-64 it interrupts. So a store
- * that was executed before fork() is in the child. */
+ * The child has the parent's words, each as it was when fork() copied the page. Here fork() copies
+ * the arrays' pages first, then the line's. fork() makes the pages read-only and invalidates all
+ * TLBs before it returns. On AArch64 the invalidation completes after every store by an old
+ * translation; on x86-64 it interrupts the other CPUs. So a store that was executed before fork()
+ * is in the child. */
 
 static void *copied_ring[4 * OBJECTS], *copied_stack[4 * OBJECTS];
 static uint64_t copied_tail, copied_head;

@@ -470,7 +470,8 @@ bool os_idle_move_to(unsigned cpu)
 }
 
 /* --------------------------------------------------------------------------- restartable sequences
- * As in os_percpu_x86_64.h, operation for operation; interrupted ones give up. A thread stays on its CPU. */
+ * As in os_percpu_x86_64.h, operation for operation. Interrupted sequences give up. A thread stays
+ * on the same CPU. */
 
 /* Returns NULL if that CPU has no line. */
 static struct os_percpu_line *begin_section(void *const *lines)

@@ -360,6 +360,30 @@ class Prose(Check):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* " + "wide " * 20 + "*/\n")
         self.fails("check-prose", "src/slab/slab.c:", "more than 100 columns")
 
+    def test_comments_of_tests_have_rates_of_their_own(self):
+        for folder in "tests", "bench", "advise", "examples", "tools":
+            name = f"{folder}/one.c"
+            comments = "/* What the one thread of the process does to it. */\n"
+            self.write(name, MIT + 2 * comments)
+            self.fails("check-prose", 'comments of tests and tools: 2 "what" in')
+            self.write(name, MIT + 8 * comments)
+            self.fails("check-prose", f'{name}: 8 "fragments" in', f'{name}: 8 "what" in', "comments of tests and tools: ")
+            self.write(name, MIT + f"/* {'word ' * 20} */\n")
+            self.fails("check-prose", f"{name}:2: more than 100 columns")
+            self.write(name, MIT)
+
+    def test_more_is_allowed_in_tests_than_in_the_product(self):
+        comments = "/* Frees the object, and unlocks: it was locked. */\n" + 9 * "/* Frees the object after the next grace period ends. */\n"
+        self.write("tests/one.c", MIT + comments)
+        self.passes("check-prose")
+        self.write("tests/one.c", MIT)
+        self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + comments)
+        self.fails("check-prose", "comments of the product: ")
+
+    def test_headers_of_an_earlier_revision_keep_their_comments(self):
+        self.write("tests/linking/layout2/inline.h", MIT + f"/* {'What is. ' * 20} */\n")
+        self.passes("check-prose")
+
     def test_code_is_not_prose(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + 'const char *text = "by who";\n')
         self.write(self.PAGE, CLEAN[self.PAGE] + "\n```\nby who\n```\n`by who`\n<!-- prose: off -->\nby who\n<!-- prose: on -->\n")

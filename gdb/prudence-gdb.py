@@ -243,7 +243,7 @@ def whois(copy, address):
              f"slab {number(slab.address):#x}, node {number(slab['node'])}: pages {number(slab['pages']):#x} of {number(slab['bytes'])} bytes, "
              f"{number(slab['capacity'])} objects, {number(slab['free'])} free, {number(slab['latent'])} latent"]
     if address < base or index >= number(slab["capacity"]):
-        return lines + ["in no object: before the first or behind the last of the slab"]
+        return lines + ["in no object: before the first or after the last of the slab"]
     start = base + index * stride
     lines.append(f"object {index}, which begins at {start:#x}" + (f"; the address is {into} bytes into it" if into else ""))
     lines.append(state_of(copy, slab, index, start))

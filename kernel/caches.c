@@ -136,7 +136,7 @@ int caches_start(void)
 static void class_unmake(struct prudence_cache *cache)
 {
     if (cache && prudence_cache_destroy(cache))
-        pr_err("prudence: objects of '%s' are live: their memory is lost\n", cache->name);
+        pr_err("prudence: cache '%s' still has live objects, whose memory is lost\n", cache->name);
 }
 
 void caches_stop(void)

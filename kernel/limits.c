@@ -55,9 +55,9 @@ module_param_cb(latent_limit_kb, &limit_ops, &latent_limit_kb, 0644);
 MODULE_PARM_DESC(latent_limit_kb,
                  "latent memory in KB beyond which allocations that may sleep wait for a grace "
                  "period before their cache grows (0: 1/16 of memory; never more than a quarter of "
-                 "what is available)");
+                 "available memory)");
 module_param_cb(wait_max_ms, &limit_ops, &wait_max_ms, 0644);
-MODULE_PARM_DESC(wait_max_ms, "ms that an allocation waits for a grace period at most (10000)");
+MODULE_PARM_DESC(wait_max_ms, "maximal ms that an allocation waits for a grace period (10000)");
 
 /*
  * An expedited grace period interrupts each CPU. The whole machine takes no more than a thousand

@@ -136,7 +136,7 @@ static noinline void misuse(const struct prudence_cache *cache, const void *obje
 
     if (!object)
         return;
-    WARN(1, "prudence: %p is no object of cache '%s' (its page: %s)\n", object,
+    WARN(1, "prudence: %p is not an object of cache '%s' (its page: %s)\n", object,
          cache ? cache->name : "any", slab ? slab->cache->name : "not ours");
 }
 

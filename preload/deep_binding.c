@@ -38,9 +38,9 @@ static void say_once(const char *function, const char *file)
     if (load_relaxed(&said) || exchange_relaxed(&said, 1u))
         return;
     os_report(
-        "%s of '%s': RTLD_DEEPBIND is dropped, here and from now on: with it the library would "
-        "free "
-        "blocks of this malloc by the C library's free (drop_deepbind=0 keeps the flag)",
+        "%s of '%s': RTLD_DEEPBIND is dropped from this call and later ones, because the opened "
+        "library would free blocks of this malloc with the C library's free (drop_deepbind=0 keeps "
+        "the flag)",
         function, file ? file : "(the program)");
 }
 

@@ -30,7 +30,7 @@ static bool idle_time_is_known(void)
         msleep(100);
     if (get_cpu_idle_time_us(0, NULL) != U64_MAX)
         return true;
-    pr_err("this kernel does not say how long its CPUs idle\n");
+    pr_err("this kernel does not report how long its CPUs were idle\n");
     return false;
 }
 
@@ -58,7 +58,7 @@ bool settle_start(void)
     int error = register_kprobe(&probe);
 
     if (error) {
-        pr_err("kfree_rcu cannot be waited for: no %s (%d)\n", probe.symbol_name, error);
+        pr_err("cannot wait for kfree_rcu: no %s (%d)\n", probe.symbol_name, error);
         return false;
     }
     hand_on = (void *)probe.addr;

@@ -32,12 +32,12 @@ static unsigned int seconds = 5;
 module_param(seconds, uint, 0444);
 static unsigned int leave_mb = 16;
 module_param(leave_mb, uint, 0444);
-MODULE_PARM_DESC(leave_mb, "memory above the watermarks that is left, in MB");
+MODULE_PARM_DESC(leave_mb, "MB of memory to leave above the watermarks");
 static unsigned int reader_ms = 60;
 module_param(reader_ms, uint, 0444);
 static bool stays;
 module_param(stays, bool, 0444);
-MODULE_PARM_DESC(stays, "only the last: the reader stays until something would be killed");
+MODULE_PARM_DESC(stays, "only the last test: the reader stays until the OOM killer would kill");
 static int failed;
 module_param(failed, int, 0444);
 

@@ -187,7 +187,7 @@ static const struct load *load_of(const char *name)
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
         if (!strcmp(name, loads[i].name))
             return &loads[i];
-    fprintf(stderr, "load: there is no '%s'\n", name);
+    fprintf(stderr, "load: no load is named '%s'\n", name);
     exit(2);
 }
 

@@ -207,6 +207,6 @@ int main(int count, char **arguments)
             measure(arguments[2], kinds[i].run, operations, rounds);
             return 0;
         }
-    fprintf(stderr, "workload: no work '%s' of %s operations\n", arguments[2], arguments[3]);
+    fprintf(stderr, "workload: no workload '%s' of %s operations\n", arguments[2], arguments[3]);
     return 2;
 }

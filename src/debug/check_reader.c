@@ -29,8 +29,8 @@ void prudence_check_reader(const void *object)
         return;
     os_report(
         "reader at %p: %p of cache '%s' is read outside of any read-side critical section of "
-        "domain '%s', whose grace periods it is freed after; read it inside one, or give the cache "
-        "the domain of its readers (attr.domain)",
+        "domain '%s', although the cache waits only for readers of that domain; read the object "
+        "inside a section, or give the cache the domain of its readers (attr.domain)",
         caller, object, cache->name, cache->domain->name);
 }
 
@@ -48,8 +48,8 @@ void check_callback_domain(struct prudence_domain *domain, const void *head, con
     if (!cache || !cache->named || covers(domain, cache->domain) || !gp_is_first_from(cache))
         return;
     os_report(
-        "%s: %p of cache '%s' waits for the readers of domain '%s', but those of its cache are of "
-        "domain '%s' (attr.domain)",
+        "%s: %p of cache '%s' waits for the readers of domain '%s', but the readers of the cache "
+        "are in domain '%s' (attr.domain)",
         what, head, cache->name, domain->name, cache->domain->name);
     stack_depot_print("called by:", stack_depot_here());
 }

@@ -57,7 +57,7 @@ static void print_place(const struct guard_slot *slot, const char *address)
                   (const void *)address, (size_t)(slot->object - address), released, slot->size,
                   (const void *)slot->object, slot->cache_name);
     else if (address >= end)
-        os_report("  %p is %zu bytes behind the %s%zu-byte object %p of cache '%s'",
+        os_report("  %p is %zu bytes after the %s%zu-byte object %p of cache '%s'",
                   (const void *)address, (size_t)(address - end), released, slot->size,
                   (const void *)slot->object, slot->cache_name);
     else
@@ -90,8 +90,9 @@ void guard_look_at_fault(const struct os_fault *fault)
         return;
     slot = slot_about(fault->address);
     if (!slot || slot->state == GUARD_UNUSED) {
-        os_report("wild %s of %p, in the pool of guarded objects, where none has been yet",
-                  accesses[fault->access], fault->address);
+        os_report(
+            "wild %s of %p, in a part of the pool of guarded objects that has held no object yet",
+            accesses[fault->access], fault->address);
         print_access(fault);
         return;
     }
@@ -104,7 +105,7 @@ void guard_look_at_fault(const struct os_fault *fault)
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
 {
-    os_report("%s: write of %p, found when the object's page was given back",
+    os_report("%s: write of %p, found after the object was freed",
               byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
     stack_depot_print_word(guard_word(slot));

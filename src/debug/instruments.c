@@ -75,8 +75,9 @@ void instruments_check_zero(const struct slab *slab, const void *object)
         return;
     while (!*byte)
         byte++;
-    os_report("write after free: byte %zu of %p of cache '%s' was written after it was freed",
-              (size_t)(byte - (const char *)object), object, slab->cache->name);
+    os_report(
+        "write after free: byte %zu of %p of cache '%s' was written after the object was freed",
+        (size_t)(byte - (const char *)object), object, slab->cache->name);
     explain_and_abort(slab, object);
 }
 

@@ -368,7 +368,7 @@ static void report_live(const struct slab *slab, const char *address)
                   slab_usable_bytes(slab));
     else
         os_report(
-            "overflow: access of %p, %zu bytes behind the start of the large block %p of %zu bytes",
+            "overflow: access of %p, %zu bytes after the start of the large block %p of %zu bytes",
             (const void *)address, (size_t)(address - slab->base), (const void *)slab->base,
             slab_usable_bytes(slab));
 }
@@ -379,7 +379,7 @@ void large_guard_look_at_fault(const struct os_fault *fault)
     const struct rest *rest = slab ? NULL : rest_at(fault->address);
 
     if (slab && slab->cache->flags & CACHE_CLOSED)
-        os_report("access of %p, an object of no bytes (malloc(0))", fault->address);
+        os_report("access of %p, an object of 0 bytes (malloc(0))", fault->address);
     else if (slab && has_large_guard(slab))
         report_live(slab, fault->address);
     else if (rest)

@@ -132,7 +132,7 @@ report(const struct slab *slab, const char *object, const char *byte, const char
             (size_t)(object - byte), size, (const void *)object, slab->cache->name, what);
     else
         os_report(
-            "overflow: the byte %zu behind the %zu-byte object %p of cache '%s' was written; found "
+            "overflow: the byte %zu after the %zu-byte object %p of cache '%s' was written; found "
             "by: %s",
             (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name, what);
     explain_and_abort(slab, object);

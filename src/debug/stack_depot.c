@@ -178,7 +178,7 @@ void stack_depot_print_word(uint64_t word)
         [OBJECT_FREE] = "freed by:",
         [OBJECT_LIVE] = "its memory was last freed by:",
         [OBJECT_LATENT] = "",
-        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe since, by:",
+        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe now, by:",
         [WORD_DEFERRED + OBJECT_LIVE] = "its memory was last deferred by:",
         [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
     };

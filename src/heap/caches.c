@@ -94,8 +94,8 @@ static struct prudence_cache *create(const char *name, size_t object_size,
     process_start();
     if (process_starting) {
         os_report(
-            "prudence_cache_create: cache '%s': the library is starting, and has called what makes "
-            "this cache",
+            "prudence_cache_create: cache '%s': the library is still starting; a function that its "
+            "start calls cannot create caches",
             name);
         errno = EAGAIN;
         return NULL;

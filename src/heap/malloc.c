@@ -233,7 +233,7 @@ static bool size_is_possible(const struct slab *slab, const void *object, size_t
 static void __attribute__((noreturn))
 report_size(struct slab *slab, const void *object, size_t size, const char *what)
 {
-    os_report("%s: %p of cache '%s' has %zu bytes, which the size %zu does not fit", what, object,
+    os_report("%s: %p of cache '%s' has %zu bytes, and the size %zu is wrong", what, object,
               slab->cache->name, object_usable(slab, object), size);
     explain_and_abort(slab, object);
 }

@@ -300,7 +300,7 @@ static uint64_t live(const struct chunk *chunk, const void *object, const char *
 
     if (offset & (((uintptr_t)1 << chunk->shift) - 1))
         os_report(
-            "%s: %p points into a block that malloc gave to a nested call, %zu bytes behind its "
+            "%s: %p points into a block that malloc gave to a nested call, %zu bytes after its "
             "start",
             what, object, (size_t)(offset & (((uintptr_t)1 << chunk->shift) - 1)));
     else if (waits || !(load_relaxed(&chunk->used) & bit))

@@ -434,7 +434,7 @@ static struct place place_of(const void *pages)
     struct place place = index_find(pages);
 
     if (unlikely(!place.region && !place.huge))
-        os_panic("pages %p are not the page source's", pages);
+        os_panic("pages %p do not belong to the page source", pages);
     return place;
 }
 

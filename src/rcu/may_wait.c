@@ -32,7 +32,7 @@ static void refuse(const struct wait_request *request, const char *where, const 
 {
     if (gp_is_first_from(request->caller))
         os_report(
-            "%s %s '%s', called from %p by thread %d, %s%s%s: it would wait for itself; "
+            "%s %s '%s', called from %p by thread %d, %s%s%s: the thread would wait for itself; "
             "call it elsewhere",
             request->what, request->of, request->name, request->caller, os_thread_id(), where,
             cache ? cache : "", cache ? "'" : "");

@@ -48,7 +48,8 @@ void dump_at_signal(uint64_t choice)
     (void)choice;
     if (name && fd < 0)
         os_report(
-            "option 'dump_file': '%s' cannot be opened (error %d%s); it goes to standard error",
+            "option 'dump_file': '%s' cannot be opened (error %d%s); the dump goes to standard "
+            "error",
             name, errno, option_file_hint(errno));
     prudence_dump(fd < 0 ? STDERR_FILENO : fd);
     if (fd >= 0)

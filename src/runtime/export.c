@@ -102,7 +102,9 @@ static bool may_be_made(void)
     if (load_relaxed(&os_calls) != OS_CALLS_FEW)
         return true;
     if (!exchange_relaxed(&said, 1u))
-        os_report("option 'export': with sandbox=1 only a process that had it before is watched");
+        os_report(
+            "option 'export': with sandbox=1 the process can no longer begin to be watched; set it "
+            "earlier");
     return false;
 }
 

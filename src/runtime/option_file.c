@@ -20,7 +20,7 @@
 const char *option_file_hint(int error)
 {
     return error == ELOOP
-               ? ": a symbolic link on the way to it is another user's, or leads in a circle"
+               ? ": a symbolic link in its path belongs to another user, or leads in a circle"
                : "";
 }
 

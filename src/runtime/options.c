@@ -303,7 +303,7 @@ static const struct option options[] = {
      .word = &large_guard_first, .at_start = true, .apply = instruments_start},
     {SWITCH("guard_empty"), .flag = &empty_guard_wanted, .at_start = true,
      .apply = instruments_start},
-    {COUNT("guard", "0, or one allocation in so many", UINT32_MAX), .word = &guard_interval,
+    {COUNT("guard", "0, or N to guard one allocation in N", UINT32_MAX), .word = &guard_interval,
      .at_start = true, .apply = instruments_start},
     {BYTES("profile", "bytes from one sample to the next (K, M, G), 1: 512K, 0: none"),
      .set = set_profile, .at_start = true, .apply = instruments_start},
@@ -414,7 +414,7 @@ static bool is_kept_from(const struct option *option, const char *text)
 
     if (!option->keeps_from || !option->parse(option, text, &value) || !option->keeps_from(value))
         return false;
-    os_report("option '%s': what was set before cannot be taken back (value '%s')", option->name,
+    os_report("option '%s': the value set before cannot be taken back (value '%s')", option->name,
               text);
     return true;
 }

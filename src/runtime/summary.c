@@ -165,7 +165,7 @@ static void print_reader(struct output *output, const struct prudence_domain *do
 {
     if (!reader->nesting) {
         output_text(output, domain->kind == PRUDENCE_DOMAIN_EXTERNAL
-                                ? "its grace periods are another library's to end\n"
+                                ? "another library ends its grace periods\n"
                                 : "no thread is inside; the next grace periods free them\n");
         return;
     }

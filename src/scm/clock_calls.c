@@ -60,7 +60,7 @@ int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **
                             EPERM)
                    : refuse(what, handle, "is not one that scm_clock_create returned", EINVAL);
     if (load_relaxed(&(*clock)->thread) != *self)
-        return refuse(what, handle, "is another thread's", EPERM);
+        return refuse(what, handle, "belongs to another thread", EPERM);
     return 0;
 }
 

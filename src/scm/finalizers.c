@@ -52,7 +52,9 @@ int scm_register_finalizer(int (*finalizer)(void *object))
         store_release(&finalizers[number], finalizer);
     os_lock_release(&scm_lock);
     if (number < 0) {
-        os_report("scm_register_finalizer: there are %d already", EXPIRY_COUNT_FINALIZERS);
+        os_report(
+            "scm_register_finalizer: the process has %d finalizers already; no more are possible",
+            EXPIRY_COUNT_FINALIZERS);
         errno = ENOSPC;
     }
     return number;
@@ -66,7 +68,7 @@ int scm_set_finalizer(void *object, int number)
 
     if (number < -1 || number >= EXPIRY_COUNT_FINALIZERS ||
         (number >= 0 && !finalizer_of(number + 1))) {
-        os_report("scm_set_finalizer: there is no finalizer %d (object %p)", number, object);
+        os_report("scm_set_finalizer: finalizer %d is not registered (object %p)", number, object);
         return EINVAL;
     }
     counts = expiry_counts_make(slab);

@@ -124,7 +124,7 @@ static int find(struct scm_region *handle, const char *what, struct region **fou
     if (!handle_is(region, handle) || !load_acquire(&region->first))
         return ESTALE;
     if (unlikely(region_is_abandoned(scm_self, region)))
-        return refuse(what, handle, "is of a thread that fork has not copied", EPERM);
+        return refuse(what, handle, "belongs to a thread that fork did not copy", EPERM);
     *found = region;
     return 0;
 }
@@ -147,8 +147,8 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
                        int error)
 {
     if (!error && load_relaxed(&(*region)->owner) != scm_self->number)
-        return refuse(what, handle, "is another thread's, or was this one's before it unregistered",
-                      EPERM);
+        return refuse(what, handle,
+                      "belongs to another thread, or to this one before it unregistered", EPERM);
     return error;
 }
 
@@ -193,7 +193,7 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
         return error;
     region = *found;
     if (!region->cursor)
-        return refuse(what, handle, "was unregistered: nothing more is allocated there", EPERM);
+        return refuse(what, handle, "was unregistered, so nothing can be allocated in it", EPERM);
     if (!local_dates_expired(self, region))
         return 0;
     if (has_expired(self, region))

@@ -241,8 +241,7 @@ static int refuse_ending(const char *what)
 {
     os_report(
         "%s: called by a thread that is ending (in a destructor of thread-specific data), which "
-        "takes part only "
-        "for the time of each refresh",
+        "takes part only for the time of each refresh",
         what);
     return EPERM;
 }
@@ -262,7 +261,7 @@ int scm_register_thread(void)
 
 static int refuse_blocked(const char *what)
 {
-    os_report("%s: called by a blocked thread (scm_resume_thread comes first)", what);
+    os_report("%s: called by a blocked thread; call scm_resume_thread first", what);
     return EPERM;
 }
 
@@ -311,8 +310,8 @@ int scm_refuse_absent(const char *what)
         return refuse_blocked(what);
     if (!absence_reported)
         os_report(
-            "%s: called by a thread that takes no part in short-term memory (a refresh, "
-            "scm_clock_create or scm_register_thread comes first)",
+            "%s: called by a thread that takes no part in short-term memory; call a refresh, "
+            "scm_clock_create or scm_register_thread first",
             what);
     absence_reported = true;
     return EINVAL;

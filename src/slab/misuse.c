@@ -24,7 +24,7 @@ static void report_place(const struct slab *slab, const void *object, const char
         os_report("%s: %p lies in a slab of cache '%s' but in none of its objects", what, object,
                   slab->cache->name);
     else
-        os_report("%s: %p points into an object of cache '%s', %zu bytes behind its start %p", what,
+        os_report("%s: %p points into an object of cache '%s', %zu bytes after its start %p", what,
                   object, slab->cache->name, (size_t)(offset % stride),
                   (const void *)((const char *)object - offset % stride));
 }
@@ -40,7 +40,7 @@ struct slab *slab_of_checked(const struct prudence_cache *cache, const void *obj
     if (!slab)
         os_report(
             "%s: foreign pointer %p is not memory of this allocator (cache '%s'); free it with the "
-            "one that it came from",
+            "allocator that it came from",
             what, object, cache ? cache->name : "any");
     else if (cache && slab->cache != cache)
         os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, slab->cache->name,

@@ -274,8 +274,8 @@ void hash_check_fresh_slow(const struct hash_table *table, const struct prudence
 
     if (is_misaligned(node))
         os_panic(
-            "%s, called from %p: table '%s': node %p is not at an address that 8 divides: do not "
-            "pack the structure that it stands in, and allocate it with its alignment",
+            "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
+            "structure that contains the node, and allocate the structure with its alignment",
             what, caller, name, (const void *)node);
     if (!annotate_on && is_in_table(table, node))
         os_panic(

@@ -162,8 +162,8 @@ check_fresh_slow(const struct prudence_lockfree_hash *table, const struct pruden
 {
     if (is_misaligned(node))
         os_panic(
-            "%s, called from %p: node %p is not at an address that 8 divides: do not pack the "
-            "structure that it stands in, and allocate it with its alignment",
+            "%s, called from %p: node %p is not aligned to 8 bytes: do not pack the structure that "
+            "contains the node, and allocate the structure with its alignment",
             what, caller, (const void *)node);
     if (!annotate_on && is_in_table(table, node))
         os_panic(

@@ -114,7 +114,7 @@ static void flush(struct prudence_log *log,
     tell_release(empty);
     store_release(&log->current, empty);
     if (prudence_domain_synchronize(log->domain))
-        os_panic("prudence_log_flush: the grace period of a flush was refused");
+        os_panic("prudence_log_flush: the domain refused the grace period of a flush");
     used = load_relaxed(&full->used);
     if (used > log->bytes)
         used = load_relaxed(&full->end);

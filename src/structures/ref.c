@@ -15,6 +15,8 @@ void prudence_ref_saturate_(struct prudence_ref *ref, const char *what)
     uint32_t before = exchange_relaxed(&ref->count, SATURATED);
 
     if (before - (SATURATED - NEAR) > 2 * NEAR) /* not saturated yet */
-        os_report("%s: reference count at %p: from now on it stays, and its object is never freed",
-                  what, (void *)ref);
+        os_report(
+            "%s: the reference count at %p is out of range; it stays saturated, and its object is "
+            "never freed",
+            what, (void *)ref);
 }

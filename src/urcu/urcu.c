@@ -364,8 +364,8 @@ static void synchronize(struct prudence_domain *domain, const char *what, void *
 
     if (inside)
         os_panic(
-            "%s for domain '%s', called from %p, inside a read-side critical section: it would "
-            "wait for itself",
+            "%s for domain '%s', called from %p, inside a read-side critical section: the thread "
+            "would wait for itself",
             what, domain->name, caller);
     gp_wait(domain, gp_snapshot(domain), 0);
     gp_return_from_wait(domain, was_online);
@@ -431,7 +431,7 @@ void prudence_urcu_defer(struct prudence_domain *domain, void (*function)(void *
     }
     deferred = prudence_malloc(sizeof *deferred);
     if (!deferred) {
-        synchronize(standard->domain, "defer_rcu (there is no memory to defer by)",
+        synchronize(standard->domain, "defer_rcu (which waits because it has no memory to defer)",
                     __builtin_return_address(0));
         os_foreign_call("a function of defer_rcu");
         function(p);

@@ -78,7 +78,7 @@ void prudence_urcu_atfork_register(struct urcu_atfork *atfork)
             return;
         }
     }
-    os_report("more than %d copies of liburcu-cds: the tables of one will not survive a fork",
+    os_report("more than %d copies of liburcu-cds: the tables of this one will not survive a fork",
               HANDLERS);
 }
 

@@ -81,9 +81,10 @@ static void the_first_overrun_names_the_reader(void **state)
     assert_true(child_said(&result, "more than the limit of 64 KB"));
     at = strstr(result.output, "\nreader ");
     assert_non_null(at);
-    snprintf(reader, sizeof reader,
-             "thread 'stays-inside' (tid %d) is in a read-side section of domain 'kept'",
-             atoi(at + strlen("\nreader ")));
+    snprintf(
+        reader, sizeof reader,
+        "thread 'stays-inside' (tid %d) is inside a read-side critical section of domain 'kept'",
+        atoi(at + strlen("\nreader ")));
     assert_true(child_said(&result, reader));
     assert_true(child_said(&result, "it is now at:"));
 }
@@ -108,7 +109,7 @@ static void or_the_caller_itself(void **state)
     child_again("inside", "latent_limit=64K", &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "latent_limit: "), 1);
-    assert_true(child_said(&result, "is in a read-side section of domain 'default'"));
+    assert_true(child_said(&result, "is inside a read-side critical section of domain 'default'"));
     assert_false(child_said(&result, "it is now at:"));
 }
 

@@ -1130,7 +1130,7 @@ static void check_report(const char *output, size_t row)
     assert_non_null(end);
     *end = '\0';
     if (!strstr(report, said_name(rows[row].function)) ||
-        !strstr(report, "it would wait for itself"))
+        !strstr(report, "the thread would wait for itself"))
         fail_msg("%s: does not say why: %s", rows[row].function, report);
     *end = '<';
 }
@@ -1177,7 +1177,7 @@ static void check_abort(const struct row *row, enum place place)
     child_run(run_one, &one, &result);
     if (!child_died(&result) || child_exited_with(&result, 42) ||
         !child_said(&result, said_name(row->function)) ||
-        !child_said(&result, "it would wait for itself"))
+        !child_said(&result, "the thread would wait for itself"))
         fail_msg("%s in %s: status %#x: %s", row->function, place_names[place],
                  (unsigned)result.status, result.output);
 }

@@ -200,7 +200,7 @@ static const struct refusal {
     {external_of_another_size, "domain 'odd': ops->size is 8, not"},
     {external_that_does_nothing, "domain 'odd': ops has neither synchronize nor"},
     {external_with_half_a_poll, "domain 'odd': ops has one of start_poll and poll_state"},
-    {destroy_named, "domain 'busy' is not destroyed: 2 caches or sets name it"},
+    {destroy_named, "domain 'busy' is not destroyed: 2 caches or sets use it"},
     {destroy_read, "domain 'busy' is not destroyed: a thread is inside"},
     {destroy_with_callbacks, "domain 'busy' is not destroyed: callbacks wait"},
 };

@@ -122,7 +122,7 @@ static void domain_synchronize_is_an_error_reported_once_a_place(void **state)
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'mine'"));
     assert_names_the_caller(&result, (uintptr_t)synchronize_here);
-    assert_int_equal(child_count(&result, "it would wait for itself"), 2);
+    assert_int_equal(child_count(&result, "the thread would wait for itself"), 2);
 }
 
 static struct prudence_domain *shared_domain;
@@ -156,7 +156,7 @@ static void once_for_all_threads(void **state)
     (void)state;
     child_run(domain_synchronize_inside_by_threads, NULL, &result);
     assert_true(child_exited_with(&result, 42));
-    assert_int_equal(child_count(&result, "it would wait for itself"), 1);
+    assert_int_equal(child_count(&result, "the thread would wait for itself"), 1);
 }
 
 static int destroy_inside(void *unused)

@@ -117,7 +117,7 @@ static void of_an_object_deferred_long_ago(void **state)
     neighbour = prudence_cache_alloc(cache); /* keeps the slab */
     expect_signal(SIGABRT, act, "adg", output, sizeof output);
     expect_text(output, "is already free");
-    expect_under(output, "deferred, and safe since, by:", defers);
+    expect_under(output, "deferred, and safe now, by:", defers);
     prudence_cache_free(cache, neighbour);
 }
 

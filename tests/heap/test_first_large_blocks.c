@@ -160,7 +160,7 @@ static void wrong_frees_are_reported(void **state)
     (void)state;
     expect_death(free_twice, NULL, "prudence_free: foreign pointer", freed, "that was freed");
     expect_death(free_twice_around_others, NULL, freed, "that was freed", NULL);
-    expect_death(free_behind, NULL, "131072 bytes behind its start", NULL, NULL);
+    expect_death(free_behind, NULL, "131072 bytes after its start", NULL, NULL);
 }
 
 /* -------------------------------------------------------------------------------- the first

@@ -133,8 +133,8 @@ class Gdb(unittest.TestCase):
     def test_pages_beside_large_blocks(self):
         """The first blocks have a closed page on each side, and rest closed when they are freed."""
         for question, said in (("large + 102399", "the address is 102399 bytes into it"),
-                               ("large + 102400", "in no object: before the first or behind the last"),
-                               ("large - 1", "in no object: before the first or behind the last"),
+                               ("large + 102400", "in no object: before the first or after the last"),
+                               ("large - 1", "in no object: before the first or after the last"),
                                ("resting + 89999", "freed: a large block of 90112 bytes at 0x")):
             for answer in self.answers(f"whois {question}"):
                 self.assertIn(said, answer, question)

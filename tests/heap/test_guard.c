@@ -82,13 +82,13 @@ static void are_reported(void **state)
     (void)state;
     expect_signal(SIGSEGV, overflow, "write", output, sizeof output);
     expect_text(output, "overflow: write of");
-    expect_text(output, "is 0 bytes behind the 48-byte object");
+    expect_text(output, "is 0 bytes after the 48-byte object");
     expect_text(output, "of cache 'size-48'");
     expect_text(output, "accessed by:\nprudence:     #0 ");
     expect_text(output, "allocated by:\nprudence:     #0 ");
     expect_signal(SIGSEGV, overflow, NULL, output, sizeof output);
     expect_text(output, "overflow: read of");
-    expect_text(output, "is 2 bytes behind the 48-byte object");
+    expect_text(output, "is 2 bytes after the 48-byte object");
     expect_signal(SIGSEGV, underflow, NULL, output, sizeof output);
     expect_text(output, "underflow: write of");
     expect_text(output, "is 1 bytes before the 48-byte object");
@@ -97,7 +97,7 @@ static void are_reported(void **state)
     expect_text(output, "is byte 99 of the freed 100-byte object");
     expect_text(output, "freed by:\nprudence:     #0 ");
     expect_signal(SIGSEGV, far_overflow, NULL, output, sizeof output);
-    expect_text(output, "is 252 bytes behind the 48-byte object");
+    expect_text(output, "is 252 bytes after the 48-byte object");
 }
 
 /* Writes too close for a fault are found in the pattern around the object. */
@@ -124,10 +124,10 @@ static void damage_is_reported(void **state)
 {
     (void)state;
     expect_death(small_overflow, NULL, "overflow: write of",
-                 "is 0 bytes behind the freed 49-byte object", "freed by:");
+                 "is 0 bytes after the freed 49-byte object", "freed by:");
     expect_death(small_overflow, "deferred", "overflow: write of",
-                 "is 0 bytes behind the freed 49-byte object", "deferred, and safe since, by:");
-    expect_death(behind_a_left_one, NULL, "is 951 bytes behind the freed 49-byte object", NULL,
+                 "is 0 bytes after the freed 49-byte object", "deferred, and safe now, by:");
+    expect_death(behind_a_left_one, NULL, "is 951 bytes after the freed 49-byte object", NULL,
                  NULL);
 }
 
@@ -157,9 +157,9 @@ static void misuse_is_reported(void **state)
                  "deferred by:");
     expect_death(misuse, "(dd", "already deferred and not yet safe", "allocated by:", NULL);
     expect_death(misuse, "fd", "is already free", "freed by:", NULL);
-    expect_death(misuse, "i", "16 bytes behind its start", "is byte 16 of the 100-byte object",
+    expect_death(misuse, "i", "16 bytes after its start", "is byte 16 of the 100-byte object",
                  NULL);
-    expect_death(misuse, "s", "has 100 bytes, which the size 101 does not fit", NULL, NULL);
+    expect_death(misuse, "s", "has 100 bytes, and the size 101 is wrong", NULL, NULL);
 }
 
 /* ------------------------------------------------------------------------------------- deferral */
@@ -193,7 +193,7 @@ static void deferred_objects_stay_readable(void **state)
     assert_int_equal(stats_of(cache).objects_latent, 0);
     expect_signal(SIGSEGV, read_it, object, output, sizeof output);
     expect_text(output, "use after free: read of");
-    expect_text(output, "deferred, and safe since, by:");
+    expect_text(output, "deferred, and safe now, by:");
     check_books(cache);
     destroy_empty(cache);
 }

@@ -131,14 +131,14 @@ static void size_of_freed(char *object)
 static void are_reported(void **state)
 {
     static struct fault faults[] = {
-        {overflow_of_slack_only, 17, "overflow: the byte 6 behind the 17-byte object"},
+        {overflow_of_slack_only, 17, "overflow: the byte 6 after the 17-byte object"},
         {overflow_then_resized, SIZE, "found by: prudence_realloc"},
         {overflow_of_a_free_object, 24, "found by: its next allocation"},
         {underflow, SIZE, "underflow: the byte 1 before the 100-byte object"},
         {freed_twice, SIZE, "is already free"},
         {written_after_free, SIZE, "write after free: byte 99 of"},
         {written_after_free_at_exit, SIZE, "write after free: byte 99 of"},
-        {wrong_size, SIZE, "has 100 bytes, which the size 101 does not fit"},
+        {wrong_size, SIZE, "has 100 bytes, and the size 101 is wrong"},
         {size_of_freed, SIZE, "is already free"},
     };
 
@@ -155,7 +155,7 @@ static void overflows_of_all_sizes_are_reported(void **state)
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct fault fault = {overflow, sizes[i], NULL};
 
-        expect_death(commit, &fault, "overflow: the byte 0 behind", NULL, NULL);
+        expect_death(commit, &fault, "overflow: the byte 0 after", NULL, NULL);
     }
 }
 
@@ -212,7 +212,7 @@ static void fault(void **state)
                                     {behind_large, LARGE, "overflow: access of"},
                                     {freed_large, LARGE, "use after free: access of"},
                                     {safe_large, LARGE, "use after free: access of"},
-                                    {nothing, 0, "an object of no bytes"}};
+                                    {nothing, 0, "an object of 0 bytes"}};
     char output[4096];
 
     (void)state;

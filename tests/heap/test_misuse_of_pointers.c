@@ -112,17 +112,17 @@ static void interior_pointers(void **state)
     char *block = prudence_malloc(100000);
 
     (void)state;
-    expect_death_by_all(object + 16, "16 bytes behind its start");
-    expect_death_by_all(object + 96, "96 bytes behind its start");
-    expect_death(by_free, block + 4096, "4096 bytes behind its start", "large", NULL);
-    expect_death(by_free_deferred, block + 99999, "99999 bytes behind its start", "large", NULL);
+    expect_death_by_all(object + 16, "16 bytes after its start");
+    expect_death_by_all(object + 96, "96 bytes after its start");
+    expect_death(by_free, block + 4096, "4096 bytes after its start", "large", NULL);
+    expect_death(by_free_deferred, block + 99999, "99999 bytes after its start", "large", NULL);
 }
 
 static void misaligned_pointers(void **state)
 {
     (void)state;
-    expect_death_by_all(object + 1, "1 bytes behind its start");
-    expect_death_by_all(object + 111, "111 bytes behind its start");
+    expect_death_by_all(object + 1, "1 bytes after its start");
+    expect_death_by_all(object + 111, "111 bytes after its start");
 }
 
 static void pointers_between_objects(void **state)

@@ -256,7 +256,7 @@ static void misuse(void **state)
         expect_death(by_all[i], freed, "a block that malloc gave to a nested call, is already free",
                      NULL, NULL);
         expect_death(by_all[i], deferred, "is already deferred and not yet safe", NULL, NULL);
-        expect_death(by_all[i], live + 24, "24 bytes behind its start", NULL, NULL);
+        expect_death(by_all[i], live + 24, "24 bytes after its start", NULL, NULL);
     }
     expect_death(by_cache_free, live, "prudence_cache_free", "belongs to no cache", NULL);
     prudence_free(live);

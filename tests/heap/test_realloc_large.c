@@ -110,7 +110,7 @@ static void misuse_is_caught(void **state)
                  "deferred and not yet safe");
     expect_death(resize_deferred, "run", "prudence_realloc: ", "large",
                  "deferred and not yet safe"); /* found earlier in one of the first blocks */
-    expect_death(interior, NULL, "points into an object of cache 'large'", "31457280 bytes behind",
+    expect_death(interior, NULL, "points into an object of cache 'large'", "31457280 bytes after",
                  NULL);
     expect_death(behind_the_cut, NULL, "foreign pointer", NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void at_run_time(void **state)
     assert_child(by_default, NULL);
     child_run(before_caches, NULL, &result);
     assert_true(
-        child_said(&result, "'sandbox': what was set before cannot be taken back (value '0')"));
+        child_said(&result, "'sandbox': the value set before cannot be taken back (value '0')"));
     assert_true(child_said(&result, "bad value '2'"));
 }
 

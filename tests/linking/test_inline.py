@@ -117,7 +117,7 @@ class Inline(unittest.TestCase):
     # ------------------------------------------------------------------------------- what it looks for
 
     def test_misuse_is_caught_at_the_call(self):
-        expected = {"interior": "prudence_cache_free: .* 16 bytes behind its start",
+        expected = {"interior": "prudence_cache_free: .* 16 bytes after its start",
                     "foreign": "prudence_cache_free_deferred: foreign pointer",
                     "wrong-cache": "prudence_cache_replace: .* belongs to cache 'mine', not to 'other'",
                     "destroyed": "prudence_cache_alloc: cache 'mine' .* was destroyed"}
@@ -188,7 +188,7 @@ class Inline(unittest.TestCase):
                 program = self.build(compiler, *flags, include=include)
                 self.assertEqual(self.run_it(program), "inlined\n")
                 self.assertEqual(self.run_it(program, **NO_RSEQ), "inlined\n")
-                self.assertRegex(self.run_it(program, "interior", status=-6), "prudence_cache_free: .* 16 bytes behind its start")
+                self.assertRegex(self.run_it(program, "interior", status=-6), "prudence_cache_free: .* 16 bytes after its start")
 
     def test_libraries_of_other_layouts_serve_their_own_programs(self):
         layout = int(LAYOUT) + 1

@@ -248,7 +248,7 @@ static void free_foreign(void *unused)
 static void foreign_pages_are_refused(void **state)
 {
     (void)state;
-    expect_death(free_foreign, NULL, "are not the page source's", NULL, NULL);
+    expect_death(free_foreign, NULL, "do not belong to the page source", NULL, NULL);
 }
 
 int main(void)

@@ -75,9 +75,9 @@ static void foreign_and_interior_pointers(void **state)
     expect(by_global_refresh, data, "scm_global_refresh:", "foreign pointer");
     expect(by_set_finalizer, data, "scm_set_finalizer:", "foreign pointer");
     expect(by_scm_free, data, "scm_free:", "foreign pointer");
-    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes behind its start");
+    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes after its start");
     assert_int_equal(scm_refresh(object, 1), 0);
-    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes behind its start");
+    expect(by_refresh, object + 8, "scm_refresh:", "8 bytes after its start");
     ticks(2);
 }
 

@@ -258,12 +258,12 @@ static void misuse_is_caught_at_the_call(void **state)
     (void)state;
     mine = fixed_cache(64, 32, NULL);
     object = prudence_cache_alloc(mine);
-    expect_death(replace, object + 8, "prudence_cache_replace:", "8 bytes behind its start", NULL);
+    expect_death(replace, object + 8, "prudence_cache_replace:", "8 bytes after its start", NULL);
     expect_death(replace, &object, "prudence_cache_replace:", "foreign pointer", NULL);
     expect_death(replace, prudence_cache_alloc(other),
                  "prudence_cache_replace:", "belongs to cache", NULL);
     expect_death(replace_bulk, object + 8,
-                 "prudence_cache_replace_bulk:", "8 bytes behind its start", NULL);
+                 "prudence_cache_replace_bulk:", "8 bytes after its start", NULL);
     expect_death(replace_in_no_cache, object, "prudence_cache_replace:", "the cache is NULL", NULL);
     expect_death(replace_in_no_cache, NULL, "prudence_cache_replace:", "the cache is NULL", NULL);
 }

@@ -366,7 +366,7 @@ static void misuse_is_caught_at_the_call(void **state)
     object = prudence_cache_alloc(mine);
     slab = slab_of(object);
     assert_true(is_shown(mine, object) || !os_percpu_rseq);
-    expect_deaths(object + 16, "16 bytes behind its start");
+    expect_deaths(object + 16, "16 bytes after its start");
     expect_deaths(slab->base + slab->capacity * mine->stride, "none of its objects"); /* the tail */
     expect_deaths((char *)slab->pages + ((size_t)32 << 20), "foreign pointer");
     expect_deaths((char *)((uintptr_t)object | (uintptr_t)1 << 63), "foreign pointer");

@@ -192,7 +192,7 @@ static void a_misaligned_node_is_reported(void **state)
     (void)state;
     for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
         for (now.hash = 1; now.hash < 8; now.hash *= 2)
-            is_stopped(puts_it_where_it_must_not_be, "not at an address that 8 divides");
+            is_stopped(puts_it_where_it_must_not_be, "not aligned to 8 bytes");
 }
 
 /* Adds the node to another table too, and again after it was removed. */

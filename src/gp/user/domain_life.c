@@ -108,7 +108,7 @@ static enum in_the_way in_the_way(struct prudence_domain *domain)
 static int busy(const struct prudence_domain *domain, enum in_the_way what, const void *caller)
 {
     static const char *const reasons[] = {
-        [USERS] = "caches or sets name it",
+        [USERS] = "caches or sets use it",
         [READERS] = "a thread is inside a section of it, or online in it",
         [CALLBACKS] = "callbacks wait for its grace periods (prudence_domain_barrier)",
     };

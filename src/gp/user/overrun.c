@@ -48,8 +48,8 @@ static void name_reader(const struct prudence_domain *domain, const struct reade
 
     os_thread_name(thread, name);
     os_report(
-        "  thread '%s' (tid %d) is in a read-side section of domain '%s', found in the way %llu ms "
-        "ago",
+        "  thread '%s' (tid %d) is inside a read-side critical section of domain '%s', in the way "
+        "for %llu ms",
         name, thread, domain->name, (unsigned long long)(age_of(slot, section) / 1000000));
     print_trace(thread);
 }
@@ -72,7 +72,7 @@ static unsigned name_readers(struct prudence_domain *domain)
             name_reader(domain, slot, section);
     }
     if (found > NAMED_MAX)
-        os_report("  and %u threads more in domain '%s'", found - NAMED_MAX, domain->name);
+        os_report("  and %u more threads in domain '%s'", found - NAMED_MAX, domain->name);
     return found;
 }
 
@@ -86,7 +86,8 @@ static void explain(struct prudence_domain *domain)
         return;
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL)
         os_report(
-            "  a grace period of domain '%s' is under way, whose readers are not ours to name",
+            "  a grace period of domain '%s' is under way; its readers belong to another library, "
+            "which does not name them",
             domain->name);
     else if (domain->kind == PRUDENCE_DOMAIN_SRCU)
         os_report("  sections of prudence_srcu_down_read are open in domain '%s'", domain->name);

@@ -46,9 +46,8 @@ static void report_self_wait(const char *what, const struct prudence_domain *dom
 {
     os_report(
         "%s for domain '%s', called from %p, inside a read-side critical section of this "
-        "thread (or online in a qsbr domain): it would wait for itself; leave the section, or go "
-        "offline, "
-        "first",
+        "thread (or online in a qsbr domain): the thread would wait for itself; leave the section, "
+        "or go offline, first",
         what, domain->name, caller);
 }
 

@@ -10,14 +10,14 @@ void prudence_read_unlock_unbalanced(void)
 {
     os_panic(
         "prudence_read_unlock outside a read-side critical section of the default domain; look for "
-        "a path that unlocks twice, or in another thread than it locked");
+        "a path that unlocks twice, or in another thread than the one that locked");
 }
 
 static __attribute__((noreturn, cold)) void unbalanced(const struct prudence_domain *domain)
 {
     os_panic(
         "prudence_domain_read_unlock outside a read-side critical section of domain '%s'; look for "
-        "a path that unlocks twice, or in another thread or domain than it locked",
+        "a path that unlocks twice, or in another thread or domain than the one that locked",
         domain->name);
 }
 
@@ -54,8 +54,8 @@ static void refuse_reading(const struct prudence_domain *domain, const char *wha
 {
     if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
         os_panic(
-            "%s: domain '%s' has no readers of its own (%s); read in a member, or by its own "
-            "scheme",
+            "%s: domain '%s' has no readers of its own (%s); read in a member of the set, or by "
+            "the external scheme",
             what, domain->name, domain->scheme->name);
 }
 
@@ -75,8 +75,8 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
     if (domain->kind == PRUDENCE_DOMAIN_QSBR) {
         if (!word)
             os_panic(
-                "read-side critical section in qsbr domain '%s' by a thread that is offline; "
-                "prudence_qsbr_online comes first",
+                "read-side critical section in qsbr domain '%s' by a thread that is offline; call "
+                "prudence_qsbr_online first",
                 domain->name);
         return;
     }

@@ -166,12 +166,12 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
     if (unlikely(!word))
         os_panic(
             "prudence_srcu_read_unlock: this thread is in no section of domain '%s'; look for a "
-            "path that unlocks twice, or in another thread than it locked",
+            "path that unlocks twice, or in another thread than the one that locked",
             domain->name);
     if (unlikely(index != load_relaxed(&slot->index)))
         os_panic(
             "prudence_srcu_read_unlock: %d is not the index of this thread's section of domain "
-            "'%s', but %d; pass what its prudence_srcu_read_lock returned",
+            "'%s', which is %d; pass the index that prudence_srcu_read_lock returned",
             index, domain->name, load_relaxed(&slot->index));
     if ((word & PRUDENCE_NESTING_MASK) > 1) {
         compiler_barrier();
@@ -200,7 +200,7 @@ void prudence_srcu_up_read(struct prudence_domain *domain, int index)
 
     if (unlikely((unsigned)index / 2 != srcu->cpus || !load_relaxed(counter_of(srcu, index))))
         os_panic(
-            "prudence_srcu_up_read: no section of domain '%s' has index %d; pass what "
+            "prudence_srcu_up_read: no section of domain '%s' has index %d; pass the index that "
             "prudence_srcu_down_read returned, once",
             domain->name, index);
     gp_tell_section_ends(domain);

@@ -71,7 +71,7 @@ static void report_nameless(const struct prudence_stall *stall,
     os_report("stall: a grace period of domain '%s' has not ended for %llu ms (%s)", stall->domain,
               (unsigned long long)(stall->nanoseconds / 1000000),
               domain->kind == PRUDENCE_DOMAIN_SRCU ? "sections of prudence_srcu_down_read are open"
-                                                   : "its readers are not ours to name");
+                                                   : "its readers belong to another library");
 }
 
 static void report_thread(const struct prudence_stall *stall)

@@ -56,8 +56,9 @@ void os_copy_check_slow(void)
     store_relaxed(&os_copy_made, true);
     posix_process_note();
     os_report(
-        "process %d was made by _Fork or clone, without the handlers of fork: it loses what other "
-        "threads were doing in the library, and locks that they held stay locked; use fork",
+        "process %d was made by _Fork or clone, without the handlers of fork: objects that other "
+        "threads were moving in the library are lost, and locks that those threads held stay "
+        "locked; use fork",
         os_process_id());
     mend();
 }

@@ -49,8 +49,8 @@ static void check_holder(const struct os_lock *lock)
 
     if (holder && syscall(SYS_tgkill, getpid(), holder, 0) && errno == ESRCH)
         os_panic(
-            "a lock of the library is held by thread %d, which process %d does not have: it was "
-            "made by _Fork or clone, while that thread was in the library (use fork)",
+            "a lock of the library is held by thread %d, which process %d does not have: _Fork or "
+            "clone made the process while that thread was in the library (use fork)",
             holder, (int)getpid());
 #else
     (void)lock;
@@ -158,14 +158,14 @@ void os_lock_note_released(const struct os_lock *lock)
 void os_foreign_call(const char *what)
 {
     if (os_busy && !os_lock_forking)
-        os_panic("a foreign function (%s) is about to be called with %u locks or CPU caches held",
-                 what, os_busy);
+        os_panic("the library calls a foreign function (%s) with %u locks or CPU caches held", what,
+                 os_busy);
 }
 
 void os_mapping_call(void)
 {
     if (!os_holds_nothing())
-        os_panic("a mapping is about to be changed with %u locks or CPU caches held",
+        os_panic("the library changes a mapping with %u locks or CPU caches held",
                  os_busy - os_hands);
 }
 

@@ -28,8 +28,8 @@ void posix_page_size_start(void)
     size_t size = asked_size();
 
     if (!is_known(size))
-        os_panic("this system has pages of %zu bytes; the library knows those of %zu to %zu bytes",
-                 size, (size_t)OS_PAGE_SIZE, OS_PAGE_SIZE_MOST);
+        os_panic("this system has pages of %zu bytes; the library supports %zu to %zu bytes", size,
+                 (size_t)OS_PAGE_SIZE, OS_PAGE_SIZE_MOST);
     os_page_size = size;
 }
 

@@ -158,7 +158,7 @@ void posix_percpu_start(bool wanted)
     said = true;
     os_report(
         "this kernel does not restart preempted sequences (rseq; Linux 6.19 to 7.0 on AArch64), so "
-        "per-CPU caches are protected by locks. Linux 7.1 is right");
+        "per-CPU caches are protected by locks. Linux 7.1 restarts them");
 }
 
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void))

@@ -27,7 +27,7 @@ bool os_pages_open(void *pages, size_t bytes)
 void os_pages_close(void *pages, size_t bytes)
 {
     if (!mapping_close(pages, bytes))
-        os_report("a freed page at %p could not be protected: its misuse will not be seen", pages);
+        os_report("a freed page at %p could not be protected, so its misuse goes unnoticed", pages);
     mapping_purge(pages, bytes);
 }
 

@@ -31,7 +31,7 @@ static int __init side_parameter(char *text)
 {
     kfree_rcu_side = !strcmp(text, "kfree_rcu");
     if (!kfree_rcu_side && strcmp(text, "prudence"))
-        pr_warn("prudence: prudence_tree_side=%s is neither prudence nor kfree_rcu: prudence\n",
+        pr_warn("prudence: prudence_tree_side=%s is no side; using prudence\n",
                 text);
     return 1;
 }
@@ -67,11 +67,11 @@ static void change(struct prudence_tree *tree)
                                   slub->flags & SLAB_TYPESAFE_BY_RCU ? PRUDENCE_TYPESAFE : 0,
                                   slub->ctor);
     if (!cache) {
-        pr_err("prudence: no memory for the cache '%s', which stays SLUB's\n", tree->name);
+        pr_err("prudence: no memory for the cache '%s', which stays with SLUB\n", tree->name);
         return;
     }
     smp_store_release(&tree->cache, cache);
-    pr_info("prudence: '%s' (%u bytes) is Prudence's from now on\n", tree->name, slub->object_size);
+    pr_info("prudence: cache '%s' (%u bytes) moved to Prudence\n", tree->name, slub->object_size);
 }
 
 void prudence_tree_add(struct prudence_tree *tree, struct kmem_cache *slub)
@@ -90,7 +90,7 @@ void prudence_tree_remove(struct prudence_tree *tree)
     mutex_lock(&lock);
     list_del(&tree->link);
     if (prudence_cache_destroy(tree->cache))
-        pr_err("prudence: objects of '%s' are live: their memory is lost\n", tree->name);
+        pr_err("prudence: cache '%s' still has live objects, whose memory is lost\n", tree->name);
     tree->cache = NULL;
     mutex_unlock(&lock);
 }
@@ -144,7 +144,7 @@ static void __init report_unknown(void)
         list_for_each_entry(tree, &trees, link) known |=
             strlen(tree->name) == word && !strncmp(tree->name, at, word);
         if (!known)
-            pr_warn("prudence: prudence_tree= names '%.*s', which is no cache that is there\n",
+            pr_warn("prudence: prudence_tree= names '%.*s', but no such cache exists yet\n",
                     (int)word, at);
         at = at[word] ? at + word + 1 : NULL;
     }
@@ -157,7 +157,7 @@ static int __init change_all(void)
     if (!wanted)
         return 0;
     if (!prudence_shrinker()) { /* the last step of Prudence's start */
-        pr_err("prudence: it did not start: all caches stay SLUB's\n");
+        pr_err("prudence: the allocator did not start, so all caches stay with SLUB\n");
         return 0;
     }
     mutex_lock(&lock);

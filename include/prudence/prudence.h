@@ -272,7 +272,8 @@ PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
  * number: EINVAL for NULL; EDEADLK, with a report that names the place and the thread, if the call
  * would wait for itself. Without a destructor these are the places where
  * prudence_domain_synchronize of the cache's domain fails. With one they are any read-side critical
- * section, and any destructor.
+ * section, and any destructor. EBUSY in a handler of pthread_atfork that runs between the library's
+ * own, because the threads that this waits for may wait for the end of the fork.
  */
 PRUDENCE_API int prudence_cache_barrier(struct prudence_cache *cache);
 

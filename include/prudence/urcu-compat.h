@@ -98,9 +98,10 @@ PRUDENCE_API void prudence_urcu_call(struct prudence_domain *domain, struct rcu_
                                      void (*func)(struct rcu_head *head));
 /*
  * Waits for the callbacks of all workers of the flavour. Does not wait, and reports the place, in a
- * callback or a destructor, and where prudence_urcu_synchronize would abort. The same applies to
- * _defer_barrier, and to _free and _free_all, which wait for running callbacks; refused, they leave
- * everything as it is.
+ * callback or a destructor, where prudence_urcu_synchronize would abort, and in a handler of
+ * pthread_atfork that runs between the library's own, because no callback runs then. The same
+ * applies to _defer_barrier, and to _free and _free_all, which wait for running callbacks; refused,
+ * they leave everything as it is.
  */
 PRUDENCE_API void prudence_urcu_barrier(struct prudence_domain *domain);
 

@@ -291,8 +291,9 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     return shrink_until_merged(cache);
 }
 
-/* Without a destructor, the call waits only for grace periods of the cache's domain. */
-static bool may_wait(struct prudence_cache *cache, const char *what, void *caller)
+/* Returns 0 or an error. Without a destructor, the call waits only for grace periods of the cache's
+ * domain. */
+static int may_wait(struct prudence_cache *cache, const char *what, void *caller)
 {
     struct wait_request request = {
         .what = what, .of = "of cache", .name = cache->name, .caller = caller};
@@ -315,11 +316,14 @@ static void wait_until_merged(struct prudence_cache *cache)
 
 int prudence_cache_barrier(struct prudence_cache *cache)
 {
+    int error;
+
     if (!cache)
         return EINVAL;
     cache_require(cache, "prudence_cache_barrier");
-    if (!may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0)))
-        return EDEADLK;
+    error = may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0));
+    if (error)
+        return error;
     if (cache->destructor)
         destruct_barrier(cache);
     else
@@ -329,13 +333,14 @@ int prudence_cache_barrier(struct prudence_cache *cache)
 
 int prudence_cache_destroy(struct prudence_cache *cache)
 {
+    int error;
+
     if (!cache)
         return EINVAL;
     cache_require(cache, "prudence_cache_destroy");
-    if (os_lock_forking) /* fork owns the CPUs' caches */
-        return EBUSY;
-    if (!may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0)))
-        return EDEADLK;
+    error = may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0));
+    if (error)
+        return error;
     quarantine_flush_and_wait();
     shuffle_flush(cache);
     if (cache->destructor)

@@ -222,17 +222,13 @@ static int barrier(struct prudence_domain *domain, const char *what, void *calle
                                    .name = domain->name,
                                    .caller = caller,
                                    .for_callbacks = true};
-    uint64_t was_online;
-    bool may;
+    uint64_t was_online = gp_leave_to_wait(domain);
+    int error = may_wait_for_code(&request);
 
-    if (os_lock_forking) /* the thread that runs callbacks waits for the end of the fork */
-        return EBUSY;
-    was_online = gp_leave_to_wait(domain);
-    may = may_wait_for_code(&request);
-    if (may)
+    if (!error)
         callback_barrier(callback_queue_of(domain));
     gp_return_from_wait(domain, was_online);
-    return may ? 0 : EDEADLK;
+    return error;
 }
 
 int prudence_barrier(void)

@@ -9,10 +9,15 @@
  *   in a section      because the section's grace period cannot end. Refused in sections of any
  *                     domain, because the code may wait for any; or of one domain alone, for
  *                     liburcu's barriers, because liburcu's flavours are independent of each other
- *                     (urcu.c).
+ *                     (urcu.c);
+ *   in a fork         in a handler of pthread_atfork that runs between the library's own, because
+ *                     the thread that runs the code may wait for the end of the fork. The same
+ *                     applies to waits for readers, because a reader that allocates waits for it.
  *
  * The table in docs/reference/rcu.md lists every public function.
  */
+
+#include <errno.h>
 
 #include "gp/user/domain.h"
 #include "rcu/callbacks.h"
@@ -28,38 +33,50 @@ static bool is_inside(struct prudence_domain *domain)
     return prudence_domain_read_lock_held(domain);
 }
 
-static void refuse(const struct wait_request *request, const char *where, const char *cache)
+static void report(const struct wait_request *request, const char *where, const char *cache,
+                   const char *why)
 {
     if (gp_is_first_from(request->caller))
         os_report(
-            "%s %s '%s', called from %p by thread %d, %s%s%s: the thread would wait for itself; "
+            "%s %s '%s', called from %p by thread %d, %s%s%s: the thread would wait for %s; "
             "call it elsewhere",
             request->what, request->of, request->name, request->caller, os_thread_id(), where,
-            cache ? cache : "", cache ? "'" : "");
+            cache ? cache : "", cache ? "'" : "", why);
+}
+
+static int refuse(const struct wait_request *request, const char *where, const char *cache)
+{
+    report(request, where, cache, "itself");
+    return EDEADLK;
+}
+
+/* A program that gets the error may call again after the fork, so nothing is reported then. */
+static int refuse_in_fork(const struct wait_request *request)
+{
+    if (request->returns_nothing)
+        report(request, "in a handler of pthread_atfork", NULL, "threads that wait for the fork");
+    return EBUSY;
 }
 
 static const char *const in_section =
     "inside a read-side critical section (or online in a qsbr domain)";
 
-bool may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain)
+int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain)
 {
-    if (gp_may_wait_for(domain))
-        return true;
-    refuse(request, in_section, NULL);
-    return false;
+    if (os_lock_forking)
+        return refuse_in_fork(request);
+    return gp_may_wait_for(domain) ? 0 : refuse(request, in_section, NULL);
 }
 
-bool may_wait_for_code(const struct wait_request *request)
+int may_wait_for_code(const struct wait_request *request)
 {
     const struct prudence_cache *destructs = destruct_here();
 
+    if (os_lock_forking)
+        return refuse_in_fork(request);
     if (destructs)
-        refuse(request, "in a destructor of cache '", destructs->name);
-    else if (request->for_callbacks && callback_here())
-        refuse(request, "in a callback", NULL);
-    else if (is_inside(request->domain))
-        refuse(request, in_section, NULL);
-    else
-        return true;
-    return false;
+        return refuse(request, "in a destructor of cache '", destructs->name);
+    if (request->for_callbacks && callback_here())
+        return refuse(request, "in a callback", NULL);
+    return is_inside(request->domain) ? refuse(request, in_section, NULL) : 0;
 }

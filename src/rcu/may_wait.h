@@ -13,14 +13,19 @@ struct wait_request {
     const char *of, *name; /* "for domain" or "of cache", and the name */
     /* the only domain whose sections forbid the wait; NULL: any domain */
     struct prudence_domain *domain;
-    void *caller;       /* the address that called the public function */
-    bool for_callbacks; /* for callbacks, so not in a callback; otherwise for destructors */
+    void *caller;         /* the address that called the public function */
+    bool for_callbacks;   /* for callbacks, so not in a callback; otherwise for destructors */
+    bool returns_nothing; /* the public function cannot return an error */
 };
 
-/* Returns false, and reports once for each calling place, if this thread would wait for itself. */
-bool may_wait_for_code(const struct wait_request *request);
+/*
+ * Returns 0 if this thread may wait, or else the error for the program: EDEADLK if the thread would
+ * wait for itself, which is reported once for each calling place; EBUSY in a handler of
+ * pthread_atfork that runs between the library's own, reported if `returns_nothing`.
+ */
+int may_wait_for_code(const struct wait_request *request);
 
 /* Same for grace periods of one domain, without any code of the program. */
-bool may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain);
+int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain);
 
 #endif /* RCU_MAY_WAIT_H */

@@ -3,9 +3,6 @@
 #ifndef STRUCTURES_WAITING_H
 #define STRUCTURES_WAITING_H
 
-#include <errno.h>
-
-#include "os/os.h"
 #include "rcu/may_wait.h"
 
 /*
@@ -19,9 +16,7 @@ static inline int waiting_error(const char *what, const char *of, const char *na
 {
     const struct wait_request request = {.what = what, .of = of, .name = name, .caller = caller};
 
-    if (os_lock_forking)
-        return EBUSY;
-    return may_wait_for_readers(&request, domain) ? 0 : EDEADLK;
+    return may_wait_for_readers(&request, domain);
 }
 
 #endif /* STRUCTURES_WAITING_H */

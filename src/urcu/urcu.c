@@ -207,9 +207,10 @@ static bool may_wait(struct prudence_domain *domain, const char *what, void *cal
                                    .name = domain->name,
                                    .domain = domain == &prudence_default ? domain : NULL,
                                    .caller = caller,
-                                   .for_callbacks = true};
+                                   .for_callbacks = true,
+                                   .returns_nothing = true};
 
-    return may_wait_for_code(&request);
+    return !may_wait_for_code(&request);
 }
 
 /* Moves pending callbacks to the default worker, after waiting for a running one. */

@@ -21,6 +21,7 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
+#include <prudence/urcu-compat.h>
 
 #include "heap/nested.h"
 #include "support/gp_child.h"
@@ -68,7 +69,9 @@ HANDLER(late_child)
 
 static struct prudence_head head;
 static unsigned ran;
-static int barriers[2]; /* results of a barrier in the handler: without a callback, and with one */
+/* Results in the handler: of a barrier without a callback, and with one; of a cache's barrier. */
+static int barriers[3];
+static struct prudence_cache *destructs;
 
 static void note_call(struct prudence_head *called)
 {
@@ -76,12 +79,23 @@ static void note_call(struct prudence_head *called)
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Queues a callback, which a thread that waits for the end of the fork will run. */
-static void queue_a_callback(void)
+static void note_destructor(void *object, void *context)
+{
+    (void)object, (void)context;
+    prudence_free(prudence_malloc(100)); /* waits for the end of the fork */
+}
+
+/* Queues a callback and a destructor, which a thread that waits for the end of the fork will run.
+ * liburcu's barriers report and return. */
+static void wait_for_code(void)
 {
     barriers[0] = prudence_barrier();
     prudence_call(&head, note_call);
+    prudence_cache_free_deferred(destructs, prudence_cache_alloc(destructs));
     barriers[1] = prudence_barrier();
+    barriers[2] = prudence_cache_barrier(destructs);
+    prudence_urcu_barrier(NULL);
+    prudence_urcu_defer_barrier(NULL);
 }
 
 /* Runs with our locks held. Makes a cache, which other threads use at once. */
@@ -99,7 +113,7 @@ static void early_prepare_handler(void)
         usleep(20000);
     }
     if (round_number == 2)
-        queue_a_callback();
+        wait_for_code();
     if (prudence_cache_destroy(cache) != EBUSY)
         abort();
 }
@@ -185,6 +199,7 @@ static void handlers_may_allocate(void **state)
     armed = false;
     assert_int_equal(barriers[0], EBUSY);
     assert_int_equal(barriers[1], EBUSY);
+    assert_int_equal(barriers[2], EBUSY);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 1);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -193,6 +208,7 @@ static void handlers_may_allocate(void **state)
     prudence_synchronize();
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_cache_destroy(made_by_handler), 0);
+    assert_int_equal(prudence_cache_destroy(destructs), 0);
     alarm(0);
 }
 
@@ -240,14 +256,18 @@ static void handlers_may_fork(void **state)
 
 static int set_up(void **state)
 {
+    struct prudence_cache_attr attr = {
+        .size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON, .destructor = note_destructor};
+
     (void)state;
+    destructs = prudence_cache_create("destructs", 128, &attr);
     /* from now on there is a queue, and a thread that runs the callbacks */
     prudence_call(&head, note_call);
     prudence_barrier();
     ran = 0;
     cache = prudence_cache_create("forked", 128, NULL);
     pthread_atfork(late_prepare_handler, late_parent_handler, late_child_handler);
-    return cache == NULL;
+    return !cache || !destructs;
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls every public function in a destructor, in a callback, in a constructor and in sections of
- * every kind. None may hang. The table below, a copy of the one in docs/reference/rcu.md, gives the
+ * Calls every public function in a destructor, in a callback, in a constructor, in sections of
+ * every kind and in a fork handler. None may hang. The table below, a copy of the one in docs/reference/rcu.md, gives the
  * result function by function. The test fails if an exported function is missing from it.
  */
 #define _GNU_SOURCE
@@ -50,6 +50,7 @@ enum place {
     QSBR,        /* online in some qsbr domain */
     SRCU,        /* inside a section of some srcu domain */
     EXTERNAL,    /* ... of an external domain */
+    FORK,        /* in a handler of pthread_atfork that runs between the library's own */
     PLACES,
 };
 
@@ -61,33 +62,41 @@ static const char *const place_names[PLACES] = {"a lazy destructor",
                                                 "a section of memb",
                                                 "online in qsbr",
                                                 "a section of srcu",
-                                                "a section of an external domain"};
+                                                "a section of an external domain",
+                                                "a fork handler"};
 
 /* Result of the function in each of these places, one letter a place, in that order:
  *
  *   .  the same as elsewhere
  *   E  returns EDEADLK and reports the place
+ *   B  returns EBUSY
  *   R  reports the place, and does nothing (functions without a result)
  *   A  reports the place and aborts (such a function cannot say that it did not wait) */
-#define EVERYWHERE "........."
+#define EVERYWHERE ".........."
+#define NOT_IN_FORK                                                                                \
+    "....."                                                                                        \
+    "....B"
 #define WAITS_FOR_CODE                                                                             \
     "EEE.."                                                                                        \
-    "EEEE"
+    "EEEEB"
 #define FOR_CALLBACKS                                                                              \
     "EEEE."                                                                                        \
-    "EEEE"
+    "EEEEB"
 #define URCU_CALLBACKS                                                                             \
     "RRRR."                                                                                        \
-    "R..."
+    "R...R"
 #define FOR_READERS                                                                                \
     "....."                                                                                        \
-    "EE.."
+    "EE..B"
+#define SYNCHRONIZES                                                                               \
+    "....."                                                                                        \
+    "EE..."
 #define OR_ABORTS                                                                                  \
     "....."                                                                                        \
-    "AA.."
+    "AA..."
 #define URCU_READERS                                                                               \
     "....."                                                                                        \
-    "A..."
+    "A...."
 
 /* ------------------------------------------------------------------------------- what is there */
 
@@ -750,9 +759,9 @@ static const struct row {
     {"prudence_default_domain", do_default_domain, EVERYWHERE, ""},
     {"prudence_domain_barrier", do_domain_barrier, FOR_CALLBACKS, ""},
     {"prudence_domain_call", do_domain_call, EVERYWHERE, ""},
-    {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, FOR_READERS, ""},
+    {"prudence_domain_cond_synchronize", do_domain_cond_synchronize, SYNCHRONIZES, ""},
     {"prudence_domain_cond_synchronize_expedited", do_domain_cond_synchronize_expedited,
-     FOR_READERS, ""},
+     SYNCHRONIZES, ""},
     {"prudence_domain_create", do_domain_create, EVERYWHERE, ""},
     {"prudence_domain_create_external", do_domain_create_external, EVERYWHERE, ""},
     {"prudence_domain_create_set", do_domain_create_set, EVERYWHERE, ""},
@@ -765,8 +774,8 @@ static const struct row {
     {"prudence_domain_start_poll", do_domain_start_poll, EVERYWHERE, ""},
     {"prudence_domain_start_poll_expedited", do_domain_start_poll_expedited, EVERYWHERE, ""},
     {"prudence_domain_stats_sized", do_domain_stats, EVERYWHERE, ""},
-    {"prudence_domain_synchronize", do_domain_synchronize, FOR_READERS, ""},
-    {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, FOR_READERS, ""},
+    {"prudence_domain_synchronize", do_domain_synchronize, SYNCHRONIZES, ""},
+    {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, SYNCHRONIZES, ""},
     {"prudence_dump", do_dump, EVERYWHERE, ""},
     {"prudence_free", do_free, EVERYWHERE, ""},
     {"prudence_free_deferred", do_free_deferred, EVERYWHERE, ""},
@@ -778,8 +787,8 @@ static const struct row {
     {"prudence_gp_poll_state", do_gp_poll_state, EVERYWHERE, ""},
     {"prudence_gp_start_poll", do_gp_start_poll, EVERYWHERE, ""},
     {"prudence_gp_start_poll_expedited", do_gp_start_poll_expedited, EVERYWHERE, ""},
-    {"prudence_heap_print", do_heap_print, EVERYWHERE, ""},
-    {"prudence_heap_walk_sized", do_heap_walk, EVERYWHERE, ""},
+    {"prudence_heap_print", do_heap_print, NOT_IN_FORK, ""},
+    {"prudence_heap_walk_sized", do_heap_walk, NOT_IN_FORK, ""},
     /* The slow paths of inlined functions: each is part of the function of that name. */
     {"prudence_inline2_cache_alloc", NULL, "", ""},
     {"prudence_inline2_cache_free", NULL, "", ""},
@@ -1053,6 +1062,38 @@ static void in_external(void)
     inside_external = false;
 }
 
+static bool forking; /* the handler runs the body */
+
+static void run_in_fork_handler(void)
+{
+    if (forking)
+        run_body();
+}
+
+static void register_handler(void)
+{
+    pthread_atfork(run_in_fork_handler, NULL, NULL);
+}
+
+/* Runs before any constructor. */
+typedef void constructor(void);
+static constructor *const at_preinit __attribute__((section(".preinit_array"), used)) =
+    register_handler;
+
+static void in_fork_handler(void)
+{
+    pid_t child;
+
+    body_is_due = true;
+    forking = true;
+    child = fork();
+    if (child == 0)
+        _exit(0);
+    forking = false;
+    if (child < 0 || waitpid(child, NULL, 0) != child)
+        abort();
+}
+
 static void (*const go_there[PLACES])(void) = {in_lazy_destructor,
                                                in_destructor_on_the_worker,
                                                in_destructor_of_a_free,
@@ -1061,7 +1102,8 @@ static void (*const go_there[PLACES])(void) = {in_lazy_destructor,
                                                in_memb,
                                                in_qsbr,
                                                in_srcu,
-                                               in_external};
+                                               in_external,
+                                               in_fork_handler};
 
 static int run_row(const struct row *row, enum place place)
 {
@@ -1088,12 +1130,12 @@ static int walk(void *argument)
 
         if (expected == 'A')
             continue;
-        if (expected != '.')
+        if (expected != '.' && expected != 'B')
             fprintf(stderr, "<%zu>\n", i);
         result = run_row(&rows[i], place);
-        if (expected != '.')
+        if (expected != '.' && expected != 'B')
             fprintf(stderr, "</>\n");
-        if (result != (expected == 'E' ? EDEADLK : 0)) {
+        if (result != (expected == 'E' ? EDEADLK : expected == 'B' ? EBUSY : 0)) {
             fprintf(stderr, "WRONG: %s in %s gave %d\n", rows[i].function, place_names[place],
                     result);
             wrong = 1;
@@ -1119,8 +1161,10 @@ static const char *said_name(const char *function)
 }
 
 /* Checks the report between the marks of a row. */
-static void check_report(const char *output, size_t row)
+static void check_report(const char *output, size_t row, enum place place)
 {
+    const char *why = place == FORK ? "the thread would wait for threads that wait for the fork"
+                                    : "the thread would wait for itself";
     char mark[16], *report, *end;
 
     snprintf(mark, sizeof mark, "<%zu>\n", row);
@@ -1129,8 +1173,7 @@ static void check_report(const char *output, size_t row)
     end = strstr(report, "</>");
     assert_non_null(end);
     *end = '\0';
-    if (!strstr(report, said_name(rows[row].function)) ||
-        !strstr(report, "the thread would wait for itself"))
+    if (!strstr(report, said_name(rows[row].function)) || !strstr(report, why))
         fail_msg("%s: does not say why: %s", rows[row].function, report);
     *end = '<';
 }
@@ -1148,7 +1191,7 @@ static void each_returns_with_its_result(void **state)
         assert_true(child_exited_with(&result, 42));
         for (size_t i = 0; i < ROWS; i++)
             if (rows[i].body && strchr("ER", rows[i].results[place]))
-                check_report(result.output, i);
+                check_report(result.output, i, place);
     }
 }
 

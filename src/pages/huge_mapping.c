@@ -9,11 +9,18 @@
  * huge mapping belongs to the user, and one taken out belongs to the thread that took it. They make
  * system calls for the mapping without the lock.
  *
+ * The second half of this file takes, grows, shrinks and frees used ones, with their accounting
+ * (working_set.c): bytes count as asked for before the system is asked, and as used when it has
+ * given them.
+ *
  * Each huge mapping, used or free, is one mapping of the system. A mapping is never cut in the
  * middle, except when a free huge mapping is split in two.
  */
 #include "base/checked.h"
 #include "pages/page_source.h"
+
+/* Most excess (an eighth) that may be dirty in a huge mapping; more is cut off. */
+#define SLACK_SHIFT 3
 
 /* Bins by size, four per doubling, from 2 MiB on. */
 #define BIN_SHIFT          21
@@ -123,7 +130,7 @@ static void split(struct huge_mapping *huge, size_t bytes)
     list_add_head(&by_age, &rest->age);
 }
 
-struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned node)
+static struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned node)
 {
     unsigned bin = bin_of(bytes);
     struct huge_mapping *best = NULL;
@@ -137,7 +144,7 @@ struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned 
     return best;
 }
 
-struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned node)
+static struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned node)
 {
     unsigned bin = bin_of(bytes) + 1;
     struct huge_mapping *best = NULL;
@@ -163,7 +170,7 @@ struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned node)
 
 /* ----------------------------------------------------------------------------- without the lock */
 
-struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node)
+static struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node)
 {
     struct huge_mapping *huge;
     size_t rounded;
@@ -202,7 +209,7 @@ bool huge_mapping_unmake(struct huge_mapping *huge)
     return true;
 }
 
-void huge_mapping_lose(struct huge_mapping *huge, size_t bytes)
+static void huge_mapping_lose(struct huge_mapping *huge, size_t bytes)
 {
     if (huge->mapped > bytes)
         mapping_unmake(huge->base + bytes, huge->mapped - bytes);
@@ -211,7 +218,7 @@ void huge_mapping_lose(struct huge_mapping *huge, size_t bytes)
 
 /* Unmaps the part beyond `bytes` if less than half remains. Otherwise purges that part, which keeps
  * the address space for growing again. */
-bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
+static bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
 {
     if (bytes < huge->mapped / 2 && mapping_unmake(huge->base + bytes, huge->mapped - bytes)) {
         huge->mapped = bytes;
@@ -222,12 +229,12 @@ bool huge_mapping_cut(struct huge_mapping *huge, size_t bytes)
 
 /* Returns the address space to reserve after a block of `bytes`, because a huge mapping that grew
  * once will grow again. */
-size_t huge_mapping_reserve_for(size_t bytes)
+static size_t huge_mapping_reserve_for(size_t bytes)
 {
     return round_up(bytes / 4, os_page_size);
 }
 
-bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
+static bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
 {
     size_t wanted, more;
 
@@ -251,8 +258,8 @@ bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
  * cleared before. Returns false with nothing changed. Then the target is not unmapped, because
  * another thread may have mapped something there since; that loses address space, but no memory.
  */
-bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
-                       size_t owned)
+static bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
+                              size_t owned)
 {
     size_t mapped;
     char *target = checked_add(bytes, reserve, &mapped) &&
@@ -280,4 +287,221 @@ bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, 
     huge->base = target;
     huge->mapped = mapped;
     return true;
+}
+
+/* ---------------------------------------------------------------------- used, with accounting */
+
+/* Counts `bytes` as asked for, after which the system may be asked. Returns false if they exceed
+ * the limit. */
+static bool ask(size_t bytes)
+{
+    bool fits;
+
+    os_lock_take(&pages_lock);
+    fits = working_set_ask(bytes);
+    os_lock_release(&pages_lock);
+    if (fits)
+        os_hands_full(); /* until the answer is noted */
+    return fits;
+}
+
+/* Records whether the system gave the bytes that the caller asked for, for `huge`. */
+static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
+{
+    os_lock_take(&pages_lock);
+    working_set_answered(bytes);
+    if (got)
+        working_set_took(HUGE_MAPPINGS, bytes, 0);
+    if (huge)
+        index_set_huge_mapping(huge, true);
+    os_lock_release(&pages_lock);
+    os_hands_empty();
+}
+
+/* Counts used bytes that went straight to the system. */
+static void count_back(size_t bytes)
+{
+    os_lock_take(&pages_lock);
+    working_set_freed(HUGE_MAPPINGS, bytes);
+    working_set_purged(HUGE_MAPPINGS, bytes);
+    os_lock_release(&pages_lock);
+}
+
+/* Takes a free huge mapping that has room, and cuts the excess if that is large. */
+struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, unsigned node, bool *clean)
+{
+    struct huge_mapping *huge;
+    size_t dirty = 0;
+
+    os_lock_take(&pages_lock);
+    huge = huge_mapping_take(bytes, alignment, node);
+    if (huge) {
+        dirty = huge->bytes;
+        if (working_set_fits(bytes - min_size(bytes, dirty))) {
+            huge->bytes = max_size(bytes, dirty);
+            working_set_took(HUGE_MAPPINGS, huge->bytes, dirty);
+            index_set_huge_mapping(huge, true);
+        } else {
+            huge_mapping_put(huge);
+            huge = NULL;
+        }
+    }
+    os_lock_release(&pages_lock);
+    *clean = dirty == 0;
+    if (huge && dirty > bytes + (bytes >> SLACK_SHIFT) && huge_mapping_cut(huge, bytes)) {
+        huge->bytes = bytes;
+        count_back(dirty - bytes);
+    }
+    return huge;
+}
+
+/* Takes a smaller free huge mapping and grows it, so that the dirty pages need not be faulted in
+ * again. */
+static struct huge_mapping *huge_mapping_reuse_smaller(size_t bytes, unsigned node)
+{
+    struct huge_mapping *huge;
+    size_t dirty = 0;
+    bool moved;
+
+    os_lock_take(&pages_lock);
+    huge = working_set_fits(bytes) ? huge_mapping_take_smaller(bytes, node) : NULL;
+    if (huge) {
+        os_hands_full();
+        dirty = huge->bytes;
+        working_set_ask(bytes - dirty);
+        working_set_in_hand(dirty, true);
+    }
+    os_lock_release(&pages_lock);
+    if (!huge)
+        return NULL;
+    moved = huge_mapping_move(huge, bytes, 0, NULL, 0);
+    os_lock_take(&pages_lock);
+    working_set_answered(bytes - dirty);
+    working_set_in_hand(dirty, false);
+    if (moved) {
+        huge->bytes = bytes;
+        working_set_took(HUGE_MAPPINGS, bytes, dirty);
+        index_set_huge_mapping(huge, true);
+    } else {
+        huge_mapping_put(huge);
+    }
+    os_lock_release(&pages_lock);
+    os_hands_empty();
+    return moved ? huge : NULL;
+}
+
+struct huge_mapping *huge_mapping_fresh(size_t bytes, size_t alignment, unsigned node)
+{
+    struct huge_mapping *huge;
+
+    if (!ask(bytes))
+        return NULL;
+    posix_pressure_check(bytes);
+    huge = huge_mapping_make(bytes, alignment, node);
+    note_answer(huge, bytes, huge != NULL);
+    return huge;
+}
+
+void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean)
+{
+    struct huge_mapping *huge = huge_mapping_reuse(bytes, alignment, node, clean);
+
+    if (!huge && alignment <= HUGE_MAPPING_ALIGNMENT) {
+        huge = huge_mapping_reuse_smaller(bytes, node);
+        *clean = false;
+    }
+    if (!huge) {
+        huge = huge_mapping_fresh(bytes, alignment, node);
+        *clean = true;
+    }
+    return huge ? huge->base : NULL;
+}
+
+/* Makes room in the reserve after the huge mapping, or in free addresses there, or moves the
+ * mapping, which note_answer() enters into the index again. */
+static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size_t wanted,
+                                   void *owner)
+{
+    if (wanted <= huge->mapped || huge_mapping_reserve(huge, wanted))
+        return os_page_owner_prepare(huge->base, wanted);
+    os_lock_take(&pages_lock);
+    index_set_huge_mapping(huge, false);
+    os_lock_release(&pages_lock);
+    return huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), owner, bytes);
+}
+
+bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner)
+{
+    size_t more = wanted - min_size(wanted, huge->bytes);
+    bool done;
+
+    if (!ask(more))
+        return false;
+    posix_pressure_check(more);
+    done = huge_mapping_make_room(huge, bytes, wanted, owner);
+    note_answer(huge, more, done);
+    if (!done)
+        return false;
+    huge->bytes += more;
+    os_page_owner_set(huge->base + bytes, wanted - bytes, owner);
+    return true;
+}
+
+/* Shrinks a huge mapping. A failure to cut leaves the mapping as it was, with more pages than the
+ * user sees. */
+void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted)
+{
+    size_t before = huge->bytes;
+
+    os_page_owner_set(huge->base + wanted, bytes - wanted, NULL);
+    if (huge_mapping_cut(huge, wanted)) {
+        huge->bytes = wanted;
+        count_back(before - wanted);
+    }
+}
+
+/*
+ * Joins the memory that came from a run and the memory after it, which are two mappings
+ * (mapping_move says why that is bad), by one more move while only the first `bytes` bytes have
+ * been used. After a refusal the huge mapping stays as it is, and growing on will copy it.
+ */
+void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
+{
+    size_t wanted = huge->bytes;
+
+    os_lock_take(&pages_lock);
+    index_set_huge_mapping(huge, false);
+    os_lock_release(&pages_lock);
+    huge->bytes = bytes;
+    huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), NULL, 0);
+    huge->bytes = wanted;
+    os_lock_take(&pages_lock);
+    index_set_huge_mapping(huge, true);
+    os_lock_release(&pages_lock);
+}
+
+/* Drops a used huge mapping whose first bytes may be unmapped, so that it is never handed out
+ * again. */
+void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
+{
+    os_lock_take(&pages_lock);
+    index_set_huge_mapping(huge, false);
+    os_lock_release(&pages_lock);
+    count_back(huge->bytes);
+    huge_mapping_lose(huge, bytes);
+}
+
+/* Frees a used huge mapping. Called under the lock. */
+void huge_mapping_free(struct huge_mapping *huge)
+{
+    index_set_huge_mapping(huge, false);
+    working_set_freed(HUGE_MAPPINGS, huge->bytes);
+    huge_mapping_put(huge);
+}
+
+void huge_mapping_give_up(struct huge_mapping *huge)
+{
+    os_lock_take(&pages_lock);
+    huge_mapping_free(huge);
+    os_lock_release(&pages_lock);
 }

@@ -8,6 +8,7 @@
  *   arena.c         the regions of a node, and the search for a free run
  *   window.c        regions that belong to one cache each
  *   huge_mapping.c  separate mappings for larger blocks, and the list of the free ones
+ *   run.c           runs with their accounting; a run that outgrows its region
  *   working_set.c   accounting, and how many free pages will be wanted again
  *   purge.c         giving the other free pages back to the system
  *   pages.c         the functions of os/os.h
@@ -87,21 +88,21 @@ struct region {
 
 /* Takes a run and counts the dirty pages in *dirty. Returns NULL if no region of the node has
  * room. */
-void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty);
-void run_free(struct region *region, unsigned start, unsigned pages);
+void *region_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty);
+void region_free(struct region *region, unsigned start, unsigned pages);
 /* Takes the `pages` pages from `start` on, which follow a run, if they are free. */
-bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
+bool region_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty);
 
-/* Take one run, or all pages, of a window's region. run_take_all() is called when none is used, and
- * returns the number of dirty pages. */
-void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty);
-unsigned run_take_all(struct region *region);
+/* Take one run, or all pages, of a window's region. region_take_all() is called when none is used,
+ * and returns the number of dirty pages. */
+void *region_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty);
+unsigned region_take_all(struct region *region);
 /* Adds `pages` opened pages to a window. */
 void region_opened(struct region *region, unsigned pages);
-/* Remove and unmap a window's region that has no used page and no leaving run; space_unmake()
- * without the lock. */
-void space_remove(struct region *region);
-void space_unmake(struct region *region);
+/* Remove and unmap a window's region that has no used page and no leaving run;
+ * region_unmake_window() without the lock. */
+void region_remove_window(struct region *region);
+void region_unmake_window(struct region *region);
 
 /* Makes a region that has room for an aligned run of `bytes`, as large as is sensible and the
  * system allows. All pages are free, and the region is not yet added. Called without the lock. */
@@ -119,16 +120,11 @@ struct leaving_run {
 };
 /* Takes dirty runs, of about `pages` dirty pages, out of circulation, from the last regions
  * first. */
-unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
+unsigned region_runs_leave(unsigned pages, struct leaving_run *runs, unsigned count);
 /* Puts a run back. The region has been added again if the run was whole. */
-void run_return(const struct leaving_run *run, bool clean);
+void region_run_return(const struct leaving_run *run, bool clean);
 /* Frees a run whose memory is gone already. */
-void run_free_clean(struct region *region, unsigned start, unsigned pages);
-
-/* --- pages.c --- */
-bool region_append_made(struct region *region); /* no lock; false if the arena has no room */
-void run_count(unsigned pages, unsigned dirty); /* counts a taken run; under the lock */
-size_t unchecked_take(void);                    /* under the lock; returns bytes to check for */
+void region_free_clean(struct region *region, unsigned start, unsigned pages);
 
 /* --- window.c --- */
 extern unsigned windows_max;
@@ -160,25 +156,26 @@ struct huge_mapping {
     unsigned node;
 };
 
-/* Takes out a free huge mapping for `bytes`, or returns NULL if none fits. The mapping may be dirty
- * beyond `bytes`. */
-struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, unsigned node);
-struct huge_mapping *huge_mapping_take_smaller(size_t bytes,
-                                               unsigned node); /* takes the largest worth growing */
+/* Called without the lock. huge_mapping_reuse() takes a free one, or returns NULL if none fits;
+ * _fresh() makes one; _alloc() does either. */
+struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, unsigned node, bool *clean);
+struct huge_mapping *huge_mapping_fresh(size_t bytes, size_t alignment, unsigned node);
+void *huge_mapping_alloc(size_t bytes, size_t alignment, unsigned node, bool *clean);
+/* Changes the size of a used huge mapping, which may move when it grows. */
+bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, void *owner);
+void huge_mapping_shrink(struct huge_mapping *huge, size_t bytes, size_t wanted);
+/* For a run's memory that was moved to the start of a fresh one (run.c): makes it one mapping of
+ * the system; or drops it, when the first `bytes` may be another mapping's; or frees it. */
+void huge_mapping_weld(struct huge_mapping *huge, size_t bytes);
+void huge_mapping_drop(struct huge_mapping *huge, size_t bytes);
+void huge_mapping_give_up(struct huge_mapping *huge);
+
+/* Under pages_lock: frees a used one; takes out the oldest free one; puts one that was taken
+ * out back. */
+void huge_mapping_free(struct huge_mapping *huge);
 struct huge_mapping *huge_mapping_take_oldest(void);
 void huge_mapping_put(struct huge_mapping *huge);
-
-/* Called without the lock. */
-struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, unsigned node);
-bool huge_mapping_unmake(struct huge_mapping *huge); /* not in the index; false if refused */
-bool huge_mapping_cut(struct huge_mapping *huge,
-                      size_t bytes); /* the part beyond `bytes` becomes clean or is unmapped */
-size_t huge_mapping_reserve_for(size_t bytes);
-bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes); /* in place, with a reserve */
-bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t reserve, void *owner,
-                       size_t owned);
-void huge_mapping_lose(struct huge_mapping *huge,
-                       size_t bytes); /* the first `bytes` may be another mapping's */
+bool huge_mapping_unmake(struct huge_mapping *huge); /* a free one taken out; false if refused */
 
 /* --- working_set.c; all under pages_lock unless noted --- */
 enum page_kind { RUNS, HUGE_MAPPINGS, PAGE_KINDS };

@@ -65,7 +65,7 @@ static size_t run_comes_back(const struct leaving_run *run, enum outcome outcome
         if (run->whole && !region_add(run->region))
             /* Another region has its slot and no slot is free, so the region stays out. */
             return 0;
-        run_return(run, outcome == CLEAN);
+        region_run_return(run, outcome == CLEAN);
     }
     if (outcome == REFUSED) {
         working_set_dirtied(RUNS, (run->pages - run->dirty) * OS_PAGE_SIZE);
@@ -84,7 +84,7 @@ static struct region *ended_window(const struct leaving_batch *batch, const enum
 
         if (outcomes[i] != GONE && region->ends && !region->leaving) {
             region->ends = false; /* only once */
-            space_remove(region);
+            region_remove_window(region);
             return region;
         }
     }
@@ -111,7 +111,7 @@ static struct leaving_batch *take_out(size_t bytes)
     os_lock_take(&pages_lock);
     batch = batch_begin();
     if (batch)
-        batch->count = runs_leave((unsigned)pages, batch->runs, RUNS_AT_ONCE);
+        batch->count = region_runs_leave((unsigned)pages, batch->runs, RUNS_AT_ONCE);
     os_lock_release(&pages_lock);
     return batch;
 }
@@ -130,7 +130,7 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
     batch->thread = NULL;
     os_lock_release(&pages_lock);
     while (windows)
-        space_unmake(ended[--windows]);
+        region_unmake_window(ended[--windows]);
     return given;
 }
 

@@ -13,7 +13,8 @@
  * The search for a run begins at the `first` of the run's power of two, so that holes that are too
  * small are passed once, and not each time.
  *
- * Everything is protected by pages_lock, except region_make, region_unmake and space_unmake.
+ * Everything is protected by pages_lock, except region_make, region_unmake and
+ * region_unmake_window.
  */
 #include "pages/page_source.h"
 
@@ -103,7 +104,7 @@ static unsigned run_find(struct region *region, unsigned pages, unsigned step)
     return REGION_PAGES;
 }
 
-void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
+void *region_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
 {
     struct region *region;
 
@@ -118,7 +119,7 @@ void *run_take(unsigned node, unsigned pages, unsigned step, unsigned *dirty)
     return NULL;
 }
 
-void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty)
+void *region_take_in(struct region *region, unsigned pages, unsigned step, unsigned *dirty)
 {
     unsigned start = run_find(region, pages, step);
 
@@ -128,22 +129,22 @@ void *run_take_in(struct region *region, unsigned pages, unsigned step, unsigned
     return region->base + start * OS_PAGE_SIZE;
 }
 
-unsigned run_take_all(struct region *region)
+unsigned region_take_all(struct region *region)
 {
     return pages_take(region, 0, region->pages);
 }
 
-void run_free(struct region *region, unsigned start, unsigned pages)
+void region_free(struct region *region, unsigned start, unsigned pages)
 {
     pages_put(region, start, start + pages, true);
 }
 
-void run_free_clean(struct region *region, unsigned start, unsigned pages)
+void region_free_clean(struct region *region, unsigned start, unsigned pages)
 {
     pages_put(region, start, start + pages, false);
 }
 
-bool run_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty)
+bool region_extend(struct region *region, unsigned start, unsigned pages, unsigned *dirty)
 {
     if (start + pages > REGION_PAGES ||
         bits_find_set(region->used, start, start + pages) < start + pages)
@@ -238,14 +239,14 @@ void region_remove(struct region *region)
     index_set_region(region, false);
 }
 
-void space_remove(struct region *region)
+void region_remove_window(struct region *region)
 {
     debug_assert(region->free_pages == region->pages);
-    working_set_purged(RUNS, run_take_all(region) * OS_PAGE_SIZE);
+    working_set_purged(RUNS, region_take_all(region) * OS_PAGE_SIZE);
     region_remove(region);
 }
 
-void space_unmake(struct region *region)
+void region_unmake_window(struct region *region)
 {
     mapping_unmake(region->base, REGION_SIZE);
     os_meta_free(region, sizeof *region);
@@ -288,7 +289,7 @@ static void region_leaves(struct region *region, struct leaving_run *run)
     region_remove(region);
 }
 
-static unsigned region_runs_leave(struct region *region, unsigned *pages, struct leaving_run *runs,
+static unsigned runs_of_one_leave(struct region *region, unsigned *pages, struct leaving_run *runs,
                                   unsigned count)
 {
     unsigned taken = 0, end = REGION_PAGES;
@@ -305,7 +306,7 @@ static unsigned region_runs_leave(struct region *region, unsigned *pages, struct
     return taken;
 }
 
-unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
+unsigned region_runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
 {
     unsigned taken = 0;
 
@@ -314,12 +315,12 @@ unsigned runs_leave(unsigned pages, struct leaving_run *runs, unsigned count)
         struct region *region;
 
         while (pages && taken < count && (region = arena_find_dirty(node, &slot)))
-            taken += region_runs_leave(region, &pages, runs + taken, count - taken);
+            taken += runs_of_one_leave(region, &pages, runs + taken, count - taken);
     }
     return taken;
 }
 
-void run_return(const struct leaving_run *run, bool clean)
+void region_run_return(const struct leaving_run *run, bool clean)
 {
     run->region->leaving--;
     pages_put(run->region, run->start, run->start + run->pages, !clean);

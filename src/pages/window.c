@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 
 #include "pages/page_source.h"
+#include "pages/run.h"
 
 #define OPENED_FIRST ((size_t)256 << 10)
 
@@ -79,7 +80,7 @@ static struct region *space_make(void)
     region->base = mapping_reserve(REGION_SIZE, HUGE_MAPPING_ALIGNMENT);
     if (region->base && index_prepare(region->base, REGION_SIZE)) {
         bits_set_range(region->used, 0, REGION_PAGES);
-        if (region_append_made(region))
+        if (run_append_region(region))
             return region;
     }
     if (region->base)
@@ -122,10 +123,10 @@ void os_window_unmake(struct os_window *window)
     if (region->ends)
         region = NULL;
     else
-        space_remove(region);
+        region_remove_window(region);
     os_lock_release(&pages_lock);
     if (region)
-        space_unmake(region);
+        region_unmake_window(region);
     os_meta_free(window, window_bytes(window->places));
     sub_relaxed(&windows, 1);
 }
@@ -167,10 +168,11 @@ void *os_window_take(struct os_window *window, bool *zeroed)
         os_lock_take(&pages_lock);
         fits = working_set_fits(bytes);
         if (fits)
-            place = run_take_in(window->region, window->place_pages, window->place_pages, &dirty);
+            place =
+                region_take_in(window->region, window->place_pages, window->place_pages, &dirty);
         if (place)
             run_count(window->place_pages, dirty);
-        check = unchecked_take();
+        check = run_take_unchecked();
         os_lock_release(&pages_lock);
         if (check)
             posix_pressure_check(check);

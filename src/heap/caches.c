@@ -9,6 +9,7 @@
 #include "heap/cache_life.h"
 #include "heap/object.h"
 #include "rcu/destruct.h"
+#include "rcu/destruct_barrier.h"
 #include "rcu/may_wait.h"
 #include "slab/all_caches.h"
 #include "slab/drain.h"

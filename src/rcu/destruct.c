@@ -22,15 +22,8 @@
  * Nor does a destructor run inside another; otherwise a destructor that allocates would run the
  * next one, and so on until the stack is full.
  *
- * Barriers. An object with a pending destructor may be anywhere: in a ring, on a stack, held by a
- * thread that moves the object or runs the destructor. So a barrier does not look for all objects
- * but waits for a count, from which an object is subtracted when the destructor has returned. There
- * are two counts, for two epochs, and each deferral adds to the present epoch's count. A barrier
- * begins a new epoch, waits until the old count is 0, and does the same once more. So the barrier
- * has seen each count at 0 after it began, in whichever an object counts, which is all that the
- * promise needs. Two counts ensure progress: however many others defer, the count that a barrier
- * waits for grows only by threads that read the epoch just before. One barrier at a time changes
- * epochs; barriers that wait for that one share the next.
+ * Barriers wait for counts of pending destructors, two for each cache (destruct_barrier.c). The
+ * worker runs destructors between callbacks (destruct_worker.c).
  */
 #include "rcu/destruct.h"
 
@@ -38,32 +31,16 @@
 #include "race_detector.h"
 #include "rcu/callbacks.h"
 #include "slab/all_caches.h"
-#include "slab/cpu_cache.h"
 #include "slab/drain.h"
-#include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/pressure.h"
 
-#define AT_ONCE      32
-#define TURN_MAX     256   /* objects of one cache, before callbacks have their turn */
-#define BARRIER_NS   20000 /* between looks at destructors that other threads run */
-#define BOTH_EPOCHS  3u    /* set of epochs, one bit each */
-#define EPOCH_SET(e) (1u << (e))
+#define AT_ONCE 32
 
-static struct prudence_cache *serving; /* by the worker; under slab_caches_lock */
-static uint32_t wanted;                /* some cache wants the worker */
-static uint64_t turns;                 /* number of the worker's turns */
-static __thread bool serving_here;
+uint32_t destruct_wanted;
 __thread struct destruct_run *destruct_runs;
 struct list destruct_hands = {&destruct_hands, &destruct_hands};
-
-static uint64_t pending_of(const struct prudence_cache *cache)
-{
-    const struct destruct_cache *own = destruct_of_cache(cache);
-
-    return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
-}
 
 /* ----------------------------------------------------------------------------------- one object */
 
@@ -87,7 +64,7 @@ unsigned destruct_epoch(struct slab *slab, const void *object)
 }
 
 /* Counts the object before another thread can find it. */
-static void deferred(struct slab *slab, void *object, const char *what)
+static void destruct_deferred(struct slab *slab, void *object, const char *what)
 {
     const struct prudence_cache *cache = slab->cache;
     struct destruct_cache *own = destruct_of_cache(cache);
@@ -103,11 +80,11 @@ static void deferred(struct slab *slab, void *object, const char *what)
         return;
     /* Starts the worker at the first deferral, before a thread with locks held needs one. */
     if (cache->flags & CACHE_DESTRUCT_SOON)
-        store_release(&wanted, 1u);
+        store_release(&destruct_wanted, 1u);
     callbacks_kick();
 }
 
-static void run(const struct destruct_run *run, void *object)
+static void run_destructor(const struct destruct_run *run, void *object)
 {
     const struct prudence_cache *cache = run->slab->cache;
 
@@ -118,14 +95,14 @@ static void run(const struct destruct_run *run, void *object)
 }
 
 /* Runs the destructor now, because the object was freed, not deferred. */
-static void freed(struct slab *slab, void *object, const char *what)
+static void destruct_freed(struct slab *slab, void *object, const char *what)
 {
     struct destruct_run now = {.slab = slab, .epoch = DESTRUCT_NO_EPOCH};
 
     (void)what;
     now.outer = destruct_runs;
     destruct_runs = &now;
-    run(&now, object);
+    run_destructor(&now, object);
     destruct_runs = now.outer;
 }
 
@@ -162,13 +139,13 @@ static bool claim(struct destruct_run *run, const void *object)
  * Release, so that a barrier that finds the count at 0 sees the destructor's effects. `hand` has
  * further objects that this thread will destroy.
  */
-static void destruct(struct slab *slab, void *object, void **hand, unsigned in_hand)
+static void destruct_object(struct slab *slab, void *object, void **hand, unsigned in_hand)
 {
     struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
 
     if (!claim(&due, object))
         return;
-    run(&due, object);
+    run_destructor(&due, object);
     extensions_released(slab, object);
     /* A handler that forks finds the object both counted and running, or neither. */
     os_busy_enter();
@@ -190,9 +167,9 @@ static bool may_run_any(void)
 }
 
 /* Has the worker look at caches that want it. Any locks may be held. */
-static void kick(void)
+static void destruct_kick(void)
 {
-    store_release(&wanted, 1u);
+    store_release(&destruct_wanted, 1u);
     callbacks_nudge();
 }
 
@@ -234,19 +211,19 @@ static void *alloc_done(struct prudence_cache *cache)
 }
 
 /* Runs the object's destructor if pending. If the caller may run none, takes another object. */
-static void *taken(struct prudence_cache *cache, void *object)
+static void *destruct_taken(struct prudence_cache *cache, void *object)
 {
     struct slab *slab = slab_known(object);
 
     if (likely(destruct_epoch(slab, object) == DESTRUCT_NO_EPOCH))
         return object;
     if (may_run_any()) {
-        destruct(slab, object, NULL, 0);
+        destruct_object(slab, object, NULL, 0);
         return object;
     }
     node_put(cache, &object, 1);
     store_relaxed(&destruct_of_cache(cache)->any, 1u);
-    kick();
+    destruct_kick();
     return alloc_done(cache);
 }
 
@@ -291,15 +268,14 @@ static void hand_empty(struct destruct_hand *hand)
     os_lock_release(&slab_caches_lock);
 }
 
-/* Runs some destructors of these epochs; returns their number. */
-static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
+unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs)
 {
     void *objects[AT_ONCE];
     struct destruct_hand hand = {.cache = cache, .thread = &destruct_runs, .objects = objects};
 
     hand_fill(&hand, any_slab, epochs);
     for (unsigned i = 0; i < hand.count; i++)
-        destruct(slab_known(objects[i]), objects[i], objects + i + 1, hand.count - i - 1);
+        destruct_object(slab_known(objects[i]), objects[i], objects + i + 1, hand.count - i - 1);
     if (hand.count)
         hand_empty(&hand);
     return hand.count;
@@ -308,229 +284,53 @@ static unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsig
 /* Runs no more than are pending now, because other threads may go on deferring. */
 void destruct_shrink(struct prudence_cache *cache)
 {
-    uint64_t most = pending_of(cache), done = 0;
+    uint64_t most = destruct_pending(cache), done = 0;
     unsigned some = 1;
 
     if (!may_run_any())
         return; /* The worker is told when a slab cannot be freed (node.c). */
     cache_settle(cache, true);
     for (; some && done < most; done += some)
-        some = destruct_some(cache, false, BOTH_EPOCHS);
-}
-
-/* ------------------------------------------------------------------------------------- barriers */
-
-static bool any_is_latent(struct prudence_cache *cache)
-{
-    unsigned latent = 0;
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < os_cpu_count(); i++)
-        latent += latent_count(cpu_cache_of(cache, i));
-    for (unsigned i = 0; i < os_node_count(); i++)
-        latent += node_latent_objects(&cache->nodes[i], &bytes);
-    return latent > 0;
-}
-
-/* Waits until no destructor of the epoch is pending. Objects that this thread cannot destroy are
- * latent, or another thread has them. */
-static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
-{
-    const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
-
-    while (load_acquire(pending)) {
-        cache_settle(cache, true);
-        if (destruct_some(cache, true, EPOCH_SET(epoch)))
-            continue;
-        if (any_is_latent(cache))
-            gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
-        if (load_acquire(pending))
-            os_sleep_ns(BARRIER_NS);
-    }
-}
-
-static void wait_for_both_epochs(struct prudence_cache *cache)
-{
-    for (unsigned i = 0; i < 2; i++)
-        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
-}
-
-/* Any barrier that begins after this call is enough. The fences order a caller that sees that none
- * has begun: its objects were counted before that barrier looks at the counts. */
-void destruct_barrier(struct prudence_cache *cache)
-{
-    struct destruct_cache *own = destruct_of_cache(cache);
-    uint64_t goal, begun;
-
-    os_full_fence();
-    goal = load_acquire(&own->barriers_begun) + 1;
-    while ((int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
-        uintptr_t nobody = 0;
-
-        if (!compare_exchange(&own->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
-            os_sleep_ns(BARRIER_NS);
-            continue;
-        }
-        begun = add_relaxed(&own->barriers_begun, 1) + 1;
-        os_full_fence();
-        wait_for_both_epochs(cache);
-        store_release(&own->barriers_ended, begun);
-        store_release(&own->barrier_runner, (uintptr_t)0);
-    }
-    tell_acquire(cache);
-}
-
-static bool is_served(const struct prudence_cache *cache)
-{
-    bool served;
-
-    os_lock_take(&slab_caches_lock);
-    served = serving == cache && !serving_here;
-    os_lock_release(&slab_caches_lock);
-    return served;
-}
-
-/* Waits for the worker last, because the worker picks up no cache without pending objects. */
-void destruct_all(struct prudence_cache *cache)
-{
-    while (pending_of(cache))
-        destruct_barrier(cache);
-    while (is_served(cache))
-        os_sleep_ns(BARRIER_NS);
-}
-
-/* ----------------------------------------------------------------------------------- the worker */
-
-static bool wants_worker(const struct prudence_cache *cache)
-{
-    const struct destruct_cache *own = destruct_of_cache(cache);
-
-    return own && pending_of(cache) &&
-           (cache->flags & CACHE_DESTRUCT_SOON || load_relaxed(&own->wanted) ||
-            load_relaxed(&own->any));
-}
-
-/* Returns the cache that has waited longest, held against destruction; NULL if none has. */
-static struct prudence_cache *next_cache(void)
-{
-    struct prudence_cache *next = NULL;
-    struct list *item;
-
-    os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        if (wants_worker(cache) &&
-            (!next || destruct_of_cache(cache)->turn < destruct_of_cache(next)->turn))
-            next = cache;
-    }
-    serving = next;
-    os_lock_release(&slab_caches_lock);
-    return next;
-}
-
-static void let_go(void)
-{
-    os_lock_take(&slab_caches_lock);
-    serving = NULL;
-    os_lock_release(&slab_caches_lock);
-}
-
-/* Runs one turn; asks for another one if objects may be left. */
-static bool run_turn(struct prudence_cache *cache, bool any_slab)
-{
-    struct destruct_cache *own = destruct_of_cache(cache);
-    unsigned done = 0, some = 1;
-
-    for (; some && done < TURN_MAX; done += some)
-        some = destruct_some(cache, any_slab, BOTH_EPOCHS);
-    if (some)
-        store_relaxed(any_slab ? &own->any : &own->wanted, 1u);
-    return done > 0;
-}
-
-/* Runs destructors of safe objects, then starts the grace period that makes the others safe.
- * Returns whether any ran. */
-static bool serve(struct prudence_cache *cache)
-{
-    struct destruct_cache *own = destruct_of_cache(cache);
-    bool soon = cache->flags & CACHE_DESTRUCT_SOON;
-    bool any_slab = __atomic_exchange_n(&own->any, 0u, __ATOMIC_RELAXED) || soon;
-    bool some;
-
-    store_relaxed(&own->wanted, 0u);
-    own->turn = ++turns;
-    cache_settle(cache, any_slab && !soon);
-    some = run_turn(cache, any_slab);
-    if (soon && !some && pending_of(cache)) {
-        cache_settle(cache, true); /* objects that allocations moved to the object caches */
-        gp_request(cache->domain, gp_snapshot(cache->domain));
-        gp_drive(cache->domain);
-    } else if (!soon) {
-        for (unsigned node = 0; node < os_node_count(); node++)
-            node_shrink(&cache->nodes[node], cache->free_limit);
-    }
-    return some;
-}
-
-/* Called by the worker between callbacks. */
-static enum callback_turn work(void)
-{
-    struct prudence_cache *cache;
-    bool some;
-
-    if (likely(!load_acquire(&wanted)))
-        return CALLBACK_TURN_EMPTY;
-    store_relaxed(&wanted, 0u);
-    cache = next_cache();
-    if (!cache)
-        return CALLBACK_TURN_EMPTY;
-    serving_here = true;
-    some = serve(cache);
-    serving_here = false;
-    let_go();
-    store_relaxed(&wanted, 1u);
-    return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
+        some = destruct_some(cache, false, DESTRUCT_BOTH_EPOCHS);
 }
 
 /* -------------------------------------------------------------------------------- the extension */
 
-static bool wants(const struct cache_layout *layout)
+static bool destruct_wants(const struct cache_layout *layout)
 {
     return layout->destructor;
 }
 
-static bool cache_made(struct prudence_cache *cache)
+static bool destruct_cache_made(struct prudence_cache *cache)
 {
     cache->side[DESTRUCT_EXTENSION] = os_meta_alloc(sizeof(struct destruct_cache));
     return cache->side[DESTRUCT_EXTENSION] != NULL;
 }
 
-static void cache_going(struct prudence_cache *cache)
+static void destruct_cache_going(struct prudence_cache *cache)
 {
     os_meta_free(cache->side[DESTRUCT_EXTENSION], sizeof(struct destruct_cache));
     cache->side[DESTRUCT_EXTENSION] = NULL;
 }
 
-static size_t slab_bytes(const struct slab *slab)
+static size_t destruct_slab_bytes(const struct slab *slab)
 {
     return sizeof(struct destruct_slab) + (size_t)2 * bits_words(slab->capacity) * sizeof(uint64_t);
 }
 
-static bool made(struct slab *slab)
+static bool destruct_made(struct slab *slab)
 {
-    slab->side[DESTRUCT_EXTENSION] = os_meta_alloc(slab_bytes(slab));
+    slab->side[DESTRUCT_EXTENSION] = os_meta_alloc(destruct_slab_bytes(slab));
     return slab->side[DESTRUCT_EXTENSION] != NULL;
 }
 
-static void going(struct slab *slab)
+static void destruct_going(struct slab *slab)
 {
-    os_meta_free(slab->side[DESTRUCT_EXTENSION], slab_bytes(slab));
+    os_meta_free(slab->side[DESTRUCT_EXTENSION], destruct_slab_bytes(slab));
 }
 
 /* Runs no destructors, because the caller holds locks. */
-static bool may_go(struct slab *slab)
+static bool destruct_may_go(struct slab *slab)
 {
     if (likely(!has_pending(slab)))
         return true;
@@ -538,33 +338,21 @@ static bool may_go(struct slab *slab)
     return false;
 }
 
-/* Keeps the object; destruct() releases it after the destructor has run. */
-static bool safe(struct slab *slab, void *object)
+/* Keeps the object; destruct_object() releases it after the destructor has run. */
+static bool destruct_safe(struct slab *slab, void *object)
 {
     (void)slab, (void)object;
     return false;
 }
 
-const struct slab_extension destruct_extension = {.wants = wants,
-                                                  .cache_made = cache_made,
-                                                  .cache_going = cache_going,
-                                                  .made = made,
-                                                  .going = going,
-                                                  .may_go = may_go,
-                                                  .kept = kick,
-                                                  .taken = taken,
-                                                  .freed = freed,
-                                                  .deferred = deferred,
-                                                  .safe = safe};
-
-void destruct_start(void)
-{
-    callbacks_other_work = work;
-}
-
-/* In a forked child, which has the worker only if the worker forked. */
-void destruct_forget_worker(void)
-{
-    if (!serving_here)
-        serving = NULL;
-}
+const struct slab_extension destruct_extension = {.wants = destruct_wants,
+                                                  .cache_made = destruct_cache_made,
+                                                  .cache_going = destruct_cache_going,
+                                                  .made = destruct_made,
+                                                  .going = destruct_going,
+                                                  .may_go = destruct_may_go,
+                                                  .kept = destruct_kick,
+                                                  .taken = destruct_taken,
+                                                  .freed = destruct_freed,
+                                                  .deferred = destruct_deferred,
+                                                  .safe = destruct_safe};

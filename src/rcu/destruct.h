@@ -9,29 +9,18 @@
 enum { DESTRUCT_EXTENSION = 4 }; /* the extension's number */
 extern const struct slab_extension destruct_extension;
 
-void destruct_start(void);
-
 /* Returns the cache whose destructor this thread is in, or NULL. */
 const struct prudence_cache *destruct_here(void);
 
 /* Runs destructors that keep slabs from being freed, if the caller may run any. Does not wait. */
 void destruct_shrink(struct prudence_cache *cache);
 
-/* Waits until the destructors of all objects deferred before have returned. Runs destructors here,
- * or waits for the threads that do. The caller may wait for the program's code (may_wait.c). */
-void destruct_barrier(struct prudence_cache *cache);
+/* --- for destruct_barrier.c, destruct_worker.c and destruct_fork.c --- */
 
-/* Same before the cache is destroyed, also for objects that destructors defer. Afterwards the
- * worker looks at the cache no more. */
-void destruct_all(struct prudence_cache *cache);
+#define DESTRUCT_NO_EPOCH    2
+#define DESTRUCT_BOTH_EPOCHS 3u /* set of epochs, one bit each */
 
-/* Counts pending destructors again in a forked child (destruct_fork.c). Unless `whole`, fork took
- * no lock, so the child cannot count. */
-void destruct_fork_child(bool whole);
-
-/* --- between destruct.c and destruct_fork.c --- */
-
-#define DESTRUCT_NO_EPOCH 2
+extern uint32_t destruct_wanted; /* some cache wants the worker; atomic */
 
 /* Extends a cache that has a destructor; all fields are atomic but the last. */
 struct destruct_cache {
@@ -56,6 +45,14 @@ struct destruct_slab {
 static inline struct destruct_cache *destruct_of_cache(const struct prudence_cache *cache)
 {
     return cache->side[DESTRUCT_EXTENSION];
+}
+
+/* Returns the number of objects whose destructor has not returned. */
+static inline uint64_t destruct_pending(const struct prudence_cache *cache)
+{
+    const struct destruct_cache *own = destruct_of_cache(cache);
+
+    return load_acquire(&own->pending[0]) + load_acquire(&own->pending[1]);
 }
 
 static inline struct destruct_slab *destruct_of(const struct slab *slab)
@@ -92,6 +89,8 @@ extern struct list destruct_hands;
 /* Returns the epoch of the object's pending destructor; DESTRUCT_NO_EPOCH if none is pending. */
 unsigned destruct_epoch(struct slab *slab, const void *object);
 
-void destruct_forget_worker(void);
+/* Runs some destructors of the epochs in the set; returns their number. Unless `any_slab`, only in
+ * slabs that could be freed. */
+unsigned destruct_some(struct prudence_cache *cache, bool any_slab, unsigned epochs);
 
 #endif /* RCU_DESTRUCT_H */

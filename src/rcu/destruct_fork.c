@@ -8,7 +8,10 @@
  * transfer batches, and in the forking thread's lists. Fork holds all of these, so nothing moves,
  * and no thread carries objects elsewhere.
  */
+#include "rcu/destruct_fork.h"
+
 #include "rcu/destruct.h"
+#include "rcu/destruct_worker.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
@@ -126,7 +129,7 @@ void destruct_fork_child(bool whole)
 {
     struct list *item;
 
-    destruct_forget_worker();
+    destruct_worker_forget();
     if (!whole)
         return;
     take_back_hands();

@@ -39,7 +39,7 @@
 #include "posix.h"
 #include "rcu/call.h"
 #include "rcu/callbacks.h"
-#include "rcu/destruct.h"
+#include "rcu/destruct_fork.h"
 #include "runtime/export.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"

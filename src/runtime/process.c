@@ -16,7 +16,7 @@
 #include "posix.h"
 #include "process.h"
 #include "rcu/call.h"
-#include "rcu/destruct.h"
+#include "rcu/destruct_worker.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
 #include "runtime/sandbox.h"
@@ -93,7 +93,7 @@ const struct process_part process_parts[] = {
     {"grace periods", .start = gp_start, .act = gp_stall_trace_prime},
     {"instruments", .start = instruments_start, .act = instruments_prime},
     {"callbacks", .start = call_start},
-    {"destructors", .start = destruct_start},
+    {"destructors", .start = destruct_worker_start},
     {"caches", .start = start_caches, .act = preflush_start_helper},
     {"fork", .start = fork_start},
     {"tidying", .start = start_tidying, .act = background_start},

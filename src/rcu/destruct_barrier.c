@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits for the destructors of one cache.
+ *
+ * An object with a pending destructor may be anywhere: in a ring, on a stack, held by a
+ * thread that moves the object or runs the destructor. So a barrier does not look for all objects
+ * but waits for a count, from which an object is subtracted when the destructor has returned. There
+ * are two counts, for two epochs, and each deferral adds to the present epoch's count. A barrier
+ * begins a new epoch, waits until the old count is 0, and does the same once more. So the barrier
+ * has seen each count at 0 after it began, in whichever an object counts, which is all that the
+ * promise needs. Two counts ensure progress: however many others defer, the count that a barrier
+ * waits for grows only by threads that read the epoch just before. One barrier at a time changes
+ * epochs; barriers that wait for that one share the next.
+ *
+ * No lock is held during a wait. The holder of `barrier_runner` (by compare-and-swap) changes
+ * epochs. The cache outlives the wait because the caller has it.
+ */
+#include "rcu/destruct_barrier.h"
+
+#include "race_detector.h"
+#include "rcu/destruct.h"
+#include "rcu/destruct_worker.h"
+#include "slab/cpu_cache.h"
+#include "slab/drain.h"
+#include "slab/latent_cache.h"
+#include "slab/node.h"
+
+#define BARRIER_NS   20000 /* between looks at destructors that other threads run */
+#define EPOCH_SET(e) (1u << (e))
+
+static bool any_is_latent(struct prudence_cache *cache)
+{
+    unsigned latent = 0;
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < os_cpu_count(); i++)
+        latent += latent_count(cpu_cache_of(cache, i));
+    for (unsigned i = 0; i < os_node_count(); i++)
+        latent += node_latent_objects(&cache->nodes[i], &bytes);
+    return latent > 0;
+}
+
+/* Waits until no destructor of the epoch is pending. Objects that this thread cannot destroy are
+ * latent, or another thread has them. */
+static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
+{
+    const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
+
+    while (load_acquire(pending)) {
+        cache_settle(cache, true);
+        if (destruct_some(cache, true, EPOCH_SET(epoch)))
+            continue;
+        if (any_is_latent(cache))
+            gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        if (load_acquire(pending))
+            os_sleep_ns(BARRIER_NS);
+    }
+}
+
+static void wait_for_both_epochs(struct prudence_cache *cache)
+{
+    for (unsigned i = 0; i < 2; i++)
+        wait_for_epoch(cache, add_relaxed(&destruct_of_cache(cache)->pending_epoch, 1) & 1);
+}
+
+/* Any barrier that begins after this call is enough. The fences order a caller that sees that none
+ * has begun: its objects were counted before that barrier looks at the counts. */
+void destruct_barrier(struct prudence_cache *cache)
+{
+    struct destruct_cache *own = destruct_of_cache(cache);
+    uint64_t goal, begun;
+
+    os_full_fence();
+    goal = load_acquire(&own->barriers_begun) + 1;
+    while ((int64_t)(load_acquire(&own->barriers_ended) - goal) < 0) {
+        uintptr_t nobody = 0;
+
+        if (!compare_exchange(&own->barrier_runner, &nobody, (uintptr_t)&destruct_runs)) {
+            os_sleep_ns(BARRIER_NS);
+            continue;
+        }
+        begun = add_relaxed(&own->barriers_begun, 1) + 1;
+        os_full_fence();
+        wait_for_both_epochs(cache);
+        store_release(&own->barriers_ended, begun);
+        store_release(&own->barrier_runner, (uintptr_t)0);
+    }
+    tell_acquire(cache);
+}
+
+/* Waits for the worker last, because the worker picks up no cache without pending objects. */
+void destruct_all(struct prudence_cache *cache)
+{
+    while (destruct_pending(cache))
+        destruct_barrier(cache);
+    while (destruct_worker_serves(cache))
+        os_sleep_ns(BARRIER_NS);
+}

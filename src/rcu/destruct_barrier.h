@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Waits for the destructors of one cache (see destruct_barrier.c). */
+#ifndef RCU_DESTRUCT_BARRIER_H
+#define RCU_DESTRUCT_BARRIER_H
+
+struct prudence_cache;
+
+/* Waits until the destructors of all objects deferred before have returned. Runs destructors here,
+ * or waits for the threads that do. The caller may wait for the program's code (may_wait.c). */
+void destruct_barrier(struct prudence_cache *cache);
+
+/* Same before the cache is destroyed, also for objects that destructors defer. Afterwards the
+ * worker looks at the cache no more. */
+void destruct_all(struct prudence_cache *cache);
+
+#endif /* RCU_DESTRUCT_BARRIER_H */

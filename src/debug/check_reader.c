@@ -12,6 +12,7 @@
 #include "debug/check.h"
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
+#include "gp/user/set.h"
 
 static struct prudence_cache *cache_of(const void *object)
 {

@@ -16,6 +16,7 @@
 #include "debug/check.h"
 #include "debug/check_reader.h"
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 #include "process.h"
 #include "rcu/call.h"
 #include "rcu/may_wait.h"

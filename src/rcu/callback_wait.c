@@ -9,7 +9,7 @@
  * since; this matters because the queue may have been moved, and then no thread looks at the lanes
  * any more. A barrier needs no memory and keeps no state in the queue, so a fork may happen.
  */
-#include "gp/user/domain.h"
+#include "gp/user/outstay.h"
 #include "rcu/callback_queue.h"
 
 #define NAP_NS      20000   /* between looks */

@@ -16,6 +16,8 @@
  */
 
 #include "gp/user/domain.h"
+#include "gp/user/readers.h"
+#include "gp/user/stall.h"
 #include "pages/pages.h"
 #include "process.h"
 #include "rcu/callbacks.h"

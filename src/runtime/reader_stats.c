@@ -17,6 +17,8 @@
 
 #include "base/name.h"
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "process.h"
 #include "runtime/reader_stats.h"
 #include "runtime/stats.h"

@@ -17,7 +17,7 @@
  */
 #include "runtime/sandbox.h"
 
-#include "gp/user/domain.h"
+#include "gp/user/process_life.h"
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "pages/pages.h"

@@ -7,6 +7,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
 #include "heap/cache_life.h"
 #include "heap/heap.h"
 #include "pages/pages.h"

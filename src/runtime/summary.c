@@ -23,6 +23,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/set.h"
 #include "process.h"
 #include "runtime/reader_stats.h"
 #include "runtime/stats.h"

@@ -19,6 +19,8 @@
 #include <prudence/urcu-compat.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
+#include "gp/user/readers.h"
 #include "heap/heap.h"
 #include "rcu/call.h"
 #include "rcu/may_wait.h"

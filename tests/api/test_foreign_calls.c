@@ -23,8 +23,9 @@
 #include <prudence/stats.h>
 #include <prudence/urcu-compat.h>
 
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "rcu/callbacks.h"
-#include "gp/user/domain.h"
 #include "debug/guard.h"
 #include "heap/heap.h"
 #include "slab/all_caches.h"

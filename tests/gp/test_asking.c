@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define READERS 33
+#include "gp/user/parking.h"
 #include "support/told_readers.h"
 
 static void readers_fence(bool fence)

@@ -12,6 +12,7 @@
 #include <prudence/rcu.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/readers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

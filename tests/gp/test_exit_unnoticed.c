@@ -19,6 +19,10 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/reader_exit.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
+#include "gp/user/thread_memory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -14,6 +14,7 @@
 #include <prudence/prudence.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/process_life.h"
 #include "support/gp_child.h"
 
 static struct prudence_domain *domains[2];

@@ -16,6 +16,8 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/readers.h"
+#include "gp/user/stall.h"
 #include "os/posix/posix.h"
 #include "support/gp_reader.h"
 

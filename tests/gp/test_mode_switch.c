@@ -18,6 +18,9 @@
 #include <prudence/prudence.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
+#include "gp/user/readers.h"
 #include "support/gp_reader.h"
 #include "support/step.h"
 

@@ -21,6 +21,8 @@
 #include <prudence/prudence.h>
 
 #define READERS 40
+#include "gp/user/parking.h"
+#include "gp/user/readers.h"
 #include "support/seen_calls.h"
 #include "support/step.h"
 #include "support/told_readers.h"

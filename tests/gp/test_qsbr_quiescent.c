@@ -14,6 +14,8 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include "gp/user/readers.h"
+#include "gp/user/stall.h"
 #include "support/gp_child.h"
 #include "gp/user/domain.h"
 

@@ -20,6 +20,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/mode.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -19,7 +19,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/user/domain.h"
+#include "gp/user/reader_exit.h"
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
 

@@ -18,6 +18,8 @@
 #include <prudence/rcu.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
 

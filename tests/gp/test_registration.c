@@ -22,6 +22,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
 
 static struct prudence_domain *domain;
 static __thread bool armed;

@@ -13,7 +13,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "gp/user/domain.h"
+#include "gp/user/srcu.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -17,6 +17,9 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -23,6 +23,8 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
+#include "gp/user/thread_memory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

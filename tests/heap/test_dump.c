@@ -6,6 +6,8 @@
  * same at a signal, and report failures.
  */
 #define _GNU_SOURCE /* memfd_create, gettid */
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 #include "support/slab_test.h"
 
 #include <fcntl.h>

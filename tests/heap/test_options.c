@@ -5,8 +5,9 @@
  */
 #include <pthread.h>
 
-#include "gp/user/domain.h"
 #include "debug/check.h"
+#include "gp/user/mode.h"
+#include "gp/user/stall.h"
 #include "runtime/options.h"
 #include "slab/latent_account.h"
 #include "slab/wait.h"

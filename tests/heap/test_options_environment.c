@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gp/user/domain.h"
 #include "debug/check.h"
+#include "gp/user/mode.h"
 #include "slab/preflush.h"
 #include "slab/wait.h"
 #include "support/self.h"

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/mode.h"
 #include "posix.h"
 #include "slab/all_caches.h"
 #include "slab/start.h"

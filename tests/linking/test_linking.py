@@ -209,7 +209,7 @@ class Libraries(unittest.TestCase):
             self.assertEqual(kinds, {"FUNC", "TLS"}, library)
 
     def test_the_library_itself_uses_its_own_readers(self):
-        """Inline readers' names may be those of another copy (gp/user/domain.h, readers_are_superseded)."""
+        """Inline readers' names may be those of another copy (gp/user/readers.h, readers_are_superseded)."""
         for source in (ROOT / "src").rglob("*.[ch]"):
             text = re.sub(r"/\*.*?\*/", "", source.read_text(), flags=re.S)
             uses = len(re.findall(r"\bprudence_(?:reader|qsbr)_self\b", text))

@@ -6,8 +6,9 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "gp/user/domain.h"
 
+#include "gp/user/mode.h"
+#include "gp/user/process_life.h"
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"
 

@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_TOLD_READERS_H
 
 #include "gp/user/domain.h"
+#include "gp/user/readers.h"
 #include "support/actor.h"
 
 static struct prudence_domain *domain;

@@ -10,6 +10,8 @@
  * a machine with one CPU it finds nothing.)
  */
 #define _GNU_SOURCE
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
 #include "support/gp_torture.h"
 
 #define NODES 256

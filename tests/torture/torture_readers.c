@@ -10,6 +10,8 @@
  * is over.
  */
 #define _GNU_SOURCE
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
 #include "support/gp_torture.h"
 
 #define POINTERS 16

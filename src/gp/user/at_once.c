@@ -16,7 +16,13 @@
  *
  * Locks: none. The thread that holds `parking` asks; the others go on.
  */
+#include "gp/user/at_once.h"
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
+#include "gp/user/readers.h"
+#include "gp/user/scan.h"
 
 #define LOOK_AT_MOST 32 /* readers */
 

@@ -9,6 +9,9 @@
 #include <errno.h>
 
 #include "base/name.h"
+#include "gp/user/mode.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
 #include "gp/user/domain.h"
 
 /* Lets the first threads read without memory. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to gp/: the structure of a domain.
+ * Private to gp/: the structure of a domain, and the functions of domain.c. Each other file that
+ * others call has a header of its name.
  *
  * Sequence values count grace periods in steps of GP_STEP, above the nesting bits of a reader's
  * word. They are compared modulo 2^64, and start near the wrap in debug builds.
@@ -68,8 +69,6 @@ struct gp_scheme {
 };
 
 extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external;
-
-enum reader_mode { READER_MODE_AUTO, READER_MODE_FENCED, READER_MODE_FREE };
 
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
@@ -210,20 +209,13 @@ _Static_assert(offsetof(struct prudence_domain, shared) == PRUDENCE_DOMAIN_SHARE
 
 extern struct prudence_domain prudence_default;
 
-/* Options, set through runtime/options.c. */
-extern enum reader_mode gp_reader_mode;
-extern uint64_t gp_stall_timeout; /* ns; 0: never report */
-/* report with the reader's trace, once gp_stall_trace_prime() was called */
-extern bool gp_stall_trace;
-
 static inline bool sequence_before(uint64_t a, uint64_t b)
 {
     return (int64_t)(a - b) < 0;
 }
 
 /*
- * The files of this folder, from the bottom to the top. Each uses only those before, and includes
- * this header.
+ * The files of this folder, from the bottom to the top. Each uses only those before.
  *
  *   reader_exit.c     notices the end of a thread
  *   parking.c         takes readers that stay outside out of the scans
@@ -244,174 +236,6 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   domain_life.c     makes and destroys domains; the table of all schemes
  *   process_life.c    start, options, fork, end
  */
-
-/* reader_exit.c */
-void reader_exit_start(
-    void (*ends)(void)); /* called by each thread that ends, in each round of destructors */
-bool reader_exit_watch(void);
-bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
-extern unsigned reader_keys_without_memory;
-extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
-
-/* Called where no signal handler comes, so this may allocate. */
-static inline void reader_exit_watch_late(void)
-{
-    if (unlikely(reader_unwatched))
-        reader_exit_watch_slow();
-}
-
-/* parking.c: a scan looks only at awake slots. All other readers are outside, or their threads wake
- * the slots, and fence, before they read anything. */
-void readers_park(struct prudence_domain *domain, unsigned outside);
-void readers_membarrier(struct prudence_domain *domain);
-unsigned readers_awake(const struct prudence_domain *domain);
-void readers_ask(struct prudence_domain *domain, const struct reader_slot *but);
-bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but);
-void readers_follow_mode(struct prudence_domain *domain, bool fenced);
-void reader_park_first(struct reader_slot *slot);
-void reader_fork_child(struct reader_slot *slot);
-void reader_wake(struct prudence_domain *domain, struct reader_slot *slot);
-
-/* Called after the word was published, nested or not. */
-static inline void reader_mind_parking(struct prudence_domain *domain, struct reader_slot *slot)
-{
-    compiler_barrier();
-    if (unlikely(load_acquire(&slot->reader.attention) < 0))
-        reader_wake(domain, slot);
-}
-
-struct awake_walk {
-    struct reader_chunk *chunk;
-    unsigned next_word; /* index in the chunk */
-    uint64_t bits;      /* not yet visited bits of the word before */
-};
-
-/* Acquire: a thread that cleared a bit saw the slot's sections end; a thread that set a bit has
- * published the word. */
-static inline struct reader_slot *awake_next(struct awake_walk *walk)
-{
-    unsigned bit;
-
-    while (!walk->bits) {
-        if (walk->next_word == AWAKE_WORDS) {
-            walk->chunk = walk->chunk->next;
-            walk->next_word = 0;
-        }
-        if (!walk->chunk)
-            return NULL;
-        walk->bits = load_acquire(&walk->chunk->awake[walk->next_word++]) & SLOTS_AWAKE;
-    }
-    bit = (unsigned)__builtin_ctzll(walk->bits);
-    walk->bits &= walk->bits - 1;
-    return &walk->chunk->slots[(walk->next_word - 1) * SLOTS_IN_WORD + bit / 2];
-}
-
-/* Only for readers of memb and qsbr domains. */
-#define for_each_awake(walk, slot, domain)                                                         \
-    for (struct awake_walk walk = {.chunk = load_acquire(&(domain)->chunks)};                      \
-         ((slot) = awake_next(&(walk)));)
-
-/* slots.c */
-extern struct os_lock readers_lock;
-struct reader_slot *slot_claim(struct prudence_domain *domain); /* NULL: no memory */
-void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread);
-void slot_forget(struct reader_slot *slot);
-bool readers_any_inside(const struct prudence_domain *domain);
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
-                       uint64_t stayed);
-#define READERS_A_FEW 64
-#define READERS_ALL   UINT32_MAX
-unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
-void readers_release_chunks(struct prudence_domain *domain); /* under readers_lock */
-
-/* Visits each slot in use, newest chunk first; `slot` is evaluated only while in use. Slots at or
- * past `used` were never claimed, or just now: a registering thread raises `used` before the fence
- * (readers.c). */
-#define for_each_slot(chunk, slot, domain)                                                         \
-    for ((chunk) = load_acquire(&(domain)->chunks); (chunk); (chunk) = (chunk)->next)              \
-        for ((slot) = (chunk)->slots; (slot) < (chunk)->slots + load_acquire(&(chunk)->used);      \
-             (slot)++)                                                                             \
-            if (load_acquire(&(slot)->thread))
-
-/* thread_memory.c */
-
-/* Heads a block of metadata of one thread, which may end without telling. The thread calls
- * thread_memory_note() when the block is made, and thread_memory_release(). The block of a thread
- * that ended unnoticed is freed later, at the latest when there are twice as many blocks. */
-struct thread_memory {
-    struct thread_memory *next;
-    size_t bytes;
-    uint64_t claimed_at; /* boot time, ns */
-    int32_t thread;      /* 0: released; atomic */
-    int32_t process;     /* differs in a process forked without handlers */
-    bool listed;
-};
-void thread_memory_note(struct thread_memory *memory, size_t bytes);
-void thread_memory_release(struct thread_memory *memory);
-void thread_memory_list(struct thread_memory *memory); /* the thread's end may go unnoticed */
-void thread_memory_reap(void);
-void thread_memory_fork_child(struct thread_memory *memory);
-
-/* readers.c */
-
-/* This copy's own thread-local pointers. The exported names, which inline readers use, may belong
- * to another copy of the library (readers_are_superseded, ADR 26). */
-extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
-extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
-extern __thread struct prudence_reader *reader_lasting_self
-    __attribute__((tls_model("initial-exec")));
-bool readers_are_superseded(void);
-/* Makes `domain` live as long as the process, as the default one does. At most one domain, before
- * any thread knows the domain. Its readers find their words by a pointer of their own,
- * reader_lasting_self. */
-void gp_make_lasting(const struct prudence_domain *domain);
-bool gp_is_lasting(const struct prudence_domain *domain); /* also true for the default domain */
-struct reader_slot *
-readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
-struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
-struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
-/* of this thread; without one, only the default domain can have a slot of the thread */
-bool readers_has_table(void);
-void readers_thread_ends(void);
-bool readers_left_inside(void); /* a thread may have ended inside since the last call */
-void readers_fork_child(void);
-/* Frees, in the child of a fork, the slots of threads that only the parent has. */
-void readers_forget_others(struct prudence_domain *domain);
-extern struct list readers_domains; /* all except the default one; guarded by readers_lock */
-
-/* mode.c */
-void mode_start(struct prudence_domain *domain);
-void mode_choose(struct prudence_domain *domain);
-void mode_follow_options(struct prudence_domain *domain);
-
-/* stall.c */
-#define STALL_TRACE_PATIENCE_NS 20000000 /* for a reader's trace: the asking thread may allocate */
-void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64_t word);
-/* ns; when the section was first found in the way */
-uint64_t stall_since(const struct reader_slot *slot);
-void stall_fork_prepare(void);
-void stall_fork_done(void);
-
-/* drive.c */
-/* like prudence_tell_section_ends */
-void gp_tell_section_ends(const struct prudence_domain *domain);
-struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
-uint64_t gp_raise(uint64_t *value, uint64_t to); /* returns the difference; 0 if already there */
-void gp_complete(struct prudence_domain *domain, uint64_t upto);
-
-/* outstay.c: returns whether a reader in the way wants a CPU and has had none for a while. Makes
- * some system calls at times. */
-bool gp_reader_lacks_cpu(struct prudence_domain *domain);
-
-/* scan.c: memb_scan() returns the least of the goal and all readers' sequences, and stores the
- * number of readers found outside. The caller has made the goal's barrier. memb_look() also
- * completes the result, and notes no stalls. */
-uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
-void memb_look(struct prudence_domain *domain, uint64_t goal);
-
-/* at_once.c */
-bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
-enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
 
 /* domain.c */
 
@@ -440,33 +264,5 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
  * call. */
 void domain_visit(struct prudence_domain *domain);
 void domain_visits_fork_child(void); /* keeps the forking thread's visits */
-
-/* srcu.c: the second half of an entry, for tests */
-void srcu_enter_at(struct prudence_domain *domain, int index);
-
-/* set.c */
-bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
-bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
-unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
-void set_hold_members(struct prudence_domain *domain); /* no effect unless a set */
-
-/* external.c */
-bool external_reader_is_here(const struct prudence_domain *domain); /* this thread is a reader */
-bool external_is_inside(const struct prudence_domain *only); /* inside `only`; NULL: inside any */
-void external_start_in_child(void);                          /* without any lock held */
-
-/* may_wait.c, for waits that a caller asks for: takes the thread offline in the qsbr domain itself
- * or in members, and returns where the thread was online. */
-uint64_t gp_leave_to_wait(struct prudence_domain *domain);
-void gp_return_from_wait(struct prudence_domain *domain, uint64_t was_online);
-
-/* process_life.c (runtime/process.c, runtime/fork.c); the trace: stall.c */
-void gp_start(void);
-void gp_follow_options(void);
-void gp_process_ends(void);
-void gp_stall_trace_prime(void); /* may allocate */
-void gp_fork_prepare(void);
-void gp_fork_child(bool whole); /* forgets the state of threads that the child does not have */
-void gp_fork_done(void);
 
 #endif /* GP_USER_DOMAIN_H */

@@ -9,6 +9,9 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/external.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
 #include "valid_name.h"
 
 static const struct gp_scheme *const schemes[] = {

@@ -27,6 +27,10 @@
 #include <string.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/external.h"
+#include "gp/user/set.h"
+#include "gp/user/stall.h"
 #include "valid_name.h"
 
 #define FORK_PATIENCE_NS 200000000

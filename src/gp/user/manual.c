@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Manual domains, for tests. The program ends each grace period, whatever the readers do. */
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/process_life.h"
+#include "gp/user/slots.h"
 
 void prudence_manual_advance(struct prudence_domain *domain)
 {

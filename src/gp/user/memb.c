@@ -27,7 +27,14 @@
  * of Arm in tests/model/c11/. The argument relies on a store reaching all other CPUs at once
  * (docs/explanation/models.md, "Where C11 is not enough").
  */
+#include "gp/user/at_once.h"
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
+#include "gp/user/scan.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 
 /* Updates a sliding mean. If the driver lost its CPU, the sample is long and unrelated to the cost,
  * so a sample counts for at most some four times the mean. */

@@ -7,6 +7,8 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 
 #define AGAIN_NS  UINT64_C(10000000000) /* between two reports */
 #define NAMED_MAX 4                     /* readers of a domain */

@@ -22,6 +22,7 @@
  * Waking is async-signal-safe, and a handler may repeat the whole of it at any point.
  */
 #include "gp/user/domain.h"
+#include "gp/user/parking.h"
 
 /* A look at a slot costs some 3 ns, parking a slot some 30 ns, and a round one membarrier. */
 #define LOOKS_A_ROUND 8192

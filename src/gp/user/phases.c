@@ -19,6 +19,11 @@
  * having ticked. So only the thread that ticks last looks at all threads.
  */
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/process_life.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 
 struct prudence_domain *gp_phases_make(const char *name)
 {

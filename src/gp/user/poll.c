@@ -8,6 +8,7 @@
 #include <prudence/poll.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/may_wait.h"
 
 #define PATIENCE_NS 100000
 

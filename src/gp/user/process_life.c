@@ -6,6 +6,13 @@
  * the schemes pause.
  */
 #include "gp/user/domain.h"
+#include "gp/user/mode.h"
+#include "gp/user/reader_exit.h"
+#include "gp/user/readers.h"
+#include "gp/user/set.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
+#include "gp/user/process_life.h"
 
 void gp_start(void)
 {

@@ -5,6 +5,11 @@
  * one long section, which a quiescent state ends and enters anew.
  */
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/external.h"
+#include "gp/user/parking.h"
+#include "gp/user/readers.h"
+#include "gp/user/set.h"
 
 void prudence_read_unlock_unbalanced(void)
 {

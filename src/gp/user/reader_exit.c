@@ -29,6 +29,7 @@
 #include <pthread.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/reader_exit.h"
 
 /* Number of keys whose values glibc stores in the thread itself. A test lowers this. */
 unsigned reader_keys_without_memory = 32;

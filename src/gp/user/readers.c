@@ -29,6 +29,11 @@
 #include <unistd.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/parking.h"
+#include "gp/user/reader_exit.h"
+#include "gp/user/slots.h"
+#include "gp/user/thread_memory.h"
+#include "gp/user/readers.h"
 
 /* This thread's slot in the domain of that index, valid if generations agree. */
 struct table_entry {

@@ -23,6 +23,8 @@
 #include <string.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/set.h"
 #include "valid_name.h"
 
 struct domain_set {

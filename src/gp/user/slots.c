@@ -15,6 +15,8 @@
 
 #include "base/pace.h"
 #include "gp/user/domain.h"
+#include "gp/user/reader_exit.h"
+#include "gp/user/slots.h"
 
 struct os_lock readers_lock = OS_LOCK_INIT(OS_RANK_READERS);
 

@@ -47,6 +47,11 @@
  * enters by itself, so the word is stored last at entry, and first at exit.
  */
 #include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/readers.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
+#include "gp/user/srcu.h"
 
 /* A thread that is descheduled keeps its counter, but may lose the CPU. */
 struct srcu_cpu {

@@ -10,6 +10,9 @@
 #include <pthread.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/process_life.h"
+#include "gp/user/slots.h"
+#include "gp/user/stall.h"
 
 uint64_t gp_stall_timeout = UINT64_C(10000000000);
 

@@ -6,6 +6,9 @@
  */
 
 #include "gp/user/domain.h"
+#include "gp/user/reader_exit.h"
+#include "gp/user/slots.h"
+#include "gp/user/thread_memory.h"
 
 static struct thread_memory *listed;
 static unsigned listed_count, reap_at = 16; /* relaxed, because they only say when to look */

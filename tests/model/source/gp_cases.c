@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "explorer.h"
+#include "gp/user/mode.h"
+#include "gp/user/parking.h"
+#include "gp/user/process_life.h"
 #include "rcu/callbacks.h"
 #include "gp/user/domain.h"
 #include "os/os.h"

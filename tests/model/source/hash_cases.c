@@ -8,6 +8,7 @@
 
 #include "explorer.h"
 #include "gp/user/domain.h"
+#include "gp/user/process_life.h"
 #include "posix.h"
 #include "slab/cache.h"
 #include "structures/hash.h"

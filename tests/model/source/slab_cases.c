@@ -6,6 +6,7 @@
  */
 #include "explorer.h"
 #include "gp/user/domain.h"
+#include "gp/user/process_life.h"
 #include "os/os.h"
 #include "posix.h"
 #include "slab/cache.h"

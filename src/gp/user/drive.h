@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Grace periods of any scheme (see drive.c). */
+#ifndef GP_USER_DRIVE_H
+#define GP_USER_DRIVE_H
+
+#include "gp/user/domain.h"
+
+/* like prudence_tell_section_ends */
+void gp_tell_section_ends(const struct prudence_domain *domain);
+struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
+uint64_t gp_raise(uint64_t *value, uint64_t to); /* returns the difference; 0 if already there */
+void gp_complete(struct prudence_domain *domain, uint64_t upto);
+
+#endif /* GP_USER_DRIVE_H */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* How the thread of the reader in the way fares (see outstay.c). */
+#ifndef GP_USER_OUTSTAY_H
+#define GP_USER_OUTSTAY_H
+
+#include "gp/user/domain.h"
+
+/* Returns whether a reader in the way wants a CPU and has had none for a while. Makes some system
+ * calls at times. */
+bool gp_reader_lacks_cpu(struct prudence_domain *domain);
+
+#endif /* GP_USER_OUTSTAY_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a thread (see reader_exit.c). */
+#ifndef GP_USER_READER_EXIT_H
+#define GP_USER_READER_EXIT_H
+
+#include "gp/user/domain.h"
+
+void reader_exit_start(
+    void (*ends)(void)); /* called by each thread that ends, in each round of destructors */
+bool reader_exit_watch(void);
+bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
+extern unsigned reader_keys_without_memory;
+extern HIDDEN __thread bool reader_unwatched __attribute__((tls_model("initial-exec")));
+
+/* Called where no signal handler comes, so this may allocate. */
+static inline void reader_exit_watch_late(void)
+{
+    if (unlikely(reader_unwatched))
+        reader_exit_watch_slow();
+}
+
+#endif /* GP_USER_READER_EXIT_H */

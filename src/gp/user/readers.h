@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* This thread's slots (see readers.c). */
+#ifndef GP_USER_READERS_H
+#define GP_USER_READERS_H
+
+#include "gp/user/domain.h"
+
+/* This copy's own thread-local pointers. The exported names, which inline readers use, may belong
+ * to another copy of the library (readers_are_superseded, ADR 26). */
+extern __thread struct prudence_reader *reader_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_qsbr_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_reader *reader_lasting_self
+    __attribute__((tls_model("initial-exec")));
+bool readers_are_superseded(void);
+/* Makes `domain` live as long as the process, as the default one does. At most one domain, before
+ * any thread knows the domain. Its readers find their words by a pointer of their own,
+ * reader_lasting_self. */
+void gp_make_lasting(const struct prudence_domain *domain);
+bool gp_is_lasting(const struct prudence_domain *domain); /* also true for the default domain */
+struct reader_slot *
+readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
+struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);
+struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
+/* of this thread; without one, only the default domain can have a slot of the thread */
+bool readers_has_table(void);
+void readers_thread_ends(void);
+bool readers_left_inside(void); /* a thread may have ended inside since the last call */
+void readers_fork_child(void);
+/* Frees, in the child of a fork, the slots of threads that only the parent has. */
+void readers_forget_others(struct prudence_domain *domain);
+extern struct list readers_domains; /* all except the default one; guarded by readers_lock */
+
+#endif /* GP_USER_READERS_H */

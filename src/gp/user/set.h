@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets of domains (see set.c). */
+#ifndef GP_USER_SET_H
+#define GP_USER_SET_H
+
+#include "gp/user/domain.h"
+
+bool set_has(const struct prudence_domain *set, const struct prudence_domain *domain);
+bool set_any(const struct prudence_domain *set, bool (*is)(const struct prudence_domain *member));
+unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members);
+void set_hold_members(struct prudence_domain *domain); /* no effect unless a set */
+
+#endif /* GP_USER_SET_H */

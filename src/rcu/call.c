@@ -19,6 +19,10 @@
 #include "gp/user/may_wait.h"
 #include "process.h"
 #include "rcu/call.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_queue.h"
+#include "rcu/callback_wait.h"
+#include "rcu/callback_worker.h"
 #include "rcu/may_wait.h"
 #include "slab/wait.h"
 

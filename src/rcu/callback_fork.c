@@ -7,7 +7,9 @@
  * does not wait for a callback to return, because the callback might wait for the forking thread.
  * In the child, that callback counts as done, and no worker runs until one is needed.
  */
+#include "rcu/callback_fork.h"
 #include "rcu/callback_queue.h"
+#include "rcu/callback_worker.h"
 
 static void for_all_queues(void (*visit)(struct callback_queue *queue))
 {

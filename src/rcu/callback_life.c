@@ -8,7 +8,9 @@
 
 #include "debug/annotate.h"
 #include "gp/user/domain.h"
+#include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
+#include "rcu/callback_worker.h"
 
 static struct callback_lane default_lanes[CALLBACK_LANES_MAX];
 static struct callback_queue default_queue;

@@ -11,6 +11,8 @@
  */
 #include "gp/user/outstay.h"
 #include "rcu/callback_queue.h"
+#include "rcu/callback_worker.h"
+#include "rcu/callback_wait.h"
 
 #define NAP_NS      20000   /* between looks */
 #define LONG_NAP_NS 200000  /* the same while a reader lacks a CPU, which takes longer */

@@ -17,6 +17,7 @@
 
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
+#include "rcu/callback_worker.h"
 
 #define RUN_MAX     256    /* callbacks of one queue, before others have their turn */
 #define REST_NS     250000 /* a rest, unless another thread ends it */

@@ -29,7 +29,8 @@
 
 #include "debug/annotate.h"
 #include "race_detector.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_worker.h"
 #include "slab/all_caches.h"
 #include "slab/drain.h"
 #include "slab/misuse.h"

@@ -9,7 +9,7 @@
  */
 #include "rcu/destruct_worker.h"
 
-#include "rcu/callbacks.h"
+#include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
 #include "slab/drain.h"

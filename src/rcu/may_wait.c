@@ -20,7 +20,7 @@
 #include <errno.h>
 
 #include "gp/user/domain.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
 #include "rcu/may_wait.h"
 

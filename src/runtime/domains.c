@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Gives gp/ the callback queues of domains; gp/ is the lower layer and cannot include rcu/. */
 #include "gp/user/domain.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_queue.h"
 
 static struct callback_queue *make(struct prudence_domain *domain)
 {

@@ -39,7 +39,7 @@
 #include "pages/pages.h"
 #include "posix.h"
 #include "rcu/call.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_fork.h"
 #include "rcu/destruct_fork.h"
 #include "runtime/export.h"
 #include "runtime/fork.h"

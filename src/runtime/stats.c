@@ -12,7 +12,7 @@
 #include "heap/heap.h"
 #include "pages/pages.h"
 #include "rcu/call.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_queue.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
 #include "slab/budget.h"

@@ -23,6 +23,10 @@
 #include "gp/user/readers.h"
 #include "heap/heap.h"
 #include "rcu/call.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_queue.h"
+#include "rcu/callback_wait.h"
+#include "rcu/callback_worker.h"
 #include "rcu/may_wait.h"
 #include "urcu/urcu.h"
 

@@ -15,7 +15,8 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
-#include "rcu/callbacks.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

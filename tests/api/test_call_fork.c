@@ -17,7 +17,8 @@
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
-#include "rcu/callbacks.h"
+#include "rcu/callback_life.h"
+#include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 

@@ -25,7 +25,7 @@
 
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
-#include "rcu/callbacks.h"
+#include "rcu/callback_queue.h"
 #include "debug/guard.h"
 #include "heap/heap.h"
 #include "slab/all_caches.h"

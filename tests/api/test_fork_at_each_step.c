@@ -18,9 +18,12 @@
 #include <prudence/poll.h>
 #include <prudence/scm.h>
 
+#include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
 #include "posix.h"
+#include "rcu/callback_wait.h"
+#include "rcu/callback_worker.h"
 #include "slab/latent_account.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"

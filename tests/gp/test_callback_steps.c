@@ -14,8 +14,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
 #include "gp/user/domain.h"
+#include "rcu/callback_wait.h"
+#include "rcu/callback_worker.h"
 #include "support/step.h"
 
 static struct prudence_domain *domain;

@@ -13,7 +13,7 @@
 
 #include <prudence/call.h>
 
-#include "rcu/callbacks.h"
+#include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
 #include "slab/drain.h"
 #include "support/slab_test.h"

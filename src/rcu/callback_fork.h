@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Callbacks and fork (see callback_fork.c). */
+#ifndef RCU_CALLBACK_FORK_H
+#define RCU_CALLBACK_FORK_H
+
+#include "base/base.h"
+
+void callbacks_fork_prepare(void);
+void callbacks_fork_child(bool whole); /* before callbacks_fork_done */
+void callbacks_fork_done(void);
+
+#endif /* RCU_CALLBACK_FORK_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues are made and released (see callback_life.c). */
+#ifndef RCU_CALLBACK_LIFE_H
+#define RCU_CALLBACK_LIFE_H
+
+#include "rcu/callbacks.h"
+
+/* Makes a queue with at most `lanes` lanes, served by the worker of the process. Returns NULL
+ * without memory. callback_worker_make() gives the queue a separate worker. */
+struct callback_queue *callback_queue_make(struct prudence_domain *domain, unsigned lanes);
+void callback_queue_keep(struct callback_queue *queue, void *context); /* of an external domain */
+
+/* The queue must be empty; may wait for the worker. */
+void callback_queue_release(struct callback_queue *queue);
+struct callback_queue *callback_queue_of(struct prudence_domain *domain);
+
+/* Like callbacks_nudge(), but starts the worker if needed. */
+void callbacks_kick(void);
+
+#endif /* RCU_CALLBACK_LIFE_H */

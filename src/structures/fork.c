@@ -8,6 +8,7 @@
 #include "structures/fork.h"
 
 #include "structures/hash.h"
+#include "structures/hash_fork.h"
 #include "structures/id_table.h"
 #include "structures/map_writers.h"
 #include "structures/routes.h"

@@ -6,6 +6,9 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "structures/hash.h"
+#include "structures/hash_bucket.h"
+#include "structures/hash_move.h"
+#include "structures/hash_resize.h"
 #include "structures/writers.h"
 #include "valid_name.h"
 
@@ -435,6 +438,11 @@ bool hash_visit_key(struct hash_table *table, uint64_t hash, prudence_hash_match
 }
 
 /* ---------------------------------------------------------------------------------- statistics */
+
+uint64_t prudence_hash_count(const struct prudence_hash *table)
+{
+    return hash_count(hash_of(table));
+}
 
 /* Runs under `stepping`, so that all numbers except that of the objects are of one moment. */
 static void collect(struct hash_table *table, struct prudence_hash_stats *stats)

@@ -145,42 +145,10 @@ static inline bool is_end_of(uintptr_t link, unsigned order)
     return link - PRUDENCE_HASH_END(0) <= 8 * (uintptr_t)order;
 }
 
-/*
- * hash_bucket.c: lock a bucket, unless it is moved or not set yet (0). Return its content without
- * HASH_LOCKED. hash_lock_first, for a thread that holds neither another bucket nor `stepping`,
- * waits while a fork is under way (writers.h).
- */
-uintptr_t hash_lock(uintptr_t *bucket);
-uintptr_t hash_lock_first(uintptr_t *bucket);
-
-static inline void hash_unlock(uintptr_t *bucket, uintptr_t link)
+static inline uint64_t hash_count(const struct hash_table *table)
 {
-    store_release(bucket, link);
+    return object_count_sum(table->counters, table->counter_mask);
 }
-
-/*
- * hash_move.c: moves a group from one array to the other, unless already moved. `group` is the
- * number of the bucket in the smaller array. The caller holds no lock but, if `stepping`, that one.
- */
-void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping);
-
-/* hash_resize.c: take and release `stepping`, the right to take steps. */
-bool hash_try_stepping(struct hash_table *table);
-void hash_take_stepping(struct hash_table *table);
-void hash_end_stepping(struct hash_table *table);
-
-/* Begins a resize, unless one is under way or the view has changed. The caller holds neither
- * `stepping` nor a bucket. Returns false if there is no memory. */
-bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order);
-
-/* Called after an update of a table that leaves_outside, outside of sections. A deferral may wait
- * there, so latent_limit holds strictly. */
-void hash_leave_array(struct hash_table *table);
-
-/* Take a step of a resize, if one is under way; begin a resize, if the number of objects asks for
- * one. */
-void hash_step(struct hash_table *table);
-void hash_follow_count(struct hash_table *table);
 
 /*
  * hash.c: hash_make is prudence_hash_create on behalf of another public function, and allows
@@ -214,16 +182,5 @@ int64_t hash_change_count(struct hash_table *table, int64_t objects);
 void hash_move_first(const struct hash_table *table, uintptr_t view, uint64_t hash);
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed);
 void hash_replaced(struct hash_table *table);
-
-/* hash_count.c */
-uint64_t hash_count(const struct hash_table *table);
-
-/*
- * hash_fork.c: hash_wait_for_writers waits until no thread is inside an update, while none may
- * begin one. In the child, hash_forget_writers removes the locks of threads that were about to
- * begin.
- */
-void hash_wait_for_writers(struct hash_table *table);
-void hash_forget_writers(struct hash_table *table);
 
 #endif /* STRUCTURES_HASH_H */

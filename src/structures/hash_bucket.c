@@ -2,6 +2,7 @@
 /* The lock of a bucket. */
 #include "structures/contention.h"
 #include "structures/hash.h"
+#include "structures/hash_bucket.h"
 #include "structures/writers.h"
 
 uintptr_t hash_lock(uintptr_t *bucket)

@@ -2,6 +2,7 @@
 /* Hash tables while fork copies the process (writers.h). */
 #include "os/os.h"
 #include "structures/hash.h"
+#include "structures/hash_fork.h"
 
 /*
  * Waits until no thread holds a bucket of the array. A thread that takes a bucket after this check

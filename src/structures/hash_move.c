@@ -5,6 +5,8 @@
  * the chains and at the buckets of both arrays; hash.h says how they find their way.
  */
 #include "structures/hash.h"
+#include "structures/hash_bucket.h"
+#include "structures/hash_move.h"
 
 /* Parts of a group, in the order of their hashes. */
 struct parts {

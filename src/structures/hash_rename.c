@@ -27,6 +27,7 @@
 #include "os/os.h"
 #include "slab/cache.h"
 #include "structures/hash.h"
+#include "structures/hash_bucket.h"
 
 /*
  * The place where a name leaves or enters: the table, the spread hash and, once locked, the bucket

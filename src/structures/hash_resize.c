@@ -9,6 +9,8 @@
 
 #include "os/os.h"
 #include "structures/hash.h"
+#include "structures/hash_move.h"
+#include "structures/hash_resize.h"
 #include "structures/writers.h"
 
 /*

@@ -19,6 +19,7 @@
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
+#include "structures/hash_resize.h"
 #include "structures/own_sections.h"
 
 struct entry {

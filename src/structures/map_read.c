@@ -12,6 +12,7 @@
  * node was looked at, and was found unless a lower one was.
  */
 #include "structures/map.h"
+#include "structures/map_read.h"
 
 /* The callers say whether the key is a number, so the compiler makes a loop for each kind. */
 static inline __attribute__((always_inline)) struct prudence_map_node *

@@ -8,6 +8,8 @@
  * line, with all nodes locked. The nodes stay as they are, so a reader in one of them finds the
  * object, as it would have a moment before.
  */
+#include "structures/map_remove.h"
+#include "structures/map_tidy.h"
 #include "structures/map_update.h"
 
 #include <errno.h>

@@ -103,26 +103,4 @@ static inline void map_section_leave(const struct prudence_map *map)
         prudence_domain_read_unlock(map->domain);
 }
 
-/*
- * map_add.c: adds the object, which is the caller's or an entry. With `replacing`, it takes the
- * place of an object with the same key. *there is the object that had the key, or NULL. Returns 0;
- * EEXIST, unless `replacing`; or ENOMEM.
- */
-int map_add(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
-            struct prudence_map_node **there);
-
-/* map_remove.c: removes the object with this key, if `object` is 0 or the link to it. Returns it,
- * or NULL. */
-struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_key *key,
-                                     uintptr_t object);
-/* Replaces an object by another one with the same key. Returns 0 or ENOENT. */
-int map_replace(struct prudence_map *map, const struct map_key *key, struct prudence_map_node *old,
-                struct prudence_map_node *fresh);
-
-/* map_tidy.c: makes the nodes on the way of the key as small as possible, if there is memory. */
-void map_tidy(struct prudence_map *map, const struct map_key *key);
-
-/* Returns whether the node, which lost a link, may be worth tidying. */
-bool map_is_untidy(const struct map_node *node);
-
 #endif /* STRUCTURES_MAP_UPDATE_H */

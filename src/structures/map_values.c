@@ -12,6 +12,9 @@
 
 #include <prudence/map_values.h>
 
+#include "structures/map_add.h"
+#include "structures/map_read.h"
+#include "structures/map_remove.h"
 #include "structures/map_update.h"
 
 struct entry {

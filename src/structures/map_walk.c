@@ -9,6 +9,7 @@
  * not find any others. So when a node has nothing left, the walk goes on in the node above.
  */
 #include "structures/map.h"
+#include "structures/map_read.h"
 
 #define ABOVE 0u
 

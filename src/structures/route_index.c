@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The index of a table of routes, by the first bits of addresses (routes.h). */
+#include "structures/route_index.h"
+#include "structures/route_words.h"
 #include "structures/routes.h"
 
 /* Returns the width of an index for this number of prefixes: a page, 64 KiB or 4 MiB. Pages without

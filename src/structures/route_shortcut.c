@@ -19,6 +19,8 @@
  *
  * Updates of the array run under the lock.
  */
+#include "structures/route_shortcut.h"
+#include "structures/route_words.h"
 #include "structures/routes.h"
 
 #define BITS_LEAST 9u /* slots that fit a page */

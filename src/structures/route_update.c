@@ -5,6 +5,8 @@
 
 #include <prudence/prudence.h>
 
+#include "structures/route_index.h"
+#include "structures/route_shortcut.h"
 #include "structures/routes.h"
 
 /* The place of a prefix, or the one that it would have. */

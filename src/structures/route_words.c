@@ -7,6 +7,7 @@
 #include <prudence/prudence.h>
 
 #include "heap/heap.h"
+#include "structures/route_words.h"
 #include "structures/routes.h"
 
 uintptr_t route_words_make(const struct route_table *table, unsigned bits)

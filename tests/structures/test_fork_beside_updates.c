@@ -15,6 +15,7 @@
 #include <prudence/id_table.h>
 #include <prudence/map.h>
 
+#include "structures/hash_resize.h"
 #include "support/name_test.h"
 #include "support/routes_test.h"
 #include "support/fork_at_step.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
+#include "structures/hash_resize.h"
 #include "support/hash_test.h"
 
 #include <pthread.h>

@@ -7,6 +7,7 @@
  * ctest: cost 10
  */
 #define _GNU_SOURCE
+#include "structures/hash_resize.h"
 #include "support/name_test.h"
 #include "support/deep.h"
 #include "support/step.h"

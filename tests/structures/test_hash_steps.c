@@ -5,6 +5,8 @@
  * looks in the trap.
  */
 #define _GNU_SOURCE
+#include "structures/hash_move.h"
+#include "structures/hash_resize.h"
 #include "support/hash_test.h"
 #include "support/deep.h"
 #include "support/step.h"

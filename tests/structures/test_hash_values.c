@@ -10,6 +10,7 @@
 
 #define VALUES_TABLE      struct prudence_hash_values
 #define VALUES_CALL(name) prudence_hash_values_##name
+#include "structures/hash_resize.h"
 #include "support/values_model.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of routes: bad arguments, destruction, statistics, nodes that wait for readers, forks,
  * concurrent updates. */
+#include "structures/route_words.h"
 #include "support/routes_test.h"
 
 #include <pthread.h>

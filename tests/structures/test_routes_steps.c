@@ -7,6 +7,7 @@
  * ctest: cost 8
  */
 #define _GNU_SOURCE
+#include "structures/route_words.h"
 #include "support/routes_test.h"
 
 #include "support/deep.h"

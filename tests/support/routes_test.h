@@ -4,6 +4,9 @@
 #ifndef TESTS_SUPPORT_ROUTES_TEST_H
 #define TESTS_SUPPORT_ROUTES_TEST_H
 
+#include "structures/route_index.h"
+#include "structures/route_shortcut.h"
+#include "structures/route_words.h"
 #include "support/slab_test.h"
 
 #include <prudence/routes.h>

@@ -12,6 +12,7 @@
 #include "posix.h"
 #include "slab/cache.h"
 #include "structures/hash.h"
+#include "structures/hash_move.h"
 
 /* ------------------------------------------------------------------------ a table without locks */
 

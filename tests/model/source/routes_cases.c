@@ -6,6 +6,9 @@
  */
 #include "caches.h"
 #include "explorer.h"
+#include "structures/route_index.h"
+#include "structures/route_shortcut.h"
+#include "structures/route_words.h"
 #include "structures/routes.h"
 
 /* ------------------------------------------------------------------------- prefixes and updates */

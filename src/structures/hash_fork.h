@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Fork and one hash table (see hash_fork.c). */
+#ifndef STRUCTURES_HASH_FORK_H
+#define STRUCTURES_HASH_FORK_H
+
+#include "structures/hash.h"
+
+/*
+ * hash_wait_for_writers waits until no thread is inside an update, while none may begin one. In the
+ * child, hash_forget_writers removes the locks of threads that were about to begin.
+ */
+void hash_wait_for_writers(struct hash_table *table);
+void hash_forget_writers(struct hash_table *table);
+
+#endif /* STRUCTURES_HASH_FORK_H */

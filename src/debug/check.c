@@ -101,6 +101,26 @@ static void check_live(const struct slab *slab, const void *object, const char *
         report_not_live(slab, object, state == OBJECT_LATENT, what);
 }
 
+void check_print_word(uint64_t word)
+{
+    static const char *const titles[] = {
+        [OBJECT_FREE] = "freed by:",
+        [OBJECT_LIVE] = "its memory was last freed by:",
+        [OBJECT_LATENT] = "",
+        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe now, by:",
+        [WORD_DEFERRED + OBJECT_LIVE] = "its memory was last deferred by:",
+        [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
+    };
+
+    if (!check_wanted && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
+        os_report("  with the option check=1 this report says who allocated and who freed it");
+        return;
+    }
+    stack_depot_print("allocated by:", allocation_trace_of_word(word));
+    if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
+        stack_depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
+}
+
 /* Adds traces to a report. guard_report.c adds the traces of a guarded object, from the slot,
  * because the slab may be gone. */
 static void explain(const struct slab *slab, const void *pointer)
@@ -112,7 +132,7 @@ static void explain(const struct slab *slab, const void *pointer)
     if (here)
         stack_depot_print("called by:", here);
     if (slab && object_words(slab) && !slab->alone && slab_has(slab, pointer))
-        stack_depot_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
+        check_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
 }
 
 const struct slab_extension check_extension = {.wants = wants,

@@ -8,6 +8,7 @@
 #define DEBUG_CHECK_H
 
 #include "debug/settings.h"
+#include "debug/stack_depot.h"
 #include "slab/extension.h"
 #include "slab/slab.h"
 
@@ -18,7 +19,6 @@ enum object_state { OBJECT_FREE, OBJECT_LIVE, OBJECT_LATENT };
 
 /* An object's word has the state, a flag that says whether the last release was a deferral, and the
  * numbers of two traces (0 if unknown), of the last allocation and of that release. */
-#define TRACE_BITS    30
 #define WORD_DEFERRED ((uint64_t)4)
 static inline enum object_state state_of_word(uint64_t word)
 {
@@ -49,5 +49,8 @@ static inline uint64_t *object_words(const struct slab *slab)
  * state. */
 void object_state_change(const struct slab *slab, const void *object, enum object_state from,
                          enum object_state to, const char *what);
+
+/* Writes the calls that allocated and released the object of this word. */
+void check_print_word(uint64_t word);
 
 #endif /* DEBUG_CHECK_H */

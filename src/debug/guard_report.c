@@ -4,6 +4,7 @@
  * pointer in a report of misuse. May run in a signal handler, so nothing here allocates or takes a
  * lock of the library.
  */
+#include "debug/check.h"
 #include "debug/guard.h"
 #include "debug/stack_depot.h"
 #include "slab/misuse.h"
@@ -100,7 +101,7 @@ void guard_look_at_fault(const struct os_fault *fault)
               fault->address);
     print_place(slot, fault->address);
     print_access(fault);
-    stack_depot_print_word(guard_word(slot));
+    check_print_word(guard_word(slot));
 }
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
@@ -108,7 +109,7 @@ void guard_report_damage(const struct guard_slot *slot, const char *byte)
     os_report("%s: write of %p, found after the object was freed",
               byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
-    stack_depot_print_word(guard_word(slot));
+    check_print_word(guard_word(slot));
     os_abort();
 }
 
@@ -134,5 +135,5 @@ void guard_explain(const struct slab *slab, const void *pointer)
     if (!slot || slot->state == GUARD_UNUSED)
         return;
     print_place(slot, pointer);
-    stack_depot_print_word(guard_word(slot));
+    check_print_word(guard_word(slot));
 }

@@ -11,9 +11,9 @@
  */
 #include <string.h>
 
+#include "base/atomic.h"
 #include "debug/stack_depot.h"
-
-#include "debug/check.h"
+#include "os/os.h"
 
 #define DEPOT_BYTES ((size_t)16 << 20)
 #define DEPOT_WORDS (DEPOT_BYTES / sizeof(uint64_t))
@@ -170,24 +170,4 @@ void stack_depot_print_frames(uint32_t number)
         os_trace_print(trace_at(made, number)->frames, (unsigned)trace_at(made, number)->count);
     else
         os_report("    (unknown)");
-}
-
-void stack_depot_print_word(uint64_t word)
-{
-    static const char *const titles[] = {
-        [OBJECT_FREE] = "freed by:",
-        [OBJECT_LIVE] = "its memory was last freed by:",
-        [OBJECT_LATENT] = "",
-        [WORD_DEFERRED + OBJECT_FREE] = "deferred, and safe now, by:",
-        [WORD_DEFERRED + OBJECT_LIVE] = "its memory was last deferred by:",
-        [WORD_DEFERRED + OBJECT_LATENT] = "deferred by:",
-    };
-
-    if (!check_wanted && !allocation_trace_of_word(word) && !release_trace_of_word(word)) {
-        os_report("  with the option check=1 this report says who allocated and who freed it");
-        return;
-    }
-    stack_depot_print("allocated by:", allocation_trace_of_word(word));
-    if (state_of_word(word) != OBJECT_LIVE || release_trace_of_word(word))
-        stack_depot_print(titles[word & (WORD_DEFERRED | 3)], release_trace_of_word(word));
 }

@@ -5,6 +5,8 @@
 
 #include "debug/settings.h"
 
+#define TRACE_BITS 30 /* of the number of a trace */
+
 /* Returns the number of the trace that led here, or 0 if unknown. */
 uint32_t stack_depot_here(void);
 
@@ -18,8 +20,5 @@ unsigned stack_depot_trace(uint32_t number, void *const **frames);
 /* Writes trace `number` to standard error under `title`. */
 void stack_depot_print(const char *title, uint32_t number);
 void stack_depot_print_frames(uint32_t number); /* without a title */
-
-/* Writes the calls that allocated and released the object of this word (debug/check.h). */
-void stack_depot_print_word(uint64_t word);
 
 #endif /* DEBUG_STACK_DEPOT_H */

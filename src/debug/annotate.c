@@ -69,19 +69,19 @@ void annotate_start(void)
 
 /* Returns the address that names an object to ThreadSanitizer. Lone objects are named by their
  * page, because a guarded object may start anywhere there, and the next one elsewhere. */
-static const void *name_of(const struct slab *slab, const void *object)
+static const void *annotate_name_of(const struct slab *slab, const void *object)
 {
     return slab->alone ? slab->pages : object;
 }
 
 void annotate_passes(const struct slab *slab, const void *object)
 {
-    tell_release(name_of(slab, object));
+    tell_release(annotate_name_of(slab, object));
 }
 
 void annotate_taken(const struct slab *slab, const void *object)
 {
-    tell_acquire(name_of(slab, object));
+    tell_acquire(annotate_name_of(slab, object));
 }
 
 void annotate_safe(const struct slab *slab, const void *object)
@@ -124,7 +124,7 @@ static bool has_notes(const struct slab *slab)
     return slab->side[INSTRUMENTS_EXTENSION] != NULL;
 }
 
-static struct note *note_of(const struct slab *slab, const void *object)
+static struct note *annotate_note_of(const struct slab *slab, const void *object)
 {
     return (struct note *)slab->side[INSTRUMENTS_EXTENSION] + slab_index(slab, object);
 }
@@ -191,7 +191,7 @@ static void end_pages(const struct slab *slab)
 #endif
 }
 
-static void begin(const void *object, size_t size, bool defined)
+static void annotate_begin(const void *object, size_t size, bool defined)
 {
     if (asan_on)
         __asan_unpoison_memory_region(object, size);
@@ -203,7 +203,7 @@ static void begin(const void *object, size_t size, bool defined)
 #endif
 }
 
-static void end(const void *object, size_t room)
+static void annotate_end(const void *object, size_t room)
 {
     if (asan_on)
         __asan_poison_memory_region(object, room);
@@ -254,26 +254,26 @@ void annotate_allocated(struct slab *slab, void *object, size_t size, bool defin
 {
     if (!has_notes(slab))
         return;
-    *note_of(slab, object) =
+    *annotate_note_of(slab, object) =
         (struct note){.size = size, .held = slab->cache->flags & CACHE_OWN ? object : NULL};
-    begin(object, size, defined || slab->cache->constructor);
+    annotate_begin(object, size, defined || slab->cache->constructor);
 }
 
 void annotate_held(const struct slab *slab, void *object)
 {
     if (has_notes(slab))
-        note_of(slab, object)->held = object;
+        annotate_note_of(slab, object)->held = object;
 }
 
 void annotate_released(struct slab *slab, void *object)
 {
     if (!has_notes(slab))
         return;
-    note_of(slab, object)->held = NULL;
-    end(object, slab_object_bytes(slab));
+    annotate_note_of(slab, object)->held = NULL;
+    annotate_end(object, slab_object_bytes(slab));
 }
 
 size_t annotate_size(const struct slab *slab, const void *object)
 {
-    return has_notes(slab) ? note_of(slab, object)->size : 0;
+    return has_notes(slab) ? annotate_note_of(slab, object)->size : 0;
 }

@@ -12,7 +12,7 @@
 #include "slab/misuse.h"
 
 /* Quarantine and shuffle need states too, because a resting object looks live to the slab. */
-static bool wants(const struct cache_layout *layout)
+static bool check_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return check_wanted || quarantine_limit || shuffle_wanted;
@@ -23,13 +23,13 @@ static size_t words_bytes(const struct slab *slab)
     return slab->capacity * sizeof(uint64_t);
 }
 
-static bool made(struct slab *slab)
+static bool check_made(struct slab *slab)
 {
     slab->side[CHECK_EXTENSION] = os_meta_alloc(words_bytes(slab));
     return slab->side[CHECK_EXTENSION] != NULL;
 }
 
-static void going(struct slab *slab)
+static void check_going(struct slab *slab)
 {
     os_meta_free(slab->side[CHECK_EXTENSION], words_bytes(slab));
 }
@@ -67,13 +67,13 @@ void object_state_change(const struct slab *slab, const void *object, enum objec
     explain_and_abort(slab, object);
 }
 
-static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+static void check_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     (void)size, (void)zeroed;
     object_state_change(slab, object, OBJECT_FREE, OBJECT_LIVE, "allocation");
 }
 
-static void freed(struct slab *slab, void *object, const char *what)
+static void check_freed(struct slab *slab, void *object, const char *what)
 {
     object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
 }
@@ -84,7 +84,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
     object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
 }
 
-static bool safe(struct slab *slab, void *object)
+static bool check_safe(struct slab *slab, void *object)
 {
     object_state_change(slab, object, OBJECT_LATENT, OBJECT_FREE, "merge");
     return true;
@@ -123,7 +123,7 @@ void check_print_word(uint64_t word)
 
 /* Adds traces to a report. guard_report.c adds the traces of a guarded object, from the slot,
  * because the slab may be gone. */
-static void explain(const struct slab *slab, const void *pointer)
+static void check_explain(const struct slab *slab, const void *pointer)
 {
     uint32_t here = stack_depot_here();
 
@@ -135,12 +135,12 @@ static void explain(const struct slab *slab, const void *pointer)
         check_print_word(load_relaxed(&object_words(slab)[slab_index(slab, pointer)]));
 }
 
-const struct slab_extension check_extension = {.wants = wants,
-                                               .made = made,
-                                               .going = going,
-                                               .allocated = allocated,
-                                               .freed = freed,
+const struct slab_extension check_extension = {.wants = check_wants,
+                                               .made = check_made,
+                                               .going = check_going,
+                                               .allocated = check_allocated,
+                                               .freed = check_freed,
                                                .deferred = deferred,
-                                               .safe = safe,
+                                               .safe = check_safe,
                                                .check_live = check_live,
-                                               .explain = explain};
+                                               .explain = check_explain};

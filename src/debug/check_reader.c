@@ -14,7 +14,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/set.h"
 
-static struct prudence_cache *cache_of(const void *object)
+static struct prudence_cache *check_reader_cache_of(const void *object)
 {
     struct slab *slab = os_page_owner(object);
 
@@ -24,7 +24,7 @@ static struct prudence_cache *cache_of(const void *object)
 void prudence_check_reader(const void *object)
 {
     const void *caller = __builtin_return_address(0);
-    struct prudence_cache *cache = check_wanted && object ? cache_of(object) : NULL;
+    struct prudence_cache *cache = check_wanted && object ? check_reader_cache_of(object) : NULL;
 
     if (!cache || prudence_domain_read_lock_held(cache->domain) || !gp_is_first_from(caller))
         return;
@@ -44,7 +44,7 @@ static bool covers(struct prudence_domain *domain, const struct prudence_domain 
  * readers in any domain, and are not checked. */
 void check_callback_domain(struct prudence_domain *domain, const void *head, const char *what)
 {
-    struct prudence_cache *cache = cache_of(head);
+    struct prudence_cache *cache = check_reader_cache_of(head);
 
     if (!cache || !cache->named || covers(domain, cache->domain) || !gp_is_first_from(cache))
         return;

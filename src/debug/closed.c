@@ -10,12 +10,12 @@
 #include "debug/page_jobs.h"
 #include "slab/slab.h"
 
-static bool wants(const struct cache_layout *layout)
+static bool closed_wants(const struct cache_layout *layout)
 {
     return layout->flags & CACHE_CLOSED;
 }
 
-static bool made(struct slab *slab)
+static bool closed_made(struct slab *slab)
 {
     if (!slab->alone)
         os_pages_guard(slab->pages, slab->bytes);
@@ -38,7 +38,7 @@ static bool open_pages(struct page_job *job)
 }
 
 /* Frees the pages. Pages that the system refuses to open are lost to the page source. */
-static void opened(struct page_job *job, bool done)
+static void closed_opened(struct page_job *job, bool done)
 {
     struct opening *opening = (struct opening *)job;
 
@@ -47,16 +47,16 @@ static void opened(struct page_job *job, bool done)
     slab_forget_memory(opening, opening->memory);
 }
 
-static bool keeps_pages(struct slab *slab)
+static bool closed_keeps_pages(struct slab *slab)
 {
     const struct opening of_slab = {
         .pages = slab->pages, .bytes = slab->bytes, .memory = slab_memory(slab)};
     struct opening *opening = (struct opening *)slab;
 
     *opening = of_slab;
-    page_job_queue(&opening->job, open_pages, opened);
+    page_job_queue(&opening->job, open_pages, closed_opened);
     return true;
 }
 
 const struct slab_extension closed_extension = {
-    .wants = wants, .made = made, .keeps_pages = keeps_pages};
+    .wants = closed_wants, .made = closed_made, .keeps_pages = closed_keeps_pages};

@@ -6,7 +6,7 @@
 #include "debug/guard.h"
 #include "debug/large_guard.h"
 
-static void look(const struct os_fault *fault)
+static void faults_look(const struct os_fault *fault)
 {
     guard_look_at_fault(fault);
     large_guard_look_at_fault(fault);
@@ -14,5 +14,5 @@ static void look(const struct os_fault *fault)
 
 void faults_watch(void)
 {
-    os_fault_watch(look);
+    os_fault_watch(faults_look);
 }

@@ -51,7 +51,7 @@ static bool slots_make(void)
     return guard_slots != NULL;
 }
 
-static void refuse(void)
+static void guard_refuse(void)
 {
     os_report("option 'guard': no address space for guarded objects; nothing is guarded");
     guard_interval = 0;
@@ -63,7 +63,7 @@ void guard_start(void)
     if (!guard_interval)
         return;
     if (!guard_slots && !slots_make())
-        refuse();
+        guard_refuse();
     else
         faults_watch();
 }
@@ -80,13 +80,13 @@ static bool has_pool(void)
         return false;
     pool = os_pages_reserve(((size_t)2 * GUARD_SLOTS + 1) * os_page_size);
     if (!pool)
-        refuse();
+        guard_refuse();
     store_release(&guard_pool, pool);
     return pool != NULL;
 }
 
 /* Draws a number from 1 to 2N - 1. The average is N, and no period of the program goes unseen. */
-static uint64_t draw(void)
+static uint64_t guard_draw(void)
 {
     if (!randomness)
         randomness = (os_clock_ns() ^ (uintptr_t)&randomness) | 1;
@@ -94,10 +94,10 @@ static uint64_t draw(void)
     return 1 + randomness % (2 * guard_interval - 1);
 }
 
-static bool is_due(void)
+static bool guard_is_due(void)
 {
     if (!countdown)
-        countdown = draw();
+        countdown = guard_draw();
     return --countdown == 0;
 }
 
@@ -151,7 +151,7 @@ static void check_surroundings(const struct guard_slot *slot)
         guard_report_damage(slot, wrong);
 }
 
-static size_t size_asked(const struct slab *slab, const void *object)
+static size_t guard_size_asked(const struct slab *slab, const void *object)
 {
     const struct guard_slot *slot = slab->side[GUARD_EXTENSION];
 
@@ -159,26 +159,26 @@ static size_t size_asked(const struct slab *slab, const void *object)
     return slot ? slot->size : 0;
 }
 
-static struct guard_slot *slot_of(struct page_job *job)
+static struct guard_slot *guard_slot_of(struct page_job *job)
 {
     return (struct guard_slot *)((char *)job - offsetof(struct guard_slot, closing));
 }
 
 static bool close_page(struct page_job *job)
 {
-    os_pages_close(page_of(slot_of(job)), os_page_size);
+    os_pages_close(page_of(guard_slot_of(job)), os_page_size);
     return true;
 }
 
-static void closed(struct page_job *job, bool done)
+static void guard_closed(struct page_job *job, bool done)
 {
     (void)done;
-    slot_rest(slot_of(job));
+    slot_rest(guard_slot_of(job));
 }
 
-/* Checks the surroundings, and closes the page, which then rests. Runs before check's going(), so
- * the last word still exists. */
-static void going(struct slab *slab)
+/* Checks the surroundings, and closes the page, which then rests. Runs before check_going(), so the
+ * last word still exists. */
+static void guard_going(struct slab *slab)
 {
     struct guard_slot *slot = slab->side[GUARD_EXTENSION];
 
@@ -188,7 +188,7 @@ static void going(struct slab *slab)
     slot->word = *object_words(slab);
     slot->state = GUARD_FREED;
     store_relaxed(&slot->slab, NULL);
-    page_job_queue(&slot->closing, close_page, closed);
+    page_job_queue(&slot->closing, close_page, guard_closed);
 }
 
 /* --------------------------------------------------------------- what is deferred becomes safe */
@@ -209,7 +209,7 @@ static void after_deferral(struct prudence_cache *cache, bool alone)
     settle_cache(cache);
 }
 
-static void settle_all(void)
+static void guard_settle_all(void)
 {
     struct list *item;
 
@@ -234,7 +234,7 @@ static bool can_be_guarded(const struct prudence_cache *cache, size_t size)
 }
 
 /* Places the object on its open page. */
-static void place(struct guard_slot *slot, const struct prudence_cache *cache, size_t size)
+static void guard_place(struct guard_slot *slot, const struct prudence_cache *cache, size_t size)
 {
     char *page = page_of(slot);
 
@@ -255,17 +255,17 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
     struct guard_slot *slot;
     struct slab *slab;
 
-    if (!guard_interval || !is_due() || !can_be_guarded(cache, size) || !has_pool())
+    if (!guard_interval || !guard_is_due() || !can_be_guarded(cache, size) || !has_pool())
         return NULL;
     settle_cache(cache);
     slot = slot_take();
     if (!slot) {
-        settle_all();
+        guard_settle_all();
         return NULL;
     }
     if (!os_pages_open(page_of(slot), os_page_size))
         goto failed;
-    place(slot, cache, size);
+    guard_place(slot, cache, size);
     slab = slab_make_lone(cache, page_of(slot), os_page_size, slot->object,
                           EXTENSION_BIT(CHECK_EXTENSION));
     if (!slab) {
@@ -283,17 +283,17 @@ failed:
     return NULL;
 }
 
-static bool wants(const struct cache_layout *layout)
+static bool guard_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return guard_interval > 0;
 }
 
-const struct slab_extension guard_extension = {.wants = wants,
-                                               .going = going,
+const struct slab_extension guard_extension = {.wants = guard_wants,
+                                               .going = guard_going,
                                                .instead = guarded_alloc,
                                                .after_deferral = after_deferral,
-                                               .size_asked = size_asked,
+                                               .size_asked = guard_size_asked,
                                                .explain = guard_explain};
 
 void guard_fork_prepare(void)

@@ -25,7 +25,7 @@
 #include "race_detector.h"
 #include "slab/misuse.h"
 
-static bool wants(const struct cache_layout *layout)
+static bool instruments_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return zero_on_free || annotate_on || race_detector_on;
@@ -83,18 +83,18 @@ void instruments_check_zero(const struct slab *slab, const void *object)
 
 /* ----------------------------------------------------------- the life of a cache and of a slab */
 
-static bool cache_made(struct prudence_cache *cache)
+static bool instruments_cache_made(struct prudence_cache *cache)
 {
     annotate_root_begins(&cache->context, sizeof cache->context);
     return true;
 }
 
-static void cache_going(struct prudence_cache *cache)
+static void instruments_cache_going(struct prudence_cache *cache)
 {
     annotate_root_ends(&cache->context, sizeof cache->context);
 }
 
-static bool made(struct slab *slab)
+static bool instruments_made(struct slab *slab)
 {
     if (slab->alone) {
         annotate_root_begins(slab->pages, slab->bytes);
@@ -106,12 +106,12 @@ static bool made(struct slab *slab)
     return annotate_made(slab);
 }
 
-static void ready(struct slab *slab)
+static void instruments_ready(struct slab *slab)
 {
     annotate_all_pass(slab);
 }
 
-static void going(struct slab *slab)
+static void instruments_going(struct slab *slab)
 {
     if (slab->alone) {
         annotate_root_ends(slab->pages, slab->bytes);
@@ -128,7 +128,7 @@ static void going(struct slab *slab)
 
 /* ---------------------------------------------------------------------------- an object's life */
 
-static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+static void instruments_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     annotate_taken(slab, object);
     if (slab->alone)
@@ -137,7 +137,7 @@ static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
     annotate_allocated(slab, object, size, zeroed);
 }
 
-static void deferred(struct slab *slab, void *object, const char *what)
+static void instruments_deferred(struct slab *slab, void *object, const char *what)
 {
     (void)what;
     annotate_passes(slab, object);
@@ -145,7 +145,7 @@ static void deferred(struct slab *slab, void *object, const char *what)
         annotate_held(slab, object);
 }
 
-static bool safe(struct slab *slab, void *object)
+static bool instruments_safe(struct slab *slab, void *object)
 {
     annotate_safe(slab, object);
     annotate_passes(slab, object);
@@ -161,22 +161,22 @@ static void released(struct slab *slab, void *object)
     annotate_passes(slab, object);
 }
 
-static size_t size_asked(const struct slab *slab, const void *object)
+static size_t instruments_size_asked(const struct slab *slab, const void *object)
 {
     return slab->alone ? 0 : annotate_size(slab, object);
 }
 
-const struct slab_extension instruments_extension = {.wants = wants,
-                                                     .cache_made = cache_made,
-                                                     .cache_going = cache_going,
-                                                     .made = made,
-                                                     .ready = ready,
-                                                     .going = going,
-                                                     .allocated = allocated,
-                                                     .deferred = deferred,
-                                                     .safe = safe,
+const struct slab_extension instruments_extension = {.wants = instruments_wants,
+                                                     .cache_made = instruments_cache_made,
+                                                     .cache_going = instruments_cache_going,
+                                                     .made = instruments_made,
+                                                     .ready = instruments_ready,
+                                                     .going = instruments_going,
+                                                     .allocated = instruments_allocated,
+                                                     .deferred = instruments_deferred,
+                                                     .safe = instruments_safe,
                                                      .released = released,
-                                                     .size_asked = size_asked};
+                                                     .size_asked = instruments_size_asked};
 
 /* --------------------------------------------------------------------------------- the process */
 

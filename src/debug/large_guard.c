@@ -91,7 +91,7 @@ void large_guard_start(void)
     start_first(slab_margin || annotate_on ? 0 : (unsigned)large_guard_first);
 }
 
-static bool wants(const struct cache_layout *layout)
+static bool large_guard_wants(const struct cache_layout *layout)
 {
     return layout->no_cpu_caches && slab_margin;
 }
@@ -115,7 +115,7 @@ static bool memory_is_locked(void)
     return true;
 }
 
-static bool made(struct slab *slab)
+static bool large_guard_made(struct slab *slab)
 {
     size_t front = slab_front_margin(slab), behind = slab_back_margin(slab);
     char *back = (char *)slab->pages + slab->bytes - behind;
@@ -159,7 +159,7 @@ static bool drop_margins(struct slab *slab)
 
 /* Takes the oldest block if the queue, with `more`, would exceed a limit, or in any case if `more`
  * is NULL. */
-static bool take_oldest(const struct rest *more, struct rest *rest)
+static bool large_guard_take_oldest(const struct rest *more, struct rest *rest)
 {
     bool taken;
 
@@ -177,7 +177,7 @@ static bool take_oldest(const struct rest *more, struct rest *rest)
     return taken;
 }
 
-static bool put(const struct rest *rest)
+static bool large_guard_put(const struct rest *rest)
 {
     bool fits;
 
@@ -214,7 +214,7 @@ static bool open_block(struct page_job *job)
 }
 
 /* Returns the pages to the page source, which loses pages that the system refuses to open. */
-static void opened(struct page_job *job, bool done)
+static void large_guard_opened(struct page_job *job, bool done)
 {
     struct leaver *leaver = leaver_of(job);
     const struct rest *rest = &leaver->rest;
@@ -226,22 +226,22 @@ static void opened(struct page_job *job, bool done)
     slab_forget_memory(leaver, leaver->memory);
 }
 
-static void give_back(struct leaver *leaver)
+static void large_guard_give_back(struct leaver *leaver)
 {
-    page_job_queue(&leaver->job, open_block, opened);
+    page_job_queue(&leaver->job, open_block, large_guard_opened);
 }
 
 /* Gives the oldest blocks back. Each is carried on the way, when neither queue has the block. */
-static void let_go(const struct rest *more)
+static void large_guard_let_go(const struct rest *more)
 {
     struct rest rest;
     bool taken;
 
     do {
         os_carry_begin();
-        taken = take_oldest(more, &rest);
+        taken = large_guard_take_oldest(more, &rest);
         if (taken)
-            give_back(rest.leaver);
+            large_guard_give_back(rest.leaver);
         os_carry_end();
     } while (taken);
 }
@@ -276,7 +276,7 @@ static bool close_block(struct page_job *job)
 /* Lets a closed block rest, or gives it back. If a first block could not be closed, memory is
  * locked or there are too many mappings, so no further block is a first one. The queue has room for
  * all first blocks. */
-static void closed(struct page_job *job, bool done)
+static void large_guard_closed(struct page_job *job, bool done)
 {
     struct leaver *leaver = leaver_of(job);
     struct rest *rest = &leaver->rest;
@@ -288,15 +288,15 @@ static void closed(struct page_job *job, bool done)
     } else if (rest->first) {
         end_first();
     } else if (may_rest) {
-        let_go(rest);
+        large_guard_let_go(rest);
     }
-    if (!may_rest || !put(rest))
-        give_back(leaver);
+    if (!may_rest || !large_guard_put(rest))
+        large_guard_give_back(leaver);
 }
 
 /* Decides whether a freed block of `size` bytes is one of the first that rest, and counts the
  * block. */
-static bool take_first(size_t size)
+static bool large_guard_take_first(size_t size)
 {
     bool taken;
 
@@ -314,7 +314,7 @@ static bool take_first(size_t size)
     return taken;
 }
 
-static bool keeps_pages(struct slab *slab)
+static bool large_guard_keeps_pages(struct slab *slab)
 {
     struct leaver leaver = {.rest = {.pages = slab->pages,
                                      .bytes = slab->bytes,
@@ -324,21 +324,21 @@ static bool keeps_pages(struct slab *slab)
     bool all = slab->cache->margin, may_rest;
 
     leaver.rest.first = !all;
-    may_rest = all || take_first(leaver.rest.size);
+    may_rest = all || large_guard_take_first(leaver.rest.size);
     if (!may_rest && !slab->margin_pages)
         return false;
     leaver.rest.leaver = (struct leaver *)slab;
     *leaver.rest.leaver = leaver;
     if (may_rest)
-        page_job_queue(&leaver.rest.leaver->job, close_block, closed);
+        page_job_queue(&leaver.rest.leaver->job, close_block, large_guard_closed);
     else
-        give_back(leaver.rest.leaver);
+        large_guard_give_back(leaver.rest.leaver);
     return true;
 }
 
 static void let_all_go(void)
 {
-    let_go(NULL);
+    large_guard_let_go(NULL);
 }
 
 /* ------------------------------------------------------------------------------------- reports */
@@ -351,7 +351,7 @@ static const struct rest *rest_at(const char *address)
     return NULL;
 }
 
-static void explain(const struct slab *slab, const void *pointer)
+static void large_guard_explain(const struct slab *slab, const void *pointer)
 {
     const struct rest *rest = slab ? NULL : rest_at(pointer);
 
@@ -388,11 +388,11 @@ void large_guard_look_at_fault(const struct os_fault *fault)
             fault->address, rest->size, (const void *)(rest->pages + rest->front));
 }
 
-const struct slab_extension large_guard_extension = {.wants = wants,
-                                                     .made = made,
-                                                     .keeps_pages = keeps_pages,
+const struct slab_extension large_guard_extension = {.wants = large_guard_wants,
+                                                     .made = large_guard_made,
+                                                     .keeps_pages = large_guard_keeps_pages,
                                                      .drop_margins = drop_margins,
-                                                     .explain = explain,
+                                                     .explain = large_guard_explain,
                                                      .pressure = let_all_go};
 
 void large_guard_fork_prepare(void)

@@ -17,7 +17,7 @@ static struct os_lock lock = OS_LOCK_INIT(OS_RANK_DEBUG);
 static struct list jobs = {&jobs, &jobs};
 
 /* Returns an address that differs between threads. */
-static const void *me(void)
+static const void *page_jobs_me(void)
 {
     return &os_busy;
 }
@@ -35,7 +35,7 @@ static struct page_job *begin_one(void)
 
         if (job->thread)
             continue;
-        job->thread = me();
+        job->thread = page_jobs_me();
         found = job;
         break;
     }
@@ -43,7 +43,7 @@ static struct page_job *begin_one(void)
     return found;
 }
 
-static void end(struct page_job *job, bool called)
+static void page_jobs_end(struct page_job *job, bool called)
 {
     os_carry_begin();
     os_lock_take(&lock);
@@ -53,12 +53,12 @@ static void end(struct page_job *job, bool called)
     os_carry_end();
 }
 
-static void work(void)
+static void page_jobs_work(void)
 {
     struct page_job *job;
 
     while ((job = begin_one()))
-        end(job, job->call(job));
+        page_jobs_end(job, job->call(job));
 }
 
 void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
@@ -70,7 +70,7 @@ void page_job_queue(struct page_job *job, bool (*call)(struct page_job *job),
     os_lock_take(&lock);
     list_append(&jobs, &job->link);
     os_lock_release(&lock);
-    os_later(OS_LATER_PAGE_JOBS, work);
+    os_later(OS_LATER_PAGE_JOBS, page_jobs_work);
 }
 
 void page_jobs_fork_prepare(void)
@@ -88,7 +88,7 @@ void page_jobs_fork_child(bool whole)
     {
         struct page_job *job = list_entry(item, struct page_job, link);
 
-        if (job->thread != me())
+        if (job->thread != page_jobs_me())
             job->thread = NULL;
     }
 }

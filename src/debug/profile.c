@@ -67,7 +67,7 @@ static bool stays_in_place(const struct cache_layout *layout)
            layout->flags & CACHE_TYPESAFE;
 }
 
-static bool wants(const struct cache_layout *layout)
+static bool profile_wants(const struct cache_layout *layout)
 {
     return sampling_rate && !(layout->flags & CACHE_CLOSED);
 }
@@ -86,7 +86,7 @@ static bool has_one_object(const struct slab *slab)
 }
 
 /* Returns the place of an object's sample, or NULL if there was no memory for the slab's table. */
-static struct sample **place_of(struct slab *slab, const void *object)
+static struct sample **profile_place_of(struct slab *slab, const void *object)
 {
     struct sample **table = slab->side[PROFILE_EXTENSION];
 
@@ -97,7 +97,7 @@ static struct sample **place_of(struct slab *slab, const void *object)
 
 static struct sample *sample_of(struct slab *slab, const void *object)
 {
-    struct sample **place = place_of(slab, object);
+    struct sample **place = profile_place_of(slab, object);
 
     return place ? *place : NULL;
 }
@@ -107,7 +107,7 @@ static size_t places_bytes(const struct slab *slab)
     return slab->capacity * sizeof(struct sample *);
 }
 
-static bool made(struct slab *slab)
+static bool profile_made(struct slab *slab)
 {
     if (!has_one_object(slab))
         slab->side[PROFILE_EXTENSION] = os_meta_alloc(places_bytes(slab));
@@ -122,7 +122,7 @@ static void sample_free(struct sample *sample)
 
 /* Frees the slab's samples, and the pages of a sampled lone object. Without a sample, the caller of
  * slab_make_lone() still owns the pages. */
-static void going(struct slab *slab)
+static void profile_going(struct slab *slab)
 {
     if (!slab->side[PROFILE_EXTENSION])
         return;
@@ -173,7 +173,7 @@ static void sample_begins(const struct sample *sample)
 
 /* Moves a sample to another state. Returns false if it is not in `from`, or NULL. The thread that
  * moved the sample owns the fields. */
-static bool change(struct sample *sample, enum sample_state from, enum sample_state to)
+static bool profile_change(struct sample *sample, enum sample_state from, enum sample_state to)
 {
     uint32_t state = from;
 
@@ -189,22 +189,22 @@ static uint64_t life_ends(const struct sample *sample)
     return now;
 }
 
-static void freed(struct slab *slab, void *object, const char *what)
+static void profile_freed(struct slab *slab, void *object, const char *what)
 {
     struct sample *sample = sample_of(slab, object);
 
     (void)what;
-    if (change(sample, SAMPLE_LIVE, SAMPLE_OVER))
+    if (profile_change(sample, SAMPLE_LIVE, SAMPLE_OVER))
         life_ends(sample);
 }
 
 /* Runs before any other thread can find the object safe. */
-static void deferred(struct slab *slab, void *object, const char *what)
+static void profile_deferred(struct slab *slab, void *object, const char *what)
 {
     struct sample *sample = sample_of(slab, object);
 
     (void)what;
-    if (!change(sample, SAMPLE_LIVE, SAMPLE_LATENT))
+    if (!profile_change(sample, SAMPLE_LIVE, SAMPLE_LATENT))
         return;
     sample->since = life_ends(sample);
     sample->deferred_by = profile_site_here(SITE_DEFERS, slab->cache, NULL);
@@ -214,11 +214,11 @@ static void deferred(struct slab *slab, void *object, const char *what)
         add_relaxed(&dropped, 1);
 }
 
-static bool safe(struct slab *slab, void *object)
+static bool profile_safe(struct slab *slab, void *object)
 {
     struct sample *sample = sample_of(slab, object);
 
-    if (change(sample, SAMPLE_LATENT, SAMPLE_OVER) && sample->deferred_by)
+    if (profile_change(sample, SAMPLE_LATENT, SAMPLE_OVER) && sample->deferred_by)
         profile_site_ends(sample->deferred_by, sample->objects, sample->size,
                           os_clock_ns() - sample->since);
     return true;
@@ -265,9 +265,9 @@ static void *sampled_alloc(struct prudence_cache *cache, size_t size)
 }
 
 /* Samples an object in place. A large block that was resized counts as another one, as if moved. */
-static void count(struct slab *slab, void *object, size_t size)
+static void profile_count(struct slab *slab, void *object, size_t size)
 {
-    struct sample **place = place_of(slab, object);
+    struct sample **place = profile_place_of(slab, object);
     struct sample *sample = sampling_is_due(size) ? sample_make(slab->cache, size, NULL) : NULL;
 
     if (!place) {
@@ -280,36 +280,36 @@ static void count(struct slab *slab, void *object, size_t size)
         sample_begins(sample);
 }
 
-static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+static void profile_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     (void)zeroed;
     if (!slab->alone)
-        count(slab, object, size);
+        profile_count(slab, object, size);
 }
 
 /* Follows a change of size. An object of a size class keeps its place down to half the class's
  * size, mostly unseen here, so the sample goes on, with the present size and the first size's
  * probability. */
-static void resized(struct slab *slab, void *object, size_t size)
+static void profile_resized(struct slab *slab, void *object, size_t size)
 {
     struct sample *sample = sample_of(slab, object);
 
     if (!slab->cache->percpu) {
-        freed(slab, object, NULL);
-        count(slab, object, size);
+        profile_freed(slab, object, NULL);
+        profile_count(slab, object, size);
     } else if (sample && load_relaxed(&sample->state) == SAMPLE_LIVE) {
         profile_site_resized(sample->allocated_by, sample->objects, sample->size, size);
         sample->size = size;
     }
 }
 
-const struct slab_extension profile_extension = {.wants = wants,
+const struct slab_extension profile_extension = {.wants = profile_wants,
                                                  .only_instead = only_instead,
-                                                 .made = made,
-                                                 .going = going,
+                                                 .made = profile_made,
+                                                 .going = profile_going,
                                                  .instead = sampled_alloc,
-                                                 .allocated = allocated,
-                                                 .resized = resized,
-                                                 .freed = freed,
-                                                 .deferred = deferred,
-                                                 .safe = safe};
+                                                 .allocated = profile_allocated,
+                                                 .resized = profile_resized,
+                                                 .freed = profile_freed,
+                                                 .deferred = profile_deferred,
+                                                 .safe = profile_safe};

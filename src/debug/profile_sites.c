@@ -36,8 +36,8 @@ static struct profile_site **bucket_of(uint32_t trace, uint64_t cache_number, en
 }
 _Static_assert(BUCKETS == (size_t)1 << (64 - 52), "a bucket is the upper bits of a hash");
 
-static struct profile_site *find(struct profile_site **bucket, uint32_t trace,
-                                 uint64_t cache_number, enum site_role role)
+static struct profile_site *profile_sites_find(struct profile_site **bucket, uint32_t trace,
+                                               uint64_t cache_number, enum site_role role)
 {
     struct profile_site *site = load_acquire(bucket);
 
@@ -47,8 +47,9 @@ static struct profile_site *find(struct profile_site **bucket, uint32_t trace,
     return site;
 }
 
-static struct profile_site *add(struct profile_site **bucket, uint32_t trace,
-                                const struct prudence_cache *cache, enum site_role role)
+static struct profile_site *profile_sites_add(struct profile_site **bucket, uint32_t trace,
+                                              const struct prudence_cache *cache,
+                                              enum site_role role)
 {
     struct profile_site *site = os_meta_alloc(sizeof *site);
 
@@ -69,21 +70,21 @@ struct profile_site *profile_site_here(enum site_role role, const struct prudenc
 {
     uint32_t trace = stack_depot_from(frame_address);
     struct profile_site **bucket = bucket_of(trace, cache->number, role);
-    struct profile_site *site = find(bucket, trace, cache->number, role);
+    struct profile_site *site = profile_sites_find(bucket, trace, cache->number, role);
 
-    return site ? site : add(bucket, trace, cache, role);
+    return site ? site : profile_sites_add(bucket, trace, cache, role);
 }
 
 /* Rounds to whole bytes, which is exact enough, because a sample stands for `rate` bytes or
  * more. */
-static uint64_t bytes_of(uint64_t objects, size_t size)
+static uint64_t profile_sites_bytes_of(uint64_t objects, size_t size)
 {
     return (uint64_t)((double)objects * (double)size / (double)SAMPLING_UNIT + 0.5);
 }
 
 void profile_site_begins(struct profile_site *site, uint64_t objects, size_t size)
 {
-    uint64_t bytes = bytes_of(objects, size);
+    uint64_t bytes = profile_sites_bytes_of(objects, size);
 
     add_relaxed(&site->ever.objects, objects);
     add_relaxed(&site->ever.bytes, bytes);
@@ -103,7 +104,7 @@ static void add_age(uint64_t *sum, double age)
     } while (!compare_exchange(sum, &before, after));
 }
 
-static unsigned place_of(uint64_t age)
+static unsigned profile_sites_place_of(uint64_t age)
 {
     unsigned place = 63 - (unsigned)__builtin_clzll(age | 1);
 
@@ -113,14 +114,15 @@ static unsigned place_of(uint64_t age)
 void profile_site_ends(struct profile_site *site, uint64_t objects, size_t size, uint64_t age)
 {
     sub_relaxed(&site->now.objects, objects);
-    sub_relaxed(&site->now.bytes, bytes_of(objects, size));
-    add_relaxed(&site->ages[place_of(age)], objects);
+    sub_relaxed(&site->now.bytes, profile_sites_bytes_of(objects, size));
+    add_relaxed(&site->ages[profile_sites_place_of(age)], objects);
     add_age(&site->age, (double)objects / (double)SAMPLING_UNIT * (double)age);
 }
 
 void profile_site_resized(struct profile_site *site, uint64_t objects, size_t before, size_t size)
 {
-    add_relaxed(&site->now.bytes, bytes_of(objects, size) - bytes_of(objects, before));
+    add_relaxed(&site->now.bytes,
+                profile_sites_bytes_of(objects, size) - profile_sites_bytes_of(objects, before));
 }
 
 void profile_sites_visit(void (*visit)(const struct profile_site *site, void *data), void *data)

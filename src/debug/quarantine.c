@@ -57,7 +57,7 @@ static struct chunk *chunk_with_room(void)
     return chunk;
 }
 
-static void *take_oldest(void)
+static void *quarantine_take_oldest(void)
 {
     struct chunk *chunk = oldest;
     void *object = chunk->objects[chunk->first++];
@@ -75,14 +75,15 @@ static void *take_oldest(void)
 
 /* Takes up to LEAVE_MAX of the oldest objects, until at most `limit` bytes rest and `goal` objects
  * have left. */
-static unsigned take_some(uint64_t limit, uint64_t goal, void **objects, struct leaver *leaver)
+static unsigned quarantine_take_some(uint64_t limit, uint64_t goal, void **objects,
+                                     struct leaver *leaver)
 {
     unsigned taken = 0;
 
     os_lock_take(&lock);
     leaver->first = left;
     while (oldest && (bytes > limit || left < goal) && taken < LEAVE_MAX)
-        objects[taken++] = take_oldest();
+        objects[taken++] = quarantine_take_oldest();
     if (taken)
         list_append(&leavers, &leaver->link);
     os_lock_release(&lock);
@@ -117,7 +118,7 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
 
     do {
         os_carry_begin();
-        taken = take_some(limit, goal, objects, &leaver);
+        taken = quarantine_take_some(limit, goal, objects, &leaver);
         if (taken) {
             leave_all(objects, taken, leave);
             leaver_is_done(&leaver);
@@ -128,7 +129,7 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
 
 /* Puts an object to rest. Returns false for a lone object, for one larger than the limit, and
  * without memory to note the object. */
-static bool keeps(struct slab *slab, void *object)
+static bool quarantine_keeps(struct slab *slab, void *object)
 {
     size_t size = slab_object_bytes(slab);
     struct chunk *chunk;
@@ -192,14 +193,14 @@ void quarantine_flush_and_wait(void)
         wait_for_leavers();
 }
 
-static bool wants(const struct cache_layout *layout)
+static bool quarantine_wants(const struct cache_layout *layout)
 {
     (void)layout;
     return quarantine_limit > 0;
 }
 
 const struct slab_extension quarantine_extension = {
-    .wants = wants, .keeps = keeps, .pressure = quarantine_flush};
+    .wants = quarantine_wants, .keeps = quarantine_keeps, .pressure = quarantine_flush};
 
 /* Empties the list, which has entries only if fork took nothing. The leavers' threads, and the
  * objects that they held, are not in the child. */

@@ -39,7 +39,7 @@ void red_zones_start(void)
     pattern = secret[0] | UINT64_C(0x8181818181818181);
 }
 
-static bool wants(const struct cache_layout *layout)
+static bool red_zones_wants(const struct cache_layout *layout)
 {
     return red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED);
 }
@@ -89,18 +89,18 @@ static bool is_large(const struct slab *slab)
     return !slab->cache->percpu;
 }
 
-static uint16_t *note_of(const struct slab *slab, const void *object)
+static uint16_t *red_zones_note_of(const struct slab *slab, const void *object)
 {
     return (uint16_t *)slab->side[RED_ZONES_EXTENSION] + slab_index(slab, object);
 }
 
-static size_t size_asked(const struct slab *slab, const void *object)
+static size_t red_zones_size_asked(const struct slab *slab, const void *object)
 {
     if (slab->alone)
         return 0;
     if (is_large(slab))
         return (uintptr_t)slab->side[RED_ZONES_EXTENSION];
-    return *note_of(slab, object);
+    return *red_zones_note_of(slab, object);
 }
 
 /* Returns the end of the slack. For a large block without margins, whose pages may change, the
@@ -121,9 +121,9 @@ static char *tail_of(const struct slab *slab, char *object)
 /* ------------------------------------------------------------------------------------- reports */
 
 static void __attribute__((noreturn))
-report(const struct slab *slab, const char *object, const char *byte, const char *what)
+red_zones_report(const struct slab *slab, const char *object, const char *byte, const char *what)
 {
-    size_t size = size_asked(slab, object);
+    size_t size = red_zones_size_asked(slab, object);
 
     if (byte < object)
         os_report(
@@ -143,7 +143,7 @@ static void check_tail(const struct slab *slab, char *object, const char *what)
     const char *byte = find_damage(tail_of(slab, object), object + slab_object_bytes(slab));
 
     if (unlikely(byte != NULL))
-        report(slab, object, byte, what);
+        red_zones_report(slab, object, byte, what);
 }
 
 /* Checks the bytes right before an object, the tail of the object before. */
@@ -153,19 +153,19 @@ static void check_front(const struct slab *slab, char *object, const char *what)
         object > slab->base ? find_damage(object - RED_ZONE, object) : (const char *)NULL;
 
     if (unlikely(byte != NULL))
-        report(slab, object, byte, what);
+        red_zones_report(slab, object, byte, what);
 }
 
 static void check(const struct slab *slab, char *object, const char *what)
 {
-    size_t size = size_asked(slab, object);
+    size_t size = red_zones_size_asked(slab, object);
     const char *byte;
 
     if (slab->alone)
         return;
     byte = find_damage(object + size, slack_end(slab, object, size));
     if (unlikely(byte != NULL))
-        report(slab, object, byte, what);
+        red_zones_report(slab, object, byte, what);
     if (is_large(slab))
         return;
     check_tail(slab, object, what);
@@ -174,18 +174,18 @@ static void check(const struct slab *slab, char *object, const char *what)
 
 /* ------------------------------------------------------------------------------- a slab's life */
 
-static size_t notes_bytes(const struct slab *slab)
+static size_t red_zones_notes_bytes(const struct slab *slab)
 {
     return slab->capacity * sizeof(uint16_t);
 }
 
-static bool made(struct slab *slab)
+static bool red_zones_made(struct slab *slab)
 {
     size_t stride = slab_object_bytes(slab);
 
     if (slab->alone || is_large(slab))
         return true;
-    slab->side[RED_ZONES_EXTENSION] = os_meta_alloc(notes_bytes(slab));
+    slab->side[RED_ZONES_EXTENSION] = os_meta_alloc(red_zones_notes_bytes(slab));
     if (!slab->side[RED_ZONES_EXTENSION])
         return false;
     for (unsigned i = 0; i < slab->capacity; i++) {
@@ -196,36 +196,36 @@ static bool made(struct slab *slab)
     return true;
 }
 
-static void going(struct slab *slab)
+static void red_zones_going(struct slab *slab)
 {
     if (!slab->alone && !is_large(slab))
-        os_meta_free(slab->side[RED_ZONES_EXTENSION], notes_bytes(slab));
+        os_meta_free(slab->side[RED_ZONES_EXTENSION], red_zones_notes_bytes(slab));
 }
 
 /* ---------------------------------------------------------------------------- an object's life */
 
-static void resize(struct slab *slab, void *object, size_t size)
+static void red_zones_resize(struct slab *slab, void *object, size_t size)
 {
     if (is_large(slab))
         slab->side[RED_ZONES_EXTENSION] = (void *)(uintptr_t)size;
     else
-        *note_of(slab, object) = (uint16_t)size;
+        *red_zones_note_of(slab, object) = (uint16_t)size;
     write_zone((char *)object + size, slack_end(slab, object, size));
 }
 
-static void allocated(struct slab *slab, void *object, size_t size, bool zeroed)
+static void red_zones_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     (void)zeroed;
     if (slab->alone)
         return;
     if (!is_large(slab))
         check_tail(slab, object, "its next allocation");
-    resize(slab, object, size);
+    red_zones_resize(slab, object, size);
 }
 
-static void resized(struct slab *slab, void *object, size_t size)
+static void red_zones_resized(struct slab *slab, void *object, size_t size)
 {
-    size_t before = size_asked(slab, object), room = slab_usable_bytes(slab);
+    size_t before = red_zones_size_asked(slab, object), room = slab_usable_bytes(slab);
 
     if (slab->alone)
         return;
@@ -234,26 +234,26 @@ static void resized(struct slab *slab, void *object, size_t size)
     before = min_size(before, room);
     if (zero_on_free && size < before)
         memset((char *)object + size, 0, before - size); /* no longer belongs to the object */
-    resize(slab, object, size);
+    red_zones_resize(slab, object, size);
 }
 
-static void freed(struct slab *slab, void *object, const char *what)
+static void red_zones_freed(struct slab *slab, void *object, const char *what)
 {
     check(slab, object, what);
 }
 
 /* Checks an object whose readers have left, except the bytes of the object itself. */
-static bool safe(struct slab *slab, void *object)
+static bool red_zones_safe(struct slab *slab, void *object)
 {
     check(slab, object, "the end of its grace period");
     return true;
 }
 
-const struct slab_extension red_zones_extension = {.wants = wants,
-                                                   .made = made,
-                                                   .going = going,
-                                                   .allocated = allocated,
-                                                   .resized = resized,
-                                                   .freed = freed,
-                                                   .safe = safe,
-                                                   .size_asked = size_asked};
+const struct slab_extension red_zones_extension = {.wants = red_zones_wants,
+                                                   .made = red_zones_made,
+                                                   .going = red_zones_going,
+                                                   .allocated = red_zones_allocated,
+                                                   .resized = red_zones_resized,
+                                                   .freed = red_zones_freed,
+                                                   .safe = red_zones_safe,
+                                                   .size_asked = red_zones_size_asked};

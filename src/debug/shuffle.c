@@ -47,12 +47,12 @@ static size_t shelf_bytes(const struct prudence_cache *cache)
 }
 
 /* Excludes quarantine, where objects rest in the order of frees. */
-static bool wants(const struct cache_layout *layout)
+static bool shuffle_wants(const struct cache_layout *layout)
 {
     return shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches;
 }
 
-static bool cache_made(struct prudence_cache *cache)
+static bool shuffle_cache_made(struct prudence_cache *cache)
 {
     struct shelf *shelf = os_meta_alloc(shelf_bytes(cache));
     uint64_t secret[2];
@@ -66,14 +66,14 @@ static bool cache_made(struct prudence_cache *cache)
     return true;
 }
 
-static void cache_going(struct prudence_cache *cache)
+static void shuffle_cache_going(struct prudence_cache *cache)
 {
     os_meta_free(shelf_of(cache), shelf_bytes(cache));
     cache->side[SHUFFLE_EXTENSION] = NULL;
 }
 
 /* Draws a number below `limit`, by a product, which takes a fraction of a division's time. */
-static uint32_t draw(struct shelf *shelf, uint32_t limit)
+static uint32_t shuffle_draw(struct shelf *shelf, uint32_t limit)
 {
     uint64_t word = random_behind(load_relaxed(&shelf->randomness));
 
@@ -88,7 +88,7 @@ static void *exchange_place(void **place, void *object)
     return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
 }
 
-static bool keeps(struct slab *slab, void *object)
+static bool shuffle_keeps(struct slab *slab, void *object)
 {
     struct shelf *shelf = shelf_of(slab->cache);
     void *other;
@@ -96,7 +96,8 @@ static bool keeps(struct slab *slab, void *object)
     if (slab->alone)
         return false;
     other = exchange_place(
-        &shelf->objects[os_cpu_current() * shelf->places + draw(shelf, shelf->places)], object);
+        &shelf->objects[os_cpu_current() * shelf->places + shuffle_draw(shelf, shelf->places)],
+        object);
     if (other)
         cache_put_kept(slab_known(other), other);
     return true;
@@ -135,8 +136,8 @@ void shuffle_flush_all(void)
     os_lock_release(&slab_caches_lock);
 }
 
-const struct slab_extension shuffle_extension = {.wants = wants,
-                                                 .cache_made = cache_made,
-                                                 .cache_going = cache_going,
-                                                 .keeps = keeps,
+const struct slab_extension shuffle_extension = {.wants = shuffle_wants,
+                                                 .cache_made = shuffle_cache_made,
+                                                 .cache_going = shuffle_cache_going,
+                                                 .keeps = shuffle_keeps,
                                                  .pressure = shuffle_flush_all};

@@ -78,7 +78,8 @@ static bool has_frames(const struct trace *trace, void *const *frames)
     return same == trace->count;
 }
 
-static uint32_t find(struct depot *in, uint32_t hash, void *const *frames, unsigned count)
+static uint32_t stack_depot_find(struct depot *in, uint32_t hash, void *const *frames,
+                                 unsigned count)
 {
     uint32_t number = load_acquire(&in->buckets[hash % BUCKETS]);
 
@@ -92,7 +93,8 @@ static uint32_t find(struct depot *in, uint32_t hash, void *const *frames, unsig
     return number;
 }
 
-static uint32_t add(struct depot *to, uint32_t hash, void *const *frames, unsigned count)
+static uint32_t stack_depot_add(struct depot *to, uint32_t hash, void *const *frames,
+                                unsigned count)
 {
     uint64_t size = sizeof(struct trace) / sizeof(uint64_t) + count;
     uint64_t place;
@@ -113,7 +115,7 @@ static uint32_t add(struct depot *to, uint32_t hash, void *const *frames, unsign
     return (uint32_t)place;
 }
 
-static uint32_t number_of(void *const *frames, unsigned count)
+static uint32_t stack_depot_number_of(void *const *frames, unsigned count)
 {
     struct depot *ready = count ? stack_depot_ready() : NULL;
     uint32_t hash, number;
@@ -121,8 +123,8 @@ static uint32_t number_of(void *const *frames, unsigned count)
     if (!ready)
         return 0;
     hash = hash_of(frames, count);
-    number = find(ready, hash, frames, count);
-    return number ? number : add(ready, hash, frames, count);
+    number = stack_depot_find(ready, hash, frames, count);
+    return number ? number : stack_depot_add(ready, hash, frames, count);
 }
 
 uint32_t stack_depot_here(void)
@@ -131,7 +133,7 @@ uint32_t stack_depot_here(void)
     unsigned count =
         stack_depot_frames ? os_trace_capture(frames, (unsigned)stack_depot_frames) : 0;
 
-    return number_of(frames, count);
+    return stack_depot_number_of(frames, count);
 }
 
 uint32_t stack_depot_from(const void *frame_address)
@@ -143,7 +145,7 @@ uint32_t stack_depot_from(const void *frame_address)
         count = os_trace_capture_from(frame_address, frames, wanted);
     if (wanted && !count)
         count = os_trace_capture(frames, wanted);
-    return number_of(frames, count);
+    return stack_depot_number_of(frames, count);
 }
 
 unsigned stack_depot_trace(uint32_t number, void *const **frames)

@@ -187,6 +187,27 @@ class Calls(Check):
         self.fails_alone("no objects in")
 
 
+class Names(Check):
+    FUNCTION = "int {}(int n)\n{{\n    return n;\n}}\n"
+
+    def test_clean_tree(self):
+        self.passes("check-names")
+
+    def test_functions_of_other_names(self):
+        self.write("src/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
+        self.fails("check-names", "33.3 % of 3 functions")
+
+    def test_statics_that_share_their_names(self):
+        statics = "".join("static " + self.FUNCTION.format(f"name{i}") for i in range(1000))
+        self.write("src/heap/heap.c", MIT + statics)
+        self.write("src/heap/large.c", MIT + statics)
+        self.fails("check-names", "1000 names are shared")
+
+    def test_no_functions(self):
+        shutil.rmtree(self.root / "src")
+        self.fails("check-names", "no functions found")
+
+
 class Spdx(Check):
     def test_clean_tree(self):
         self.passes("check-spdx")
@@ -467,7 +488,7 @@ class All(Check):
 
     def test_reports_every_failure(self):
         self.write("src/slab/slab.c", "#include <string.h>\n#define HALF(n) n / 2\nint  a;\n")
-        self.fails("check", "FAILED: check-spdx check-layers check-format check-static")
+        self.fails("check", "FAILED: check-spdx check-layers check-names check-format check-static")
 
 
 if __name__ == "__main__":

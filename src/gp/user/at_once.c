@@ -104,7 +104,7 @@ static bool is_too_soon(const struct prudence_domain *domain, unsigned awake)
 }
 
 /* Loads the goal after the request, and before any part of the goal's barrier. */
-static void begin(struct prudence_domain *domain, gp_cookie cookie)
+static void at_once_begin(struct prudence_domain *domain, gp_cookie cookie)
 {
     store_relaxed(&domain->asked_at, os_clock_ns());
     gp_request(domain, cookie);
@@ -139,7 +139,7 @@ static bool barrier_is_made(struct prudence_domain *domain)
     return true;
 }
 
-static void look(struct prudence_domain *domain)
+static void at_once_look(struct prudence_domain *domain)
 {
     uint64_t ended = load_relaxed(&domain->grace_periods);
 
@@ -149,12 +149,12 @@ static void look(struct prudence_domain *domain)
         mode_choose(domain); /* from fenced to fence-free: no system call */
 }
 
-static enum gp_tried ask(struct prudence_domain *domain, gp_cookie cookie)
+static enum gp_tried at_once_ask(struct prudence_domain *domain, gp_cookie cookie)
 {
     if (!is_asked_for(domain))
-        begin(domain, cookie);
+        at_once_begin(domain, cookie);
     if (barrier_is_made(domain))
-        look(domain);
+        at_once_look(domain);
     if (gp_poll(domain, cookie))
         return GP_OVER;
     return sequence_before(load_relaxed(&domain->asked_goal), cookie.value) ? GP_LATER : GP_ASKED;
@@ -173,7 +173,7 @@ enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
         return GP_LATER;
     if (load_relaxed(&domain->parking) || !compare_exchange(&domain->parking, &nobody, 1u))
         return GP_REFUSED;
-    tried = ask(domain, cookie);
+    tried = at_once_ask(domain, cookie);
     store_release(&domain->parking, 0u);
     return tried;
 }

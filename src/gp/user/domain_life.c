@@ -36,7 +36,8 @@ static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_
 }
 
 /* Reports the attribute that is not valid. */
-static bool attributes_are_valid(const char *name, const struct prudence_domain_attr *attr)
+static bool domain_life_attributes_are_valid(const char *name,
+                                             const struct prudence_domain_attr *attr)
 {
     static const char what[] = "prudence_domain_create";
 
@@ -62,7 +63,7 @@ struct prudence_domain *prudence_domain_create(const char *name, enum prudence_d
         name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
     struct prudence_domain *domain;
 
-    if (!scheme || !attributes_are_valid(name, attr)) {
+    if (!scheme || !domain_life_attributes_are_valid(name, attr)) {
         errno = EINVAL;
         return NULL;
     }

@@ -96,7 +96,7 @@ bool external_is_inside(const struct prudence_domain *only)
 
 /* ------------------------------------------------------------------------------------- polling */
 
-static void begin(struct prudence_domain *domain)
+static void external_begin(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
 
@@ -112,14 +112,14 @@ static void poll(struct prudence_domain *domain)
     struct external *external = domain->external;
 
     if (!external->under_way)
-        begin(domain);
+        external_begin(domain);
     os_foreign_call("poll_state of an external domain");
     if (!external->ops.poll_state(external->context, external->cookie))
         return;
     external->under_way = false;
     gp_complete(domain, external->goal);
     if (sequence_before(external->goal, load_acquire(&domain->shared.sequence)))
-        begin(domain);
+        external_begin(domain);
 }
 
 static void drive_by_polling(struct prudence_domain *domain)
@@ -144,7 +144,7 @@ static bool something_is_asked_for(struct prudence_domain *domain)
 
 /* Runs one foreign grace period in a thread that may block. Returns false during a fork, when none
  * may begin. */
-static bool synchronize(struct prudence_domain *domain)
+static bool external_synchronize(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
     uint64_t goal;
@@ -165,7 +165,7 @@ static bool synchronize(struct prudence_domain *domain)
     return true;
 }
 
-static void serve(void *argument)
+static void external_serve(void *argument)
 {
     struct prudence_domain *domain = argument;
     struct external *external = domain->external;
@@ -174,7 +174,7 @@ static void serve(void *argument)
         external->ops.thread_starts(external->context);
     while (!load_acquire(&external->stopping)) {
         if (something_is_asked_for(domain)) {
-            if (!synchronize(domain))
+            if (!external_synchronize(domain))
                 os_sleep_ns(1000000);
             continue;
         }
@@ -195,7 +195,7 @@ static bool start_thread(struct prudence_domain *domain)
     if (external->ops.start_poll)
         return true;
     store_release(&external->started, 1u);
-    if (os_thread_start("prudence-gp", -1, 0, serve, domain))
+    if (os_thread_start("prudence-gp", -1, 0, external_serve, domain))
         return true;
     store_release(&external->started, 0u);
     return false;
@@ -216,7 +216,7 @@ void external_start_in_child(void)
     errno = saved_errno;
 }
 
-static void ask(struct external *external)
+static void external_ask(struct external *external)
 {
     if (!__atomic_exchange_n(&external->asked, 1u, __ATOMIC_SEQ_CST))
         os_word_wake(&external->asked);
@@ -224,7 +224,7 @@ static void ask(struct external *external)
 
 /* ------------------------------------------------------------------------------------- drivers */
 
-static void drive(struct prudence_domain *domain, uint64_t goal)
+static void external_drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct external *external = domain->external;
     int saved_errno = errno;
@@ -232,26 +232,26 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     if (external->ops.start_poll)
         drive_by_polling(domain);
     else if (!load_relaxed(&external->asked))
-        ask(external);
+        external_ask(external);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
         stall_note(domain, &external->stall, load_relaxed(&domain->progress.completed));
     errno = saved_errno;
 }
 
 /* Synchronizes here if the library's thread is missing. */
-static void block(struct prudence_domain *domain)
+static void external_block(struct prudence_domain *domain)
 {
     if (!domain->external->ops.start_poll && !load_acquire(&domain->external->started))
-        synchronize(domain);
+        external_synchronize(domain);
 }
 
-static bool is_cheap(const struct prudence_domain *domain)
+static bool external_is_cheap(const struct prudence_domain *domain)
 {
     (void)domain;
     return false;
 }
 
-static bool is_busy(const struct prudence_domain *domain)
+static bool external_is_busy(const struct prudence_domain *domain)
 {
     (void)domain; /* the caller asked before, without a lock */
     return false;
@@ -347,7 +347,7 @@ static void fork_parent(struct prudence_domain *domain)
     store_release(&domain->external->paused, 0u);
 }
 
-static void fork_child(struct prudence_domain *domain)
+static void external_fork_child(struct prudence_domain *domain)
 {
     struct external *external = domain->external;
 
@@ -358,12 +358,12 @@ static void fork_child(struct prudence_domain *domain)
 
 const struct gp_scheme gp_external = {
     .name = "external",
-    .drive = drive,
-    .block = block,
-    .is_cheap = is_cheap,
-    .is_busy = is_busy,
+    .drive = external_drive,
+    .block = external_block,
+    .is_cheap = external_is_cheap,
+    .is_busy = external_is_busy,
     .close = external_close,
     .fork_prepare = fork_prepare,
     .fork_parent = fork_parent,
-    .fork_child = fork_child,
+    .fork_child = external_fork_child,
 };

@@ -73,7 +73,7 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
  * This matters with more threads than CPUs. A reader that loses its CPU in a section stays for
  * milliseconds, and threads that defer in that time would make a barrier and a scan for each batch.
  */
-static struct reader_slot *held_up_by(const struct prudence_domain *domain)
+static struct reader_slot *memb_held_up_by(const struct prudence_domain *domain)
 {
     struct reader_slot *slot = load_acquire(&domain->furthest_behind);
     uint64_t word = slot ? load_relaxed(&slot->reader.word) : 0;
@@ -85,9 +85,9 @@ static struct reader_slot *held_up_by(const struct prudence_domain *domain)
                : NULL;
 }
 
-static void drive(struct prudence_domain *domain, uint64_t goal)
+static void memb_drive(struct prudence_domain *domain, uint64_t goal)
 {
-    struct reader_slot *slot = held_up_by(domain);
+    struct reader_slot *slot = memb_held_up_by(domain);
     unsigned outside;
 
     if (slot) {
@@ -101,16 +101,16 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
     mode_choose(domain);
 }
 
-static bool is_cheap(const struct prudence_domain *domain)
+static bool memb_is_cheap(const struct prudence_domain *domain)
 {
     return load_relaxed(&domain->readers_fence_themselves);
 }
 
 const struct gp_scheme gp_memb = {
     .name = "memb",
-    .drive = drive,
-    .is_cheap = is_cheap,
-    .held_up_by = held_up_by,
+    .drive = memb_drive,
+    .is_cheap = memb_is_cheap,
+    .held_up_by = memb_held_up_by,
     .at_once = memb_at_once,
     .ask = memb_ask,
     .is_busy = readers_any_inside,

@@ -22,7 +22,7 @@
 
 #define AT_MOST 20 /* factor by which a reader without a CPU may stay longer */
 
-static uint64_t section_of(const struct reader_slot *slot)
+static uint64_t outstay_section_of(const struct reader_slot *slot)
 {
     return load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK;
 }
@@ -30,13 +30,13 @@ static uint64_t section_of(const struct reader_slot *slot)
 static bool is_about(const struct reader_fares *fares, const struct reader_slot *slot)
 {
     return load_relaxed(&fares->reader) == slot &&
-           load_relaxed(&fares->section) == section_of(slot);
+           load_relaxed(&fares->section) == outstay_section_of(slot);
 }
 
 static void note(struct reader_fares *fares, const struct reader_slot *slot, uint64_t had)
 {
     store_relaxed(&fares->reader, slot);
-    store_relaxed(&fares->section, section_of(slot));
+    store_relaxed(&fares->section, outstay_section_of(slot));
     store_relaxed(&fares->had, had);
 }
 
@@ -65,7 +65,7 @@ static bool has_no_cpu(struct reader_fares *fares, const struct reader_slot *slo
     return load_relaxed(&fares->lacks_cpu);
 }
 
-static bool is_under_way(const struct prudence_domain *domain)
+static bool outstay_is_under_way(const struct prudence_domain *domain)
 {
     return !domain->scheme->drive || sequence_before(load_relaxed(&domain->progress.completed),
                                                      load_relaxed(&domain->shared.sequence));
@@ -81,7 +81,7 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
         return false;
     if (slot)
         return stayed >= AT_MOST * nanoseconds || !has_no_cpu(&domain->outstays, slot);
-    return !domain->scheme->held_up_by && is_under_way(domain);
+    return !domain->scheme->held_up_by && outstay_is_under_way(domain);
 }
 
 /* ------------------------------------------------------------- a reader that is just in the way */

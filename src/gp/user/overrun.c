@@ -79,7 +79,7 @@ static unsigned name_readers(struct prudence_domain *domain)
 }
 
 /* Ignores sets, because their members are visited as well. */
-static void explain(struct prudence_domain *domain)
+static void overrun_explain(struct prudence_domain *domain)
 {
     bool is_under_way = sequence_before(load_acquire(&domain->progress.completed),
                                         load_relaxed(&domain->shared.sequence));
@@ -109,7 +109,7 @@ void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
         "back. Make the sections below shorter, or raise %s",
         option, (unsigned long long)(bytes >> 10), (unsigned long long)(limit >> 10), option);
     while (domains_visit(&domain, 1, &after, false)) {
-        explain(domain);
+        overrun_explain(domain);
         gp_domain_leave(domain);
     }
     errno = saved_errno;

@@ -113,7 +113,7 @@ void readers_follow_mode(struct prudence_domain *domain, bool fenced)
 /* ----------------------------------------------------------------------------------- the parker */
 
 /* Marks those slots of a word that are outside and were not woken since the last round. */
-static unsigned mark(struct reader_chunk *chunk, unsigned index)
+static unsigned parking_mark(struct reader_chunk *chunk, unsigned index)
 {
     uint64_t word = load_acquire(&chunk->awake[index]);
     uint64_t touched = word >> 1 & SLOTS_AWAKE;
@@ -179,7 +179,7 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside, b
 
     for (chunk = chunks; chunk; chunk = chunk->next)
         for (unsigned index = 0; index < AWAKE_WORDS; index++)
-            marked += mark(chunk, index);
+            marked += parking_mark(chunk, index);
     if (marked || barrier)
         os_membarrier();
     for (chunk = marked || barrier ? chunks : NULL; chunk; chunk = chunk->next)

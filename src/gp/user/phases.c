@@ -52,7 +52,7 @@ static uint64_t present_phase(struct prudence_domain *domain)
 }
 
 /* Fully fenced; see the head of this file. */
-static void publish(struct reader_slot *slot, uint64_t word)
+static void phases_publish(struct reader_slot *slot, uint64_t word)
 {
     store_release(&slot->reader.word, word);
     os_full_fence();
@@ -65,7 +65,7 @@ bool gp_phases_join(struct prudence_domain *domain, bool ticked, uint64_t *phase
     if (!slot)
         return false;
     *phase = present_phase(domain) - (ticked ? 0 : GP_STEP);
-    publish(slot, *phase | 1);
+    phases_publish(slot, *phase | 1);
     return true;
 }
 
@@ -79,7 +79,7 @@ uint64_t gp_phases_tick(struct prudence_domain *domain)
 
     gp_tell_section_ends(domain);
     if (likely(slot != NULL)) /* NULL in a destructor of the last round of a thread's end */
-        publish(slot, phase | 1);
+        phases_publish(slot, phase | 1);
     return phase;
 }
 
@@ -89,7 +89,7 @@ void gp_phases_leave(struct prudence_domain *domain)
 
     gp_tell_section_ends(domain);
     if (slot)
-        publish(slot, 0);
+        phases_publish(slot, 0);
 }
 
 void gp_phases_reap(struct prudence_domain *domain)

@@ -22,7 +22,7 @@ static gp_cookie taken(prudence_gp_t cookie)
     return (gp_cookie){cookie.private_value};
 }
 
-static bool is_over(struct prudence_domain *domain, prudence_gp_t cookie)
+static bool poll_is_over(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     if (!gp_poll(domain, taken(cookie)))
         return false;
@@ -52,8 +52,8 @@ static void report_self_wait(const char *what, const struct prudence_domain *dom
         what, domain->name, caller);
 }
 
-static int synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
-                       const char *what, void *caller)
+static int poll_synchronize(struct prudence_domain *domain, gp_cookie cookie, bool expedited,
+                            const char *what, void *caller)
 {
     uint64_t was_online = gp_leave_to_wait(domain);
     bool may = gp_may_wait_for(domain);
@@ -102,7 +102,7 @@ bool prudence_gp_poll_state(prudence_gp_t cookie)
 
 void prudence_gp_cond_synchronize(prudence_gp_t cookie)
 {
-    if (!is_over(&prudence_default, cookie))
+    if (!poll_is_over(&prudence_default, cookie))
         wait_or_abort("prudence_gp_cond_synchronize", taken(cookie), __builtin_return_address(0));
 }
 
@@ -125,17 +125,17 @@ prudence_gp_t prudence_domain_start_poll(struct prudence_domain *domain)
 bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     DOMAIN_CHECK(domain);
-    if (is_over(domain, cookie))
+    if (poll_is_over(domain, cookie))
         return true;
     gp_drive(domain); /* ends a grace period that was started; starts none */
-    return is_over(domain, cookie);
+    return poll_is_over(domain, cookie);
 }
 
 int prudence_domain_synchronize(struct prudence_domain *domain)
 {
     DOMAIN_CHECK(domain);
-    return synchronize(domain, gp_snapshot(domain), false, "prudence_domain_synchronize",
-                       __builtin_return_address(0));
+    return poll_synchronize(domain, gp_snapshot(domain), false, "prudence_domain_synchronize",
+                            __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_domain_get_completed(struct prudence_domain *domain)
@@ -158,26 +158,27 @@ prudence_gp_t prudence_domain_start_poll_expedited(struct prudence_domain *domai
 int prudence_domain_cond_synchronize(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     DOMAIN_CHECK(domain);
-    if (is_over(domain, cookie))
+    if (poll_is_over(domain, cookie))
         return 0;
-    return synchronize(domain, taken(cookie), false, "prudence_domain_cond_synchronize",
-                       __builtin_return_address(0));
+    return poll_synchronize(domain, taken(cookie), false, "prudence_domain_cond_synchronize",
+                            __builtin_return_address(0));
 }
 
 int prudence_domain_cond_synchronize_expedited(struct prudence_domain *domain, prudence_gp_t cookie)
 {
     DOMAIN_CHECK(domain);
-    if (is_over(domain, cookie))
+    if (poll_is_over(domain, cookie))
         return 0;
-    return synchronize(domain, taken(cookie), true, "prudence_domain_cond_synchronize_expedited",
-                       __builtin_return_address(0));
+    return poll_synchronize(domain, taken(cookie), true,
+                            "prudence_domain_cond_synchronize_expedited",
+                            __builtin_return_address(0));
 }
 
 int prudence_domain_synchronize_expedited(struct prudence_domain *domain)
 {
     DOMAIN_CHECK(domain);
-    return synchronize(domain, gp_snapshot(domain), true, "prudence_domain_synchronize_expedited",
-                       __builtin_return_address(0));
+    return poll_synchronize(domain, gp_snapshot(domain), true,
+                            "prudence_domain_synchronize_expedited", __builtin_return_address(0));
 }
 
 prudence_gp_t prudence_gp_get_completed(void)
@@ -192,7 +193,7 @@ prudence_gp_t prudence_gp_start_poll_expedited(void)
 
 void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie)
 {
-    if (is_over(&prudence_default, cookie))
+    if (poll_is_over(&prudence_default, cookie))
         return;
     if (gp_may_wait_for(&prudence_default))
         hurry(&prudence_default, taken(cookie));

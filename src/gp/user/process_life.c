@@ -90,7 +90,7 @@ void gp_fork_done(void)
  * page after page, so of two of their stores the child may have only the later one. Afterwards no
  * grace period is over, or has a barrier, that has not started; drivers skip membarriers exactly if
  * readers fence; of phases, one is under way. */
-static void mend(struct prudence_domain *domain)
+static void process_life_mend(struct prudence_domain *domain)
 {
     uint64_t *sequence = &domain->shared.sequence;
 
@@ -113,7 +113,7 @@ static void mend(struct prudence_domain *domain)
 static void live_on_in_child(struct prudence_domain *domain, bool whole)
 {
     readers_forget_others(domain);
-    mend(domain);
+    process_life_mend(domain);
     if (!whole)
         return;
     domain->visitors = domain->users = 0;

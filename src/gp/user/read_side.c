@@ -31,7 +31,7 @@ bool prudence_read_lock_held(void)
     return reader_self && load_relaxed(&reader_self->word) != 0;
 }
 
-static void enter(struct prudence_domain *domain, struct reader_slot *slot)
+static void read_side_enter(struct prudence_domain *domain, struct reader_slot *slot)
 {
     uint64_t sequence = load_acquire(&domain->shared.sequence);
     int32_t attention;
@@ -86,7 +86,7 @@ void prudence_domain_read_lock(struct prudence_domain *domain)
         return;
     }
     if (!word) {
-        enter(domain, slot);
+        read_side_enter(domain, slot);
         return;
     }
     if ((word & PRUDENCE_NESTING_MASK) == PRUDENCE_NESTING_MASK)
@@ -117,7 +117,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
 }
 
-static bool is_inside(const struct prudence_domain *domain)
+static bool read_side_is_inside(const struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
 
@@ -129,7 +129,8 @@ static bool is_inside(const struct prudence_domain *domain)
 bool prudence_domain_read_lock_held(struct prudence_domain *domain)
 {
     DOMAIN_CHECK(domain);
-    return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, is_inside) : is_inside(domain);
+    return domain->kind == PRUDENCE_DOMAIN_SET ? set_any(domain, read_side_is_inside)
+                                               : read_side_is_inside(domain);
 }
 
 static bool is_qsbr(const struct prudence_domain *domain, const char *what, void *caller)
@@ -156,7 +157,7 @@ void prudence_qsbr_online(struct prudence_domain *domain)
         return;
     slot = readers_slot_or_panic(domain);
     remember(slot);
-    enter(domain, slot);
+    read_side_enter(domain, slot);
 }
 
 void prudence_qsbr_offline(struct prudence_domain *domain)
@@ -185,5 +186,5 @@ void prudence_qsbr_announce(struct prudence_domain *domain)
     word = load_relaxed(&slot->reader.word);
     if (word &&
         word != (load_acquire(&domain->shared.sequence) | 1)) /* as prudence_qsbr_quiescent */
-        enter(domain, slot);
+        read_side_enter(domain, slot);
 }

@@ -96,7 +96,7 @@ bool gp_is_lasting(const struct prudence_domain *domain)
     return domain->is_default || domain == load_relaxed(&lasting);
 }
 
-static struct reader_slot *slot_of(struct prudence_reader *reader)
+static struct reader_slot *readers_slot_of(struct prudence_reader *reader)
 {
     return (struct reader_slot *)reader;
 }
@@ -138,7 +138,7 @@ static void table_release(struct table *table)
 /* A thread may have ended inside a section, or online, and no caller has asked since. */
 static uint32_t left_inside;
 
-static bool is_inside(const struct reader_slot *slot)
+static bool readers_is_inside(const struct reader_slot *slot)
 {
     return slot && load_relaxed(&slot->reader.word);
 }
@@ -146,7 +146,7 @@ static bool is_inside(const struct reader_slot *slot)
 /* Returns whether this thread is inside a section of any domain, or online. */
 static bool thread_is_inside(void)
 {
-    bool inside = reader_self && is_inside(slot_of(reader_self));
+    bool inside = reader_self && readers_is_inside(readers_slot_of(reader_self));
     struct list *item;
 
     if (inside || !thread_table)
@@ -154,8 +154,8 @@ static bool thread_is_inside(void)
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
-        inside |=
-            is_inside(slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
+        inside |= readers_is_inside(
+            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
     }
     os_lock_release(&readers_lock);
     return inside;
@@ -174,7 +174,7 @@ static void leave_for_others_to_find(void)
     struct list *item;
 
     store_relaxed(&left_inside, 1u);
-    slot_is_unwatched(reader_self ? slot_of(reader_self) : NULL);
+    slot_is_unwatched(reader_self ? readers_slot_of(reader_self) : NULL);
     if (!thread_table)
         return;
     os_lock_take(&readers_lock);
@@ -192,8 +192,8 @@ static void give_slots_back(void)
     struct table *table = thread_table;
 
     if (reader_self)
-        slot_release((struct prudence_domain *)(uintptr_t)reader_self->domain, slot_of(reader_self),
-                     os_thread_id());
+        slot_release((struct prudence_domain *)(uintptr_t)reader_self->domain,
+                     readers_slot_of(reader_self), os_thread_id());
     reader_self = NULL;
     reader_qsbr_self = NULL;
     reader_lasting_self = &word_of_nobody;
@@ -263,7 +263,7 @@ static bool table_grow(unsigned index)
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain)
 {
     if (domain->is_default)
-        return reader_self ? slot_of(reader_self) : NULL;
+        return reader_self ? readers_slot_of(reader_self) : NULL;
     return slot_in_table(thread_table, domain);
 }
 
@@ -292,7 +292,7 @@ static struct reader_slot *default_enter(struct prudence_domain *domain)
     return slot;
 }
 
-static struct reader_slot *enter(struct prudence_domain *domain)
+static struct reader_slot *readers_enter(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
     int saved_errno = errno;
@@ -312,7 +312,7 @@ struct reader_slot *readers_slot(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
 
-    return likely(slot != NULL) ? slot : enter(domain);
+    return likely(slot != NULL) ? slot : readers_enter(domain);
 }
 
 struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain)

@@ -160,7 +160,7 @@ static void set_close(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------------- drivers */
 
-static void begin(struct domain_set *set, uint64_t goal)
+static void set_begin(struct domain_set *set, uint64_t goal)
 {
     for (unsigned i = 0; i < set->count; i++)
         gp_raise(&set->cookies[i].value, gp_snapshot(set->members[i]).value);
@@ -185,7 +185,7 @@ static bool member_is_over(struct domain_set *set, unsigned i)
     return gp_poll(set->members[i], cookie);
 }
 
-static void drive(struct prudence_domain *domain, uint64_t goal)
+static void set_drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct domain_set *set = domain->set;
     uint64_t begun = load_acquire(&set->begun);
@@ -193,7 +193,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
 
     add_relaxed(&domain->scans, 1);
     if (!sequence_before(load_acquire(&domain->progress.completed), begun)) {
-        begin(set, goal);
+        set_begin(set, goal);
         begun = load_acquire(&set->begun);
     }
     for (unsigned i = 0; i < set->count; i++)
@@ -202,7 +202,7 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
         gp_complete(domain, begun);
 }
 
-static void block(struct prudence_domain *domain)
+static void set_block(struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++) {
         struct prudence_domain *member = domain->set->members[i];
@@ -212,7 +212,7 @@ static void block(struct prudence_domain *domain)
     }
 }
 
-static bool is_cheap(const struct prudence_domain *domain)
+static bool set_is_cheap(const struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < domain->set->count; i++)
         if (!gp_is_cheap(domain->set->members[i]))
@@ -220,7 +220,7 @@ static bool is_cheap(const struct prudence_domain *domain)
     return true;
 }
 
-static struct reader_slot *held_up_by(const struct prudence_domain *domain)
+static struct reader_slot *set_held_up_by(const struct prudence_domain *domain)
 {
     struct reader_slot *slot = NULL;
 
@@ -254,7 +254,7 @@ static bool worth_waiting(struct prudence_domain *domain)
     return true;
 }
 
-static bool is_busy(const struct prudence_domain *domain)
+static bool set_is_busy(const struct prudence_domain *domain)
 {
     (void)domain;
     return false;
@@ -262,21 +262,21 @@ static bool is_busy(const struct prudence_domain *domain)
 
 /* Has the cookies taken anew, because the child may have copied `begun` and the cookies at
  * different moments. */
-static void fork_child(struct prudence_domain *domain)
+static void set_fork_child(struct prudence_domain *domain)
 {
     domain->set->begun = domain->progress.completed;
 }
 
 const struct gp_scheme gp_set = {
     .name = "set",
-    .drive = drive,
-    .block = block,
-    .is_cheap = is_cheap,
-    .held_up_by = held_up_by,
-    .is_busy = is_busy,
+    .drive = set_drive,
+    .block = set_block,
+    .is_cheap = set_is_cheap,
+    .held_up_by = set_held_up_by,
+    .is_busy = set_is_busy,
     .tell_over = tell_over,
     .note_expired = note_expired,
     .worth_waiting = worth_waiting,
     .close = set_close,
-    .fork_child = fork_child,
+    .fork_child = set_fork_child,
 };

@@ -49,7 +49,7 @@ void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int 
     slot_forget(slot);
 }
 
-static struct reader_chunk *chunk_make(void)
+static struct reader_chunk *slots_chunk_make(void)
 {
     struct reader_chunk *chunk = NULL;
 
@@ -63,7 +63,7 @@ static struct reader_chunk *chunk_make(void)
     return chunk ? chunk : os_meta_alloc(sizeof *chunk);
 }
 
-static void note_used(struct reader_chunk *chunk, uint64_t used)
+static void slots_note_used(struct reader_chunk *chunk, uint64_t used)
 {
     uint64_t before = load_relaxed(&chunk->used);
 
@@ -79,7 +79,7 @@ static struct reader_slot *slot_claim_in(struct reader_chunk *chunk)
         if (load_relaxed(&slot->thread) == 0 &&
             compare_exchange(&slot->thread, &nobody, os_thread_id())) {
             slot->chunk = chunk;
-            note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
+            slots_note_used(chunk, (uint64_t)(slot - chunk->slots) + 1);
             return slot;
         }
     }
@@ -213,7 +213,7 @@ struct reader_slot *slot_claim(struct prudence_domain *domain)
     }
     if (slot)
         return slot;
-    chunk = chunk_make();
+    chunk = slots_chunk_make();
     if (!chunk)
         return NULL;
     slot = slot_claim_in(chunk);

@@ -111,7 +111,7 @@ static void stand_in(struct srcu *srcu, int index)
 #endif
 }
 
-static int enter(struct srcu *srcu, unsigned cpu)
+static int srcu_enter(struct srcu *srcu, unsigned cpu)
 {
     int index = (int)(2 * cpu) + (int)(load_acquire(&srcu->changes) & 1);
 
@@ -125,7 +125,7 @@ void srcu_enter_at(struct prudence_domain *domain, int index)
     stand_in(domain->srcu, index);
 }
 
-static void leave(struct srcu *srcu, int index)
+static void srcu_leave(struct srcu *srcu, int index)
 {
     __atomic_fetch_sub(counter_of(srcu, index), 1, __ATOMIC_RELEASE);
 }
@@ -153,7 +153,7 @@ int prudence_srcu_read_lock(struct prudence_domain *domain)
         return load_relaxed(&slot->index);
     }
     os_busy_enter(); /* a handler that forks leaves the counters unchanged */
-    index = enter(srcu, os_cpu_current() % srcu->cpus);
+    index = srcu_enter(srcu, os_cpu_current() % srcu->cpus);
     store_relaxed(&slot->index, index);
     compiler_barrier();
     store_relaxed(&slot->reader.word, load_relaxed(&domain->shared.sequence) | 1);
@@ -187,7 +187,7 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
     os_busy_enter();
     store_relaxed(&slot->reader.word, (uint64_t)0);
     compiler_barrier();
-    leave(srcu, index);
+    srcu_leave(srcu, index);
     os_busy_leave();
 }
 
@@ -196,7 +196,7 @@ int prudence_srcu_down_read(struct prudence_domain *domain)
     struct srcu *srcu =
         srcu_or_panic(domain, "prudence_srcu_down_read", __builtin_return_address(0));
 
-    return enter(srcu, srcu->cpus);
+    return srcu_enter(srcu, srcu->cpus);
 }
 
 void prudence_srcu_up_read(struct prudence_domain *domain, int index)
@@ -209,12 +209,12 @@ void prudence_srcu_up_read(struct prudence_domain *domain, int index)
             "prudence_srcu_down_read returned, once",
             domain->name, index);
     gp_tell_section_ends(domain);
-    leave(srcu, index);
+    srcu_leave(srcu, index);
 }
 
 /* ------------------------------------------------------------------------------------- drivers */
 
-static bool is_empty(const struct srcu *srcu, unsigned role)
+static bool srcu_is_empty(const struct srcu *srcu, unsigned role)
 {
     for (unsigned i = 0; i < srcu->cpus; i++)
         if (load_acquire(&srcu->cpu[i].inside[role]))
@@ -222,9 +222,9 @@ static bool is_empty(const struct srcu *srcu, unsigned role)
     return load_acquire(&srcu->handed.inside[role]) == 0;
 }
 
-static void look(struct srcu *srcu, unsigned role, uint64_t goal)
+static void srcu_look(struct srcu *srcu, unsigned role, uint64_t goal)
 {
-    if (sequence_before(load_relaxed(&srcu->empty[role]), goal) && is_empty(srcu, role))
+    if (sequence_before(load_relaxed(&srcu->empty[role]), goal) && srcu_is_empty(srcu, role))
         gp_raise(&srcu->empty[role], goal);
 }
 
@@ -238,7 +238,7 @@ static void change_roles(struct srcu *srcu, uint64_t goal)
         sequence_before(load_acquire(&srcu->empty[!current]), goal))
         return;
     compare_exchange(&srcu->changes, &changes, changes + 1);
-    look(srcu, current, goal);
+    srcu_look(srcu, current, goal);
 }
 
 static void note_stalls(struct prudence_domain *domain, uint64_t goal)
@@ -258,15 +258,15 @@ static void note_stalls(struct prudence_domain *domain, uint64_t goal)
         stall_note(domain, &srcu->handed_stall, load_relaxed(&domain->progress.completed));
 }
 
-static void drive(struct prudence_domain *domain, uint64_t goal)
+static void srcu_drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct srcu *srcu = domain->srcu;
     uint64_t first, second;
 
     os_full_fence(); /* D */
     add_relaxed(&domain->scans, 1);
-    look(srcu, 0, goal);
-    look(srcu, 1, goal);
+    srcu_look(srcu, 0, goal);
+    srcu_look(srcu, 1, goal);
     change_roles(srcu, goal);
     first = load_acquire(&srcu->empty[0]);
     second = load_acquire(&srcu->empty[1]);
@@ -278,19 +278,19 @@ static void drive(struct prudence_domain *domain, uint64_t goal)
 
 /* ------------------------------------------------------------------------------ life of threads */
 
-static bool is_busy(const struct prudence_domain *domain)
+static bool srcu_is_busy(const struct prudence_domain *domain)
 {
-    return !is_empty(domain->srcu, 0) || !is_empty(domain->srcu, 1);
+    return !srcu_is_empty(domain->srcu, 0) || !srcu_is_empty(domain->srcu, 1);
 }
 
 static void abandon(struct prudence_domain *domain, const struct reader_slot *slot)
 {
-    leave(domain->srcu, slot->index);
+    srcu_leave(domain->srcu, slot->index);
 }
 
 /* Keeps this thread's section and the sections that were handed over. Goals for which counters were
  * found empty have started, so the sequence must not be smaller. */
-static void fork_child(struct prudence_domain *domain)
+static void srcu_fork_child(struct prudence_domain *domain)
 {
     struct reader_slot *mine = readers_slot_if_any(domain);
     struct srcu *srcu = domain->srcu;
@@ -307,10 +307,10 @@ static void fork_child(struct prudence_domain *domain)
 
 const struct gp_scheme gp_srcu = {
     .name = "srcu",
-    .drive = drive,
-    .is_busy = is_busy,
+    .drive = srcu_drive,
+    .is_busy = srcu_is_busy,
     .abandon = abandon,
     .open = srcu_open,
     .close = srcu_close,
-    .fork_child = fork_child,
+    .fork_child = srcu_fork_child,
 };

@@ -90,7 +90,7 @@ static void report_thread(const struct prudence_stall *stall)
     os_trace_print(stall->frames, stall->frame_count);
 }
 
-static void report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
+static void stall_report(struct prudence_domain *domain, struct reader_slot *slot, uint64_t stayed)
 {
     struct prudence_stall stall = {.size = sizeof stall,
                                    .domain = domain->name,
@@ -157,5 +157,5 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     if (!timeout || reported == section || stayed < (int64_t)timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))
-        report(domain, slot, (uint64_t)stayed);
+        stall_report(domain, slot, (uint64_t)stayed);
 }

@@ -13,7 +13,7 @@
 static struct thread_memory *listed;
 static unsigned listed_count, reap_at = 16; /* relaxed, because they only say when to look */
 
-static void push(struct thread_memory *memory)
+static void thread_memory_push(struct thread_memory *memory)
 {
     struct thread_memory *first = load_relaxed(&listed);
 
@@ -23,7 +23,7 @@ static void push(struct thread_memory *memory)
     add_relaxed(&listed_count, 1);
 }
 
-static void claim(struct thread_memory *memory)
+static void thread_memory_claim(struct thread_memory *memory)
 {
     memory->process = os_process_id();
     memory->claimed_at = os_clock_boot_ns();
@@ -50,7 +50,7 @@ static void reap(void)
         if (is_left_behind(memory))
             os_meta_free(memory, memory->bytes);
         else
-            push(memory);
+            thread_memory_push(memory);
     }
     store_relaxed(&reap_at, 2 * load_relaxed(&listed_count) + 16);
 }
@@ -68,8 +68,8 @@ void thread_memory_list(struct thread_memory *memory)
     if (memory->listed)
         return;
     memory->listed = true;
-    claim(memory);
-    push(memory);
+    thread_memory_claim(memory);
+    thread_memory_push(memory);
     if (load_relaxed(&listed_count) >= load_relaxed(&reap_at))
         thread_memory_reap();
 }
@@ -93,5 +93,5 @@ void thread_memory_release(struct thread_memory *memory)
 void thread_memory_fork_child(struct thread_memory *memory)
 {
     if (memory->listed)
-        claim(memory);
+        thread_memory_claim(memory);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls every public function in a destructor, in a callback, in a constructor, in sections of
- * every kind and in a fork handler. None may hang. The table below, a copy of the one in docs/reference/rcu.md, gives the
- * result function by function. The test fails if an exported function is missing from it.
+ * every kind and in a fork handler. None may hang. The table below, a copy of the one in
+ * docs/reference/rcu.md, gives the result function by function. The test fails if an exported
+ * function is missing from it.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -311,7 +311,7 @@ TORTURE_UNUSED static int torture_end(const char *variant)
  * sends SIGABRT, so that the threads print their stacks, or a core dump or sanitizer shows them. */
 static int torture_wait(pid_t child, double patience)
 {
-    uint64_t deadline = torture_now() + (uint64_t)(patience * 1e9);
+    uint64_t deadline = torture_now() + (uint64_t)(torture_patience(patience) * 1e9);
     int status;
 
     while (waitpid(child, &status, WNOHANG) == 0) {

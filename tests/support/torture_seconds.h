@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Duration of a torture: PRUDENCE_TORTURE_SECONDS, from the environment. */
+/*
+ * From the environment: the duration of a torture (PRUDENCE_TORTURE_SECONDS), and how many times
+ * slower than others the machine may be (PRUDENCE_TORTURE_SLOWER), for emulated ones.
+ */
 #ifndef TESTS_SUPPORT_TORTURE_SECONDS_H
 #define TESTS_SUPPORT_TORTURE_SECONDS_H
 
 #include <stdlib.h>
 
-/* Returns the seconds from the environment, or `otherwise` if those are not a number above 0. */
+/* Returns the number in this variable, or `otherwise` if there is none above 0. */
+static inline double torture_number(const char *name, double otherwise)
+{
+    const char *text = getenv(name);
+    double number = text ? strtod(text, NULL) : 0;
+
+    return number > 0 ? number : otherwise;
+}
+
 static inline double torture_seconds(double otherwise)
 {
-    const char *text = getenv("PRUDENCE_TORTURE_SECONDS");
-    double seconds = text ? strtod(text, NULL) : 0;
+    return torture_number("PRUDENCE_TORTURE_SECONDS", otherwise);
+}
 
-    return seconds > 0 ? seconds : otherwise;
+/* Returns how long to wait for a process that takes at most `seconds` on a machine of its own. */
+static inline double torture_patience(double seconds)
+{
+    return seconds * torture_number("PRUDENCE_TORTURE_SLOWER", 1);
 }
 
 #endif /* TESTS_SUPPORT_TORTURE_SECONDS_H */

@@ -10,7 +10,7 @@
 #ifndef PRUDENCE_ANNOTATE_H
 #define PRUDENCE_ANNOTATE_H
 
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 static inline bool is_annotated(const struct prudence_cache *cache)
 {

@@ -23,6 +23,7 @@
 #include "debug/red_zones.h"
 #include "debug/stack_depot.h"
 #include "race_detector.h"
+#include "slab/cache.h"
 #include "slab/misuse.h"
 
 static bool instruments_wants(const struct cache_layout *layout)

@@ -28,6 +28,7 @@
 #include "debug/annotate.h"
 #include "debug/page_jobs.h"
 #include "mapping.h"
+#include "slab/cache.h"
 
 #define REST_BLOCKS 256
 #define REST_BYTES  ((size_t)64 << 20) /* limit of addresses at rest */

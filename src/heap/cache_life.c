@@ -14,6 +14,7 @@
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
 #include "slab/all_caches.h"
+#include "slab/cache.h"
 #include "slab/node.h"
 
 #define GRAVES       64

@@ -4,7 +4,7 @@
 #ifndef HEAP_CACHE_LIFE_H
 #define HEAP_CACHE_LIFE_H
 
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 /* Destroys the cache as cache_destroy() does. Reports live objects with their number, and returns
  * false while there are any. */

@@ -12,6 +12,7 @@
 #include "rcu/destruct_barrier.h"
 #include "rcu/may_wait.h"
 #include "slab/all_caches.h"
+#include "slab/cache.h"
 #include "slab/drain.h"
 #include "slab/gate.h"
 #include "slab/latent_account.h"

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "debug/check.h"
 #include "heap/heap.h"
+#include "slab/cache.h"
 #include "slab/large.h"
 #include "slab/node.h"
 

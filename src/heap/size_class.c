@@ -17,6 +17,7 @@
 
 #include "debug/red_zones.h"
 #include "debug/sampling.h"
+#include "slab/cache.h"
 
 _Static_assert(LINEAR_MAX << DOUBLINGS == OBJECT_SIZE_MAX, "the last class is the largest object");
 

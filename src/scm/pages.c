@@ -6,6 +6,8 @@
  */
 #include "scm/scm.h"
 
+#include "slab/cache.h"
+
 static struct prudence_cache *cache;
 
 /* Creates the cache. Called under scm_lock. */

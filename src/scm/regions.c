@@ -8,6 +8,8 @@
  */
 #include "scm/regions.h"
 
+#include "slab/cache.h"
+
 static struct prudence_cache *small, *big; /* caches of pages */
 
 /* ---------------------------------------------------------------------------------------- pages */

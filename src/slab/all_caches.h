@@ -5,7 +5,7 @@
 
 #include "base/list.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 extern struct os_lock slab_caches_lock;
 extern struct list slab_caches;

@@ -7,7 +7,7 @@
 #include "gp/gp.h"
 #include "os/os.h"
 #include "slab/budget.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/give.h"
 #include "slab/latent_account.h"

@@ -24,7 +24,7 @@
 #include "slab/budget.h"
 
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_account.h"
 

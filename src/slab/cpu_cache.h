@@ -9,7 +9,7 @@
 
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 struct batch {
     uint64_t end; /* the ring's tail when the batch was closed */

@@ -9,7 +9,7 @@
  */
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/extension.h"
 #include "slab/give.h"

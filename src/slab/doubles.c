@@ -2,10 +2,11 @@
 /*
  * The last look, at the end of a process, for objects that were freed or deferred twice.
  *
- * Every object is in one place (cache.h). An object that was given back twice is in two, unless a
+ * Every object is in one place (cache_type.h). An object that was given back twice is in two, if no
  * copy was allocated again. A copy on a CPU's stack or ring is in no bitmap, so two such copies do
  * not meet by themselves. The look empties all stacks and rings: free objects go to their slabs,
- * latent ones to latent slabs, and a bitmap that refuses an object reports the double (node.c).
+ * latent ones to latent slabs, and a bitmap that refuses an object reports the double
+ * (latent_slab.c).
  * This needs no grace period, because latent objects stay latent.
  *
  * Other threads may go on, or stand still for good with one of their locks held. So the list's lock
@@ -19,7 +20,7 @@
 
 #include "os/os.h"
 #include "slab/all_caches.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"

@@ -12,7 +12,7 @@
 #include "gp/gp.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"

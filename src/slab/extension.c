@@ -3,7 +3,7 @@
 #include "slab/extension.h"
 
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/slab.h"
 
 struct first_blocks slab_first READ_MOSTLY = {.extension = 0};

@@ -7,7 +7,7 @@
 #ifndef SLAB_FAST_PATH_H
 #define SLAB_FAST_PATH_H
 
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 /* Returns NULL if the caller must take the slow path. */
 static inline __attribute__((always_inline)) void *cache_alloc_fast(struct prudence_cache *cache)

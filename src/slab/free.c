@@ -5,7 +5,7 @@
  * twice.
  */
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"

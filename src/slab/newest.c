@@ -10,7 +10,7 @@
 #include "slab/newest.h"
 
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/latent_cache.h"
 
 #define EVERYWHERE_TIMES 16

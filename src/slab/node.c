@@ -14,7 +14,7 @@
 
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/extension.h"
 #include "slab/latent_account.h"
 #include "slab/misuse.h"

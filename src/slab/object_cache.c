@@ -7,7 +7,7 @@
  */
 #include "slab/object_cache.h"
 
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/latent_cache.h"
 
 /* Most pointers moved down to take some from below them, which costs a few hundred nanoseconds. */

@@ -20,7 +20,7 @@
 
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_account.h"
 #include "slab/latent_cache.h"

@@ -6,7 +6,7 @@
 #include "slab/refill.h"
 
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/drain.h"
 #include "slab/latent_cache.h"

@@ -7,7 +7,7 @@
 
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/extension.h"
 
 static size_t metadata_bytes(unsigned capacity)

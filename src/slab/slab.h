@@ -9,7 +9,7 @@
 #include "base/list.h"
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 
 /* Invariants (under the node's lock): |free| = slab->free; |waiting| + |next| = slab->latent; the
  * three bitmaps are disjoint; list = list_for(slab); the slab is in node->waiting exactly when

@@ -6,7 +6,7 @@
 #include "slab/upkeep.h"
 
 #include "os/os.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 

@@ -6,6 +6,7 @@
  * as free.
  */
 #include "rcu/callback_worker.h"
+#include "slab/cache.h"
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"
 

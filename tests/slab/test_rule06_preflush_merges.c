@@ -10,6 +10,7 @@
 
 #include <prudence/call.h>
 
+#include "slab/cache.h"
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
 #include "slab/transfer_batch.h"

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "slab/cache.h"
 #include "support/window_test.h"
 
 #define SLABS_MAX 1100

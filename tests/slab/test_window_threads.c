@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 
+#include "slab/cache.h"
 #include "support/window_test.h"
 
 #define THREADS 4

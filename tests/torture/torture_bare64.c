@@ -8,7 +8,7 @@
 #include "support/gp_torture.h"
 
 #include "posix.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "slab/start.h"
 
 #define THREADS 8

@@ -10,7 +10,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/process_life.h"
 #include "posix.h"
-#include "slab/cache.h"
+#include "slab/cache_type.h"
 #include "structures/hash.h"
 #include "structures/hash_move.h"
 

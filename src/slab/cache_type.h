@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The type of slab caches, without functions of any file, so that all files may include it.
+ *
+ * A slab cache holds all objects of one size. Structures, from the CPU down to the page:
+ *
+ *   prudence_cache  the caches of all CPUs, and the nodes
+ *   cpu_cache       the object cache (a stack) and latent cache (a ring) of a CPU: cpu_cache.h
+ *   batch           objects deferred together, under one cookie: cpu_cache.h
+ *   node            a NUMA node's lists of slabs, and their lock: node.h
+ *   slab            a run of pages cut into equal objects, and its latent slab: slab.h
+ *   transfer batch  latent objects on their way from the idle helper to a node: transfer_batch.h
+ *
+ * NAME.h declares the functions of NAME.c, except that slow_path.h declares those in alloc.c,
+ * free.c and defer.c, and start.h those in fork.c. docs/explanation/design.md says which file may
+ * use which.
+ *
+ * At any time an object is in exactly one place. It is live (with the caller), on a stack, in a
+ * ring, in a transfer batch, or in its slab, where it is free, waiting or next. A slab calls an
+ * object "allocated" unless the free bit is set, and "latent" when the object is waiting or next.
+ */
+#ifndef SLAB_CACHE_TYPE_H
+#define SLAB_CACHE_TYPE_H
+
+#include "base/grid.h"
+#include "base/list.h"
+#include "os/os.h"
+
+#define CACHE_NAME_SIZE 32
+#define OBJECT_SIZE_MAX ((size_t)32768)
+
+/* Most objects that move between a CPU's caches and a node at a time. The mover copies them on its
+ * stack, and the limit bounds the time for which a CPU's caches stay owned. */
+#define TRANSFER_MAX OS_TRANSFER_MAX
+
+/* Tells whether a cache's next slab goes to a window. Under WINDOW_IF_WANTED it does once inlined
+ * code has asked for an object, which sets WINDOW_WANTED. */
+enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
+
+struct prudence_cache {
+    /* Read by fast paths. Constant, except that slab_extend() and destruction close
+     * `fast_percpu`. */
+    /* Equal to `percpu`, or os_percpu_owned_lines to close the fast paths if extensions want the
+     * objects, rseq is missing, or the objects are large blocks. */
+    void *fast_percpu;
+    const void *page_map; /* os_page_map_root(), for programs that inline fast paths */
+    /* Base and extent of the window, and the grid of objects in a place of the window. Also read by
+     * inlined code. */
+    struct os_window_words window_words;
+    uint64_t window_mask; /* mask that turns an address into an offset in the place */
+    struct grid window_grid;
+    uint32_t cpus;       /* number of lines at `fast_percpu`, for inlined code */
+    uint32_t extensions; /* one bit each (extension.h) */
+    void *percpu;        /* the first CPU's cpu_cache; NULL for large blocks */
+    void *slab_percpu;   /* `fast_percpu` of new slabs; open even if only allocations are closed */
+    struct prudence_domain *domain;
+
+    size_t object_size, stride, alignment;
+    size_t slab_bytes;
+    unsigned capacity; /* objects in a slab */
+    unsigned colors;   /* different places of the first object, 64 bytes (or the alignment) apart */
+    unsigned batch;    /* objects that share a cookie */
+    unsigned size_min, size_max; /* objects in an object cache */
+    unsigned free_limit;         /* free slabs that a node keeps */
+    unsigned flags;
+    uint32_t slab_extensions; /* subset of `extensions` that slabs have (only_instead) */
+    /* Bytes of pages on each side of a large block that nobody may touch. */
+    uint32_t margin;
+    uint16_t redzone; /* spare bytes after each object */
+    bool named; /* callers name the cache when they free, so fast paths read its `fast_percpu` */
+    uint8_t window_wish; /* enum window_wish; atomic */
+    /* The creator fixed the size of the object caches; the budget does not limit it. */
+    bool sized;
+    void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context); /* called by an extension */
+    void *context;
+    struct slab_node *nodes;
+    struct os_window *window;  /* atomic; stays once made */
+    struct list link;          /* in slab_caches, under slab_caches_lock */
+    uint64_t number;           /* unique among all caches ever made; grows along the list */
+    void *side[OS_EXTENSIONS]; /* one word for each extension */
+
+    /* Atomic; fields from here on change. */
+    uint32_t next_color __attribute__((aligned(CACHE_LINE)));
+    /* Threads that hold the cache without the list's lock (cache_hold); atomic. */
+    uint32_t visitors;
+    uint64_t slabs_now, slabs_peak; /* atomic, like the counters below */
+    uint64_t bypasses, preflushed, pressure_waits, remote_drains;
+    uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
+    uint64_t grow_avoided_at;           /* ns; atomic */
+    uint64_t quiet_checked_at;          /* ns; atomic */
+    struct cpu_note *fork_notes; /* notes of the fork under way (fork.c); under slab_caches_lock */
+    char name[CACHE_NAME_SIZE];
+};
+
+#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
+#define CACHE_CLOSED   (1u << 2) /* objects have no bytes, and nobody may touch their pages */
+#define CACHE_DENSE    (1u << 3) /* slabs leave little over, and give up no object for colors */
+#define CACHE_OWN                                                                                  \
+    (1u << 4) /* objects of the library, which stores their addresses in its own forms */
+#define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to slabs */
+
+/* Called by inlined code. Later slabs of the cache go to a window, if the cache may have one. */
+static inline void cache_want_window(struct prudence_cache *cache)
+{
+    if (load_relaxed(&cache->window_wish) == WINDOW_IF_WANTED)
+        store_relaxed(&cache->window_wish, (uint8_t)WINDOW_WANTED);
+}
+
+/* Returns whether only this structure is left of the cache. It stays until cache_forget(). */
+static inline bool cache_is_destroyed(const struct prudence_cache *cache)
+{
+    return !load_relaxed(&cache->nodes);
+}
+
+/* Returns whether fast paths serve the objects of all slabs except those with an extension of their
+ * own. */
+static inline bool cache_is_plain(const struct prudence_cache *cache)
+{
+    return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
+}
+
+/* Parameters of cache_create() (cache.h). */
+struct cache_layout {
+    size_t object_size, alignment;
+    unsigned flags;
+    void (*constructor)(void *object, void *context);
+    void (*destructor)(void *object, void *context);
+    void *context;
+    struct prudence_domain *domain;
+    size_t object_cache_bytes;
+    bool no_cpu_caches; /* large blocks, each in a slab alone */
+    bool named;
+};
+
+#endif /* SLAB_CACHE_TYPE_H */

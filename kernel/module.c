@@ -8,6 +8,7 @@
 #include "slab/extension.h"
 #include "slab/latent_account.h"
 #include "slab/node.h"
+#include "slab/node_choose.h"
 #include "slab/preflush.h"
 #include "slab/slab.h"
 #include "slab/start.h"

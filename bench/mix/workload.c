@@ -17,6 +17,7 @@
 
 #include "posix.h"
 #include "slab/node.h"
+#include "slab/node_choose.h"
 #include "slab/preflush.h"
 #include "slab/tidy.h"
 

@@ -9,8 +9,8 @@
  *
  *   1. It takes the lock of the list of caches, which keeps fork, destruction and other walks
  *      away, pauses the idle helper, and waits until no thread carries objects. From here on no
- *      slab goes, since only carriers remove slabs (node.c, leave), and no large block begins or
- *      ends a resize. Blocks whose resize has begun are left out.
+ *      slab goes, since only carriers remove slabs (node_leave), and no large block begins or ends
+ *      a resize. Blocks whose resize has begun are left out.
  *   2. It finds the next slabs in the page map. They may belong to any caches.
  *   3. It owns these caches' CPUs: claims all, one membarrier, confirms all. From here on stacks
  *      and rings stay unchanged. Without a membarrier (ADR 123), one operation that has just

@@ -192,7 +192,7 @@ static bool nodes_make(struct prudence_cache *cache)
 {
     cache->nodes = os_meta_alloc(os_node_count() * sizeof *cache->nodes);
     for (unsigned i = 0; cache->nodes && i < os_node_count(); i++)
-        node_init(&cache->nodes[i]);
+        node_lists_init(&cache->nodes[i]);
     return cache->nodes != NULL;
 }
 
@@ -220,7 +220,7 @@ static void cache_release_parts(struct prudence_cache *cache)
     store_relaxed(&cache->nodes, (struct slab_node *)NULL);
     cache->percpu = NULL;
     for (unsigned i = 0; nodes && i < os_node_count(); i++)
-        node_end(&nodes[i], cache->slab_bytes);
+        node_lists_end(&nodes[i], cache->slab_bytes);
     if (cache->window)
         os_window_unmake(cache->window);
     if (nodes)

@@ -7,7 +7,7 @@
  *   prudence_cache  the caches of all CPUs, and the nodes
  *   cpu_cache       the object cache (a stack) and latent cache (a ring) of a CPU: cpu_cache.h
  *   batch           objects deferred together, under one cookie: cpu_cache.h
- *   node            a NUMA node's lists of slabs, and their lock: node.h
+ *   node            a NUMA node's lists of slabs, and their lock: node_lists.h
  *   slab            a run of pages cut into equal objects, and its latent slab: slab.h
  *   transfer batch  latent objects on their way from the idle helper to a node: transfer_batch.h
  *

@@ -23,6 +23,7 @@
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
+#include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 

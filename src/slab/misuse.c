@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Prints one clear message with pointer, cache and event, then aborts. Nothing here trusts the
- * pointer or the memory nearby.
+ * pointer or the memory nearby. misuse_refuse_run() runs under a node's lock.
  */
 #include "slab/misuse.h"
 
@@ -73,4 +73,17 @@ void slab_check_live(const struct slab *slab, const void *object, const char *wh
     if (latent || bit_of_word(slab->bits, index))
         report_not_live(slab, object, latent, what);
     extensions_check_live(slab, object, what);
+}
+
+bool slab_process_ends = false;
+
+/* Reports objects that are free or latent already, which ends a process. In a kernel the objects
+ * stay as they were. */
+void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what)
+{
+    describe_double(run->slab, run_object(run, bits), latent,
+                    load_relaxed(&slab_process_ends) ? "end of the process" : what);
+    os_misuse();
+    run->bits &= ~bits;
+    run->count -= (unsigned)__builtin_popcountll(bits);
 }

@@ -3,6 +3,7 @@
 #ifndef SLAB_MISUSE_H
 #define SLAB_MISUSE_H
 
+#include "slab/runs.h"
 #include "slab/slab.h"
 
 /* Accepts objects of any cache if `cache` is NULL. */
@@ -54,5 +55,23 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
 
 /* Reports an object that is not live, as far as that can be seen. */
 void slab_check_live(const struct slab *slab, const void *object, const char *what);
+
+extern bool slab_process_ends; /* set for the last look for double frees (doubles.c) */
+void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what);
+
+/* Refuses objects of the run whose bits are set, though they should be clear. */
+static inline void misuse_check_run(struct run *run, const char *what)
+{
+    const struct slab *slab = run->slab;
+    const uint64_t *bits = slab->bits + run->word;
+    unsigned words = bits_words(slab->capacity);
+    uint64_t free = run->bits & bits[0];
+    uint64_t latent = run->bits & (bits[words] | bits[words + words]);
+
+    if (unlikely(free))
+        misuse_refuse_run(run, free, false, what);
+    if (unlikely(latent))
+        misuse_refuse_run(run, latent, true, what);
+}
 
 #endif /* SLAB_MISUSE_H */

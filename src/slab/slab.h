@@ -31,10 +31,10 @@ struct slab {
     /* Objects; under the node's lock, like all below. */
     uint32_t free __attribute__((aligned(CACHE_LINE)));
     uint32_t latent;     /* objects in waiting and next */
-    uint8_t list;        /* enum slab_list (node.h) */
+    uint8_t list;        /* enum slab_list (node_lists.h) */
     bool changing;       /* large blocks only; see slab_resize_large() */
     uint32_t extensions; /* one bit each (extension.h); atomic */
-    /* Hints for ranking (node.c); atomic. Number of live objects that are about to be freed ... */
+    /* Hints for node_choose.c; atomic. Number of live objects that are about to be freed ... */
     uint32_t leaving;
     int32_t may_leave; /* ... and of live objects with an expiration date; inexact */
     gp_cookie waiting_cookie;

@@ -74,7 +74,7 @@ void spare_give(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;
 
-    if (!slab_tidies || likely(node_free_bytes() <= SPARE_BYTES) || os_pages_kept() >= bytes)
+    if (!slab_tidies || likely(node_lists_free_bytes() <= SPARE_BYTES) || os_pages_kept() >= bytes)
         return;
     os_hands_full();
     cache = hold_one(node);

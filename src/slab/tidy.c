@@ -55,7 +55,7 @@ static uint64_t cached_now; /* bytes found so far in this round; owned by the ti
  * live. */
 uint64_t tidy_kept(void)
 {
-    return node_free_bytes() + load_relaxed(&cached) + latent_bytes_roughly();
+    return node_lists_free_bytes() + load_relaxed(&cached) + latent_bytes_roughly();
 }
 
 /* Returns whether an otherwise idle thread should tidy. */

@@ -12,6 +12,7 @@
 #include "slab/all_caches.h"
 #include "slab/doubles.h"
 #include "slab/latent_cache.h"
+#include "slab/misuse.h"
 #include "slab/start.h"
 #include "support/slab_test.h"
 

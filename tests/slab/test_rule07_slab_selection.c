@@ -5,6 +5,7 @@
  * count as live (paper, Figure 5), and slabs with nothing to give do not count among the 10. An
  * option decides whether mostly latent slabs are left alone while there is a free slab.
  */
+#include "slab/node_choose.h"
 #include "support/slab_test.h"
 
 #define SLABS 24

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The latent slab of a slab: the bitmaps `waiting`, whose objects share a cookie, and `next`, whose
+ * objects have none yet (rule 4). A node keeps the slabs with waiting objects in a line, oldest
+ * cookie first.
+ *
+ * The caller holds the node's lock. The account of latent bytes (latent_account.c) covers the
+ * objects from before they are put until they are merged.
+ */
+#include "slab/latent_slab.h"
+
+#include "gp/gp.h"
+#include "os/os.h"
+#include "slab/cache_type.h"
+#include "slab/extension.h"
+#include "slab/latent_account.h"
+#include "slab/misuse.h"
+#include "slab/node_lists.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+
+static void wait_in_line(struct slab_node *node, struct slab *slab, gp_cookie cookie)
+{
+    slab->waiting_cookie = cookie;
+    list_append(&node->waiting, &slab->waiting_link);
+}
+
+static bool is_waiting(const struct slab *slab)
+{
+    return !list_is_empty(&slab->waiting_link);
+}
+
+/* Refuses deferred objects of the run that are free or latent already, which do not become latent
+ * by this deferral. Returns false if none is left. */
+static bool check_latent_run(struct run *run)
+{
+    unsigned count = run->count;
+
+    misuse_check_run(run, "deferred free");
+    if (likely(run->count == count))
+        return true;
+    latent_release(os_cpu_current(), (count - run->count) * slab_object_bytes(run->slab));
+    return run->count > 0;
+}
+
+/*
+ * Puts objects into their latent slab: into waiting if they have the same cookie, else into next,
+ * which gets a cookie when waiting is merged. (One cookie renewed by each deferral would never
+ * merge under load; an older one is unsound.) `cookie` is NULL if none was taken yet.
+ */
+void latent_slab_put(struct slab_node *node, struct run *run, const gp_cookie *cookie)
+{
+    struct slab *slab = run->slab;
+    bool had_free = slab->free > 0;
+
+    if (!check_latent_run(run))
+        return;
+    slab->latent += run->count;
+    node->latent += run->count;
+    node->latent_bytes += run->count * slab_object_bytes(slab);
+    if (!is_waiting(slab)) {
+        slab_waiting_bits(slab)[run->word] |= run->bits;
+        wait_in_line(node, slab, cookie ? *cookie : gp_snapshot(slab->cache->domain));
+    } else if (cookie && gp_is_same(*cookie, slab->waiting_cookie)) {
+        slab_waiting_bits(slab)[run->word] |= run->bits;
+    } else {
+        slab_next_bits(slab)[run->word] |= run->bits;
+    }
+    if (node_lists_place(node, slab, had_free)) {
+        node->counts.premoved_slabs++;
+        os_event(premovement, slab->cache, slab->latent);
+    }
+}
+
+static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
+{
+    for (; bits; bits &= bits - 1) {
+        unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
+
+        extensions_safe(slab, slab_object(slab, index, slab->cache->stride));
+    }
+}
+
+/* Merges the waiting objects, which are safe, into the slab. */
+static void merge_waiting(struct slab_node *node, struct slab *slab)
+{
+    unsigned words = bits_words(slab->capacity), merged = 0;
+    bool had_free = slab->free > 0;
+
+    for (unsigned w = 0; w < words; w++) {
+        merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
+        if (unlikely(load_relaxed(&slab->extensions)))
+            all_are_safe(slab, w, slab_waiting_bits(slab)[w]);
+    }
+    bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
+    bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
+    slab->free += merged;
+    slab->latent -= merged;
+    node->latent -= merged;
+    node->latent_bytes -= merged * slab_object_bytes(slab);
+    node_lists_place(node, slab, had_free);
+    node->counts.merges++;
+    node->counts.merged_objects += merged;
+    os_event_until(merge, slab->cache, merged, slab->waiting_cookie);
+    latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
+}
+
+/* Merges up to NODE_SLABS_A_VISIT slabs whose grace period is over, and returns their number. Slabs
+ * with further latent objects wait anew, under one cookie, which is taken after all of them were
+ * detached from next. */
+unsigned latent_slab_merge_safe(struct slab_node *node)
+{
+    struct list again;
+    struct slab *slab;
+    unsigned merged = 0;
+    gp_cookie cookie;
+
+    list_init(&again);
+    while ((slab = list_first(&node->waiting, struct slab, waiting_link)) &&
+           merged < NODE_SLABS_A_VISIT && gp_poll(slab->cache->domain, slab->waiting_cookie)) {
+        merged++;
+        list_remove(&slab->waiting_link);
+        merge_waiting(node, slab);
+        if (slab->latent)
+            list_append(&again, &slab->waiting_link);
+    }
+    if (list_is_empty(&again))
+        return merged;
+    slab = list_first(&again, struct slab, waiting_link);
+    cookie = gp_snapshot(slab->cache->domain);
+    while ((slab = list_first(&again, struct slab, waiting_link))) {
+        list_remove(&slab->waiting_link);
+        wait_in_line(node, slab, cookie);
+    }
+    return merged;
+}

@@ -7,10 +7,10 @@
 #include "module.h"
 #include "os_kernel.h"
 #include "slab/cache.h"
-#include "slab/drain.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "slab/stats.h"
-#include "slab/wait.h"
 
 #define OBJECT_CACHE_MIN   ((size_t)256 << 10)
 #define OBJECT_CACHE_MAX   ((size_t)16 << 20)

@@ -4,7 +4,7 @@
 #include "module.h"
 #include "os_kernel.h"
 #include "seams.h"
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 
 static int state;
 

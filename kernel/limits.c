@@ -7,8 +7,8 @@
 #include "base/pace.h"
 #include "gp_kernel.h"
 #include "module.h"
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 static unsigned long latent_budget_kb;
 module_param(latent_budget_kb, ulong, 0644);

@@ -6,10 +6,10 @@
 #include "os_kernel.h"
 #include "slab/all_caches.h"
 #include "slab/extension.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/node_choose.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/limit.h"
 #include "slab/slab.h"
 #include "slab/start.h"
 

@@ -10,11 +10,11 @@
 #include "os_kernel.h"
 #include "seams.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "slab/stats.h"
-#include "slab/tidy.h"
-#include "slab/wait.h"
 
 #define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
 #define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
@@ -24,10 +24,10 @@
 #define VISITS_MAX  64       /* visits in one run of a work item */
 
 /*
- * Tidying (slab/tidy.c) runs in a work item, because slow paths may run where the list's lock must
- * not be taken. A slow deferral starts tidying, which ends when nothing is latent and VAIN_ROUNDS
- * rounds in a row gave nothing back; free slabs stay for two rounds. The timer is not deferrable,
- * or memory left by a load would stay for as long as the machine idles (ADR 101).
+ * Decay (slab/reclaim/decay.c) runs in a work item, because slow paths may run where the list's
+ * lock must not be taken. A slow deferral starts the rounds, which end when nothing is latent and
+ * VAIN_ROUNDS rounds in a row gained nothing; free slabs stay for two rounds. The timer is not
+ * deferrable, or memory left by a load would stay for as long as the machine idles (ADR 101).
  *
  * Tidying takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
  * kept objects in vain gets a work item of its own, for which no thread waits (ADR 101). If that

@@ -19,7 +19,7 @@
 #include "slab/node.h"
 #include "slab/node_choose.h"
 #include "slab/preflush.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 
 #define LOOK      64 /* steps between two measurements of the fragmentation */
 #define CALLBACKS 10 /* in a batch, as in Linux (blimit) */

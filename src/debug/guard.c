@@ -28,7 +28,7 @@
 #include "slab/all_caches.h"
 #include "slab/large.h"
 #include "slab/node.h"
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 
 #define PATTERN   0xb5
 #define SETTLE_NS 10000000 /* pause between searches for safe objects, when no slot rests */

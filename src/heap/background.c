@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gives back the memory that an idle process keeps, by a thread that exists only until that is done
- * (ADR 42).
+ * Drains and purges the memory that an idle process keeps, by a thread that exists only until that
+ * is done (ADR 42).
  *
- * As long as threads of the program take slow paths, they tidy up themselves (slab/tidy.c). After
- * the last call no thread does. So a thread that finds more than START_BYTES kept beyond the option
- * retain starts the tidy thread. That looks every half `decay` (at least PAUSE_MIN_NS), and less
- * often while the looks are fruitless. It ends when no more than DONE_BYTES beyond retain are kept,
- * or when nothing more can go.
+ * As long as threads of the program take slow paths, they do the work of decay themselves
+ * (slab/reclaim/decay.c). After the last call no thread does. So a thread that finds more than
+ * START_BYTES kept beyond the option retain starts the decay thread. That looks every half `decay`
+ * (at least PAUSE_MIN_NS), and less often while the looks are fruitless. It ends when no more than
+ * DONE_BYTES beyond retain are kept, or when nothing more can go.
  *
- * A process whose only thread is the caller gets no tidy thread, because unshare and setns of a
- * user namespace would fail with a second one, and tidies up during calls of the program. The C
- * library knows at no cost whether there was never another thread. Once there was one, or in a
+ * A process whose only thread is the caller gets no decay thread, because unshare and setns of a
+ * user namespace would fail with a second one. Decay then goes on during calls of the program. The
+ * C library knows at no cost whether there was never another thread. Once there was one, or in a
  * child of such a process, we ask the system, at most each ALONE_NS, and only when a thread would
  * be started.
  *
- * A process that keeps to few system calls (few_calls.h) gets no tidy thread either.
+ * A process that keeps to few system calls (few_calls.h) gets no decay thread either.
  *
  * The thread is started at the end of a slow path, with no lock and no CPU's caches held. It is not
  * started by a signal handler that interrupted the library, between the handlers of a fork, before
@@ -36,9 +36,9 @@
 #include "heap/background.h"
 #include "heap/heap.h"
 #include "race_detector.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/limit.h"
 
 #define STACK       ((size_t)256 << 10)
 #define START_BYTES ((uint64_t)1 << 20)   /* kept beyond retain before a thread is started */

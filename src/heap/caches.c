@@ -13,11 +13,11 @@
 #include "rcu/may_wait.h"
 #include "slab/all_caches.h"
 #include "slab/cache.h"
-#include "slab/drain.h"
 #include "slab/gate.h"
-#include "slab/latent_account.h"
 #include "slab/misuse.h"
-#include "slab/wait.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "valid_name.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");

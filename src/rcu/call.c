@@ -24,7 +24,7 @@
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
 #include "rcu/may_wait.h"
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 
 #define FOREIGN_BYTES ((size_t)64)
 

@@ -32,10 +32,12 @@
 #include "rcu/callback_life.h"
 #include "rcu/callback_worker.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
+#include "slab/cpu_cache.h"
+#include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
-#include "slab/pressure.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/pressure.h"
 
 #define AT_ONCE 32
 

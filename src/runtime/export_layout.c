@@ -24,10 +24,10 @@
 #include "runtime/export.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "slab/transfer_batch.h"
-#include "slab/wait.h"
 
 struct member {
     const char *name;

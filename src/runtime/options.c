@@ -37,11 +37,11 @@
 #include "runtime/signals.h"
 #include "scm/settings.h"
 #include "slab/all_caches.h"
-#include "slab/budget.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
-#include "slab/wait.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 bool option_rseq = true, option_slices = true, option_membarrier = true,
      option_drop_deepbind = true;

@@ -24,8 +24,8 @@
 #include "runtime/sandbox.h"
 #include "slab/doubles.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/decay.h"
 #include "slab/start.h"
-#include "slab/tidy.h"
 
 static const char version[] = PRUDENCE_VERSION;
 

@@ -24,8 +24,8 @@
 #include "posix.h"
 #include "process.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/drain.h"
 
 static enum sandbox wanted = SANDBOX_AUTO; /* under the lock of the options */
 static bool started;                       /* sandbox_start() has run; under the same lock */

@@ -15,11 +15,11 @@
 #include "rcu/callback_queue.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
-#include "slab/budget.h"
 #include "slab/doubles.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "slab/stats.h"
-#include "slab/wait.h"
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {

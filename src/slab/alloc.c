@@ -6,16 +6,16 @@
 #include "base/pace.h"
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/budget.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/give.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/object_cache.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/throttle.h"
 #include "slab/refill.h"
 #include "slab/slow_path.h"
-#include "slab/throttle.h"
 
 /*
  * Bytes deferred on a CPU that are worth a grace period. If that costs no system call, they are few

@@ -16,13 +16,13 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/extension.h"
-#include "slab/give.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/preflush.h"
-#include "slab/spare.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/decay_early.h"
 
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8

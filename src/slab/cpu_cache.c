@@ -9,8 +9,8 @@
 #include "slab/cpu_cache.h"
 
 #include "os/os.h"
-#include "slab/budget.h"
 #include "slab/latent_cache.h"
+#include "slab/reclaim/budget.h"
 
 struct cpu_cache *cpu_cache_take(struct prudence_cache *cache, const void *token)
 {

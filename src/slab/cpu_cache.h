@@ -48,7 +48,7 @@ struct cpu_cache {
     gp_cookie closed_cookie;       /* cookie of the newest closed batch; written before `closed` */
     uint64_t tidy_word, tidy_tail; /* last seen by tidying */
     uint32_t preflush_gained;      /* gained() at the helper's last look (preflush.c) */
-    /* Start of the period over which hits are weighed (give.c); hints. */
+    /* Start of the period over which hits are weighed (budget_share.c); hints. */
     uint32_t worth_pops, worth_since;
     uint64_t reserved; /* the tail up to which the account covers objects; >= tail */
 };

@@ -12,17 +12,17 @@
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/extension.h"
-#include "slab/give.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/throttle.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
-#include "slab/throttle.h"
-#include "slab/upkeep.h"
 
 #define LONG_RING 2048 /* objects; longer than a ring gets while readers answer */
 

@@ -11,12 +11,12 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/doubles.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/throttle.h"
 #include "slab/start.h"
-#include "slab/throttle.h"
-#include "slab/tidy.h"
 #include "slab/transfer_batch.h"
 
 static char fork_token;

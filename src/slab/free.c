@@ -10,8 +10,8 @@
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
+#include "slab/reclaim/decay_visit.h"
 #include "slab/slow_path.h"
-#include "slab/upkeep.h"
 
 /* Objects on their way from the object cache to their slabs. */
 struct flush {

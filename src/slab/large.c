@@ -8,9 +8,9 @@
 #include "os/os.h"
 #include "slab/extension.h"
 #include "slab/node.h"
-#include "slab/pressure.h"
+#include "slab/reclaim/pressure.h"
+#include "slab/reclaim/throttle.h"
 #include "slab/slab.h"
-#include "slab/throttle.h"
 
 /* Most bytes of a block that gets margins as one of the first. */
 #define FIRST_MOST ((size_t)1 << 20)

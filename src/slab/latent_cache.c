@@ -15,11 +15,11 @@
 
 #include "gp/gp.h"
 #include "os/os.h"
-#include "slab/budget.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
 #include "slab/extension.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/limit.h"
 #include "slab/slab.h"
 
 #define MERGE_MAX 1024 /* objects; a batch is as large when many share a cookie */

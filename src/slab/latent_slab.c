@@ -4,7 +4,7 @@
  * objects have none yet (rule 4). A node keeps the slabs with waiting objects in a line, oldest
  * cookie first.
  *
- * The caller holds the node's lock. The account of latent bytes (latent_account.c) covers the
+ * The caller holds the node's lock. The account of latent bytes (limit.c) covers the
  * objects from before they are put until they are merged.
  */
 #include "slab/latent_slab.h"
@@ -13,9 +13,9 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/extension.h"
-#include "slab/latent_account.h"
 #include "slab/misuse.h"
 #include "slab/node_lists.h"
+#include "slab/reclaim/limit.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
 

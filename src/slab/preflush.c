@@ -22,11 +22,11 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/limit.h"
 #include "slab/slab.h"
-#include "slab/tidy.h"
 #include "slab/transfer_batch.h"
 
 /* ------------------------------------------------------------------------------ work on a CPU */

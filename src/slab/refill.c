@@ -8,14 +8,14 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/drain.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
-#include "slab/pressure.h"
+#include "slab/reclaim/decay_early.h"
+#include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/pressure.h"
 #include "slab/slab.h"
-#include "slab/spare.h"
-#include "slab/upkeep.h"
 
 /* Returns how many objects fit in addition to the free and the latent ones. */
 static unsigned room_beside_latent(const struct cpu_cache *cpu)

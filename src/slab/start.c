@@ -4,11 +4,11 @@
 #include "slab/start.h"
 
 #include "os/os.h"
-#include "slab/budget.h"
-#include "slab/give.h"
 #include "slab/extension.h"
-#include "slab/latent_account.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/limit.h"
 
 /* Returns false if there is no memory. */
 bool slab_start(void)

@@ -6,7 +6,7 @@
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "slab/stats.h"
 #include "structures/waiting.h"
 

@@ -23,7 +23,7 @@
 #include <prudence/urcu-compat/urcu/flavor.h>
 
 #include "heap/heap.h"
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 #include "urcu/urcu.h"
 
 #define HANDLERS 4 /* copies of liburcu-cds in one process */

@@ -24,7 +24,7 @@
 #include "posix.h"
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 #include "support/fork_at_step.h"

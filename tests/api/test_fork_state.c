@@ -31,7 +31,7 @@
 #include "runtime/fork.h"
 #include "heap/heap.h"
 #include "heap/nested.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "structures/writers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"

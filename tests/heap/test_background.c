@@ -17,7 +17,7 @@
 
 #include "heap/background.h"
 #include "posix.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 #include "support/slab_test.h"
 
 #define BLOCKS 20000

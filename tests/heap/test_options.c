@@ -9,8 +9,8 @@
 #include "gp/user/mode.h"
 #include "gp/user/stall.h"
 #include "runtime/options.h"
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
 
 static char output[8192];

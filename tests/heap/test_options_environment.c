@@ -10,7 +10,7 @@
 #include "debug/check.h"
 #include "gp/user/mode.h"
 #include "slab/preflush.h"
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 #include "support/self.h"
 #include "support/slab_test.h"
 

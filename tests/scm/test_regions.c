@@ -4,7 +4,7 @@
  * whichever thread and clock gave it. Then the region is gone, and the handle is refused for ever.
  * A large region is freed bit by bit.
  */
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "support/scm_test.h"
 #include "support/slab_test.h"
 

@@ -15,7 +15,7 @@
 
 #include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"

@@ -5,9 +5,9 @@
  * wait_max, and looks again before the cache grows. It does not wait below the limit, inside a
  * section, or again while the reader of an expired wait is still there.
  */
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

@@ -6,7 +6,7 @@
  *
  * ctest: inlined-too
  */
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

@@ -7,9 +7,9 @@
  *
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
 
 #define CACHES  24

@@ -4,7 +4,7 @@
  * and a ring reserves less of latent_limit ahead when many rings do.
  */
 #include "gp/user/domain.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 #include "support/slab_test.h"
 
 #define OBJECTS 16

@@ -4,9 +4,9 @@
  * state a miss does not change the account of latent bytes. Above the limit, or after the
  * reservation was taken back, the space is released.
  */
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
-#include "slab/throttle.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/throttle.h"
 #include "support/slab_test.h"
 
 #define ROOM 32

@@ -8,11 +8,11 @@
  */
 #include "gp/user/domain.h"
 #include "os/posix/posix.h"
-#include "slab/budget.h"
-#include "slab/give.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/object_cache.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/limit.h"
 #include "slab/start.h"
 #include "support/slab_test.h"
 

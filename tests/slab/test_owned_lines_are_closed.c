@@ -6,8 +6,8 @@
  * that line.
  */
 #include "scm/expiry_counts.h"
-#include "slab/drain.h"
 #include "slab/object_cache.h"
+#include "slab/reclaim/drain.h"
 #include "support/slab_test.h"
 
 #define ROOM 24

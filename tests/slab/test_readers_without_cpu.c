@@ -6,9 +6,9 @@
  */
 #include "os/posix/posix.h"
 
-#include "slab/latent_account.h"
-#include "slab/throttle.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/throttle.h"
+#include "slab/reclaim/wait.h"
 #include "support/gp_reader.h"
 #include "support/slab_test.h"
 

@@ -6,7 +6,7 @@
  *
  * ctest: inlined-too
  */
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
 
 #define COUNT 1000

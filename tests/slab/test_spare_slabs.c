@@ -4,7 +4,7 @@
  * grow by pages the process does not have yet takes them instead. The last 4 MiB of the process
  * stay, and the page source is asked first. The test's clock stands still.
  */
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 #include "support/pages.h"
 
 #define SPARE (4 * MIB) /* not given to other caches */

@@ -5,8 +5,8 @@
  */
 #include <unistd.h>
 
-#include "slab/drain.h"
 #include "slab/latent_cache.h"
+#include "slab/reclaim/drain.h"
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];

@@ -6,12 +6,12 @@
  * ctest: small-pages (counts slabs)
  */
 #include "slab/all_caches.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
+#include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/limit.h"
 #include "slab/transfer_batch.h"
-#include "slab/upkeep.h"
 #include "support/pages.h"
 
 #define DECAY   UINT64_C(100000000)

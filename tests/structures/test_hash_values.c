@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 #include "structures/hash_values.h"
 
 static struct prudence_hash_values *make_table(unsigned flags, struct prudence_domain *domain)

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 #define ITEMS 20000
 

@@ -14,8 +14,8 @@
 
 #include <pthread.h>
 
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 static struct prudence_map *make_values(unsigned flags, struct prudence_domain *domain)
 {

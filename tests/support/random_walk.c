@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See random_walk.h. */
-#include "slab/drain.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/drain.h"
 #include "support/random_walk.h"
 #include "support/test_seed.h"
 

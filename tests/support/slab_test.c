@@ -12,8 +12,8 @@
 #include "heap/heap.h"
 #include "posix.h"
 #include "slab/latent_cache.h"
+#include "slab/reclaim/decay.h"
 #include "slab/start.h"
-#include "slab/tidy.h"
 #include "support/slab_test.h"
 
 /* ------------------------------------------------------------------------- where the test runs */

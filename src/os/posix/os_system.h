@@ -85,7 +85,7 @@ void os_stay_loaded(const void *address);
 #define OS_CACHE_START_BATCHES     2
 #define OS_CACHE_BYTES_ARE_A_LIMIT false
 
-/* Default budgets of a CPU's caches and of all CPUs' caches (slab/budget.c). */
+/* Default budgets of a CPU's caches and of all CPUs' caches (slab/reclaim/budget.c). */
 #define OS_CACHE_PER_CPU (UINT64_C(8) << 20)
 #define OS_CACHE_TOTAL   (UINT64_C(256) << 20)
 #define OS_CACHES_GIVE   true

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Lets every cache use the free slabs of others. */
-#ifndef SLAB_SPARE_H
-#define SLAB_SPARE_H
+#ifndef SLAB_RECLAIM_DECAY_EARLY_H
+#define SLAB_RECLAIM_DECAY_EARLY_H
 
 #include "base/base.h"
 
@@ -10,4 +10,4 @@ struct prudence_cache;
 void spare_give(unsigned node, size_t bytes);
 void spare_forget(const struct prudence_cache *cache);
 
-#endif /* SLAB_SPARE_H */
+#endif /* SLAB_RECLAIM_DECAY_EARLY_H */

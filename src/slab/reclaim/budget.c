@@ -13,7 +13,8 @@
  *     the rest.
  * A cache begins with a few objects and doubles at each miss, up to a size that serves a batch
  * well. Caches double by themselves only while a quarter of the budget suffices; the rest is for
- * demand. When the CPU's budget is used up, other caches give (give.c). Only these exceed it:
+ * demand. When the CPU's budget is used up, other caches shrink (budget_share.c). Only these exceed
+ * it:
  *   - floors. A slab cache that is used may have a 256th of the bytes guaranteed to the CPU, at
  *     most its first size, and at least one object. When rings are many, half of that;
  *   - caches whose creator set a size (object_cache_bytes). They count, too;
@@ -21,12 +22,12 @@
  *
  * Any thread may call these functions. A sum changes just before the size does.
  */
-#include "slab/budget.h"
+#include "slab/reclaim/budget.h"
 
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 
 #define NEARLY_ALONE 8 /* all others together have at most this part of the budget */
 #define ALONE_MORE   2 /* times the budget */
@@ -177,7 +178,7 @@ bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_ca
            load_relaxed(&slab_budgets[cpu->line.cpu].used) < most_of_a_cpu() / START_PART;
 }
 
-/* Counts hits from now on (give.c), when caches of a CPU get their first arrays. */
+/* Counts hits from now on (budget_share.c), when caches of a CPU get their first arrays. */
 static void weigh_from_now(struct cpu_cache *cpu)
 {
     store_relaxed(&cpu->worth_pops, (uint32_t)stack_pops(&cpu->line));

@@ -13,13 +13,13 @@
  * looks, and only tried. A thread on that CPU owns the giver's caches for a batch of objects at a
  * time, so this needs no membarrier.
  */
-#include "slab/give.h"
+#include "slab/reclaim/budget_share.h"
 
 #include "os/os.h"
 #include "slab/all_caches.h"
-#include "slab/budget.h"
 #include "slab/cpu_cache.h"
-#include "slab/drain.h"
+#include "slab/reclaim/budget.h"
+#include "slab/reclaim/drain.h"
 
 #define ASKED      8   /* caches in use on that CPU; the least used for its bytes gives */
 #define LOOKS      64  /* most caches of the list to look at */

@@ -15,7 +15,7 @@
  * CPU's caches, holds the node's lock, or carries the objects. So the account does not change
  * during fork, and the child counts it anew (fork.c).
  */
-#include "slab/latent_account.h"
+#include "slab/reclaim/limit.h"
 
 #include "os/os.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Waits when memory is short, instead of failing, and gives memory back. */
-#ifndef SLAB_PRESSURE_H
-#define SLAB_PRESSURE_H
+#ifndef SLAB_RECLAIM_PRESSURE_H
+#define SLAB_RECLAIM_PRESSURE_H
 
 #include "os/os.h"
 
@@ -14,4 +14,4 @@ struct reclaim {
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
 void pressure_relieve(void);
 
-#endif /* SLAB_PRESSURE_H */
+#endif /* SLAB_RECLAIM_PRESSURE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The account of deferred bytes that are not merged yet, bounded by latent_limit. */
-#ifndef SLAB_LATENT_ACCOUNT_H
-#define SLAB_LATENT_ACCOUNT_H
+#ifndef SLAB_RECLAIM_LIMIT_H
+#define SLAB_RECLAIM_LIMIT_H
 
 #include "os/os.h"
 
@@ -28,4 +28,4 @@ uint64_t latent_bytes_peak(void);
 void latent_account_clear(void);
 void latent_account_add(unsigned cpu, size_t bytes, size_t ahead);
 
-#endif /* SLAB_LATENT_ACCOUNT_H */
+#endif /* SLAB_RECLAIM_LIMIT_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Holds back deferrals and growth to keep deferred bytes under the limit. */
-#ifndef SLAB_THROTTLE_H
-#define SLAB_THROTTLE_H
+#ifndef SLAB_RECLAIM_THROTTLE_H
+#define SLAB_RECLAIM_THROTTLE_H
 
 #include "gp/gp.h"
 #include "os/os.h"
@@ -22,4 +22,4 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
 bool latent_wait(struct prudence_cache *cache);
 void throttle_fork_child(void);
 
-#endif /* SLAB_THROTTLE_H */
+#endif /* SLAB_RECLAIM_THROTTLE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Waits for grace periods, each bounded. */
-#ifndef SLAB_WAIT_H
-#define SLAB_WAIT_H
+#ifndef SLAB_RECLAIM_WAIT_H
+#define SLAB_RECLAIM_WAIT_H
 
 #include "gp/gp.h"
 
@@ -18,4 +18,4 @@ bool wait_give_up(uint64_t began);
 bool wait_patiently(struct prudence_domain *domain, gp_cookie cookie, uint64_t began);
 bool wait_for_domains(uint64_t began);
 
-#endif /* SLAB_WAIT_H */
+#endif /* SLAB_RECLAIM_WAIT_H */

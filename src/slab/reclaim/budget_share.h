@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Slab caches on a CPU give room to those that are used more. */
-#ifndef SLAB_GIVE_H
-#define SLAB_GIVE_H
+#ifndef SLAB_RECLAIM_BUDGET_SHARE_H
+#define SLAB_RECLAIM_BUDGET_SHARE_H
 
 #include "base/base.h"
 
@@ -12,4 +12,4 @@ void give_to(struct prudence_cache *cache, unsigned size);
 void give_half(struct prudence_cache *cache);
 void give_forget(const struct prudence_cache *cache);
 
-#endif /* SLAB_GIVE_H */
+#endif /* SLAB_RECLAIM_BUDGET_SHARE_H */

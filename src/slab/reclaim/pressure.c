@@ -5,15 +5,15 @@
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
-#include "slab/pressure.h"
+#include "slab/reclaim/pressure.h"
 
 #include "gp/gp.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
 #include "slab/extension.h"
-#include "slab/latent_account.h"
-#include "slab/wait.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 /* Pauses between two waits of an allocation whose memory other threads take first. They grow each
  * time. */

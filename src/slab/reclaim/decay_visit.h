@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Upkeep that threads on a slow path do for all. */
-#ifndef SLAB_UPKEEP_H
-#define SLAB_UPKEEP_H
+#ifndef SLAB_RECLAIM_DECAY_VISIT_H
+#define SLAB_RECLAIM_DECAY_VISIT_H
 
 #include "base/base.h"
 
@@ -12,4 +12,4 @@ void come_by(void);
 #define BYPASSES_A_VISIT 16
 bool count_bypass(struct prudence_cache *cache);
 
-#endif /* SLAB_UPKEEP_H */
+#endif /* SLAB_RECLAIM_DECAY_VISIT_H */

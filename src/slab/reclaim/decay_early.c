@@ -13,12 +13,12 @@
  * count of visitors holds that cache (all_caches.c). No thread waits here, except for a node's
  * lock.
  */
-#include "slab/spare.h"
+#include "slab/reclaim/decay_early.h"
 
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/node.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 
 #define SPARE_BYTES ((uint64_t)4 << 20) /* free bytes of the process that are left alone */
 #define GIVEN_BYTES ((size_t)1 << 20)   /* given at a time, so that a visit is worth it */

@@ -5,17 +5,17 @@
  *
  * The lock of the list of caches is held while caches are emptied, never across a wait.
  */
-#include "slab/throttle.h"
+#include "slab/reclaim/throttle.h"
 
 #include "base/pace.h"
 #include "gp/gp.h"
 #include "os/os.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
-#include "slab/drain.h"
-#include "slab/latent_account.h"
 #include "slab/latent_cache.h"
-#include "slab/wait.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 #define THROTTLE_PAUSE_MIN_NS 20000
 #define THROTTLE_PAUSE_MAX_NS 1000000 /* at first; later a 64th of the time waited */

@@ -6,7 +6,7 @@
  * Each step owns the CPU's caches, for a batch at most. Between steps it visits the nodes and owns
  * nothing.
  */
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 
 #include "base/pace.h"
 #include "gp/gp.h"

@@ -3,12 +3,12 @@
  * Upkeep that threads on a slow path do now and then for the whole process. They tidy, let pages
  * decay, drive grace periods that no other thread asks for, and wake the idle helper.
  */
-#include "slab/upkeep.h"
+#include "slab/reclaim/decay_visit.h"
 
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/preflush.h"
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 
 /* Called from paths that run often, with no lock of this layer held, because kept memory must age
  * even if no thread takes or frees any. Calls no foreign function. */

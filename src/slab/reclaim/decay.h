@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Tidying gives back memory that has been unused for long. */
-#ifndef SLAB_TIDY_H
-#define SLAB_TIDY_H
+#ifndef SLAB_RECLAIM_DECAY_H
+#define SLAB_RECLAIM_DECAY_H
 
 #include "base/base.h"
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 
 struct prudence_cache;
 
@@ -27,4 +27,4 @@ bool tidy_is_wanted_on(unsigned cpu);
 bool tidy_pass(struct tidy_pass *pass, unsigned moves);
 void tidy_pass_end(struct tidy_pass *pass);
 
-#endif /* SLAB_TIDY_H */
+#endif /* SLAB_RECLAIM_DECAY_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Drain moves objects from CPUs' caches to nodes. */
-#ifndef SLAB_DRAIN_H
-#define SLAB_DRAIN_H
+#ifndef SLAB_RECLAIM_DRAIN_H
+#define SLAB_RECLAIM_DRAIN_H
 
 #include "base/base.h"
 
@@ -33,4 +33,4 @@ bool drain_is_wanted(const struct prudence_cache *cache, unsigned cpu_number);
 void drain_note(struct prudence_cache *cache, unsigned cpu_number);
 uint64_t drain_cached(const struct prudence_cache *cache);
 
-#endif /* SLAB_DRAIN_H */
+#endif /* SLAB_RECLAIM_DRAIN_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The budget bounds the bytes that the caches of a CPU, and of all CPUs, may hold. */
-#ifndef SLAB_BUDGET_H
-#define SLAB_BUDGET_H
+#ifndef SLAB_RECLAIM_BUDGET_H
+#define SLAB_RECLAIM_BUDGET_H
 
 #include "base/list.h"
 #include "os/os.h"
@@ -11,7 +11,7 @@ struct prudence_cache;
 
 struct cpu_budget {
     int64_t used; /* bytes that object caches and rings of all slab caches may hold; atomic */
-    /* Used by give.c. */
+    /* Used by budget_share.c. */
     struct list *hand;       /* the cache to ask next; under slab_caches_lock */
     uint32_t in_vain, pause; /* hints, like `wishes` */
     uint32_t wishes;         /* wishes ever made; the clock by which hits are weighed */
@@ -30,4 +30,4 @@ bool budget_allows_start(const struct prudence_cache *cache, const struct cpu_ca
 bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 void budget_shrink(const struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 
-#endif /* SLAB_BUDGET_H */
+#endif /* SLAB_RECLAIM_BUDGET_H */

@@ -14,14 +14,14 @@
  * above. slab_caches_lock guards the place in the round, and is not held during the visit to a
  * cache. The count of visitors holds the cache, whose destruction waits for them.
  */
-#include "slab/tidy.h"
+#include "slab/reclaim/decay.h"
 
 #include "os/os.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
-#include "slab/latent_account.h"
 #include "slab/node.h"
-#include "slab/wait.h"
+#include "slab/reclaim/drain.h"
+#include "slab/reclaim/limit.h"
+#include "slab/reclaim/wait.h"
 
 /* Limits of a visit by a thread that has other things to do: caches, and moves of a batch of
  * objects or slabs. */

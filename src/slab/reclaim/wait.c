@@ -6,7 +6,7 @@
  * wait is bounded, and after one was in vain no thread waits again until that reader has left. No
  * wait starts inside a read-side critical section, or with the lock of the list of caches held.
  */
-#include "slab/wait.h"
+#include "slab/reclaim/wait.h"
 
 #include "gp/gp.h"
 #include "os/os.h"

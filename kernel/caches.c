@@ -83,7 +83,7 @@ EXPORT_SYMBOL_GPL(prudence_cache_destroy);
 size_t prudence_cache_shrink(struct prudence_cache *cache)
 {
     might_sleep();
-    return cache_shrink(cache);
+    return drain_fully(cache);
 }
 EXPORT_SYMBOL_GPL(prudence_cache_shrink);
 
@@ -211,8 +211,8 @@ void prudence_stats(struct prudence_stats *stats)
         .page_bytes = pages.used,
         .page_bytes_peak = pages.used_peak,
         .metadata_bytes = pages.metadata,
-        .latent_bytes = latent_bytes(),
-        .latent_bytes_peak = latent_bytes_peak(),
+        .latent_bytes = limit_used(),
+        .limit_used_peak = limit_used_peak(),
         .latent_limit = load_relaxed(&slab_growth_limit),
         .cookies = gp.cookies,
         .requests = gp.requests,

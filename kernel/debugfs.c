@@ -68,7 +68,7 @@ static int totals_show(struct seq_file *file, void *unused)
     SHOW(page_bytes_peak);
     SHOW(metadata_bytes);
     SHOW(latent_bytes);
-    SHOW(latent_bytes_peak);
+    SHOW(limit_used_peak);
     SHOW(latent_limit);
     SHOW(cookies);
     SHOW(requests);

@@ -19,7 +19,7 @@ static int cpu_comes(unsigned int cpu)
 static int cpu_is_dead(unsigned int cpu)
 {
     os_percpu_note_dead(cpu, true);
-    slab_retire_cpu(cpu);
+    drain_dead_cpu(cpu);
     return 0;
 }
 

@@ -79,7 +79,7 @@ static void keep_to_budget(void)
     static uint64_t hurried_at, expedited_at; /* ns */
     uint64_t now;
 
-    if (latent_bytes() <= budget())
+    if (limit_used() <= budget())
         return;
     now = os_clock_ns();
     if (!is_time_again(&hurried_at, now, HURRY_NS))

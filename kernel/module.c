@@ -88,7 +88,7 @@ static int __init prudence_start(void)
     debugfs_start();
     if (!os_kernel_start() || !slab_start())
         goto failed;
-    latent_limit_set(
+    limit_change(
         0); /* deferrals never wait in a kernel; limits.c holds allocations back instead */
     preflush_enabled = preflush;
     preflush_helper = true;

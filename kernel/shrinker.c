@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Gives memory back when others want it (shrinker, OOM notifier, memory hotplug), and tidies up
- * latent memory that no deferral returns to.
+ * Returns memory when others want it (shrinker, OOM notifier, memory hotplug), and makes the rounds
+ * of decay, also for latent memory that no deferral returns to.
  */
 
 #include "compat.h"
@@ -10,6 +10,7 @@
 #include "os_kernel.h"
 #include "seams.h"
 #include "slab/all_caches.h"
+#include "slab/node.h"
 #include "slab/reclaim/decay.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/limit.h"
@@ -17,9 +18,9 @@
 #include "slab/stats.h"
 
 #define LOOK_EVERY  16       /* slow deferrals between two looks at the budget */
-#define TIDY_AFTER  (HZ / 4) /* between two rounds of tidying */
+#define DECAY_AFTER (HZ / 4) /* between two rounds of decay */
 #define WAIT_AFTER  HZ       /* the same, while a reader stays */
-#define VAIN_ROUNDS 4        /* consecutive rounds without gain that end tidying */
+#define VAIN_ROUNDS 4        /* consecutive rounds without gain that end them */
 #define VISIT_MOVES 16       /* batches of objects, or slabs, moved before others may run */
 #define VISITS_MAX  64       /* visits in one run of a work item */
 
@@ -29,107 +30,107 @@
  * VAIN_ROUNDS rounds in a row gained nothing; free slabs stay for two rounds. The timer is not
  * deferrable, or memory left by a load would stay for as long as the machine idles (ADR 101).
  *
- * Tidying takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
+ * A round takes nothing from other CPUs, because each batch would interrupt them. A CPU that has
  * kept objects in vain gets a work item of its own, for which no thread waits (ADR 101). If that
  * CPU goes offline first, the item runs elsewhere and takes nothing, because hotplug.c drains dead
- * CPUs. Progress does not depend on tidying, and the shrinker waits for no work item.
+ * CPUs. Progress does not depend on decay, and the shrinker waits for no work item.
  */
-static void tidy(struct work_struct *work);
-static DECLARE_DELAYED_WORK(tidy_work, tidy);
-static uint32_t tidying;
+static void decay_round(struct work_struct *work);
+static DECLARE_DELAYED_WORK(decay_work, decay_round);
+static uint32_t decay_pending; /* a round is due */
 
 /* Returns this CPU, or a housekeeping CPU if this one is isolated. */
-static int tidying_cpu(void)
+static int decay_cpu(void)
 {
     return housekeeping_any_cpu(HK_TYPE_DOMAIN);
 }
 
-static DEFINE_PER_CPU(struct work_struct, tidy_cpu_work);
+static DEFINE_PER_CPU(struct work_struct, decay_cpu_work);
 
-static void tidy_this_cpu(struct work_struct *work)
+static void decay_this_cpu(struct work_struct *work)
 {
-    struct tidy_pass pass = {.place.cpu = raw_smp_processor_id()};
+    struct decay_pass pass = {.place.cpu = raw_smp_processor_id()};
     unsigned visits = 0;
 
-    if (work != per_cpu_ptr(&tidy_cpu_work, pass.place.cpu))
+    if (work != per_cpu_ptr(&decay_cpu_work, pass.place.cpu))
         return; /* that CPU has gone offline */
-    while (visits++ < VISITS_MAX && tidy_pass(&pass, VISIT_MOVES))
+    while (visits++ < VISITS_MAX && decay_pass(&pass, VISIT_MOVES))
         cond_resched();
-    tidy_pass_end(&pass);
+    decay_pass_end(&pass);
 }
 
-static void tidy_cpus(void)
+static void decay_cpus(void)
 {
     unsigned int cpu;
 
     for_each_online_cpu(cpu)
-        if (tidy_is_wanted_on(cpu))
-            schedule_work_on((int)cpu, per_cpu_ptr(&tidy_cpu_work, cpu));
+        if (decay_is_wanted_on(cpu))
+            schedule_work_on((int)cpu, per_cpu_ptr(&decay_cpu_work, cpu));
 }
 
 static gp_cookie last_asked; /* cookie of the last round that found latent objects */
 
-/* Returns the delay until the next round, or 0 if there is none. Rounds during a load give nothing
- * back either, so a round counts as vain only if nothing is latent. */
+/* Returns the delay until the next round, or 0 if there is none. Rounds during a load gain nothing
+ * either, so a round counts as vain only if nothing is latent. */
 static unsigned long next_round(void)
 {
     static uint64_t kept_before;
     static unsigned vain; /* consecutive rounds without gain */
-    uint64_t kept = tidy_kept();
-    bool waits = latent_bytes() > 0;
+    uint64_t kept = decay_kept();
+    bool waits = limit_used() > 0;
 
     vain = waits || kept < kept_before ? 0 : vain + 1;
     kept_before = kept;
     if (waits)
-        return gp_poll(gp_default_domain(), last_asked) ? TIDY_AFTER : WAIT_AFTER;
+        return gp_poll(gp_default_domain(), last_asked) ? DECAY_AFTER : WAIT_AFTER;
     if (vain < VAIN_ROUNDS)
-        return TIDY_AFTER;
+        return DECAY_AFTER;
     vain = 0;
     return 0;
 }
 
-static void tidy(struct work_struct *work)
+static void decay_round(struct work_struct *work)
 {
     unsigned long after;
     unsigned visits = 0;
 
     (void)work;
-    store_release(&tidying, 0u);
-    while (visits++ < VISITS_MAX && tidy_some(UINT_MAX, VISIT_MOVES))
+    store_release(&decay_pending, 0u);
+    while (visits++ < VISITS_MAX && decay_some(UINT_MAX, VISIT_MOVES))
         cond_resched(); /* the next round does the rest */
-    tidy_cpus();        /* a later round takes the objects that these drain */
+    decay_cpus();       /* a later round takes the objects that these drain */
     after = next_round();
-    if (after && !exchange_relaxed(&tidying, 1u)) {
-        if (latent_bytes()) /* the next round needs a grace period */
+    if (after && !exchange_relaxed(&decay_pending, 1u)) {
+        if (limit_used()) /* the next round needs a grace period */
             last_asked = gp_snapshot(gp_default_domain());
-        schedule_delayed_work_on(tidying_cpu(), &tidy_work, after);
+        schedule_delayed_work_on(decay_cpu(), &decay_work, after);
     }
 }
 
 /* Runs in an irq_work, because the deferring caller may hold locks of timers and work queues. */
-static void tidy_later(struct irq_work *unused)
+static void decay_later(struct irq_work *unused)
 {
     (void)unused;
-    schedule_delayed_work_on(tidying_cpu(), &tidy_work, TIDY_AFTER);
+    schedule_delayed_work_on(decay_cpu(), &decay_work, DECAY_AFTER);
 }
 
-static struct irq_work tidy_soon;
+static struct irq_work decay_soon;
 
 /* Called after each deferral on the slow path, with none of our locks held. */
 void prudence_shrinker_note_deferral(void)
 {
     static uint32_t seen;
 
-    if (!load_relaxed(&tidying) && !exchange_relaxed(&tidying, 1u))
-        irq_work_queue(&tidy_soon);
+    if (!load_relaxed(&decay_pending) && !exchange_relaxed(&decay_pending, 1u))
+        irq_work_queue(&decay_soon);
     if (add_relaxed(&seen, 1) % LOOK_EVERY == 0)
         limits_look();
 }
 
-/* ---------------------------------------------------------------------------------- giving back */
+/* ------------------------------------------------------------------------------------- shrinker */
 
-/* Shrinks all caches and returns the bytes given back. The caller holds slab_caches_lock, which is
- * released. */
+/* Drains and shrinks all caches, and returns the bytes that went. The caller holds
+ * slab_caches_lock, which is released. */
 static size_t shrink_and_release(void)
 {
     struct list *item;
@@ -137,7 +138,7 @@ static size_t shrink_and_release(void)
 
     list_for_each(item, &slab_caches)
     {
-        bytes += cache_shrink(list_entry(item, struct prudence_cache, link));
+        bytes += drain_fully(list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
     return bytes;
@@ -173,7 +174,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         uint64_t gone;
 
         cache_sum(cache, &sums);
-        arrays += cache_spare_arrays(cache);
+        arrays += drain_array_bytes(cache);
         gone = sums.frees + sums.deferred;
         if (cache->percpu && sums.hits + sums.misses > gone)
             live += (sums.hits + sums.misses - gone) * cache->stride;
@@ -197,16 +198,16 @@ static size_t shrink_some(size_t (*shrink)(struct prudence_cache *cache, size_t 
     return bytes;
 }
 
-/* Gives back as many pages as asked. Other CPUs are interrupted only if the nodes had too few. */
+/* Frees as many pages as asked. Other CPUs are interrupted only if the nodes had too few. */
 static unsigned long scan_pages(struct shrinker *shrinker, struct shrink_control *control)
 {
     size_t wanted = control->nr_to_scan << PAGE_SHIFT, bytes;
 
     if (!os_lock_try(&slab_caches_lock))
-        return SHRINK_STOP; /* another thread is giving memory back */
-    bytes = shrink_some(cache_shrink_slabs, wanted);
+        return SHRINK_STOP; /* another thread shrinks caches */
+    bytes = shrink_some(node_shrink_all, wanted);
     if (bytes < wanted) {
-        bytes += shrink_some(cache_shrink_cpus, wanted - bytes);
+        bytes += shrink_some(drain_cpus, wanted - bytes);
         gp_push(); /* a later scan finds the objects latent now */
     }
     os_lock_release(&slab_caches_lock);
@@ -230,7 +231,7 @@ EXPORT_SYMBOL_GPL(prudence_shrinker);
  * Runs before the OOM killer picks a victim. The kernel holds a lock on which every thread that
  * wants memory waits, so this sleeps for at most a tick. While memory is latent, this expedites a
  * grace period and claims that something was freed, so the kernel retries and asks again. The claim
- * is a promise. Once the grace period is over, the memory that was latent is given back. The answer
+ * is a promise. Once the grace period is over, the memory that was latent is free. The answer
  * becomes no if that freed nothing (memory freed by others meanwhile also counts), or if
  * wait_max_ms have passed because a reader stays.
  */
@@ -250,7 +251,7 @@ static bool may_promise(bool busy, uint64_t used)
 
     promise.asked = now;
     if (!promise.made) {
-        if (!(busy || latent_bytes()) || !gp_worth_waiting(domain))
+        if (!(busy || limit_used()) || !gp_worth_waiting(domain))
             return false;
         promise.made = true;
         promise.cookie = gp_snapshot(domain); /* the open batches are closed */
@@ -293,7 +294,7 @@ static int before_oom(struct notifier_block *block, unsigned long unused, void *
 
 static struct notifier_block oom_block = {.notifier_call = before_oom};
 
-/* Expedites a grace period and gives free slabs back before memory goes offline. Live slabs keep
+/* Expedites a grace period and frees free slabs before memory goes offline. Live slabs keep
  * memory online, as SLUB's do. Extends the page map before pages of new memory can be allocated. */
 static int memory_changes(struct notifier_block *block, unsigned long action, void *data)
 {
@@ -316,8 +317,8 @@ int prudence_shrinker_start(void)
     int error;
 
     for_each_possible_cpu(cpu)
-        INIT_WORK(per_cpu_ptr(&tidy_cpu_work, cpu), tidy_this_cpu);
-    os_irq_work_init(&tidy_soon, tidy_later);
+        INIT_WORK(per_cpu_ptr(&decay_cpu_work, cpu), decay_this_cpu);
+    os_irq_work_init(&decay_soon, decay_later);
     limits_look();
     shrinker = compat_shrinker_register(&like, "prudence");
     if (!shrinker)
@@ -349,9 +350,9 @@ void prudence_shrinker_stop(void)
     unregister_memory_notifier(&memory_block);
     unregister_oom_notifier(&oom_block);
     compat_shrinker_unregister(shrinker);
-    store_relaxed(&tidying, 1u); /* keeps tidying from starting again */
-    irq_work_sync(&tidy_soon);
-    cancel_delayed_work_sync(&tidy_work);
+    store_relaxed(&decay_pending, 1u); /* keeps rounds from starting again */
+    irq_work_sync(&decay_soon);
+    cancel_delayed_work_sync(&decay_work);
     for_each_possible_cpu(cpu)
-        cancel_work_sync(per_cpu_ptr(&tidy_cpu_work, cpu));
+        cancel_work_sync(per_cpu_ptr(&decay_cpu_work, cpu));
 }

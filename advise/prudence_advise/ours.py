@@ -37,7 +37,7 @@ LINES_OF_READER = 3
 LINES_OF_DRIVER = 2
 LATENT_LIMIT = 32 << 20  # the option's default
 SLICE = 3e6  # ns that a thread keeps its CPU if others want it: about what the kernel's scheduler gives
-DECAY = 100e6  # ns; the option's default: a round of tidying drives the grace periods of what is latent (ADR 42)
+DECAY = 100e6  # ns; the option's default: a round of decay drives the grace periods of latent objects (ADR 42)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def objects_in_flight(rate, length, cpus, readers, size, costs, fenced=False, la
 
     Half a batch is open on each CPU; what has been closed waits until it is worth a grace period, then for its end. Without
     readers a closed batch is over at once. Where
-    updates are rare, rounds of tidying come first: an object waits for two of them at most.
+    updates are rare, rounds of decay come first: an object waits for two of them at most.
     """
     batches = cpus * objects_of_batch(size)
     # Asked readers answer before the next question, and the next batch that is closed finds the answer.

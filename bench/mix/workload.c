@@ -230,7 +230,7 @@ static void prepare(const struct run *run)
     sched_setaffinity(0, sizeof set, &set);
     prudence_option_set("background", "0");
     prudence_option_set("decay", "0");
-    slab_tidies = false;
+    decay_enabled = false;
     posix_idle_inject(is_idle);
     preflush_enabled = run->preflush;
     slab_spares_latent = run->spares;

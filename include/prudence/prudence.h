@@ -6,7 +6,7 @@
  * object, hidden and unwritten, until every reader that could hold it has finished (a grace period,
  * see <prudence/rcu.h>), and then hands the object out again directly. There is no queue of
  * callbacks, and no thread that reclaims objects. The calls that allocate and defer reclaim them.
- * Threads of the library give unused memory back to the system (option background), and run
+ * Threads of the library drain and purge unused memory (option background), and run
  * destructors and the callbacks of <prudence/call.h>. "Paper" below is A. Prasad and K. Gopinath,
  * "Prudent Memory Reclamation in Procrastination-Based Synchronization", ASPLOS 2016.
  *
@@ -256,12 +256,12 @@ PRUDENCE_API size_t prudence_cache_replace_bulk(struct prudence_cache *cache, si
                                                 void **objects);
 
 /*
- * Empties the object caches of all CPUs into their slabs, merges safe objects, and gives every free
- * slab back. Never waits, but pushes grace periods on, so objects that were deferred before a
+ * Empties the object caches of all CPUs into their slabs, merges safe objects, and frees every free
+ * slab. Never waits, but pushes grace periods on, so objects that were deferred before a
  * prudence_synchronize() that has returned are merged as well, unless a reader is inside a section
  * now. If the cache has a destructor, runs those destructors that keep a slab from going back;
  * inside a read-side section, and in a destructor, leaves them to the library's thread. Returns the
- * number of bytes given back. Cost: a system call for each CPU that holds objects.
+ * number of bytes of these slabs. Cost: a system call for each CPU that holds objects.
  */
 PRUDENCE_API size_t prudence_cache_shrink(struct prudence_cache *cache);
 
@@ -292,7 +292,7 @@ PRUDENCE_API int prudence_cache_destroy(struct prudence_cache *cache);
 
 /*
  * Shrinks every cache (prudence_cache_shrink) and purges unused pages. Never waits. Returns the
- * number of bytes given back.
+ * number of bytes that went.
  */
 PRUDENCE_API size_t prudence_trim(void);
 

@@ -85,7 +85,7 @@ static void settle_kfree_rcu(void)
 #define LOOK_MS  50
 #define LOOKS    400
 
-/* Waits for tidying, which merges latent objects that no thread returns to (kernel/shrinker.c). */
+/* Waits for decay, which merges latent objects that no thread returns to (kernel/shrinker.c). */
 static void settle_prudence(void)
 {
     struct prudence_stats stats;

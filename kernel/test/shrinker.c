@@ -88,9 +88,9 @@ static long fill_here(void *cache)
     return 0;
 }
 
-/* Waits until tidying has drained the cache. A deferral starts the rounds, which end when nothing
+/* Waits until decay has drained the cache. A deferral starts the rounds, which end when nothing
  * has come back for a while. */
-static void tidying_empties(struct prudence_cache *cache)
+static void decay_empties(struct prudence_cache *cache)
 {
     unsigned int i;
 
@@ -105,7 +105,7 @@ static void tidying_empties(struct prudence_cache *cache)
 
 /* Objects on quiet CPUs are drained by a work item on each CPU, without an interrupt for each
  * batch. */
-void tidying_interrupts_no_other_cpu(void)
+void decay_interrupts_no_other_cpu(void)
 {
     struct prudence_cache *cache = cache_of(SIZE);
     unsigned int cpu, filled = 0;
@@ -119,7 +119,7 @@ void tidying_interrupts_no_other_cpu(void)
     }
     EXPECT(STAT(cache, objects_cached) > 0);
     interrupts = totals().interrupts;
-    tidying_empties(cache);
+    decay_empties(cache);
     EXPECT_EQ(totals().interrupts, interrupts);
     EXPECT(STAT(cache, remote_drains) >= filled);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
@@ -127,7 +127,7 @@ void tidying_interrupts_no_other_cpu(void)
 
 /* A CPU with objects to give goes offline at various times within a round, before it has given
  * them. */
-void tidying_goes_on_when_cpus_go(void)
+void decay_goes_on_when_cpus_go(void)
 {
     unsigned int cpu = cpumask_last(cpu_online_mask), round;
     struct prudence_cache *cache = cache_of(SIZE);
@@ -143,7 +143,7 @@ void tidying_goes_on_when_cpus_go(void)
         EXPECT_EQ(add_cpu(cpu), 0);
     }
     work_on_cpu(cpu, fill_here, cache);
-    tidying_empties(cache);
+    decay_empties(cache);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
 }
 

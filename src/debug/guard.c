@@ -215,7 +215,7 @@ static void guard_settle_all(void)
 
     if (!is_time_again(&settled_at, os_clock_ns(), SETTLE_NS))
         return;
-    latent_drive_all(); /* before taking the lock, because domains may call foreign functions */
+    wait_drive_all(); /* before taking the lock, because domains may call foreign functions */
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {

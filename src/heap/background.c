@@ -24,7 +24,7 @@
  * call of `free` that may come from there (by the return address) leaves the start to the next slow
  * path.
  *
- * There are no locks. `state` belongs to the tidy thread from the compare-and-swap that announces
+ * There are no locks. `state` belongs to the decay thread from the compare-and-swap that announces
  * the thread until the thread's last store.
  */
 #define _GNU_SOURCE /* dl_iterate_phdr */
@@ -48,10 +48,10 @@
 #define PAUSE_MAX_NS UINT64_C(1000000000)
 #define RETRY_NS     UINT64_C(1000000000)  /* after the system refused a thread */
 #define ALONE_NS     UINT64_C(10000000)    /* after the system counted one thread */
-#define GIVEN_UP_NS  UINT64_C(60000000000) /* after a thread gave nothing back */
+#define GIVEN_UP_NS  UINT64_C(60000000000) /* after a thread gained nothing */
 
 /* The thread ends after more than this number of consecutive looks in which nothing went and no
- * other thread tidied up, unless a reader delays START_BYTES or more. */
+ * other thread worked for decay, unless a reader delays START_BYTES or more. */
 #define FRUITLESS_MAX 20
 /* Most caches and moves of one look. */
 #define LOOK_CACHES 1024
@@ -65,13 +65,13 @@ static bool wanted = true; /* the option background */
 static bool forked;        /* a forked child under a race detector may not start threads */
 static uint64_t retry_at;  /* no thread is started before this time (ns); atomic */
 
-/* State of the tidy thread. */
+/* State of the decay thread. */
 static uint64_t kept_before, rounds_before;
 static unsigned fruitless;
 
 static uint64_t kept(void)
 {
-    return os_pages_kept() + tidy_kept();
+    return os_pages_kept() + decay_kept();
 }
 
 /* ------------------------------------------------------------------------------- what it does */
@@ -86,21 +86,21 @@ static uint64_t pause_ns(void)
 
 uint64_t background_look(void)
 {
-    uint64_t now_kept, rounds = tidy_rounds(), retain = os_pages_retain();
+    uint64_t now_kept, rounds = decay_rounds(), retain = os_pages_retain();
     bool alone = rounds == rounds_before;
 
     if (!load_relaxed(&wanted) || load_relaxed(&life) != READY)
         return 0;
-    tidy_some(LOOK_CACHES, LOOK_MOVES);
-    tidy_drive();
+    decay_some(LOOK_CACHES, LOOK_MOVES);
+    decay_drive();
     os_pages_decay();
-    rounds_before = tidy_rounds();
+    rounds_before = decay_rounds();
     now_kept = kept();
     if (now_kept <= retain + DONE_BYTES)
         return 0;
     fruitless = alone && now_kept >= kept_before ? fruitless + 1 : 0;
     kept_before = now_kept;
-    if (fruitless > FRUITLESS_MAX && latent_bytes() < START_BYTES) {
+    if (fruitless > FRUITLESS_MAX && limit_used() < START_BYTES) {
         store_relaxed(&retry_at, os_clock_coarse_ns() + GIVEN_UP_NS);
         return 0;
     }
@@ -123,12 +123,12 @@ static void begin(void)
 {
     fruitless = 0;
     kept_before = ~UINT64_C(0);
-    rounds_before = tidy_rounds();
+    rounds_before = decay_rounds();
 }
 
 /* Announces the end of the thread, then looks once more. A thread that still found this one there
  * has made the kept bytes visible before, so the last look sees them. */
-static void tidy_until_done(void *unused)
+static void decay_until_done(void *unused)
 {
     uint32_t nobody;
 
@@ -218,18 +218,18 @@ static __attribute__((noinline)) void make(const void *caller)
         forked || is_inside_libc(caller) || !may_retry() || is_alone() ||
         !compare_exchange(&state, &nobody, (uint32_t)THERE))
         return;
-    if (os_thread_start("prudence-tidy", -1, STACK, tidy_until_done, NULL))
+    if (os_thread_start("prudence-tidy", -1, STACK, decay_until_done, NULL))
         return;
     store_relaxed(&retry_at, os_clock_coarse_ns() + RETRY_NS);
     store_release(&state, (uint32_t)NOBODY);
 }
 
-void background_come_by(const void *caller)
+void background_visit(const void *caller)
 {
     if (!load_relaxed(&wanted) || !is_worth_it())
         return;
     /* Makes the kept bytes visible before the read of `state`. So either this thread finds that the
-     * tidy thread has ended, or that thread sees the bytes (tidy_until_done). */
+     * decay thread has ended, or that thread sees the bytes (decay_until_done). */
     os_full_fence();
     if (load_relaxed(&state) == NOBODY)
         make(caller);
@@ -259,8 +259,8 @@ void background_end(void)
     store_relaxed(&life, (uint32_t)ENDED);
 }
 
-/* The tidy thread does not exist in the child. A race detector's runtime ends a child of a threaded
- * process that starts threads. */
+/* The decay thread does not exist in the child. A race detector's runtime ends a child of a
+ * threaded process that starts threads. */
 void background_fork_child(void)
 {
     state = NOBODY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that tidies an idle process. See background.c. */
+/* The thread that does the work of decay in an idle process. See background.c. */
 #ifndef HEAP_BACKGROUND_H
 #define HEAP_BACKGROUND_H
 
@@ -13,15 +13,15 @@ void background_end(void);
 /* Sets the option background=idle. */
 void background_set(bool wanted);
 
-/* Called at the end of slow paths, with nothing held. Starts the thread if there is enough to tidy.
+/* Called at the end of slow paths, with nothing held. Starts the thread if enough is kept.
  * `caller` is the return address of a call of free, and NULL for other functions. Costs a few
  * loads. */
-void background_come_by(const void *caller);
+void background_visit(const void *caller);
 
 void background_fork_child(void);
 
-/* Tidies once. Returns the time in ns until the next look, or 0 if the thread is done. Also called
- * by tests. */
+/* Does the work of decay once. Returns the time in ns until the next look, or 0 if the thread is
+ * done. Also called by tests. */
 uint64_t background_look(void);
 
 #endif /* HEAP_BACKGROUND_H */

@@ -259,26 +259,26 @@ static void push_grace_periods(struct prudence_domain *domain)
 
 static size_t shrink_until_merged(struct prudence_cache *cache)
 {
-    size_t bytes = cache_shrink(cache);
+    size_t bytes = drain_fully(cache);
 
-    for (unsigned i = 0; i < PUSHES && cache_has_latent(cache); i++) {
+    for (unsigned i = 0; i < PUSHES && drain_leaves_latent(cache); i++) {
         push_grace_periods(cache->domain);
-        bytes += cache_shrink(cache);
+        bytes += drain_fully(cache);
     }
     return bytes;
 }
 
 static void shrink_each(struct prudence_cache *cache)
 {
-    cache_shrink(cache);
+    drain_fully(cache);
 }
 
 static void shrink_all_until_merged(void)
 {
     for_all_caches(shrink_each);
-    for (unsigned i = 0; i < PUSHES && latent_bytes(); i++) {
-        latent_drive_all();
-        latent_drive_all();
+    for (unsigned i = 0; i < PUSHES && limit_used(); i++) {
+        wait_drive_all();
+        wait_drive_all();
         for_all_caches(shrink_each);
     }
 }
@@ -310,10 +310,10 @@ static int may_wait(struct prudence_cache *cache, const char *what, void *caller
 static void wait_until_merged(struct prudence_cache *cache)
 {
     for (unsigned i = 0; i < 2; i++) {
-        cache_settle(cache, false);
+        drain_cache(cache, false);
         gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
     }
-    cache_settle(cache, false);
+    drain_cache(cache, false);
 }
 
 int prudence_cache_barrier(struct prudence_cache *cache)
@@ -350,7 +350,7 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
 }
 
-/* Shrinks every cache, then purges the pages they gave back. */
+/* Trims: drains and shrinks every cache, then purges their pages. */
 size_t prudence_trim(void)
 {
     struct os_pages_stats before, after;

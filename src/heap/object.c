@@ -24,7 +24,7 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     nested_depth++;
     object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
     profile_entry = NULL;
-    background_come_by(NULL);
+    background_visit(NULL);
     nested_depth--;
     errno = object ? saved_errno : ENOMEM;
     return object;
@@ -105,7 +105,7 @@ void object_free_slow(struct prudence_cache *cache, void *object, struct slab *s
 
     if (object && !is_ended_aside(cache, slab, object, false, what)) {
         cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
-        background_come_by(__builtin_return_address(0));
+        background_visit(__builtin_return_address(0));
     }
     errno = saved_errno;
 }
@@ -117,13 +117,13 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
 
     if (object && !is_ended_aside(cache, slab, object, true, what)) {
         cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
-        background_come_by(NULL);
+        background_visit(NULL);
     }
     errno = saved_errno;
 }
 
 /* Defers `old` before asking for memory. So `old` is not lost if there is none, and may be among
- * the objects that a grace period then gives back. */
+ * the objects that a grace period then makes safe. */
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what)
 {

@@ -292,7 +292,7 @@ void destruct_shrink(struct prudence_cache *cache)
 
     if (!may_run_any())
         return; /* The worker is told when a slab cannot be freed (node.c). */
-    cache_settle(cache, true);
+    drain_cache(cache, true);
     for (; some && done < most; done += some)
         some = destruct_some(cache, false, DESTRUCT_BOTH_EPOCHS);
 }

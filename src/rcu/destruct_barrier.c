@@ -21,7 +21,7 @@
 #include "rcu/destruct.h"
 #include "rcu/destruct_worker.h"
 #include "slab/cpu_cache.h"
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 
@@ -47,7 +47,7 @@ static void wait_for_epoch(struct prudence_cache *cache, unsigned epoch)
     const uint64_t *pending = &destruct_of_cache(cache)->pending[epoch];
 
     while (load_acquire(pending)) {
-        cache_settle(cache, true);
+        drain_cache(cache, true);
         if (destruct_some(cache, true, EPOCH_SET(epoch)))
             continue;
         if (any_is_latent(cache))

@@ -12,7 +12,7 @@
 #include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
-#include "slab/drain.h"
+#include "slab/reclaim/drain.h"
 #include "slab/node.h"
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
@@ -91,10 +91,10 @@ static bool serve(struct prudence_cache *cache)
 
     store_relaxed(&own->wanted, 0u);
     own->turn = ++turns;
-    cache_settle(cache, any_slab && !soon);
+    drain_cache(cache, any_slab && !soon);
     some = run_turn(cache, any_slab);
     if (soon && !some && destruct_pending(cache)) {
-        cache_settle(cache, true); /* objects that allocations moved to the object caches */
+        drain_cache(cache, true); /* objects that allocations moved to the object caches */
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
     } else if (!soon) {

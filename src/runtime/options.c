@@ -264,7 +264,7 @@ static void apply_membarrier(void)
  * make threads, are left to process_act(). */
 static const struct option options[] = {
     {BYTES("limit", limit), .set = os_pages_set_limit},
-    {BYTES("latent_limit", limit), .set = latent_limit_set},
+    {BYTES("latent_limit", limit), .set = limit_change},
     {BYTES("cache_per_cpu", bytes), .word = &slab_cache_per_cpu},
     {BYTES("cache_total", bytes), .word = &slab_cache_total},
     {BYTES("call_limit", limit), .word = &call_limit},

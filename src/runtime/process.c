@@ -81,9 +81,9 @@ static void start_caches(void)
     size_classes_start();
 }
 
-static void start_tidying(void)
+static void start_decay(void)
 {
-    slab_tidies = true;
+    decay_enabled = true;
 }
 
 const struct process_part process_parts[] = {
@@ -98,7 +98,7 @@ const struct process_part process_parts[] = {
     {"destructors", .start = destruct_worker_start},
     {"caches", .start = start_caches, .act = preflush_start_helper},
     {"fork", .start = fork_start},
-    {"tidying", .start = start_tidying, .act = background_start},
+    {"decay", .start = start_decay, .act = background_start},
     {"system calls", .start = sandbox_start},
 };
 const unsigned process_parts_count = sizeof process_parts / sizeof process_parts[0];

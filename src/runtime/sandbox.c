@@ -53,9 +53,9 @@ static void end_helpers(void)
     store_relaxed(&preflush_enabled, false);
 }
 
-static void settle(struct prudence_cache *cache)
+static void drain_now(struct prudence_cache *cache)
 {
-    cache_settle(cache, true);
+    drain_cache(cache, true);
 }
 
 /* Goes over to few calls at run time. All work that needs other calls is done before the first
@@ -70,7 +70,7 @@ static void enter(void)
         posix_percpu_start(false);
     os_lock_release(&slab_caches_lock);
     os_lock_release(&heap_lock);
-    for_all_caches(settle);
+    for_all_caches(drain_now);
     end_helpers();
     become_few(OS_CALLS_FEW);
 }

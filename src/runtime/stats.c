@@ -127,7 +127,7 @@ static void add_pages(struct prudence_stats *total, const struct os_pages_stats 
 
 static void add_counts(struct prudence_stats *total)
 {
-    total->bytes_latent_peak = latent_bytes_peak();
+    total->bytes_latent_peak = limit_used_peak();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
     total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);

@@ -44,7 +44,7 @@ struct miss {
     void *object;
     unsigned refill; /* objects to take from the node */
     unsigned grow;   /* the size that demand asks for; 0 keeps the present one */
-    bool demanded;   /* ... and other caches must give for it; else only unused budget is taken */
+    bool demanded;   /* ... and other caches shrink for it; else only unused budget is taken */
     bool waits;      /* closed batches exist; `cookie` makes them all safe */
     bool enough;     /* ... and enough to be worth a grace period, or one has been requested */
     bool due;        /* ... or so much that the ring is full */
@@ -56,8 +56,7 @@ struct miss {
  * serves this cache as well was requested. */
 static bool is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
 {
-    return latent_due(miss->cpu) >= due_bytes(cache) ||
-           gp_is_requested(cache->domain, miss->cookie);
+    return limit_due(miss->cpu) >= due_bytes(cache) || gp_is_requested(cache->domain, miss->cookie);
 }
 
 /* Decides on growth (rule 10). A cache grows when the ring is full and a grace period is not
@@ -119,7 +118,7 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
 {
     if (!gp_advance(cache->domain, miss->cookie))
         return;
-    latent_due_clear(miss->cpu);
+    limit_due_clear(miss->cpu);
     take_here(cache, miss);
 }
 
@@ -150,7 +149,7 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
         if (miss->object)
             return miss->object;
     }
-    if (latent_throttle(cache, flags)) {
+    if (throttle_growth(cache, flags)) {
         empty = NULL;
         take_here(cache, miss);
         if (miss->object)
@@ -165,8 +164,8 @@ static bool grow(struct prudence_cache *cache, const struct miss *miss)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
 
-    if (OS_CACHES_GIVE && miss->demanded && !budget_allows(cache, cpu, miss->grow))
-        give_to(cache, miss->grow);
+    if (OS_BUDGET_IS_SHARED && miss->demanded && !budget_allows(cache, cpu, miss->grow))
+        budget_share_for(cache, miss->grow);
     if (!budget_allows(cache, cpu, miss->grow))
         return false;
     cpu_cache_grow(cache, miss->grow);

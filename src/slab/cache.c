@@ -262,7 +262,7 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
 /* ---------------------------------------------------------------------------------- destruction */
 
 /* Moves all free or safe objects of a CPU to their slabs. The caller owns all CPUs. */
-static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
+static void drain_owned_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     void *objects[TRANSFER_MAX];
     unsigned taken;
@@ -279,10 +279,10 @@ static void settle_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
     } while (taken);
 }
 
-static void settle_all(struct prudence_cache *cache)
+static void drain_owned(struct prudence_cache *cache)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        settle_cpu(cache, cpu_cache_of(cache, i));
+        drain_owned_cpu(cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         node_shrink(&cache->nodes[i], 0);
 }
@@ -328,26 +328,26 @@ static size_t live_objects(struct prudence_cache *cache)
  */
 static bool retire(struct prudence_cache *cache, size_t *live)
 {
-    bool settled, fenced;
+    bool empty, fenced;
 
     os_lock_take(&slab_caches_lock);
     cache_wait_for_visitors(cache);
-    tidy_forget(cache);
-    spare_forget(cache);
-    if (OS_CACHES_GIVE)
-        give_forget(cache);
-    cpu_cache_claim_all(cache, &settled);
+    decay_forget(cache);
+    decay_early_forget(cache);
+    if (OS_BUDGET_IS_SHARED)
+        budget_share_forget(cache);
+    cpu_cache_claim_all(cache, &empty);
     fenced = os_percpu_fence_all();
-    cpu_cache_confirm_all(cache, &settled);
-    settle_all(cache);
+    cpu_cache_confirm_all(cache, &empty);
+    drain_owned(cache);
     *live = live_objects(cache);
-    settled = slabs_left(cache) == 0;
-    if (settled)
+    empty = slabs_left(cache) == 0;
+    if (empty)
         list_remove(&cache->link);
     else
-        cpu_cache_release_all(cache, &settled, fenced);
+        cpu_cache_release_all(cache, &empty, fenced);
     os_lock_release(&slab_caches_lock);
-    return settled;
+    return empty;
 }
 
 /*

@@ -66,7 +66,7 @@ struct prudence_cache {
     uint32_t slab_extensions; /* subset of `extensions` that slabs have (only_instead) */
     /* Bytes of pages on each side of a large block that nobody may touch. */
     uint32_t margin;
-    uint16_t redzone; /* spare bytes after each object */
+    uint16_t redzone; /* unused bytes after each object */
     bool named; /* callers name the cache when they free, so fast paths read its `fast_percpu` */
     uint8_t window_wish; /* enum window_wish; atomic */
     /* The creator fixed the size of the object caches; the budget does not limit it. */
@@ -86,7 +86,7 @@ struct prudence_cache {
     uint32_t visitors;
     uint64_t slabs_now, slabs_peak; /* atomic, like the counters below */
     uint64_t bypasses, preflushed, pressure_waits, remote_drains;
-    uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and gave back */
+    uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and returned */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */
     struct cpu_note *fork_notes; /* notes of the fork under way (fork.c); under slab_caches_lock */

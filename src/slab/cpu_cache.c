@@ -234,17 +234,17 @@ void cpu_cache_repair_all(struct prudence_cache *cache, const void *token,
 bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 {
     unsigned slots = (unsigned)round_up_to_power_of_two(size);
-    struct arrays spare = cpu_cache_arrays_for(cache, size);
+    struct arrays arrays = cpu_cache_arrays_for(cache, size);
     struct cpu_cache *cpu;
     bool grown = false;
 
-    if (!spare.block)
+    if (!arrays.block)
         return false;
-    cpu = cpu_cache_take(cache, &spare);
+    cpu = cpu_cache_take(cache, &arrays);
     if (cpu && cpu->size < size) {
         grown = budget_grow(cache, cpu, size);
         if (grown) {
-            spare = arrays_replace(cache, cpu, spare.block, slots);
+            arrays = arrays_replace(cache, cpu, arrays.block, slots);
             follow_size(cache, cpu);
         }
         cpu->churned = false;
@@ -253,7 +253,7 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
         grown |= cpu->size >= size;
         cpu_cache_release(cpu);
     }
-    cpu_cache_arrays_free(spare);
+    cpu_cache_arrays_free(arrays);
     return grown;
 }
 
@@ -266,15 +266,15 @@ static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu
 }
 
 /* Shrinks owned caches to `size`. The caller passes arrays for that size, and gets the old ones
- * back in *spare. Returns false if the caches hold more. */
+ * back in *arrays. Returns false if the caches hold more. */
 bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
-                      struct arrays *spare)
+                      struct arrays *arrays)
 {
     unsigned slots = (unsigned)round_up_to_power_of_two(size);
 
     if (!fits(cache, cpu, size, slots))
         return false;
-    *spare = arrays_replace(cache, cpu, spare->block, slots);
+    *arrays = arrays_replace(cache, cpu, arrays->block, slots);
     budget_shrink(cache, cpu, size);
     follow_size(cache, cpu);
     return true;

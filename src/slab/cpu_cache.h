@@ -45,9 +45,9 @@ struct cpu_cache {
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* last seen by drain_quiet_cpus() */
-    gp_cookie closed_cookie;       /* cookie of the newest closed batch; written before `closed` */
-    uint64_t tidy_word, tidy_tail; /* last seen by tidying */
-    uint32_t preflush_gained;      /* gained() at the helper's last look (preflush.c) */
+    gp_cookie closed_cookie; /* cookie of the newest closed batch; written before `closed` */
+    uint64_t decay_word, decay_tail; /* last seen by decay */
+    uint32_t preflush_gained;        /* gained() at the helper's last look (preflush.c) */
     /* Start of the period over which hits are weighed (budget_share.c); hints. */
     uint32_t worth_pops, worth_since;
     uint64_t reserved; /* the tail up to which the account covers objects; >= tail */
@@ -88,7 +88,7 @@ struct arrays {
 struct arrays cpu_cache_arrays_for(const struct prudence_cache *cache, unsigned size);
 void cpu_cache_arrays_free(struct arrays arrays);
 bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size,
-                      struct arrays *spare);
+                      struct arrays *arrays);
 void cpu_cache_free_arrays(struct prudence_cache *cache, struct cpu_cache *cpu);
 void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cpu, size_t *bytes);
 size_t cpu_cache_array_bytes(const struct prudence_cache *cache, unsigned slots);

@@ -4,7 +4,7 @@
  * into the latent slab (paper, Algorithm 1, lines 34 to 51).
  *
  * The object's memory is not touched; rings and bitmaps hold all bookkeeping. A deferral never
- * fails, and waits only to keep deferred bytes under latent_limit (latent_make_room). While it
+ * fails, and waits only to keep deferred bytes under latent_limit (throttle_make_room). While it
  * waits, the object is in no account, so waiting objects do not count as deferred.
  */
 #include "gp/gp.h"
@@ -32,7 +32,7 @@ struct deferral {
     struct slab *slab; /* may go as soon as the object is deferred */
     void *object;
     bool past_limit; /* latent_limit no longer counts */
-    bool comes_by;   /* the thread does upkeep afterwards */
+    bool decays;     /* the thread works for decay afterwards */
     bool twice;      /* the object is the newest in the ring already */
     /* Findings of the last visit to this CPU's caches: */
     bool owned; /* no other thread owned them */
@@ -174,14 +174,14 @@ static bool defer(struct deferral *deferral)
         gp_advance(cache->domain, deferral->cookie);
         visit(deferral, true);
     }
-    deferral->comes_by = deferral->owned || count_bypass(cache);
+    deferral->decays = deferral->owned || decay_visit_count_bypass(cache);
     done =
         deferral->appended ||
         (deferral->room && node_put_latent(deferral->slab, deferral->object, deferral->past_limit));
-    if (OS_CACHES_GIVE && unlikely(deferral->begins))
-        give_half(cache);
+    if (OS_BUDGET_IS_SHARED && unlikely(deferral->begins))
+        budget_share_halve(cache);
     if (deferral->room == LATENT_ROOM_CROWDED)
-        latent_take_back_here();
+        throttle_take_back_here();
     if (unlikely(load_relaxed(&preflush_enabled)))
         os_idle_kick();
     return done;
@@ -194,24 +194,24 @@ void cache_defer(struct slab *slab, void *object)
     struct deferral deferral = {.cache = cache,
                                 .slab = slab,
                                 .object = object,
-                                .past_limit = latent_never_fits(bytes),
-                                .comes_by = true};
+                                .past_limit = limit_never_fits(bytes),
+                                .decays = true};
     struct throttle throttle = {.began = 0};
 
-    if (unlikely(deferral.past_limit) && latent_wait(cache)) {
+    if (unlikely(deferral.past_limit) && throttle_until_safe(cache)) {
         if (unlikely(load_relaxed(&slab->extensions)))
             extensions_safe(slab, object);
         cache_put(slab, object);
         return;
     }
     while (unlikely(!defer(&deferral)))
-        deferral.past_limit = !latent_make_room(cache, bytes, &throttle);
-    if (unlikely(deferral.past_limit) && !latent_fits(0, false))
-        gp_overrun("latent_limit", latent_bytes(), load_relaxed(&slab_latent_limit));
+        deferral.past_limit = !throttle_make_room(cache, bytes, &throttle);
+    if (unlikely(deferral.past_limit) && !limit_fits(0, false))
+        gp_overrun("latent_limit", limit_used(), load_relaxed(&slab_latent_limit));
     if (unlikely(deferral.twice)) {
         describe_double(slab, object, true, "deferred free");
         os_misuse();
     }
-    if (deferral.comes_by)
-        come_by();
+    if (deferral.decays)
+        decay_visit_and_drive();
 }

@@ -2,7 +2,7 @@
 /*
  * The last look, at the end of a process, for objects that were freed or deferred twice.
  *
- * Every object is in one place (cache_type.h). An object that was given back twice is in two, if no
+ * Every object is in one place (cache_type.h). An object that was freed twice is in two, if no
  * copy was allocated again. A copy on a CPU's stack or ring is in no bitmap, so two such copies do
  * not meet by themselves. The look empties all stacks and rings: free objects go to their slabs,
  * latent ones to latent slabs, and a bitmap that refuses an object reports the double

@@ -45,7 +45,7 @@ struct slab_extension {
     void (*ready)(struct slab *slab);
     void (*going)(struct slab *slab); /* before the pages go; frees the pages of a lone object */
     /* Called after `going`, when lookups no longer find the slab's pages. If true, the extension
-     * gives the pages back later, and has the slab's own memory for notes until
+     * frees the pages later, and has the slab's own memory for notes until
      * slab_forget_memory(). Changes no mapping, like `going`. */
     bool (*keeps_pages)(struct slab *slab);
     /* Removes the margins of a live large block before a resize. If false, the block keeps margins,
@@ -86,7 +86,7 @@ struct slab_extension {
     /* Prints, after the first line of a report, the known facts about the pointer. `slab` may be
      * NULL. */
     void (*explain)(const struct slab *slab, const void *pointer);
-    void (*pressure)(void); /* gives kept memory back at once; called with no lock held */
+    void (*pressure)(void); /* frees kept memory at once; called with no lock held */
 };
 
 /* Defined by the program that embeds the slab layer. An extension's number is the index. Entries

@@ -106,8 +106,8 @@ static void count_rings(const struct prudence_cache *cache)
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
 
         if (cpu->slots)
-            latent_account_add(i, (cpu->reserved - cpu->line.ring_head) * cache->stride,
-                               cpu->ahead * cache->stride);
+            limit_add(i, (cpu->reserved - cpu->line.ring_head) * cache->stride,
+                      cpu->ahead * cache->stride);
     }
 }
 
@@ -117,7 +117,7 @@ static void count_node(const struct prudence_cache *cache, const struct slab_nod
 
     for (const struct transfer_batch *batch = node->handover; batch; batch = batch->next)
         objects += batch->count;
-    latent_account_add(0, node->latent_bytes + objects * cache->stride, 0);
+    limit_add(0, node->latent_bytes + objects * cache->stride, 0);
 }
 
 static void count_anew(struct prudence_cache *cache)
@@ -142,7 +142,7 @@ void slab_fork_child(bool whole)
      * it may not. The copy has the mark of that thread, which does not exist here to remove it. */
     os_carry_forget_others();
     preflush_fork_child();
-    tidy_fork_child();
+    decay_fork_child();
     doubles_fork_child();
     if (!whole) { /* another thread may have been forking, too */
         os_carry_go_on();
@@ -150,7 +150,7 @@ void slab_fork_child(bool whole)
         return;
     }
     throttle_fork_child();
-    latent_account_clear();
+    limit_clear();
     list_for_each(item, &slab_caches)
     {
         repair_unfenced(list_entry(item, struct prudence_cache, link));

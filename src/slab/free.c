@@ -68,7 +68,7 @@ static void free_past_stack(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     struct flush flush UNINITIALIZED;
-    bool pushed = false, comes_by = true;
+    bool pushed = false, decays = true;
 
     flush.wanted = flush.taken = 0;
     flush.twice = false;
@@ -78,7 +78,7 @@ static void free_past_stack(struct slab *slab, void *object)
         if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
             pushed = push_or_flush(cache, object, &flush);
         if (!pushed && !flush.no_arrays)
-            comes_by = count_bypass(cache);
+            decays = decay_visit_count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))
         node_flush(cache, flush.objects, flush.taken);
@@ -89,8 +89,8 @@ static void free_past_stack(struct slab *slab, void *object)
         describe_double(slab, object, false, "free");
         os_misuse();
     }
-    if (comes_by)
-        pages_decay();
+    if (decays)
+        decay_visit();
 }
 
 void cache_put(struct slab *slab, void *object)
@@ -100,5 +100,5 @@ void cache_put(struct slab *slab, void *object)
         return;
     }
     node_put(slab->cache, &object, 1);
-    pages_decay();
+    decay_visit();
 }

@@ -48,7 +48,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
     unsigned node = os_node_of_cpu(os_cpu_current());
     struct slab *slab = NULL;
 
-    latent_throttle(cache, flags);
+    throttle_growth(cache, flags);
     if (!grown)
         slab = make_first(cache, node, bytes, alignment, zeroed, os_alloc_first(flags));
     if (!slab)
@@ -57,7 +57,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
         return NULL;
     add_relaxed(&cache->large_grown, slab->bytes);
     node_adopt_live(node_of(slab), slab);
-    pressure_relieve();
+    pressure_purge();
     return slab;
 }
 
@@ -100,7 +100,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     resized = (!slab->margin_pages || extensions_drop_margins(slab)) && resize(slab, bytes);
     mark(slab, false);
     if (resized)
-        pressure_relieve();
+        pressure_purge();
     return resized;
 }
 

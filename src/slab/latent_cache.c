@@ -54,7 +54,7 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 
     cpu->reserved = load_relaxed(&cpu->line.ring_tail) + ahead;
     store_relaxed(&cpu->ahead, ahead);
-    latent_ahead_note(cpu->line.cpu, change);
+    limit_ahead_note(cpu->line.cpu, change);
     latent_set_stop(cpu, batch_of(cache, cpu));
 }
 
@@ -66,13 +66,13 @@ enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
     unsigned share =
-        latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
+        limit_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
     unsigned wanted = share ? share : 1;
 
     if (ahead < wanted) {
-        if (latent_reserve(cpu->line.cpu, (wanted - ahead) * cache->stride))
+        if (limit_reserve(cpu->line.cpu, (wanted - ahead) * cache->stride))
             ahead = wanted;
-        else if (!ahead && wanted > 1 && latent_reserve(cpu->line.cpu, cache->stride))
+        else if (!ahead && wanted > 1 && limit_reserve(cpu->line.cpu, cache->stride))
             ahead = 1;
     }
     set_ahead(cache, cpu, ahead);
@@ -88,7 +88,7 @@ bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *
 /* Reserves room for one object, whatever the limit says. */
 void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    latent_reserve_past_limit(cpu->line.cpu, cache->stride);
+    limit_reserve_past(cpu->line.cpu, cache->stride);
     set_ahead(cache, cpu, (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)) + 1);
 }
 
@@ -99,7 +99,7 @@ void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     set_ahead(cache, cpu, 0);
     if (unused)
-        latent_release(cpu->line.cpu, unused * cache->stride);
+        limit_release(cpu->line.cpu, unused * cache->stride);
 }
 
 /* -------------------------------------------------------------------------------------- batches */
@@ -155,7 +155,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     store_relaxed(&cpu->closed_cookie.value, cookie.value);
     os_event_until(close, cache, (unsigned)(tail - cpu->closed), cookie);
     if (GP_CALLERS_DRIVE)
-        latent_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
+        limit_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     gp_note_closed((unsigned)(tail - cpu->closed), cache->stride);
     store_release(&cpu->closed, tail); /* pairs with the acquires in preflush.c and stats.c */
     latent_set_stop(cpu, batch_of(cache, cpu));
@@ -189,7 +189,7 @@ bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
     else if (tried != GP_OVER)
         cpu->not_at_once = (LOOK_AGAIN_AFTER - 1) / cache->batch;
     if (tried >= GP_ASKED)
-        latent_due_clear(cpu->line.cpu);
+        limit_due_clear(cpu->line.cpu);
     return tried == GP_OVER;
 }
 
@@ -322,7 +322,7 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 {
     count = take_safe(cache, cpu, objects, count);
     if (count)
-        latent_release(cpu->line.cpu, count * cache->stride);
+        limit_release(cpu->line.cpu, count * cache->stride);
     return count;
 }
 
@@ -336,16 +336,16 @@ static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigne
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)), kept = 0;
 
-    if (cpu->ahead && latent_fits(0, false)) {
+    if (cpu->ahead && limit_fits(0, false)) {
         unsigned share =
-            latent_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
+            limit_ahead_share(cpu->line.cpu, cache->stride, cpu->ahead, batch_of(cache, cpu));
 
         kept = share > ahead ? (unsigned)min_size(merged, share - ahead) : 0;
     }
     if (kept)
         set_ahead(cache, cpu, ahead + kept);
     if (merged > kept)
-        latent_release(cpu->line.cpu, (merged - kept) * cache->stride);
+        limit_release(cpu->line.cpu, (merged - kept) * cache->stride);
 }
 
 /* Merges the oldest batch into the object cache, if it is safe, as far as it fits. Merges at most

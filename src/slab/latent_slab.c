@@ -39,7 +39,7 @@ static bool check_latent_run(struct run *run)
     misuse_check_run(run, "deferred free");
     if (likely(run->count == count))
         return true;
-    latent_release(os_cpu_current(), (count - run->count) * slab_object_bytes(run->slab));
+    limit_release(os_cpu_current(), (count - run->count) * slab_object_bytes(run->slab));
     return run->count > 0;
 }
 
@@ -72,7 +72,7 @@ void latent_slab_put(struct slab_node *node, struct run *run, const gp_cookie *c
     }
 }
 
-static void all_are_safe(struct slab *slab, unsigned word, uint64_t bits)
+static void bits_are_safe(struct slab *slab, unsigned word, uint64_t bits)
 {
     for (; bits; bits &= bits - 1) {
         unsigned index = word * BITS_PER_WORD + (unsigned)__builtin_ctzll(bits);
@@ -90,7 +90,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     for (unsigned w = 0; w < words; w++) {
         merged += (unsigned)__builtin_popcountll(slab_waiting_bits(slab)[w]);
         if (unlikely(load_relaxed(&slab->extensions)))
-            all_are_safe(slab, w, slab_waiting_bits(slab)[w]);
+            bits_are_safe(slab, w, slab_waiting_bits(slab)[w]);
     }
     bits_move(slab_free_bits(slab), slab_waiting_bits(slab), words);
     bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
@@ -102,7 +102,7 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     node->counts.merges++;
     node->counts.merged_objects += merged;
     os_event_until(merge, slab->cache, merged, slab->waiting_cookie);
-    latent_release(os_cpu_current(), merged * slab_object_bytes(slab));
+    limit_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
 /* Merges up to NODE_SLABS_A_VISIT slabs whose grace period is over, and returns their number. Slabs

@@ -36,11 +36,11 @@ void node_hand_over(struct slab_node *node, struct transfer_batch *batch)
     while (!compare_exchange(&node->handover, &first, batch));
 }
 
-/* Makes tidying look at the node again. */
-static void unsettle(struct slab_node *node)
+/* Makes decay look at the node again. */
+static void node_decay_again(struct slab_node *node)
 {
-    if (node->settled)
-        store_relaxed(&node->settled, false);
+    if (node->decayed)
+        store_relaxed(&node->decayed, false);
 }
 
 static void receive(struct slab_node *node)
@@ -49,7 +49,7 @@ static void receive(struct slab_node *node)
 
     if (likely(!batch))
         return;
-    unsettle(node);
+    node_decay_again(node);
     batch = exchange_acquire(&node->handover, NULL);
     while (batch) {
         struct transfer_batch *next = batch->next;
@@ -73,7 +73,7 @@ static void receive(struct slab_node *node)
 static void node_lock(struct slab_node *node)
 {
     os_lock_take(&node->lock);
-    unsettle(node);
+    node_decay_again(node);
 }
 
 /* Begins a visit: takes the lock, receives transfer batches and merges safe slabs. Returns the
@@ -187,7 +187,7 @@ static size_t unmake_all(struct list *excess)
 
 #define ALL_BYTES (~(size_t)0)
 
-/* Leaves the node. Releases the lock, then gives back the node's excess slabs, up to `wanted`
+/* Leaves the node. Releases the lock, then shrinks by the node's excess slabs, up to `wanted`
  * bytes, and adds their bytes to *bytes. During a fork they stay for the next visit. Returns the
  * number of slabs. */
 static unsigned node_leave(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
@@ -285,7 +285,7 @@ static void put_all(struct prudence_cache *cache, void **objects, unsigned count
             continue;
         }
         if (cookie) /* no slab takes the object; a latent one no longer counts */
-            latent_release(os_cpu_current(), cache->stride);
+            limit_release(os_cpu_current(), cache->stride);
         delivery.objects++;
         delivery.count--;
     }
@@ -341,9 +341,9 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     run_gather(&run, slab, &object, 1);
     node_enter(node);
     if (past_limit)
-        latent_reserve_past_limit(os_cpu_current(), bytes);
+        limit_reserve_past(os_cpu_current(), bytes);
     else
-        room = latent_reserve(os_cpu_current(), bytes);
+        room = limit_reserve(os_cpu_current(), bytes);
     if (room) {
         latent_slab_put(node, &run, NULL);
         node->counts.deferred++;
@@ -390,8 +390,8 @@ void node_check_live(struct slab *slab, const char *what)
         report_double(slab, slab->base, latent > 0, what);
 }
 
-/* Makes one visit, under one hold of the lock, that merges slabs and gives back up to `wanted`
- * bytes. Returns true if the visit reached NODE_SLABS_A_VISIT. */
+/* Makes one visit, under one hold of the lock, that merges slabs and shrinks by up to
+ * `wanted` bytes. Returns true if the visit reached NODE_SLABS_A_VISIT. */
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes)
 {
     unsigned merged = node_enter(node);
@@ -400,8 +400,8 @@ bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size
            merged == NODE_SLABS_A_VISIT;
 }
 
-/* Merges safe slabs and gives back free slabs beyond `keep`, until `wanted` bytes have gone;
- * returns the bytes. The present slabs bound the number of visits, because other threads may bring
+/* Merges safe slabs and shrinks to `keep` free slabs, until `wanted` bytes have gone; returns the
+ * bytes. The present slabs bound the number of visits, because other threads may bring
  * more all the time. */
 size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted)
 {
@@ -421,26 +421,37 @@ size_t node_shrink(struct slab_node *node, unsigned keep)
     return node_shrink_until(node, keep, ALL_BYTES);
 }
 
-/* Returns whether a visit has something to merge or give back, now or later. */
+/* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing is left. Disturbs no
+ * other CPU. */
+size_t node_shrink_all(struct prudence_cache *cache, size_t wanted)
+{
+    size_t bytes = 0;
+
+    for (unsigned node = 0; node < os_node_count() && bytes < wanted; node++)
+        bytes += node_shrink_until(&cache->nodes[node], 0, wanted - bytes);
+    return bytes;
+}
+
+/* Returns whether a visit has something to merge or to shrink by, now or later. */
 static bool has_work(const struct slab_node *node)
 {
     return node->latent || node->free_slabs || !list_is_empty(&node->lists[SLAB_RETIRED]);
 }
 
-/* Makes one visit that merges safe slabs and gives back free slabs that demand does not want.
+/* Makes one visit that merges safe slabs and shrinks by free slabs that demand does not want.
  * Returns true if there is more. Skips, without the lock, a node where the last visit found nothing
  * and to which no thread has come since. */
-bool node_tidy(struct prudence_cache *cache, struct slab_node *node)
+bool node_decay(struct prudence_cache *cache, struct slab_node *node)
 {
     unsigned merged, keep;
     size_t bytes = 0;
 
-    if (load_relaxed(&node->settled) && !load_relaxed(&node->handover))
+    if (load_relaxed(&node->decayed) && !load_relaxed(&node->handover))
         return false;
     merged = node_enter(node);
-    keep = node_lists_keep_for_demand(node);
+    keep = node_lists_decay_keeps(node);
     node_lists_note_free(node, cache->slab_bytes, 0);
-    store_relaxed(&node->settled, !has_work(node));
+    store_relaxed(&node->decayed, !has_work(node));
     return node_leave(node, keep, ALL_BYTES, &bytes) == NODE_SLABS_A_VISIT ||
            merged == NODE_SLABS_A_VISIT;
 }

@@ -28,9 +28,10 @@ void node_adopt_live(struct slab_node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes);
 size_t node_shrink(struct slab_node *node, unsigned keep);
-bool node_tidy(struct prudence_cache *cache, struct slab_node *node);
+bool node_decay(struct prudence_cache *cache, struct slab_node *node);
 void node_try_shrink(struct slab_node *node, unsigned keep);
 size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted);
+size_t node_shrink_all(struct prudence_cache *cache, size_t wanted);
 /* The free objects that an extension wants. */
 struct node_filter {
     bool (*may_have)(const struct slab *slab); /* NULL allows any slab */

@@ -51,7 +51,7 @@ struct choice {
 
 /* Prefers the slab with more lasting objects, and among equals the one with fewer expiration
  * dates. */
-static void weigh(struct slab *slab, unsigned lasts, struct choice *best)
+static void weigh_choice(struct slab *slab, unsigned lasts, struct choice *best)
 {
     const struct slab *other = best->slab;
 
@@ -84,7 +84,7 @@ struct slab *node_choose(const struct slab_node *node)
         if (!slab->free || weighed++ == SLABS_WEIGHED)
             break;
         lasts = lasting(slab);
-        weigh(slab, lasts, is_left_alone(slab, lasts) ? &leaves : &stays);
+        weigh_choice(slab, lasts, is_left_alone(slab, lasts) ? &leaves : &stays);
     }
     if (stays.slab)
         return stays.slab;

@@ -125,13 +125,13 @@ void node_lists_join(struct slab_node *node, struct slab *slab, enum slab_list l
     node->counts.grows++;
 }
 
-/* ------------------------------------------------------------------------------------- demand */
+/* -------------------------------------------------------------------------------------- decay */
 
 uint64_t slab_decay READ_MOSTLY = 100000000;
 
-/* Returns the number of free slabs to keep. Slabs used within the last one or two windows of decay
- * will be used again; keeping them saves a shrink, a grow and the page faults of both. */
-unsigned node_lists_keep_for_demand(struct slab_node *node)
+/* Returns the number of free slabs that decay keeps. Slabs used within the last one or two windows
+ * of decay will be used again; keeping them saves a shrink, a grow and the page faults of both. */
+unsigned node_lists_decay_keeps(struct slab_node *node)
 {
     uint64_t decay = load_relaxed(&slab_decay), now;
     unsigned peak;
@@ -150,7 +150,7 @@ unsigned node_lists_keep_for_demand(struct slab_node *node)
 
 /* ------------------------------------------------------------------------------------ excess */
 
-static void take_out(struct slab_node *node, struct slab *slab, struct list *excess)
+static void take_out_slab(struct slab_node *node, struct slab *slab, struct list *excess)
 {
     detach(node, slab);
     list_append(excess, &slab->link);
@@ -186,11 +186,11 @@ unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t 
 
     while (unlikely((slab = list_first(&node->lists[SLAB_RETIRED], struct slab, link)) != NULL) &&
            detached < NODE_SLABS_A_VISIT) {
-        take_out(node, slab, excess);
+        take_out_slab(node, slab, excess);
         detached++;
     }
     if (keep && node->free_slabs > keep)
-        keep = (unsigned)max_size(keep, node_lists_keep_for_demand(node));
+        keep = (unsigned)max_size(keep, node_lists_decay_keeps(node));
     while (node->free_slabs > keep && detached < NODE_SLABS_A_VISIT && wanted) {
         slab = last_free(node);
         if (!slab)
@@ -200,7 +200,7 @@ unsigned node_lists_detach_excess(struct slab_node *node, unsigned keep, size_t 
             gp_request(slab->cache->domain, slab->free_cookie);
             break;
         }
-        take_out(node, slab, excess);
+        take_out_slab(node, slab, excess);
         wanted -= min_size(wanted, slab->bytes);
         detached++;
     }

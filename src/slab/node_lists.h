@@ -42,7 +42,7 @@ struct slab_node {
     uint64_t window_end; /* ns */
     struct node_counts counts;
     bool kept;    /* an extension made a free slab stay; scratch for node_leave() */
-    bool settled; /* tidying found nothing, and no thread has come since; atomic */
+    bool decayed; /* decay found nothing, and no thread has come since; atomic */
     /* The node whose pages the last slab got, if not this one; atomic, a hint. */
     struct slab_node *helper;
     /* Pushed by the idle helper without the lock, received under it. */
@@ -67,7 +67,7 @@ uint64_t node_lists_free_bytes(void);
 void node_lists_note_free(struct slab_node *node, size_t slab_bytes, size_t unnoted);
 bool node_lists_place(struct slab_node *node, struct slab *slab, bool had_free);
 void node_lists_join(struct slab_node *node, struct slab *slab, enum slab_list list);
-unsigned node_lists_keep_for_demand(struct slab_node *node);
+unsigned node_lists_decay_keeps(struct slab_node *node);
 /* Most slabs whose waiting objects one visit merges, and most free slabs that it takes out, so that
  * the lock is not held for long. */
 #define NODE_SLABS_A_VISIT 64

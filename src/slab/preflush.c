@@ -86,7 +86,7 @@ static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cp
         slab = slab_known(carry->object);
         if (unlikely(!slab)) {
             carry->object = NULL;
-            latent_release(cpu->line.cpu, cache->stride);
+            limit_release(cpu->line.cpu, cache->stride);
             continue;
         }
         if (batch->count && (node != node_of(slab) || !gp_is_same(batch->cookie, carry->cookie)))
@@ -243,19 +243,20 @@ static bool serve(unsigned cpu, bool here)
  * can sleep. The next closed batch asks again. */
 #define FRUITLESS_MAX 20
 
-/* Tidies in the helper. Returns false if little unused memory is kept. */
-#define TIDY_CACHES 64
-#define TIDY_MOVES  512
+/* Works for decay. Returns false if little unused memory is kept. */
+#define DECAY_CACHES 64
+#define DECAY_MOVES  512
 
-static bool tidy(void)
+static bool decay_in_helper(void)
 {
-    if (!slab_tidies)
+    if (!decay_enabled)
         return false;
-    tidy_some(TIDY_CACHES, TIDY_MOVES);
-    return tidy_is_worth_it();
+    decay_some(DECAY_CACHES, DECAY_MOVES);
+    return decay_is_worth_it();
 }
 
-/* Serves all boxes once, tidies, and lets pages decay. Returns whether to come back soon. */
+/* Serves all boxes once, does part of a round of decay, and lets pages decay. Returns whether to
+ * come back soon. */
 bool preflush_work(void)
 {
     static unsigned fruitless; /* rounds in a row without service */
@@ -272,7 +273,7 @@ bool preflush_work(void)
         served = true;
     }
     fruitless = served || !more ? 0 : fruitless + 1;
-    more |= tidy();
+    more |= decay_in_helper();
     return os_pages_decay() || more;
 }
 

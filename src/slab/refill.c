@@ -71,7 +71,7 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
 
     if (taken)
         return taken;
-    spare_give((unsigned)(node - cache->nodes), cache->slab_bytes);
+    decay_early((unsigned)(node - cache->nodes), cache->slab_bytes);
     slab = slab_grow(cache, (unsigned)(node - cache->nodes), flags);
     if (!slab)
         return 0;
@@ -128,7 +128,7 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
     if (taken > 1)
         stack_refilled(cache, objects + 1, taken - 1);
     os_carry_end();
-    pressure_relieve();
+    pressure_purge();
     return objects[0];
 }
 
@@ -141,18 +141,18 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
     void *object = refill(cache, count, may_grow, empty, flags);
 
     if (object)
-        come_by();
+        decay_visit_and_drive();
     return object;
 }
 
 /* Allocates past the object cache, which another thread owns. */
 void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags)
 {
-    bool comes_by = count_bypass(cache);
+    bool decays = decay_visit_count_bypass(cache);
     const struct slab_node *empty = NULL;
     void *object = refill(cache, 1, true, &empty, flags);
 
-    if (object && comes_by)
-        come_by();
+    if (object && decays)
+        decay_visit_and_drive();
     return object;
 }

@@ -14,10 +14,10 @@
 bool slab_start(void)
 {
     extensions_start();
-    if (!latent_account_start() || !budget_start() || !preflush_start())
+    if (!limit_start() || !budget_start() || !preflush_start())
         return false;
-    if (OS_CACHES_GIVE)
-        give_start();
+    if (OS_BUDGET_IS_SHARED)
+        budget_share_start();
     return true;
 }
 
@@ -26,5 +26,5 @@ void slab_stop(void)
 {
     preflush_stop();
     budget_stop();
-    latent_account_stop();
+    limit_stop();
 }

@@ -90,7 +90,7 @@ static size_t room_of(uintptr_t view)
 
 bool views_may_defer(const struct views_left *left)
 {
-    return latent_fits(room_of(left->view), true);
+    return limit_fits(room_of(left->view), true);
 }
 
 bool views_is_unread(const struct views *views, const struct views_left *left)

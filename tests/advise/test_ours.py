@@ -111,7 +111,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(stored * 64, 1 << 20)
 
     def test_rare_updates_hold_little_memory(self):
-        """A thousand updates a second: tidying drives their grace periods before enough of them wait for one."""
+        """A thousand updates a second: decay drives their grace periods before enough of them wait for one."""
         self.assertAlmostEqual(ours.objects_in_flight(1e-6, 100.0, 64, 64, 64, COSTS), 200, 0)
 
     def test_readers_that_enter_often_are_asked(self):

@@ -373,7 +373,7 @@ static void reach_latent_limit(void)
     enter_section();
     option("wait_max", "100s");
     option("latent_limit", "16K");
-    while (latent_fits(0, true))
+    while (limit_fits(0, true))
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
 }
 

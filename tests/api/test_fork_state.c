@@ -523,7 +523,7 @@ static int counts_anew(void *before)
     if (carrying || !free_to_carry)
         return 1;
     os_carry_end();
-    return latent_bytes() <= *(uint64_t *)before ? uses_the_heap(NULL) : 2;
+    return limit_used() <= *(uint64_t *)before ? uses_the_heap(NULL) : 2;
 }
 
 /* Memory that other threads reserved, and which is in no ring or slab. */
@@ -532,11 +532,11 @@ static void caches(void)
     uint64_t before;
 
     prudence_free_deferred(prudence_malloc(1000));
-    before = latent_bytes();
+    before = limit_used();
     other_begin(carry, NULL);
-    latent_reserve_past_limit(0, NOBODYS);
+    limit_reserve_past(0, NOBODYS);
     assert_child(counts_anew, &before);
-    latent_release(0, NOBODYS);
+    limit_release(0, NOBODYS);
     other_end();
 }
 

@@ -29,7 +29,7 @@ static void *blocks[BLOCKS];
 
 static uint64_t kept(void)
 {
-    return os_pages_kept() + tidy_kept();
+    return os_pages_kept() + decay_kept();
 }
 
 static unsigned stay; /* one of `stay` blocks is not freed; 0: all are */
@@ -86,7 +86,7 @@ static void have_another_thread(void)
 static void use_the_thread(void)
 {
     have_another_thread();
-    slab_tidies = true;
+    decay_enabled = true;
     background_set(true);
     background_start();
 }
@@ -181,7 +181,7 @@ static void a_process_without_threads_has_none(void **state)
     (void)state;
     child = fork();
     if (child == 0) {
-        slab_tidies = true;
+        decay_enabled = true;
         background_set(true);
         background_start();
         alone();

@@ -23,7 +23,7 @@
 #define WARM 300
 #define LOOP 50
 #define STEPS                                                                                      \
-    200000 /* of all operations; they need a third, most of it for upkeep that happens to be due */
+    200000 /* of all operations; they need a third, most of it for decay that happens to be due */
 #define NO_TRACES 77 /* exit status of a child that may not be traced */
 
 static struct prudence_cache *cache;

@@ -2,7 +2,7 @@
 /*
  * A process without threads of its own gets none from the library, whatever it frees, so unshare()
  * and setns() of a user namespace work. The same holds in a child of a process with threads, and
- * after all other threads have ended. Beside another thread there is one that tidies, unless the
+ * after all other threads have ended. Beside another thread there is one for decay, unless the
  * process limits its system calls, as plain programs do.
  */
 #define _GNU_SOURCE
@@ -162,7 +162,7 @@ static int beside_a_thread(void)
     return found == 3 ? 0 : 3;
 }
 
-static void a_process_with_threads_is_tidied_by_one(void **state)
+static void a_process_with_threads_has_one_for_decay(void **state)
 {
     (void)state;
     sandbox = "0";
@@ -187,7 +187,7 @@ int main(void)
         cmocka_unit_test(in_a_process_without_threads),
         cmocka_unit_test(when_all_other_threads_have_ended),
         cmocka_unit_test(in_a_child_of_a_process_with_threads),
-        cmocka_unit_test(a_process_with_threads_is_tidied_by_one),
+        cmocka_unit_test(a_process_with_threads_has_one_for_decay),
         cmocka_unit_test(a_plain_process_is_not),
     };
 

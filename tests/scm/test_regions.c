@@ -977,11 +977,11 @@ static void its_pages_may_go_the_latent_way(void **state)
     (void)state;
     assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
     assert_int_equal(scm_region_refresh(region, 0), 0);
-    before = latent_bytes();
+    before = limit_used();
     prudence_read_lock();
     ticks(1);
     expect_ended(region);
-    assert_in_range(latent_bytes() - before, 4096 + REGION_BIG + 100000,
+    assert_in_range(limit_used() - before, 4096 + REGION_BIG + 100000,
                     1 << 20); /* some bytes are reserved ahead */
     for (unsigned i = 0; i < 100; i++) {
         struct scm_region *other = region_new();

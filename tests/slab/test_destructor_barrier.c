@@ -173,9 +173,9 @@ static void one_on_its_way(void **state)
     make_cache(0);
     over = false;
     prudence_cache_free_deferred(cache, make_one(COUNT));
-    cache_settle(cache, true);
+    drain_cache(cache, true);
     prudence_synchronize();
-    cache_settle(cache, true);
+    drain_cache(cache, true);
     do /* as a refill does, until the taken objects include the deferred one */
         node_take_all(cache, node_here(cache), in_hand + taken, 1);
     while (destruct_epoch(slab_of(in_hand[taken]), in_hand[taken]) == DESTRUCT_NO_EPOCH && ++taken);

@@ -67,12 +67,12 @@ static void the_account_is_never_below_the_truth(void **state)
     allocate_all(cache, objects, COUNT);
     for (unsigned i = 0; i < COUNT; i++) {
         prudence_cache_free_deferred(cache, objects[i]);
-        assert_true(latent_bytes() >= stats_of(cache).bytes_latent);
-        assert_true(latent_bytes() - stats_of(cache).bytes_latent <= cache->batch * cache->stride);
-        assert_true(latent_bytes_peak() >= latent_bytes());
+        assert_true(limit_used() >= stats_of(cache).bytes_latent);
+        assert_true(limit_used() - stats_of(cache).bytes_latent <= cache->batch * cache->stride);
+        assert_true(limit_used_peak() >= limit_used());
     }
     destroy_empty(cache);
-    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(limit_used(), 0);
 }
 
 static void a_deferral_waits_no_longer_than_wait_max(void **state)

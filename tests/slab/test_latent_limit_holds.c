@@ -57,7 +57,7 @@ static void caches_destroy(void)
     }
     for (unsigned i = 0; i < CACHES; i++)
         destroy_empty(caches[i]);
-    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(limit_used(), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -183,13 +183,13 @@ static void empty_rings_give_back_what_they_reserved(void **state)
         }
     }
     injected_cpu = 5;
-    assert_true(latent_bytes() > 64 << 10);
+    assert_true(limit_used() > 64 << 10);
     assert_int_equal(bytes_in_flight(), 0);
     largest = caches[CACHES - 1];
     for (unsigned i = 0; i < (4 << 20) / largest->stride; i++)
         prudence_cache_free_deferred(caches[CACHES - 1], prudence_cache_alloc(caches[CACHES - 1]));
     assert_int_equal(bytes_in_flight(), 4 << 20);
-    assert_int_equal(latent_bytes(), 4 << 20);
+    assert_int_equal(limit_used(), 4 << 20);
     limit_set(0);
     caches_destroy();
 }

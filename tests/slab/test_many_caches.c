@@ -28,14 +28,14 @@ static void what_is_due_counts_all_caches(void **state)
 
     (void)state;
     allocate_all(cache, objects, 1);
-    latent_due_clear(cpu);
+    limit_due_clear(cpu);
     miss_with_one_deferred(cache, objects, &count);
     assert_true(load_relaxed(&domain->shared.sequence) == sequence); /* not worth a grace period */
-    assert_int_equal(latent_due(cpu), 64);
-    latent_due_note(cpu, (size_t)4 << 20); /* as if deferred by other caches */
+    assert_int_equal(limit_due(cpu), 64);
+    limit_due_note(cpu, (size_t)4 << 20); /* as if deferred by other caches */
     miss_with_one_deferred(cache, objects, &count);
     assert_true(load_relaxed(&domain->shared.sequence) != sequence);
-    assert_int_equal(latent_due(cpu), 0);
+    assert_int_equal(limit_due(cpu), 0);
     assert_int_equal(stats_of(cache).hits_after_merge, 1); /* the grace period ended at once */
     free_all(cache, objects, count);
     destroy_empty(cache);
@@ -49,16 +49,16 @@ static void a_ring_reserves_less_where_many_do(void **state)
 
     (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "64M"), 0);
-    before = latent_ahead_share(cpu, 64, 0, 1 << 20);
-    latent_ahead_note(cpu, all);
+    before = limit_ahead_share(cpu, 64, 0, 1 << 20);
+    limit_ahead_note(cpu, all);
     for (unsigned i = 0; i < 8; i++)
-        assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), 0);
-    latent_ahead_note(cpu, -all);
-    after = latent_ahead_share(cpu, 64, 0, 1 << 20);
+        assert_int_equal(limit_ahead_share(cpu, 64, 0, 1 << 20), 0);
+    limit_ahead_note(cpu, -all);
+    after = limit_ahead_share(cpu, 64, 0, 1 << 20);
     assert_in_range(after, 1, before / 16);
-    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), after + 1); /* grows again */
+    assert_int_equal(limit_ahead_share(cpu, 64, 0, 1 << 20), after + 1); /* grows again */
     assert_int_equal(prudence_option_set("latent_limit", "32M"), 0);
-    assert_int_equal(latent_ahead_share(cpu, 64, 0, 1 << 20), before / 2);
+    assert_int_equal(limit_ahead_share(cpu, 64, 0, 1 << 20), before / 2);
 }
 
 int main(void)

@@ -67,7 +67,7 @@ static int destroy(void **state)
     (void)state;
     prudence_manual_advance(cache->domain);
     destroy_empty(cache);
-    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(limit_used(), 0);
     return 0;
 }
 
@@ -83,12 +83,12 @@ static void about_to_merge(unsigned count)
     assert_int_equal(latent_count(cpu), count);
     owned(close_batch);
     prudence_manual_advance(cache->domain);
-    assert_int_equal(latent_bytes(), in_ring());
+    assert_int_equal(limit_used(), in_ring());
 }
 
 static void is_passed_on(void **state)
 {
-    uint64_t before = latent_bytes();
+    uint64_t before = limit_used();
 
     (void)state;
     for (unsigned round = 0; round < 100; round++) {
@@ -97,8 +97,8 @@ static void is_passed_on(void **state)
         about_to_merge(count);
         assert_int_equal(owned(merge), count);
         assert_true(latent_is_open(cache, cpu));
-        assert_int_equal(latent_bytes(), in_ring());
-        assert_int_equal(latent_bytes(), before); /* unchanged */
+        assert_int_equal(limit_used(), in_ring());
+        assert_int_equal(limit_used(), before); /* unchanged */
     }
 }
 
@@ -106,25 +106,25 @@ static void is_passed_on(void **state)
 static void is_released_above_the_limit(void **state)
 {
     const size_t elsewhere = (size_t)33 << 20;
-    uint64_t before = latent_bytes();
+    uint64_t before = limit_used();
 
     (void)state;
     about_to_merge(8);
-    latent_reserve_past_limit(cpu->line.cpu, elsewhere);
+    limit_reserve_past(cpu->line.cpu, elsewhere);
     assert_int_equal(owned(merge), 8);
-    latent_release(cpu->line.cpu, elsewhere);
-    assert_int_equal(latent_bytes(), in_ring());
-    assert_int_equal(latent_bytes(), before - 8 * cache->stride);
+    limit_release(cpu->line.cpu, elsewhere);
+    assert_int_equal(limit_used(), in_ring());
+    assert_int_equal(limit_used(), before - 8 * cache->stride);
 }
 
 static void is_released_where_the_reservation_was_taken_back(void **state)
 {
     (void)state;
     about_to_merge(8);
-    latent_take_back_here();
+    throttle_take_back_here();
     assert_int_equal(owned(merge), 8);
     assert_int_equal(in_ring(), 0);
-    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(limit_used(), 0);
 }
 
 /* A ring never reserves more than a batch ahead. */
@@ -138,7 +138,7 @@ static void what_a_batch_does_not_need_is_released(void **state)
     assert_true(latent_is_open(cache, cpu));
     assert_int_equal(owned(merge), batch);
     assert_int_equal(cpu->reserved - cpu->line.ring_tail, batch);
-    assert_int_equal(latent_bytes(), in_ring());
+    assert_int_equal(limit_used(), in_ring());
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)

@@ -217,7 +217,7 @@ static void asking_in_vain_is_rare(void **state)
     store_relaxed(&budget->pause, 0u);
     for (unsigned i = 0; i < 40; i++) {
         churn(busy, 4000, 1);
-        give_to(other, other->size_max);
+        budget_share_for(other, other->size_max);
     }
     assert_true(budget->in_vain >= 15);
     free_all(other, &object, 1);
@@ -302,7 +302,7 @@ static void a_small_ring_waits_for_what_others_defer(void **state)
     while (stack_count(&cpu_here(cache)->line))
         object_cache_pop(cpu_here(cache));
     sequence = load_relaxed(&domain->shared.sequence);
-    latent_due_clear(os_cpu_current());
+    limit_due_clear(os_cpu_current());
     allocate_all(cache, &object, 1);
     assert_int_equal(latent_count(cpu_here(cache)), 1);
     assert_true(load_relaxed(&domain->shared.sequence) == sequence);

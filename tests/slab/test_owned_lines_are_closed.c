@@ -215,7 +215,7 @@ static void lines_without_arrays_and_owned_for_good(void **state)
         assert_false(os_percpu_append(&fresh->percpu, objects[0]));
         prudence_cache_free(fresh, prudence_cache_alloc(fresh));
         for (unsigned i = 0; i < 3; i++) /* empties the caches, then finds them empty */
-            cache_shrink(fresh);
+            drain_fully(fresh);
     }
     destroy_empty(fresh);
     finish();

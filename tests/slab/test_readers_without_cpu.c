@@ -152,7 +152,7 @@ static void an_allocation_waits_too(void **state)
     fill();
     is_deferred = false;
     assert_int_equal(pthread_create(&leaver, NULL, leave_after_looks, NULL), 0);
-    assert_true(latent_wait(cache));
+    assert_true(throttle_until_safe(cache));
     store_release(&is_deferred, true);
     pthread_join(leaver, NULL);
     assert_int_equal(expiries(), before);
@@ -198,13 +198,13 @@ static void none_is_blamed_for_what_others_were_faster_at(void **state)
     say(true, true, 0);
     cache = fixed_cache(4096, 0, NULL);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
-    while (latent_reserve(os_cpu_current(), 4096)) /* other threads have all the room */
+    while (limit_reserve(os_cpu_current(), 4096)) /* other threads have all the room */
         taken += 4096;
     do { /* repeat if a busy machine delayed the deferral for the rest of its time */
         assert_true(attempts++ < 10);
         allocate_all(cache, objects, 2);
     } while (waits_of_two_deferrals() < 2);
-    latent_release(os_cpu_current(), taken);
+    limit_release(os_cpu_current(), taken);
     empty();
 }
 

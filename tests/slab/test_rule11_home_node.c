@@ -58,8 +58,8 @@ static void freed_elsewhere(void **state)
         const struct node_counts *counts = &cache->nodes[node].counts;
 
         assert_true(counts->flushed_objects > COUNT / 2);
-        /* A flush has 8 objects, two per node, or more when tidying, and visits each node once,
-         * whatever the order. */
+        /* A flush has 8 objects, two per node, or more in a round of decay, and visits each node
+         * once, whatever the order. */
         assert_true(2 * counts->flushes <= counts->flushed_objects);
     }
     expect_all_at_home(cache);

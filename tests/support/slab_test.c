@@ -23,8 +23,8 @@
 __attribute__((constructor)) static void nothing_by_time(void)
 {
     process_start();
-    slab_tidies = strncmp(program_invocation_short_name, "torture", 7) == 0;
-    background_set(slab_tidies);
+    decay_enabled = strncmp(program_invocation_short_name, "torture", 7) == 0;
+    background_set(decay_enabled);
 }
 
 unsigned pin_thread(void)

@@ -93,7 +93,7 @@ struct prudence_cache_stats {
 void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_stats *stats);
 
 struct prudence_stats {
-    u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, latent_bytes_peak;
+    u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, limit_used_peak;
     u64 latent_limit; /* bytes past which allocations that may sleep wait before growing a cache */
     u64 cookies, requests, expedited, waits, expiries;
     u64 hastened;       /* times that a CPU did not wait for its tick; 0 in prudence.ko */

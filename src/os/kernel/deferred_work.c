@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Gives memory back later on PREEMPT_RT. There the locks of the kernel's own allocators sleep, so
+ * Frees memory later on PREEMPT_RT. There the locks of the kernel's own allocators sleep, so
  * nothing can be allocated from or freed to them with interrupts or preemption off. Allocations
  * fail then (os_may_lock). Freed memory is put on a list, linked through the memory itself, and a
  * worker frees it. An irq_work wakes the worker, because the caller may hold locks of the

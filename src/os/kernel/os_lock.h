@@ -4,7 +4,7 @@
  * if enabled. Of the ranks used by src/slab, a node's lock is a spinlock taken with interrupts off,
  * because objects are freed in interrupts, and a raw one, because they are on PREEMPT_RT too. The
  * lock of the list of caches is a mutex, taken only where sleeping is allowed. No memory is
- * allocated under either, so a shrinker may take them. Pages are given back under the mutex, never
+ * allocated under either, so a shrinker may take them. Pages are freed under the mutex, never
  * under a node's lock.
  */
 #ifndef OS_KERNEL_LOCK_H

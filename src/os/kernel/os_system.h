@@ -78,9 +78,9 @@ static inline unsigned os_pages_node(const void *pages, unsigned asked)
  * most of a kernel's caches are hardly used on most CPUs. So they begin with a single refill, and
  * grow only by demand, up to the limit set by their creator. Growing copies with interrupts off, so
  * PREEMPT_RT allows less. */
-#define OS_CACHE_PER_CPU (UINT64_C(16) << 20)
-#define OS_CACHE_TOTAL   (UINT64_C(1) << 30)
-#define OS_CACHES_GIVE   false
+#define OS_CACHE_PER_CPU    (UINT64_C(16) << 20)
+#define OS_CACHE_TOTAL      (UINT64_C(1) << 30)
+#define OS_BUDGET_IS_SHARED false
 
 /* Copies by words, because memcpy is a call, and moves bytes on processors said to be quick at
  * that. */

@@ -86,9 +86,9 @@ void os_stay_loaded(const void *address);
 #define OS_CACHE_BYTES_ARE_A_LIMIT false
 
 /* Default budgets of a CPU's caches and of all CPUs' caches (slab/reclaim/budget.c). */
-#define OS_CACHE_PER_CPU (UINT64_C(8) << 20)
-#define OS_CACHE_TOTAL   (UINT64_C(256) << 20)
-#define OS_CACHES_GIVE   true
+#define OS_CACHE_PER_CPU    (UINT64_C(8) << 20)
+#define OS_CACHE_TOTAL      (UINT64_C(256) << 20)
+#define OS_BUDGET_IS_SHARED true
 
 static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 {

@@ -18,7 +18,7 @@
  *   - floors. A slab cache that is used may have a 256th of the bytes guaranteed to the CPU, at
  *     most its first size, and at least one object. When rings are many, half of that;
  *   - caches whose creator set a size (object_cache_bytes). They count, too;
- *   - a ring's first deferral, until the cache has given half of its size (give_half).
+ *   - a ring's first deferral, until the cache has lost half of its size (budget_share_halve).
  *
  * Any thread may call these functions. A sum changes just before the size does.
  */
@@ -39,8 +39,10 @@ uint64_t slab_cache_per_cpu READ_MOSTLY = OS_CACHE_PER_CPU;
 uint64_t slab_cache_total READ_MOSTLY = OS_CACHE_TOTAL;
 struct cpu_budget *slab_budgets READ_MOSTLY = NULL;
 
-/* Sum over all CPUs; written when a size changes. */
-static int64_t used_by_all __attribute__((aligned(CACHE_LINES_APART)));
+/* Sum over all CPUs; written when a size changes, so it has cache lines of its own. */
+static struct used {
+    int64_t bytes;
+} __attribute__((aligned(CACHE_LINES_APART))) used_by_all;
 
 bool budget_start(void)
 {
@@ -54,7 +56,7 @@ void budget_stop(void)
     if (slab_budgets)
         os_meta_free(slab_budgets, os_cpu_count() * sizeof *slab_budgets);
     slab_budgets = NULL;
-    used_by_all = 0;
+    used_by_all.bytes = 0;
 }
 
 /* Returns the charge of a CPU's caches at that size. */
@@ -67,7 +69,7 @@ int64_t budget_charge(const struct prudence_cache *cache, const struct cpu_cache
 }
 
 /* Returns the bytes that each CPU may use, whatever the others do. */
-static int64_t kept(void)
+static int64_t kept_for_a_cpu(void)
 {
     return (int64_t)(load_relaxed(&slab_cache_total) / KEPT_PART / os_cpu_count());
 }
@@ -77,13 +79,13 @@ static int64_t most_of_a_cpu(void)
     return (int64_t)load_relaxed(&slab_cache_per_cpu);
 }
 
-static bool fits(int64_t others, int64_t bytes)
+static bool fits_a_cpu(int64_t others, int64_t bytes)
 {
     return others + bytes <= most_of_a_cpu() ||
            (others <= most_of_a_cpu() / NEARLY_ALONE && bytes / ALONE_MORE <= most_of_a_cpu());
 }
 
-/* Returns the bytes that all CPUs may use together when one exceeds kept(). */
+/* Returns the bytes that all CPUs may use together when one exceeds kept_for_a_cpu(). */
 static int64_t shared(void)
 {
     uint64_t total = load_relaxed(&slab_cache_total);
@@ -95,12 +97,12 @@ static int64_t shared(void)
  * not allow it. */
 static bool raise_total(int64_t after, int64_t change)
 {
-    int64_t now = load_relaxed(&used_by_all);
+    int64_t now = load_relaxed(&used_by_all.bytes);
 
     do {
-        if (after > kept() && change > shared() - now)
+        if (after > kept_for_a_cpu() && change > shared() - now)
             return false;
-    } while (!compare_exchange(&used_by_all, &now, now + change));
+    } while (!compare_exchange(&used_by_all.bytes, &now, now + change));
     return true;
 }
 
@@ -111,7 +113,7 @@ static bool raise_cpu(const struct prudence_cache *cache, const struct cpu_cache
     int64_t mine = budget_charge(cache, cpu, cpu->size), bytes = budget_charge(cache, cpu, size);
 
     do {
-        if (!fits(now - mine, bytes))
+        if (!fits_a_cpu(now - mine, bytes))
             return false;
     } while (!compare_exchange(used, &now, now - mine + bytes));
     if (raise_total(now - mine + bytes, bytes - mine))
@@ -125,17 +127,17 @@ static void change_anyway(const struct prudence_cache *cache, struct cpu_cache *
     int64_t change = budget_charge(cache, cpu, size) - budget_charge(cache, cpu, cpu->size);
 
     add_relaxed(&slab_budgets[cpu->line.cpu].used, change);
-    add_relaxed(&used_by_all, change);
+    add_relaxed(&used_by_all.bytes, change);
 }
 
 /* Called by the owner before the first deferral of a cache on a CPU. If that exceeds the budget,
- * the cache gives half of its size (defer.c). */
+ * the cache loses half of its size (defer.c). */
 void budget_ring_begins(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     int64_t bytes = budget_charge(cache, cpu, cpu->size);
 
     add_relaxed(&slab_budgets[cpu->line.cpu].used, bytes);
-    add_relaxed(&used_by_all, bytes);
+    add_relaxed(&used_by_all.bytes, bytes);
 }
 
 /* Returns whether the rings of all CPUs may hold more than half of latent_limit, as with thousands
@@ -144,14 +146,15 @@ static bool rings_are_many(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit);
 
-    return limit && (uint64_t)load_relaxed(&used_by_all) > limit;
+    return limit && (uint64_t)load_relaxed(&used_by_all.bytes) > limit;
 }
 
 /* Returns the number of objects that a cache may hold on each CPU, whatever the budget. When rings
  * are many it is smaller, so that safe objects in them do not fill latent_limit. */
 unsigned budget_least(const struct prudence_cache *cache)
 {
-    int64_t bytes = (int64_t)min_size((size_t)kept(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
+    int64_t bytes =
+        (int64_t)min_size((size_t)kept_for_a_cpu(), (size_t)most_of_a_cpu()) / FLOOR_PART / 2;
 
     unsigned least = (unsigned)clamp_size((size_t)bytes / cache->stride, 1, cache->size_min);
 
@@ -167,8 +170,9 @@ bool budget_allows(const struct prudence_cache *cache, const struct cpu_cache *c
     int64_t bytes = budget_charge(cache, cpu, size), after = now - mine + bytes;
 
     return cache->sized || size <= budget_least(cache) ||
-           (fits(now - mine, bytes) &&
-            (after <= kept() || load_relaxed(&used_by_all) + bytes - mine <= shared()));
+           (fits_a_cpu(now - mine, bytes) &&
+            (after <= kept_for_a_cpu() ||
+             load_relaxed(&used_by_all.bytes) + bytes - mine <= shared()));
 }
 
 /* Returns whether the caches of a CPU may grow before demand asks for it. */
@@ -198,7 +202,7 @@ bool budget_grow(const struct prudence_cache *cache, struct cpu_cache *cpu, unsi
             return false;
         change_anyway(cache, cpu, size);
     }
-    if (OS_CACHES_GIVE && !cpu->size)
+    if (OS_BUDGET_IS_SHARED && !cpu->size)
         weigh_from_now(cpu);
     store_relaxed(&cpu->size, size); /* read by the idle helper and statistics */
     return true;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Slab caches on a CPU give each other room when the CPU's budget (budget.c) is used up.
+ * Slab caches on a CPU share its budget (budget.c). When it is used up, one shrinks for another.
  *
  * A cache that wants to grow asks the next few caches in use on the CPU. The cache with the fewest
- * recent hits for its bytes gives half of its size, if the asker has had twice as many. A hand for
+ * recent hits for its bytes loses half of its size, if the asker has had twice as many. A hand for
  * each CPU goes round the list of all caches, so each is asked in turn. Hits are divided by their
  * time, counted in wishes to grow on that CPU; now and then, when a cache is asked, half of both is
- * forgotten. Two equally used caches keep their sizes. When no cache gave, none is asked for a
+ * forgotten. Two equally used caches keep their sizes. When no cache shrank, none is asked for a
  * while.
  *
- * The count of visitors holds the giver (all_caches.c), so the list's lock is held only for the
- * looks, and only tried. A thread on that CPU owns the giver's caches for a batch of objects at a
+ * The count of visitors holds the victim (all_caches.c), so the list's lock is held only for the
+ * looks, and only tried. A thread on that CPU owns the victim's caches for a batch of objects at a
  * time, so this needs no membarrier.
  */
 #include "slab/reclaim/budget_share.h"
@@ -21,20 +21,20 @@
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/drain.h"
 
-#define ASKED      8   /* caches in use on that CPU; the least used for its bytes gives */
+#define ASKED      8   /* caches in use on that CPU; the least used for its bytes shrinks */
 #define LOOKS      64  /* most caches of the list to look at */
-#define WORTH      2   /* factor by which the asker's hits for a byte exceed the giver's */
+#define WORTH      2   /* factor by which the asker's hits for a byte exceed the victim's */
 #define REMEMBERED 16  /* least wishes before hits are halved */
-#define PAUSE_MAX  255 /* growths given up in a row, without asking */
+#define PAUSE_MAX  255 /* growths in a row that are not made, without asking */
 
-void give_start(void)
+void budget_share_start(void)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         slab_budgets[cpu].hand = &slab_caches;
 }
 
 /* Called under slab_caches_lock before a cache leaves the list. */
-void give_forget(const struct prudence_cache *cache)
+void budget_share_forget(const struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         if (slab_budgets[cpu].hand == &cache->link)
@@ -68,7 +68,7 @@ static void note_asked(struct cpu_cache *cpu)
     store_relaxed(&cpu->worth_since, since + time / 2);
 }
 
-static bool can_give(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+static bool can_shrink(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return !cache->sized && load_relaxed(&cpu->size) > budget_least(cache);
 }
@@ -86,7 +86,7 @@ static struct prudence_cache *turn_hand(struct cpu_budget *budget)
  * holds the list's lock. */
 static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned cpu, uint64_t most)
 {
-    struct prudence_cache *giver = NULL, *cache;
+    struct prudence_cache *victim = NULL, *cache;
     unsigned asked = 0;
 
     for (unsigned i = 0; i < LOOKS && asked < ASKED; i++) {
@@ -102,14 +102,14 @@ static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned c
         asked++;
         has = worth(cache, caches);
         note_asked(caches);
-        if (!can_give(cache, caches) || has >= most)
+        if (!can_shrink(cache, caches) || has >= most)
             continue;
         most = has;
-        giver = cache;
+        victim = cache;
     }
-    if (giver)
-        cache_hold(giver);
-    return giver;
+    if (victim)
+        cache_hold(victim);
+    return victim;
 }
 
 static bool halve(struct prudence_cache *cache, struct cpu_cache *cpu)
@@ -119,26 +119,26 @@ static bool halve(struct prudence_cache *cache, struct cpu_cache *cpu)
     return drain_to_size(cache, cpu, (unsigned)max_size(half, budget_least(cache)));
 }
 
-static bool try_to_give(struct prudence_cache *asker, unsigned cpu)
+static bool try_to_shrink_one(struct prudence_cache *asker, unsigned cpu)
 {
     struct cpu_cache *caches = cpu_cache_of(asker, cpu);
-    struct prudence_cache *giver;
-    bool given;
+    struct prudence_cache *victim;
+    bool shrunk;
 
     if (!os_lock_try(&slab_caches_lock))
         return false;
-    giver = ask(asker, cpu, worth(asker, caches) / WORTH);
+    victim = ask(asker, cpu, worth(asker, caches) / WORTH);
     os_lock_release(&slab_caches_lock);
-    if (!giver)
+    if (!victim)
         return false;
-    given = halve(giver, cpu_cache_of(giver, cpu));
-    cache_let_go(giver);
-    return given;
+    shrunk = halve(victim, cpu_cache_of(victim, cpu));
+    cache_let_go(victim);
+    return shrunk;
 }
 
-/* Makes other caches give room to a cache that wants `size` on the current CPU, where the budget is
+/* Shrinks other caches for a cache that wants `size` on the current CPU, where the budget is
  * used up. Nothing is owned. */
-void give_to(struct prudence_cache *cache, unsigned size)
+void budget_share_for(struct prudence_cache *cache, unsigned size)
 {
     unsigned cpu = os_cpu_current();
     struct cpu_budget *budget = &slab_budgets[cpu];
@@ -152,7 +152,7 @@ void give_to(struct prudence_cache *cache, unsigned size)
     while (!budget_allows(cache, cpu_cache_of(cache, cpu), size)) {
         uint32_t in_vain = load_relaxed(&budget->in_vain);
 
-        if (!try_to_give(cache, cpu)) {
+        if (!try_to_shrink_one(cache, cpu)) {
             in_vain = (uint32_t)min_size(2 * (size_t)in_vain + 1, PAUSE_MAX);
             store_relaxed(&budget->in_vain, in_vain);
             store_relaxed(&budget->pause, in_vain);
@@ -163,12 +163,12 @@ void give_to(struct prudence_cache *cache, unsigned size)
 }
 
 /* Called after the first deferral of a cache on this CPU, when the ring begins to count. If the
- * budget does not allow that, object cache and ring each give half of their size. Nothing is
+ * budget does not allow that, object cache and ring each lose half of their size. Nothing is
  * owned. */
-void give_half(struct prudence_cache *cache)
+void budget_share_halve(struct prudence_cache *cache)
 {
     struct cpu_cache *cpu = cpu_cache_of(cache, os_cpu_current());
 
-    if (can_give(cache, cpu) && !budget_allows(cache, cpu, load_relaxed(&cpu->size)))
+    if (can_shrink(cache, cpu) && !budget_allows(cache, cpu, load_relaxed(&cpu->size)))
         halve(cache, cpu);
 }

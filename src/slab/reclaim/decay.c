@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tidying gives back memory that has not been wanted for `decay`, a little at a time (ADR 42).
+ * Decay takes back memory that has not been wanted for `decay`, a little at a time (ADR 42).
  *
  * A round visits all caches, one after the other. Objects of a CPU's object cache that were not
  * reached since the last round go to the nodes; if nothing moved, all free and safe objects do. A
- * node merges safe objects and gives back free slabs that were not in use within the last one or
+ * node merges safe objects and shrinks by free slabs that were not in use within the last one or
  * two windows of decay. Rounds begin `decay` apart. Threads on a slow path make them: each visit
  * does a bounded part, one thread at a time, and other threads do not wait. In a kernel, taking
  * from another CPU interrupts it (OS_REMOTE_IS_QUICK is false), so a round visits nodes only, and a
- * thread that runs on the CPU takes the objects there (tidy_pass).
+ * thread that runs on the CPU takes the objects there (decay_pass).
  *
- * Locks: a tidying thread holds no lock of the slab layer; a plain free may hold one of a layer
- * above. slab_caches_lock guards the place in the round, and is not held during the visit to a
- * cache. The count of visitors holds the cache, whose destruction waits for them.
+ * Locks: a thread that works for decay holds no lock of the slab layer; a plain free may hold one
+ * of a layer above. slab_caches_lock guards the place in the round, and is not held during the
+ * visit to a cache. The count of visitors holds the cache, whose destruction waits for them.
  */
 #include "slab/reclaim/decay.h"
 
@@ -30,47 +30,47 @@
 
 #define WORTH_BYTES ((uint64_t)1 << 20)
 
-bool slab_tidies READ_MOSTLY; /* constant after start */
+bool decay_enabled READ_MOSTLY; /* constant after start */
 
-static uint32_t tidying;   /* a thread is tidying; compare-and-swap */
+static uint32_t decaying;  /* a thread works on the round; compare-and-swap */
 static uint64_t next_at;   /* ns; earliest begin of the next round. Atomic, like the next */
 static uint32_t under_way; /* a round is under way */
 static uint64_t rounds;    /* rounds ever ended */
-static uint32_t drive_due; /* a round ended with latent objects, so tidy_drive() has work */
+static uint32_t drive_due; /* a round ended with latent objects, so decay_drive() has work */
 static uint64_t cached;    /* bytes that the last round found in object caches */
 
 /* The cache whose turn it is; under slab_caches_lock. */
 static struct list *turn;
 
-/* Progress of the turn. Belongs to the tidying thread or, if the cache is destroyed, to the
+/* Progress of the turn. Belongs to the thread at work or, if the cache is destroyed, to the
  * destroying thread, which has waited for the former. */
 static struct place {
     struct drain_place drain;
     unsigned moves; /* moves that this turn has taken */
     bool done;
 } place;
-static uint64_t cached_now; /* bytes found so far in this round; owned by the tidying thread */
+static uint64_t cached_now; /* bytes found so far in this round; owned by the thread at work */
 
 /* Returns about how many bytes are latent, or kept in slabs and object caches without being
  * live. */
-uint64_t tidy_kept(void)
+uint64_t decay_kept(void)
 {
-    return node_lists_free_bytes() + load_relaxed(&cached) + latent_bytes_roughly();
+    return node_lists_free_bytes() + load_relaxed(&cached) + limit_used_roughly();
 }
 
-/* Returns whether an otherwise idle thread should tidy. */
-bool tidy_is_worth_it(void)
+/* Returns whether an otherwise idle thread should work for decay. */
+bool decay_is_worth_it(void)
 {
-    return tidy_kept() > WORTH_BYTES;
+    return decay_kept() > WORTH_BYTES;
 }
 
-uint64_t tidy_rounds(void)
+uint64_t decay_rounds(void)
 {
     return load_relaxed(&rounds);
 }
 
 /* Called under slab_caches_lock before a cache leaves the list. No thread holds the cache. */
-void tidy_forget(struct prudence_cache *cache)
+void decay_forget(struct prudence_cache *cache)
 {
     if (turn == &cache->link) {
         turn = turn->next;
@@ -78,21 +78,21 @@ void tidy_forget(struct prudence_cache *cache)
     }
 }
 
-/* Runs in a forked child, in which no thread is tidying. */
-void tidy_fork_child(void)
+/* Runs in a forked child, in which no thread works on the round. */
+void decay_fork_child(void)
 {
-    tidying = 0;
+    decaying = 0;
 }
 
 /* -------------------------------------------------------------------------------------- a cache */
 
 /* Returns false if there is more. */
-static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
+static bool decay_nodes(struct prudence_cache *cache, unsigned *moves)
 {
     unsigned most = (unsigned)(load_relaxed(&cache->slabs_now) / NODE_SLABS_A_VISIT) + 2;
 
     for (unsigned i = 0; i < os_node_count(); i++) {
-        while (node_tidy(cache, &cache->nodes[i])) {
+        while (node_decay(cache, &cache->nodes[i])) {
             /* Other threads may bring more, but this is enough for a round. */
             if (!*moves)
                 return place.moves > most;
@@ -103,19 +103,19 @@ static bool tidy_nodes(struct prudence_cache *cache, unsigned *moves)
     return true;
 }
 
-static bool tidy_cache(struct prudence_cache *cache, unsigned *moves)
+static bool decay_cache(struct prudence_cache *cache, unsigned *moves)
 {
     if (!OS_REMOTE_IS_QUICK)
         place.drain.left = cache->percpu ? drain_cached(cache) : 0;
     else if (cache->percpu && !drain_unwanted(cache, &place.drain, moves))
         return false;
-    return tidy_nodes(cache, moves);
+    return decay_nodes(cache, moves);
 }
 
 /* -------------------------------------------------------------------------------------- a round */
 
 /* Returns whether a round is due. If the option was lowered, the remaining time shrinks with it. */
-static bool is_due(void)
+static bool round_is_due(void)
 {
     uint64_t now, next;
 
@@ -168,22 +168,22 @@ static struct prudence_cache *hold_next(void)
 
 /* Does part of a round if one is due, at most `caches` and `moves`. Returns whether the round goes
  * on. */
-bool tidy_some(unsigned caches, unsigned moves)
+bool decay_some(unsigned caches, unsigned moves)
 {
     struct prudence_cache *cache = NULL;
     uint32_t nobody = 0;
     uint64_t ended = load_relaxed(&rounds);
 
-    if (!is_due() || !compare_exchange(&tidying, &nobody, 1u))
+    if (!round_is_due() || !compare_exchange(&decaying, &nobody, 1u))
         return false;
     os_hands_full();
     for (; caches && moves && (cache = hold_next()); caches--) {
-        place.done = tidy_cache(cache, &moves);
+        place.done = decay_cache(cache, &moves);
         cache_let_go(cache);
     }
     os_hands_empty();
-    store_release(&tidying, 0u);
-    if (load_relaxed(&rounds) != ended && latent_bytes_roughly())
+    store_release(&decaying, 0u);
+    if (load_relaxed(&rounds) != ended && limit_used_roughly())
         store_relaxed(&drive_due, 1u);
     return cache != NULL;
 }
@@ -217,9 +217,9 @@ static void note_all(unsigned cpu)
     }
 }
 
-/* Looks at a CPU. Returns true if a cache has kept objects there in vain, for tidy_pass() to take;
+/* Looks at a CPU. Returns true if a cache has kept objects there in vain, for decay_pass() to take;
  * until then, looks compare with the earlier state. */
-bool tidy_is_wanted_on(unsigned cpu)
+bool decay_is_wanted_on(unsigned cpu)
 {
     bool wanted;
 
@@ -253,8 +253,8 @@ static struct prudence_cache *hold_after(struct prudence_cache *cache)
 
 /* Moves objects that a CPU has kept in vain, of all caches, to the nodes, at most `moves` at a
  * time. The caller runs on that CPU; otherwise a kernel takes nothing. Returns whether there is
- * more. The caller ends with tidy_pass_end(). */
-bool tidy_pass(struct tidy_pass *pass, unsigned moves)
+ * more. The caller ends with decay_pass_end(). */
+bool decay_pass(struct decay_pass *pass, unsigned moves)
 {
     if (!pass->cache)
         pass->cache = hold_after(NULL);
@@ -264,7 +264,7 @@ bool tidy_pass(struct tidy_pass *pass, unsigned moves)
     return pass->cache != NULL;
 }
 
-void tidy_pass_end(struct tidy_pass *pass)
+void decay_pass_end(struct decay_pass *pass)
 {
     if (pass->cache)
         cache_let_go(pass->cache);
@@ -278,15 +278,15 @@ void tidy_pass_end(struct tidy_pass *pass)
  * for. This may call foreign functions, so nothing is held, and a plain free does not call it,
  * because its caller may hold a lock that those functions want.
  */
-void tidy_drive(void)
+void decay_drive(void)
 {
     if (unlikely(load_relaxed(&drive_due)) && exchange_relaxed(&drive_due, 0u))
-        latent_drive_all();
+        wait_drive_all();
 }
 
 /* Called by threads on a slow path. Calls no foreign function. */
-void tidy_come_by(void)
+void decay_part(void)
 {
-    if (slab_tidies)
-        tidy_some(VISIT_CACHES, VISIT_MOVES);
+    if (decay_enabled)
+        decay_some(VISIT_CACHES, VISIT_MOVES);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Spare slabs: the free slabs of a cache are available to all (ADR 42).
+ * Early decay: the free slabs of a cache are available to all (ADR 42).
  *
  * A node keeps the free slabs that were in use within the last one or two windows of decay, because
  * it will want them again. If another slab cache has to grow in that time, and could do so only by
  * pages that the process does not have yet, it gets the pages of such slabs instead. Otherwise a
  * program that builds up objects of one kind, ends them, and builds up another kind would have both
- * in memory. SPARE_BYTES stay untouched, so that small caches that take turns do not remake their
+ * in memory. KEPT_BYTES stay untouched, so that small caches that take turns do not remake their
  * slabs.
  *
- * Locks: slab_caches_lock guards the place in the list, and is not held while a cache gives. The
+ * Locks: slab_caches_lock guards the place in the list, and is not held while a cache shrinks. The
  * count of visitors holds that cache (all_caches.c). No thread waits here, except for a node's
  * lock.
  */
@@ -20,8 +20,8 @@
 #include "slab/node.h"
 #include "slab/reclaim/decay.h"
 
-#define SPARE_BYTES ((uint64_t)4 << 20) /* free bytes of the process that are left alone */
-#define GIVEN_BYTES ((size_t)1 << 20)   /* given at a time, so that a visit is worth it */
+#define KEPT_BYTES  ((uint64_t)4 << 20) /* free bytes of the process that are left alone */
+#define EARLY_BYTES ((size_t)1 << 20)   /* taken at a time, so that a visit is worth it */
 #define WORTH_BYTES ((size_t)256 << 10) /* a cache that has less is skipped */
 #define LOOKS       64                  /* caches to look at */
 
@@ -29,15 +29,15 @@
 static struct list *at;
 
 /* Called under slab_caches_lock before a cache leaves the list. */
-void spare_forget(const struct prudence_cache *cache)
+void decay_early_forget(const struct prudence_cache *cache)
 {
     if (at == &cache->link)
         at = NULL;
 }
 
-/* Returns whether a cache seems to have spare slabs, without the node's lock. Slabs of a window
+/* Returns whether a cache seems to have free slabs, without the node's lock. Slabs of a window
  * stay, because their pages serve no other cache. */
-static bool has_spare(const struct prudence_cache *cache, unsigned node)
+static bool has_free_slabs(const struct prudence_cache *cache, unsigned node)
 {
     return !load_relaxed(&cache->window) &&
            load_relaxed(&cache->nodes[node].free_noted) * cache->slab_bytes >= WORTH_BYTES;
@@ -57,7 +57,7 @@ static struct prudence_cache *hold_one(unsigned node)
 
         if (item == &slab_caches)
             break; /* the list is empty */
-        if (has_spare(cache, node))
+        if (has_free_slabs(cache, node))
             found = cache;
         else
             at = item->next;
@@ -69,17 +69,17 @@ static struct prudence_cache *hold_one(unsigned node)
 }
 
 /* Called before a slab of `bytes` is made on the node. If the page source has no resident pages for
- * it, gives it free slabs of another cache. */
-void spare_give(unsigned node, size_t bytes)
+ * it, free slabs of another cache decay at once. */
+void decay_early(unsigned node, size_t bytes)
 {
     struct prudence_cache *cache;
 
-    if (!slab_tidies || likely(node_lists_free_bytes() <= SPARE_BYTES) || os_pages_kept() >= bytes)
+    if (!decay_enabled || likely(node_lists_free_bytes() <= KEPT_BYTES) || os_pages_kept() >= bytes)
         return;
     os_hands_full();
     cache = hold_one(node);
     if (cache) {
-        node_shrink_until(&cache->nodes[node], 0, max_size(bytes, GIVEN_BYTES));
+        node_shrink_until(&cache->nodes[node], 0, max_size(bytes, EARLY_BYTES));
         cache_let_go(cache);
     }
     os_hands_empty();

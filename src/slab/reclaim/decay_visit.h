@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Upkeep that threads on a slow path do for all. */
+/* The work of decay that threads on a slow path do for the whole process. */
 #ifndef SLAB_RECLAIM_DECAY_VISIT_H
 #define SLAB_RECLAIM_DECAY_VISIT_H
 
@@ -7,9 +7,9 @@
 
 struct prudence_cache;
 
-void pages_decay(void);
-void come_by(void);
+void decay_visit(void);
+void decay_visit_and_drive(void);
 #define BYPASSES_A_VISIT 16
-bool count_bypass(struct prudence_cache *cache);
+bool decay_visit_count_bypass(struct prudence_cache *cache);
 
 #endif /* SLAB_RECLAIM_DECAY_VISIT_H */

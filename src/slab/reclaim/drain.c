@@ -21,7 +21,7 @@
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000
 
-static bool is_empty(const struct cpu_cache *cpu)
+static bool holds_nothing(const struct cpu_cache *cpu)
 {
     return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
 }
@@ -44,7 +44,7 @@ struct haul {
     struct prudence_cache *cache;
     bool free_ones;        /* takes free objects, too */
     bool ring;             /* takes safe objects */
-    unsigned spare;        /* most objects to take from the object cache */
+    unsigned unwanted;     /* most objects to take from the object cache */
     unsigned size;         /* takes objects beyond this size */
     bool latent;           /* the taken objects are latent */
     struct arrays smaller; /* arrays for that size; afterwards the old ones */
@@ -85,7 +85,7 @@ static bool visit_patiently(struct cpu_cache *cpu, struct haul *haul, visit_step
 
 /* Closes the open batch, takes back the ring's reservation, and takes safe objects, else free
  * ones. */
-static void take_some(struct os_percpu_line *line, void *data)
+static void take_safe_or_free(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
     struct haul *haul = data;
@@ -115,11 +115,11 @@ static void take_unwanted(struct os_percpu_line *line, void *data)
         latent_take_back(haul->cache, cpu);
         haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
     }
-    if (haul->taken || !haul->spare)
+    if (haul->taken || !haul->unwanted)
         return;
     haul->taken =
-        object_cache_take(cpu, haul->objects, (unsigned)min_size(haul->spare, TRANSFER_MAX));
-    haul->spare -= haul->taken;
+        object_cache_take(cpu, haul->objects, (unsigned)min_size(haul->unwanted, TRANSFER_MAX));
+    haul->unwanted -= haul->taken;
     count_add(&cpu->counts.unstacked, haul->taken);
 }
 
@@ -148,7 +148,7 @@ static size_t drop_arrays(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     haul.cache = cache;
     haul.arrays = NULL;
-    if (!load_relaxed(&cpu->slots) || !is_empty(cpu))
+    if (!load_relaxed(&cpu->slots) || !holds_nothing(cpu))
         return 0;
     if (!visit_patiently(cpu, &haul, take_arrays) || !haul.arrays)
         return 0;
@@ -224,11 +224,11 @@ static size_t empty_cpu_by(bool (*visit)(struct cpu_cache *cpu, struct haul *hau
 
     haul.cache = cache;
     haul.free_ones = free_ones;
-    if (is_empty(cpu))
+    if (holds_nothing(cpu))
         return 0;
     do {
         os_carry_begin();
-        if (!visit(cpu, &haul, take_some))
+        if (!visit(cpu, &haul, take_safe_or_free))
             haul.taken = 0;
         if (haul.taken)
             node_flush(cache, haul.objects, haul.taken);
@@ -243,9 +243,9 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
-/* Drains all CPUs, including free objects if `free_ones`, merges safe objects, and gives back free
- * slabs beyond `keep` of each node. Returns the bytes of these slabs. */
-size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
+/* Drains all CPUs, including free objects if `free_ones`, merges safe objects, and shrinks each
+ * node to `keep` free slabs. Returns the bytes of the slabs that went. */
+size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
     size_t bytes = 0;
 
@@ -257,7 +257,7 @@ size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep)
 }
 
 /* Returns whether any object is deferred and not merged. */
-bool cache_has_latent(struct prudence_cache *cache)
+bool drain_leaves_latent(struct prudence_cache *cache)
 {
     uint64_t bytes = 0;
 
@@ -272,27 +272,16 @@ bool cache_has_latent(struct prudence_cache *cache)
 
 /* Frees only arrays that were empty before, because a CPU that is in use would soon make them
  * again. */
-size_t cache_shrink(struct prudence_cache *cache)
+size_t drain_fully(struct prudence_cache *cache)
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         drop_arrays(cache, cpu_cache_of(cache, cpu));
-    return cache_empty(cache, true, 0);
+    return drain_then_shrink(cache, true, 0);
 }
 
-/* Merges safe objects and gives back free slabs, until `wanted` bytes have gone or nothing is left.
- * Disturbs no other CPU. */
-size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted)
-{
-    size_t bytes = 0;
-
-    for (unsigned node = 0; node < os_node_count() && bytes < wanted; node++)
-        bytes += node_shrink_until(&cache->nodes[node], 0, wanted - bytes);
-    return bytes;
-}
-
-/* Does the same with CPUs' caches, one CPU after the other, skipping CPUs that must not be
- * disturbed. */
-size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
+/* Drains one CPU after the other, skipping CPUs that must not be disturbed, and shrinks nodes,
+ * until `wanted` bytes have gone or nothing is left. */
+size_t drain_cpus(struct prudence_cache *cache, size_t wanted)
 {
     size_t bytes = 0;
 
@@ -303,13 +292,13 @@ size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted)
             continue;
         bytes += drop_arrays(cache, cpu);
         if (empty_cpu(cache, cpu, true) && bytes < wanted)
-            bytes += cache_shrink_slabs(cache, wanted - bytes);
+            bytes += node_shrink_all(cache, wanted - bytes);
     }
     return bytes;
 }
 
-/* Returns the bytes of arrays that cache_shrink_cpus() would free. */
-size_t cache_spare_arrays(const struct prudence_cache *cache)
+/* Returns the bytes of arrays that drain_cpus() would free. */
+size_t drain_array_bytes(const struct prudence_cache *cache)
 {
     size_t bytes = 0;
 
@@ -317,21 +306,21 @@ size_t cache_spare_arrays(const struct prudence_cache *cache)
         const struct cpu_cache *cpu = cpu_cache_of(cache, i);
         unsigned slots = load_relaxed(&cpu->slots);
 
-        if (slots && is_empty(cpu) && os_may_disturb(i))
+        if (slots && holds_nothing(cpu) && os_may_disturb(i))
             bytes += cpu_cache_array_bytes(cache, slots);
     }
     return bytes;
 }
 
 /* Closes all batches, and moves safe objects to the nodes, also free ones if `free_ones`. */
-void cache_settle(struct prudence_cache *cache, bool free_ones)
+void drain_cache(struct prudence_cache *cache, bool free_ones)
 {
-    cache_empty(cache, free_ones, cache->free_limit);
+    drain_then_shrink(cache, free_ones, cache->free_limit);
 }
 
 /* Does the same without disturbing another CPU or waiting for a lock: visits the caller's own CPU
  * and the safe objects in latent slabs, where most are when much is latent. */
-void cache_settle_here(struct prudence_cache *cache)
+void drain_here(struct prudence_cache *cache)
 {
     if (cache->percpu)
         empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
@@ -350,7 +339,7 @@ static void retire_cpu_of(struct prudence_cache *cache, struct cpu_cache *cpu)
 }
 
 /* Retires a CPU: free and safe objects go to the nodes, latent ones to their latent slabs. */
-void slab_retire_cpu(unsigned cpu)
+void drain_dead_cpu(unsigned cpu)
 {
     struct list *item;
 
@@ -384,7 +373,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
         uint64_t tail = load_relaxed(&cpu->line.ring_tail);
         size_t drained = 0;
 
-        if (is_empty(cpu) || !os_may_disturb(i))
+        if (holds_nothing(cpu) || !os_may_disturb(i))
             continue;
         if (load_relaxed(&cpu->quiet_word) == word && load_relaxed(&cpu->quiet_tail) == tail)
             drained = empty_cpu(cache, cpu, true);
@@ -400,7 +389,7 @@ bool drain_quiet_cpus(struct prudence_cache *cache)
 /* ------------------------------------------------------------------------------------- unwanted */
 
 /* Least bytes that are worth taking from a busy CPU. */
-#define SPARE_LEAST ((size_t)64 << 10)
+#define UNWANTED_LEAST ((size_t)64 << 10)
 
 /*
  * Returns whether a CPU is at rest: one refill would serve all moves since the last look. The
@@ -421,37 +410,37 @@ static bool is_at_rest(uint64_t had, uint64_t moved)
 static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cache *cpu,
                         struct drain_place *place)
 {
-    uint64_t word = load_relaxed(&cpu->line.stack_word), before = load_relaxed(&cpu->tidy_word);
-    uint64_t deferred = load_relaxed(&cpu->line.ring_tail) - load_relaxed(&cpu->tidy_tail);
+    uint64_t word = load_relaxed(&cpu->line.stack_word), before = load_relaxed(&cpu->decay_word);
+    uint64_t deferred = load_relaxed(&cpu->line.ring_tail) - load_relaxed(&cpu->decay_tail);
     uint64_t pops = (word >> STACK_COUNT_BITS) - (before >> STACK_COUNT_BITS);
     size_t count = word & STACK_COUNT_MASK, had = before & STACK_COUNT_MASK;
-    size_t spare = pops < had ? min_size(count, had - pops) : 0;
+    size_t unwanted = pops < had ? min_size(count, had - pops) : 0;
 
     place->looked = true;
     place->ring = !deferred || is_at_rest(latent_count(cpu), deferred);
     if (is_at_rest(had, pops))
-        spare = count;
+        unwanted = count;
     else if ((word != before || deferred) &&
-             (spare < count / 2 || spare * cache->stride < SPARE_LEAST))
-        spare = 0;
-    place->spare = (unsigned)spare;
-    place->left += (count - spare) * cache->stride;
+             (unwanted < count / 2 || unwanted * cache->stride < UNWANTED_LEAST))
+        unwanted = 0;
+    place->unwanted = (unsigned)unwanted;
+    place->left += (count - unwanted) * cache->stride;
 }
 
 static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *place)
 {
-    return place->spare || (place->ring && latent_count(cpu));
+    return place->unwanted || (place->ring && latent_count(cpu));
 }
 
 /* Note the state that the next look compares with. */
 static void note_ring(struct cpu_cache *cpu)
 {
-    store_relaxed(&cpu->tidy_tail, load_relaxed(&cpu->line.ring_tail));
+    store_relaxed(&cpu->decay_tail, load_relaxed(&cpu->line.ring_tail));
 }
 
 static void note_stack(struct cpu_cache *cpu)
 {
-    store_relaxed(&cpu->tidy_word, load_relaxed(&cpu->line.stack_word));
+    store_relaxed(&cpu->decay_word, load_relaxed(&cpu->line.stack_word));
 }
 
 /* Makes one move, without waiting for the CPU's owner. Returns false if nothing was there, another
@@ -463,7 +452,7 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
 
     haul.cache = cache;
     haul.ring = place->ring;
-    haul.spare = place->spare;
+    haul.unwanted = place->unwanted;
     haul.taken = 0;
     os_carry_begin();
     if (!visit_here(cpu, &haul, take_unwanted) &&
@@ -472,7 +461,7 @@ static bool move_unwanted(struct prudence_cache *cache, struct cpu_cache *cpu,
     if (haul.taken)
         node_flush(cache, haul.objects, haul.taken);
     os_carry_end();
-    place->spare = haul.spare;
+    place->unwanted = haul.unwanted;
     return haul.taken > 0;
 }
 
@@ -490,7 +479,7 @@ bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, 
     if (!place->looked) {
         look_at_cpu(cache, cpu, place);
         note_ring(cpu);
-        if (place->spare)
+        if (place->unwanted)
             add_relaxed(&cache->remote_drains, 1);
     }
     while (has_unwanted(cpu, place)) {

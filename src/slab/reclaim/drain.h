@@ -8,24 +8,23 @@
 struct cpu_cache;
 struct prudence_cache;
 
-size_t cache_empty(struct prudence_cache *cache, bool free_ones, unsigned keep);
-bool cache_has_latent(struct prudence_cache *cache);
-size_t cache_shrink(struct prudence_cache *cache);
-size_t cache_shrink_slabs(struct prudence_cache *cache, size_t wanted);
-size_t cache_shrink_cpus(struct prudence_cache *cache, size_t wanted);
-size_t cache_spare_arrays(const struct prudence_cache *cache);
-void cache_settle(struct prudence_cache *cache, bool free_ones);
-void cache_settle_here(struct prudence_cache *cache);
-void slab_retire_cpu(unsigned cpu);
+size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep);
+bool drain_leaves_latent(struct prudence_cache *cache);
+size_t drain_fully(struct prudence_cache *cache);
+size_t drain_cpus(struct prudence_cache *cache, size_t wanted);
+size_t drain_array_bytes(const struct prudence_cache *cache);
+void drain_cache(struct prudence_cache *cache, bool free_ones);
+void drain_here(struct prudence_cache *cache);
+void drain_dead_cpu(unsigned cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 /* Position of drain_unwanted() or drain_unwanted_of(). */
 struct drain_place {
     unsigned cpu;
-    unsigned spare; /* objects of that CPU still to be taken */
-    bool looked;    /* whether that CPU has been looked at */
-    bool ring;      /* whether to take safe objects of the ring */
-    uint64_t left;  /* bytes that stay in object caches */
+    unsigned unwanted; /* objects of that CPU still to be taken */
+    bool looked;       /* whether that CPU has been looked at */
+    bool ring;         /* whether to take safe objects of the ring */
+    uint64_t left;     /* bytes that stay in object caches */
 };
 bool drain_unwanted(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);
 bool drain_unwanted_of(struct prudence_cache *cache, struct drain_place *place, unsigned *moves);

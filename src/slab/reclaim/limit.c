@@ -42,7 +42,9 @@ static int64_t credit_max READ_MOSTLY = 0,
                           ahead_max READ_MOSTLY = 0; /* for each CPU; they follow the limit */
 
 /* Written by all CPUs. */
-static int64_t total __attribute__((aligned(CACHE_LINES_APART)));
+static struct total {
+    int64_t bytes;
+} __attribute__((aligned(CACHE_LINES_APART))) total; /* on cache lines of its own */
 static int64_t total_peak;
 uint64_t latent_overruns;
 
@@ -57,7 +59,7 @@ static void set_shares(void)
         store_relaxed(&accounts[cpu].quota, load_relaxed(&ahead_max));
 }
 
-bool latent_account_start(void)
+bool limit_start(void)
 {
     accounts = os_meta_alloc(os_cpu_count() * sizeof *accounts);
     set_shares();
@@ -65,14 +67,14 @@ bool latent_account_start(void)
 }
 
 /* Called when no cache is left. */
-void latent_account_stop(void)
+void limit_stop(void)
 {
     if (accounts)
         os_meta_free(accounts, os_cpu_count() * sizeof *accounts);
     accounts = NULL;
 }
 
-void latent_limit_set(uint64_t bytes)
+void limit_change(uint64_t bytes)
 {
     store_relaxed(&slab_latent_limit, bytes);
     set_shares();
@@ -100,12 +102,12 @@ static void note_peak(int64_t now)
 
 static bool total_raise(int64_t bytes)
 {
-    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit), now = load_relaxed(&total);
+    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit), now = load_relaxed(&total.bytes);
 
     do
         if (limit && bytes > limit - now)
             return false;
-    while (!compare_exchange(&total, &now, now + bytes));
+    while (!compare_exchange(&total.bytes, &now, now + bytes));
     note_peak(now + bytes);
     return true;
 }
@@ -114,18 +116,18 @@ static void credits_collect(void)
 {
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         if (load_relaxed(&accounts[cpu].credit))
-            sub_relaxed(&total, exchange_relaxed(&accounts[cpu].credit, 0));
+            sub_relaxed(&total.bytes, exchange_relaxed(&accounts[cpu].credit, 0));
 }
 
 /* Reserves bytes that are about to be deferred. Returns false if the limit does not allow it. */
-bool latent_reserve(unsigned cpu, size_t bytes)
+bool limit_reserve(unsigned cpu, size_t bytes)
 {
-    int64_t spare = load_relaxed(&credit_max);
+    int64_t extra = load_relaxed(&credit_max);
 
     if (credit_use(&accounts[cpu], (int64_t)bytes))
         return true;
-    if (total_raise((int64_t)bytes + spare)) {
-        add_relaxed(&accounts[cpu].credit, spare);
+    if (total_raise((int64_t)bytes + extra)) {
+        add_relaxed(&accounts[cpu].credit, extra);
         return true;
     }
     credits_collect();
@@ -133,21 +135,21 @@ bool latent_reserve(unsigned cpu, size_t bytes)
 }
 
 /* Reserves past the limit, for a deferral that may not wait, or has waited for wait_max. */
-void latent_reserve_past_limit(unsigned cpu, size_t bytes)
+void limit_reserve_past(unsigned cpu, size_t bytes)
 {
-    if (latent_reserve(cpu, bytes))
+    if (limit_reserve(cpu, bytes))
         return;
-    note_peak(add_relaxed(&total, (int64_t)bytes) + (int64_t)bytes);
+    note_peak(add_relaxed(&total.bytes, (int64_t)bytes) + (int64_t)bytes);
     add_relaxed(&latent_overruns, 1);
 }
 
 /* Releases bytes that are no longer latent, or were not used. */
-void latent_release(unsigned cpu, size_t bytes)
+void limit_release(unsigned cpu, size_t bytes)
 {
     int64_t credit = add_relaxed(&accounts[cpu].credit, (int64_t)bytes) + (int64_t)bytes;
 
     if (credit > 2 * load_relaxed(&credit_max))
-        sub_relaxed(&total, exchange_relaxed(&accounts[cpu].credit, 0));
+        sub_relaxed(&total.bytes, exchange_relaxed(&accounts[cpu].credit, 0));
 }
 
 /* -------------------------------------------------------------------------------------- ahead */
@@ -159,7 +161,7 @@ void latent_release(unsigned cpu, size_t bytes)
  * would take the slow path. So the quota halves when the share is used up, and grows by an object
  * each time there is plenty.
  */
-unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
+unsigned limit_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigned batch)
 {
     struct account *account = &accounts[cpu];
     int64_t others = load_relaxed(&account->ahead) - (int64_t)(ahead * stride);
@@ -180,7 +182,7 @@ unsigned latent_ahead_share(unsigned cpu, size_t stride, unsigned ahead, unsigne
 }
 
 /* Notes a change of a ring's reservation ahead, in bytes. */
-void latent_ahead_note(unsigned cpu, int64_t change)
+void limit_ahead_note(unsigned cpu, int64_t change)
 {
     if (change)
         add_relaxed(&accounts[cpu].ahead, change);
@@ -190,19 +192,19 @@ void latent_ahead_note(unsigned cpu, int64_t change)
 
 /* Notes a batch of `bytes` closed on the CPU. Different threads may own caches of the CPU at the
  * same time, so a count may be lost. */
-void latent_due_note(unsigned cpu, size_t bytes)
+void limit_due_note(unsigned cpu, size_t bytes)
 {
     store_relaxed(&accounts[cpu].due, load_relaxed(&accounts[cpu].due) + bytes);
 }
 
 /* Returns the bytes of all caches closed here since the last grace period requested here; a new one
  * would serve them. */
-uint64_t latent_due(unsigned cpu)
+uint64_t limit_due(unsigned cpu)
 {
     return load_relaxed(&accounts[cpu].due);
 }
 
-void latent_due_clear(unsigned cpu)
+void limit_due_clear(unsigned cpu)
 {
     store_relaxed(&accounts[cpu].due, (uint64_t)0);
 }
@@ -211,7 +213,7 @@ void latent_due_clear(unsigned cpu)
 
 static bool fits_under(int64_t limit, size_t bytes, bool idle)
 {
-    int64_t now = load_relaxed(&total) + (int64_t)bytes;
+    int64_t now = load_relaxed(&total.bytes) + (int64_t)bytes;
 
     if (!limit || now <= limit)
         return true;
@@ -223,19 +225,19 @@ static bool fits_under(int64_t limit, size_t bytes, bool idle)
 
 /* Returns whether `bytes` more fit, and with `idle`, whether they would after taking back all
  * reservations ahead. */
-bool latent_fits(size_t bytes, bool idle)
+bool limit_fits(size_t bytes, bool idle)
 {
     return fits_under((int64_t)load_relaxed(&slab_latent_limit), bytes, idle);
 }
 
 /* Returns whether so much is latent that no cache should grow before a grace period. */
-bool latent_holds_growth(void)
+bool limit_holds_growth(void)
 {
     return !fits_under((int64_t)load_relaxed(&slab_growth_limit), 0, true);
 }
 
 /* Returns whether `bytes` exceed the limit, and so can never be deferred under it. */
-bool latent_never_fits(size_t bytes)
+bool limit_never_fits(size_t bytes)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit);
 
@@ -243,9 +245,9 @@ bool latent_never_fits(size_t bytes)
 }
 
 /* Returns the account without credits, which is never below the latent bytes. */
-uint64_t latent_bytes(void)
+uint64_t limit_used(void)
 {
-    int64_t sum = load_relaxed(&total);
+    int64_t sum = load_relaxed(&total.bytes);
 
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++)
         sum -= load_relaxed(&accounts[cpu].credit);
@@ -253,14 +255,14 @@ uint64_t latent_bytes(void)
 }
 
 /* Returns the account with reservations ahead and credits, by one load. */
-uint64_t latent_bytes_roughly(void)
+uint64_t limit_used_roughly(void)
 {
-    int64_t sum = load_relaxed(&total);
+    int64_t sum = load_relaxed(&total.bytes);
 
     return sum > 0 ? (uint64_t)sum : 0;
 }
 
-uint64_t latent_bytes_peak(void)
+uint64_t limit_used_peak(void)
 {
     return (uint64_t)load_relaxed(&total_peak);
 }
@@ -268,17 +270,17 @@ uint64_t latent_bytes_peak(void)
 /* -------------------------------------------------------------------------------------- fork */
 
 /* Runs in the child, before it adds all latent bytes again. Only credits are left. */
-void latent_account_clear(void)
+void limit_clear(void)
 {
-    total = 0;
+    total.bytes = 0;
     for (unsigned cpu = 0; cpu < os_cpu_count(); cpu++) {
-        total += accounts[cpu].credit;
+        total.bytes += accounts[cpu].credit;
         accounts[cpu].ahead = 0;
     }
 }
 
-void latent_account_add(unsigned cpu, size_t bytes, size_t ahead)
+void limit_add(unsigned cpu, size_t bytes, size_t ahead)
 {
-    total += (int64_t)bytes;
+    total.bytes += (int64_t)bytes;
     accounts[cpu].ahead += (int64_t)ahead;
 }

@@ -20,15 +20,15 @@
 #define RECLAIM_PAUSE_MIN_NS 50000
 #define RECLAIM_PAUSE_MAX_NS 10000000
 
-static void give_back(struct prudence_cache *cache)
+static void drain_one(struct prudence_cache *cache)
 {
-    cache_shrink(cache);
+    drain_fully(cache);
 }
 
-/* Gives back all that is free, except in the cache that wants memory. That one can use its free
+/* Drains and shrinks all caches, except in the cache that wants memory. That one can use its free
  * slabs, and pages that go back may be out of its reach (a kernel keeps them in per-CPU lists).
  * Returns the bytes. */
-static size_t give_back_to(const struct prudence_cache *wants)
+static size_t drain_for(const struct prudence_cache *wants)
 {
     struct list *item;
     size_t bytes = 0;
@@ -38,7 +38,7 @@ static size_t give_back_to(const struct prudence_cache *wants)
     {
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
-        bytes += cache_empty(cache, true, cache == wants && cache->percpu ? ~0u : 0);
+        bytes += drain_then_shrink(cache, true, cache == wants && cache->percpu ? ~0u : 0);
     }
     os_lock_release(&slab_caches_lock);
     return bytes;
@@ -48,7 +48,7 @@ static size_t give_back_to(const struct prudence_cache *wants)
  * of the last one. */
 static bool may_reclaim_again(struct prudence_cache *cache, struct reclaim *reclaim)
 {
-    if (!reclaim->go_on || latent_bytes() < cache->slab_bytes ||
+    if (!reclaim->go_on || limit_used() < cache->slab_bytes ||
         os_clock_ns() - reclaim->began >= load_relaxed(&slab_wait_max))
         return false;
     os_sleep_ns(reclaim->pause);
@@ -78,14 +78,14 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
     }
     reclaim->go_on = false; /* unless a wait below ends well */
     extensions_pressure();
-    bytes = give_back_to(cache);
-    if (latent_bytes() > 0 && gp_may_wait()) {
+    bytes = drain_for(cache);
+    if (limit_used() > 0 && gp_may_wait()) {
         add_relaxed(&wait_counts.pressure_waits, 1);
         add_relaxed(&cache->pressure_waits, 1);
         os_event(pressure_wait, cache, 1);
         reclaim->go_on = wait_for_domains(reclaim->began);
         os_event(pressure_done, cache, (unsigned)reclaim->go_on);
-        bytes += give_back_to(cache);
+        bytes += drain_for(cache);
     }
     bytes += os_pages_trim();
     return cache->percpu || bytes || reclaim->go_on;
@@ -93,13 +93,13 @@ bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct
 
 /*
  * Called after memory was taken from the system. If memory has become short, empties all caches and
- * gives their pages back, before the system has to kill. Holds nothing and waits for nothing.
+ * purges their pages, before the system has to kill. Holds nothing and waits for nothing.
  */
-void pressure_relieve(void)
+void pressure_purge(void)
 {
     if (likely(!os_memory_is_short()))
         return;
     extensions_pressure();
-    for_all_caches(give_back);
+    for_all_caches(drain_one);
     os_pages_trim();
 }

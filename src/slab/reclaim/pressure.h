@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Waits when memory is short, instead of failing, and gives memory back. */
+/* When memory is short: waits instead of failing, drains and purges. */
 #ifndef SLAB_RECLAIM_PRESSURE_H
 #define SLAB_RECLAIM_PRESSURE_H
 
@@ -12,6 +12,6 @@ struct reclaim {
     bool go_on;            /* the last wait ended with a grace period */
 };
 bool pressure_reclaim(struct prudence_cache *cache, os_alloc_flags flags, struct reclaim *reclaim);
-void pressure_relieve(void);
+void pressure_purge(void);
 
 #endif /* SLAB_RECLAIM_PRESSURE_H */

@@ -30,9 +30,9 @@ static uint32_t looks_that_helped; /* the others sleep on this word */
 static uint32_t sleepers;          /* number of sleeping threads */
 static uint64_t looked_at;         /* ns; the last look at all CPUs */
 
-static void settle(struct prudence_cache *cache)
+static void drain_safe(struct prudence_cache *cache)
 {
-    cache_settle(cache, false);
+    drain_cache(cache, false);
 }
 
 static void take_back_here(struct prudence_cache *cache)
@@ -49,7 +49,7 @@ static void take_back_here(struct prudence_cache *cache)
 }
 
 /* Returns unused reservations of this CPU's rings to the account. */
-void latent_take_back_here(void)
+void throttle_take_back_here(void)
 {
     for_all_caches(take_back_here);
 }
@@ -71,46 +71,46 @@ static bool is_worth_a_look(const struct prudence_cache *cache, const struct thr
 /* Closes the batches of all CPUs, and drives grace periods of all domains, which disturbs other
  * CPUs. One thread does this at a time, because it holds the lock of the list of caches, and may
  * lose its CPU meanwhile. */
-static void settle_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+static void drain_everywhere(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0;
 
     if (!compare_exchange(&looking_everywhere, &nobody, 1u))
         return;
-    settle(cache);
+    drain_safe(cache);
     throttle->cookie = gp_snapshot(cache->domain);
     throttle->looked = true;
     gp_request(cache->domain, throttle->cookie);
     gp_drive(cache->domain);
-    for_all_caches(settle);
-    if (!latent_fits(bytes, false)) {
-        latent_drive_all();
-        for_all_caches(settle);
+    for_all_caches(drain_safe);
+    if (!limit_fits(bytes, false)) {
+        wait_drive_all();
+        for_all_caches(drain_safe);
     }
     store_release(&looking_everywhere, 0u);
 }
 
 /* Makes room for a caller that may not wait. Called if taking back unused reservations is
  * enough. */
-static bool settle_at_once(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+static bool drain_at_once(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
-    cache_settle_here(cache);
-    if (!latent_fits(bytes, false))
-        settle_everywhere(cache, bytes, throttle);
-    return latent_fits(bytes, false);
+    drain_here(cache);
+    if (!limit_fits(bytes, false))
+        drain_everywhere(cache, bytes, throttle);
+    return limit_fits(bytes, false);
 }
 
 /* Makes one attempt at room, without waiting and with as little work as possible. */
-static bool settle_for(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+static bool drain_for_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
-    cache_settle_here(cache);
-    if (latent_fits(bytes, false))
+    drain_here(cache);
+    if (limit_fits(bytes, false))
         return true;
     if (is_worth_a_look(cache, throttle))
-        settle_everywhere(cache, bytes, throttle);
+        drain_everywhere(cache, bytes, throttle);
     else if (gp_advance(cache->domain, gp_snapshot(cache->domain)))
-        cache_settle_here(cache);
-    return latent_fits(bytes, false);
+        drain_here(cache);
+    return limit_fits(bytes, false);
 }
 
 static void wake_all(void)
@@ -165,7 +165,7 @@ static void wake_some(unsigned count)
 static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     uint32_t nobody = 0, round = load_acquire(&looks_that_helped);
-    bool fits = latent_fits(bytes, false);
+    bool fits = limit_fits(bytes, false);
 
     if (fits) {
         if (throttle->slept)
@@ -178,7 +178,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
         sleep_until_one_helped(throttle, round);
         return false;
     }
-    fits = settle_for(cache, bytes, throttle);
+    fits = drain_for_room(cache, bytes, throttle);
     if (throttle->has_turn) {
         if (!fits)
             nap(throttle);
@@ -210,14 +210,14 @@ static bool wait_for_room(struct prudence_cache *cache, size_t bytes, struct thr
  * the caller tries, and calls again with the same *throttle (zero at first) if other threads took
  * it.
  */
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
+bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle)
 {
     bool first = !throttle->began, made;
 
     if (first)
         throttle->began = os_clock_ns();
     if (!wait_is_allowed())
-        return first && latent_fits(bytes, true) && settle_at_once(cache, bytes, throttle);
+        return first && limit_fits(bytes, true) && drain_at_once(cache, bytes, throttle);
     add_relaxed(&wait_counts.waits, first);
     os_event(throttle_wait, cache, 1);
     made = wait_for_room(cache, bytes, throttle);
@@ -227,7 +227,7 @@ bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttl
 
 /* Waits for a grace period, after which all objects of closed batches are safe. Returns false if
  * the caller may not wait, or waited in vain. */
-bool latent_wait(struct prudence_cache *cache)
+bool throttle_until_safe(struct prudence_cache *cache)
 {
     struct prudence_domain *domain = cache->domain;
     uint64_t began = os_clock_ns();
@@ -249,15 +249,15 @@ bool latent_wait(struct prudence_cache *cache)
  * wait keep the account past the limit, or for one grace period if more is latent than caches may
  * grow at. Returns whether a retry may find something.
  */
-bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags)
+bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct throttle throttle = {.began = 0};
 
     if (!os_may_block(flags))
         return false;
-    if (unlikely(!latent_fits(0, false)))
-        return latent_make_room(cache, 0, &throttle);
-    return unlikely(latent_holds_growth()) && latent_wait(cache);
+    if (unlikely(!limit_fits(0, false)))
+        return throttle_make_room(cache, 0, &throttle);
+    return unlikely(limit_holds_growth()) && throttle_until_safe(cache);
 }
 
 /* Runs in a forked child, which has none of the threads that were held back. */

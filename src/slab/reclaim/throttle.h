@@ -8,8 +8,8 @@
 
 struct prudence_cache;
 
-void latent_take_back_here(void);
-bool latent_throttle(struct prudence_cache *cache, os_alloc_flags flags);
+void throttle_take_back_here(void);
+bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags);
 struct throttle {   /* state of a thread that is held back */
     uint64_t began; /* ns; 0 before the first wait */
     uint64_t pause; /* ns; length of the last nap */
@@ -18,8 +18,8 @@ struct throttle {   /* state of a thread that is held back */
     bool looked;    /* closed batches of all CPUs, safe by `cookie` */
     gp_cookie cookie;
 };
-bool latent_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);
-bool latent_wait(struct prudence_cache *cache);
+bool throttle_make_room(struct prudence_cache *cache, size_t bytes, struct throttle *throttle);
+bool throttle_until_safe(struct prudence_cache *cache);
 void throttle_fork_child(void);
 
 #endif /* SLAB_RECLAIM_THROTTLE_H */

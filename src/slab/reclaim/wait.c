@@ -46,7 +46,7 @@ static bool drive_domain(struct prudence_domain *domain)
 
 /* Drives grace periods of all domains, because latent objects of any may keep the account above the
  * limit. This may call foreign functions (gp_drive), so nothing is held. */
-void latent_drive_all(void)
+void wait_drive_all(void)
 {
     for_all_domains(drive_domain);
 }

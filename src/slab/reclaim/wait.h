@@ -10,7 +10,7 @@ struct wait_counts {
     uint64_t waits, expiries, pressure_waits;
 };
 extern struct wait_counts wait_counts;
-void latent_drive_all(void);
+void wait_drive_all(void);
 bool wait_is_allowed(void);
 bool wait_is_worth_it(void);
 bool wait_has_outlasted(uint64_t began);

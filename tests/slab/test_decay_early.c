@@ -17,7 +17,7 @@ static int begin(void **state)
     posix_clock_injected = our_clock;
     os_pages_set_retain(0);
     os_pages_trim();
-    slab_tidies = true;
+    decay_enabled = true;
     now += UINT64_C(1000000000);
     return 0;
 }
@@ -25,7 +25,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    slab_tidies = false;
+    decay_enabled = false;
     return 0;
 }
 

@@ -26,7 +26,7 @@ static int begin(void **state)
     slab_decay = DECAY;
     os_pages_set_decay(DECAY);
     os_pages_set_retain(0);
-    slab_tidies = true;
+    decay_enabled = true;
     now += 10 * DECAY;
     return 0;
 }
@@ -34,7 +34,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    slab_tidies = false;
+    decay_enabled = false;
     return 0;
 }
 
@@ -43,12 +43,12 @@ static void rounds(unsigned count)
 {
     for (uint64_t before; count; count--) {
         now += DECAY;
-        before = tidy_rounds();
-        for (unsigned visit = 0; tidy_rounds() == before; visit++) {
+        before = decay_rounds();
+        for (unsigned visit = 0; decay_rounds() == before; visit++) {
             assert_true(visit < 10000);
-            tidy_come_by();
+            decay_part();
         }
-        tidy_drive();
+        decay_drive();
         os_pages_decay();
     }
 }
@@ -78,7 +78,7 @@ static void what_lies_on_quiet_cpus_goes(void **state)
     rounds(6); /* moves objects, then two windows of demand for slabs and pages end */
     assert_int_equal(slabs_of(cache), 0);
     assert_int_equal(pages().retained, 0);
-    assert_int_equal(tidy_kept(), latent_bytes_roughly());
+    assert_int_equal(decay_kept(), limit_used_roughly());
     check_books(cache);
     destroy_empty(cache);
 }
@@ -225,11 +225,11 @@ static void a_ring_at_rest_is_emptied(void **state)
  * a look has found something there. A look that finds nothing changes nothing for other CPUs, and a
  * finding stays until taken.
  */
-static void a_cpu_is_tidied_by_itself(void **state)
+static void a_cpu_decays_by_itself(void **state)
 {
     struct prudence_cache *cache = grown_cache(), *small = fixed_cache(512, 64, cache->domain);
     unsigned many = 4 * TRANSFER_MAX, visits = 0;
-    struct tidy_pass pass = {.place.cpu = 7};
+    struct decay_pass pass = {.place.cpu = 7};
 
     (void)state;
     allocate_all(cache, objects, many);
@@ -242,12 +242,12 @@ static void a_cpu_is_tidied_by_itself(void **state)
     drain_note(small, 7);
     allocate_and_free(small, 30);
     allocate_and_free(cache, 10);
-    assert_true(tidy_is_wanted_on(7)); /* at rest */
+    assert_true(decay_is_wanted_on(7)); /* at rest */
     allocate_and_free(cache, TRANSFER_MAX - 5);
     assert_false(
-        tidy_is_wanted_on(7)); /* busy: these are more than one move since counters were noted */
-    assert_true(tidy_is_wanted_on(7));
-    while (tidy_pass(&pass, 1)) {
+        decay_is_wanted_on(7)); /* busy: these are more than one move since counters were noted */
+    assert_true(decay_is_wanted_on(7));
+    while (decay_pass(&pass, 1)) {
         assert_int_equal(pass.cache->visitors, 1);
         assert_true(visits++ < 100);
     }
@@ -256,9 +256,9 @@ static void a_cpu_is_tidied_by_itself(void **state)
     assert_int_equal(stack_count(&cpu_here(small)->line), 0);
     injected_cpu = 9;
     assert_true(stack_count(&cpu_here(small)->line) >= 30);
-    assert_false(tidy_is_wanted_on(7));
-    assert_false(tidy_is_wanted_on(9)); /* notes */
-    assert_true(tidy_is_wanted_on(9));
+    assert_false(decay_is_wanted_on(7));
+    assert_false(decay_is_wanted_on(9)); /* notes */
+    assert_true(decay_is_wanted_on(9));
     assert_int_equal(cache->visitors + small->visitors, 0);
     check_books(cache);
     destroy_empty(cache);
@@ -269,15 +269,15 @@ static void a_cpu_is_tidied_by_itself(void **state)
 static void a_pass_may_end_early(void **state)
 {
     struct prudence_cache *cache = grown_cache();
-    struct tidy_pass pass = {.place.cpu = 7};
+    struct decay_pass pass = {.place.cpu = 7};
 
     (void)state;
     drain_note(cache, 7);
-    assert_true(tidy_pass(&pass, 0));
+    assert_true(decay_pass(&pass, 0));
     assert_int_equal(cache->visitors, 1);
-    tidy_pass_end(&pass);
+    decay_pass_end(&pass);
     assert_int_equal(cache->visitors, 0);
-    tidy_pass_end(&pass);
+    decay_pass_end(&pass);
     destroy_empty(cache);
 }
 
@@ -299,7 +299,7 @@ static void what_a_stall_left_goes(void **state)
         rounds(1);
     }
     assert_int_equal(slabs_of(cache), 0);
-    assert_int_equal(latent_bytes(), 0);
+    assert_int_equal(limit_used(), 0);
     check_books(cache);
     destroy_empty(cache);
 }
@@ -327,14 +327,14 @@ static void what_demand_wants_stays(void **state)
 
 static void no_round_comes_to(struct prudence_cache *cache, struct slab_node *node)
 {
-    assert_true(node->settled);
+    assert_true(node->decayed);
     os_lock_take(&node->lock); /* a visit would wait for the lock */
-    assert_false(node_tidy(cache, node));
+    assert_false(node_decay(cache, node));
     os_lock_release(&node->lock);
 }
 
 /* Rounds skip a node where a round found nothing to do, until a thread uses the node. */
-static void a_settled_node_is_passed_by(void **state)
+static void a_decayed_node_is_passed_by(void **state)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
@@ -345,12 +345,12 @@ static void a_settled_node_is_passed_by(void **state)
     rounds(1);
     no_round_comes_to(cache, node);
     allocate_all(cache, objects, OBJECTS);
-    assert_false(node->settled);
+    assert_false(node->decayed);
     rounds(
         8); /* all is live; what a refill has left in the object cache goes, and so do free slabs */
     no_round_comes_to(cache, node);
     free_all(cache, objects, OBJECTS);
-    assert_false(node->settled);
+    assert_false(node->decayed);
     rounds(8);
     assert_int_equal(slabs_of(cache), 0);
     no_round_comes_to(cache, node);
@@ -358,7 +358,7 @@ static void a_settled_node_is_passed_by(void **state)
     allocate_all(cache, objects, OBJECTS);
     defer_all(cache, objects, OBJECTS);
     rounds(8);
-    assert_false(node->settled); /* as long as objects are latent there */
+    assert_false(node->decayed); /* as long as objects are latent there */
     for (unsigned i = 0; i < 8; i++) {
         prudence_manual_advance(domain);
         rounds(1);
@@ -381,7 +381,7 @@ static void what_is_handed_over_is_seen(void **state)
     injected_cpu = 0;
     allocate_all(cache, objects, 128);
     rounds(8);
-    assert_true(node->settled);
+    assert_true(node->decayed);
     free_all(cache, objects, 64);
     defer_all(cache, objects + 64, 64);
     cpu = cpu_cache_take(cache, &cpu);
@@ -390,7 +390,7 @@ static void what_is_handed_over_is_seen(void **state)
     cpu_cache_release(cpu);
     assert_int_equal(preflush_cpu(cache, 0, TRANSFER_BATCHES), 64);
     allocate_all(cache, objects, 64); /* leaves nothing else for a round to do */
-    assert_true(node->settled);
+    assert_true(node->decayed);
     assert_non_null(node->handover);
     prudence_manual_advance(domain);
     rounds(1);
@@ -413,10 +413,10 @@ static void a_visit_is_bounded(void **state)
     for (unsigned i = 0; i < 20; i++)
         caches[i] = fixed_cache(64, 64, domain);
     rounds(2);
-    ended = tidy_rounds();
+    ended = decay_rounds();
     now += DECAY;
-    for (; tidy_rounds() == ended; visits++)
-        tidy_come_by();
+    for (; decay_rounds() == ended; visits++)
+        decay_part();
     assert_true(visits >= 5);
     for (unsigned i = 0; i < 20; i++)
         destroy_empty(caches[i]);
@@ -428,7 +428,7 @@ static void a_visit_is_bounded(void **state)
     rounds(1);
     now += 2 * DECAY;
     for (before = slabs_of(large); before; before = slabs_of(large)) {
-        tidy_come_by();
+        decay_part();
         assert_true(before - slabs_of(large) <= 10 * NODE_SLABS_A_VISIT);
         now += DECAY;
     }
@@ -447,39 +447,39 @@ static void a_cache_is_destroyed_in_its_turn(void **state)
     rounds(1);
     now += DECAY;
     for (unsigned i = 0; i < 20; i++) {
-        tidy_some(1, 1);
+        decay_some(1, 1);
         destroy_empty(caches[i]);
     }
     rounds(2);
 }
 
-/* A thread does not tidy while another one uses the list of caches. */
-static void a_thread_that_cannot_tidy_goes_on(void **state)
+/* A thread does not work for decay while another one uses the list of caches. */
+static void a_thread_that_cannot_decay_goes_on(void **state)
 {
-    uint64_t ended = tidy_rounds();
+    uint64_t ended = decay_rounds();
 
     (void)state;
     now += DECAY;
     os_lock_take(&slab_caches_lock);
-    assert_false(tidy_some(4, 4));
+    assert_false(decay_some(4, 4));
     os_lock_release(&slab_caches_lock);
-    assert_int_equal(tidy_rounds(), ended);
+    assert_int_equal(decay_rounds(), ended);
     rounds(1);
 }
 
 #define BYPASSES (4 * BYPASSES_A_VISIT)
 
-/* Returns how many of BYPASSES operations tidied; each that does ends a round. */
+/* Returns how many of BYPASSES operations worked for decay; each that does ends a round. */
 static unsigned came_by(struct prudence_cache *cache,
                         void (*operation)(struct prudence_cache *cache, unsigned index))
 {
-    uint64_t ended = tidy_rounds();
+    uint64_t ended = decay_rounds();
 
     for (unsigned i = 0; i < BYPASSES; i++) {
         now += DECAY;
         operation(cache, i);
     }
-    return (unsigned)(tidy_rounds() - ended);
+    return (unsigned)(decay_rounds() - ended);
 }
 
 static void allocate_one(struct prudence_cache *cache, unsigned index)
@@ -499,8 +499,8 @@ static void defer_one(struct prudence_cache *cache, unsigned index)
 }
 
 /* While another thread owns the CPU's caches, each operation takes the slow path, and one of 16
- * tidies. */
-static void operations_on_owned_caches_tidy_now_and_then(void **state)
+ * works for decay. */
+static void operations_on_owned_caches_decay_now_and_then(void **state)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 64, domain);
@@ -564,7 +564,7 @@ static void a_plain_free_calls_no_foreign_function(void **state)
         prudence_cache_free(other, objects[i]);
     }
     assert_int_equal(foreign_calls, calls);
-    tidy_drive(); /* as allocations and deferrals do */
+    decay_drive(); /* as allocations and deferrals do */
     assert_true(foreign_calls > calls);
     destroy_empty(other);
     destroy_empty(cache);
@@ -579,16 +579,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cpu_at_rest_keeps_few_slabs, begin, end),
         cmocka_unit_test_setup_teardown(a_cpu_at_work_keeps_what_it_wants, begin, end),
         cmocka_unit_test_setup_teardown(a_ring_at_rest_is_emptied, begin, end),
-        cmocka_unit_test_setup_teardown(a_cpu_is_tidied_by_itself, begin, end),
+        cmocka_unit_test_setup_teardown(a_cpu_decays_by_itself, begin, end),
         cmocka_unit_test_setup_teardown(a_pass_may_end_early, begin, end),
         cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
-        cmocka_unit_test_setup_teardown(a_settled_node_is_passed_by, begin, end),
+        cmocka_unit_test_setup_teardown(a_decayed_node_is_passed_by, begin, end),
         cmocka_unit_test_setup_teardown(what_is_handed_over_is_seen, begin, end),
         cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
-        cmocka_unit_test_setup_teardown(a_thread_that_cannot_tidy_goes_on, begin, end),
-        cmocka_unit_test_setup_teardown(operations_on_owned_caches_tidy_now_and_then, begin, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_cannot_decay_goes_on, begin, end),
+        cmocka_unit_test_setup_teardown(operations_on_owned_caches_decay_now_and_then, begin, end),
         cmocka_unit_test_setup_teardown(a_plain_free_calls_no_foreign_function, begin, end),
     };
 

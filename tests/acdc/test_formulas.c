@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of the thesis, section 5.3.2, against values worked out by hand. */
+/*
+ * The formulas of the thesis, section 5.3.2, against values worked out by hand.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 #include "draw.h"

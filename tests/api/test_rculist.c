@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* RCU lists: the order after every operation, and the elements that readers at a removed one
- * find. */
+ * find.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Bitmaps: filling, setting, testing, moving, ranges and finding at and across the borders of
- * words. */
+ * words.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 static void filling_sets_exactly_the_first_bits(void **state)

@@ -3,6 +3,8 @@
  * Grid. For every stride that a slab can have, the grid finds and numbers the starts of the
  * objects, and refuses all other offsets (inside objects, before the base, after the last object,
  * far away).
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "base/grid.h"
 #include "support/slab_test.h"

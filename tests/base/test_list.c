@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists: order of head and tail insertion, removal (also twice), removal while walking. */
+/*
+ * Lists: order of head and tail insertion, removal (also twice), removal while walking.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 struct item {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers and names on command lines, and the messages that refuse bad ones. */
+/*
+ * Numbers and names on command lines, and the messages that refuse bad ones.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A run in a child reports its measurements, or why it failed. Results of repeats are gathered by
- * key. */
+ * key.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Medians and quartiles of unsorted numbers are one of the numbers, or between the two nearest. */
+/*
+ * Medians and quartiles of unsorted numbers are one of the numbers, or between the two nearest.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 #include "statistics.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* check=1 reports any use of a domain after its end, with the place, whatever the function. */
+/*
+ * check=1 reports any use of a domain after its end, with the place, whatever the function.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

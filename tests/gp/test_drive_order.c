@@ -4,6 +4,8 @@
  * makes another thread's stores before each instruction: a grace period that starts after
  * the barrier, or whose readers have stopped fencing, is not completed without a barrier of its
  * own.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -3,6 +3,8 @@
  * fork copies page after page while other threads run, so of two stores to different pages the
  * child may see only the later: a grace period completed that never began, or drivers that rely on
  * fences which readers do not make. The child repairs that.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread goes offline around calls that block, and online again on every way out; such calls
- * nest. */
+ * nest.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

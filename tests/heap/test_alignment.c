@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects are aligned to 16 bytes, or as requested, up to megabytes; also those of caches. */
+/*
+ * Objects are aligned to 16 bytes, or as requested, up to megabytes; also those of caches.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 static void *objects[64];

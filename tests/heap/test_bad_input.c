@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Bad input that is no misuse is refused with the error that the header names, or ignored. */
+/*
+ * Bad input that is no misuse is refused with the error that the header names, or ignored.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 #include "support/gp_child.h"

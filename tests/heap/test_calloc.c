@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* calloc() zeroes every byte, also of reused memory, and returns ENOMEM for an overflow. */
+/*
+ * calloc() zeroes every byte, also of reused memory, and returns ENOMEM for an overflow.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 static bool is_zero(const unsigned char *object, size_t size)

@@ -3,6 +3,8 @@
  * Files that options name are not written through symbolic links of other users, wherever in the
  * path. Links of the process's user and of root are followed, and each path means the same as for
  * open(2).
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"

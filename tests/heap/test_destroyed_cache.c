@@ -5,6 +5,7 @@
  * has their number, and with check=1 their allocations.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -6,6 +6,7 @@
  * Everything else works as usual.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include <sys/mman.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
  * that faults are caught.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include <sys/wait.h>
 #include <unistd.h>

@@ -4,6 +4,8 @@
  * address, or more than the option limit) is refused without a system call, a lock, a grace period
  * or a drain of caches. A size that the system refuses is requested twice, and not more often if
  * nothing could be given back in between.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/all_caches.h"
 #include "support/slab_test.h"

@@ -5,6 +5,7 @@
  *
  * ctest: inlined-too
  * ctest: small-pages (counts blocks and margins under a limit)
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

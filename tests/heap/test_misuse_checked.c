@@ -4,6 +4,7 @@
  * call, for cache objects, for any size, and in bulk.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "slab/preflush.h"
 #include "support/slab_test.h"

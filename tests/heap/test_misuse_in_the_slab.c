@@ -2,6 +2,8 @@
 /*
  * Double frees without check=1 are caught when both copies meet in the slab, at the latest when the
  * object caches are emptied and grace periods are over.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

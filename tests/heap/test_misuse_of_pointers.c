@@ -5,6 +5,7 @@
  * takes an object; see also test_misuse_checked.c.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -5,6 +5,7 @@
  * Pressure, shrinking, trimming and destruction release all objects.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "debug/quarantine.h"
 #include "support/slab_test.h"

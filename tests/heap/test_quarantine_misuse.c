@@ -3,6 +3,8 @@
  * quarantine=BYTES hides no misuse. Freeing, deferring or reallocating a resting object is reported
  * at that call, with or without check=1, for any size. The same holds for deferred objects, and for
  * objects that have left the quarantine.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <prudence/scm.h>
 

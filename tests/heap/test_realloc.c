@@ -2,6 +2,8 @@
 /*
  * realloc() keeps the bytes up to the smaller size, between all kinds of blocks. A size of 0 frees
  * nothing, and a failure leaves the old object untouched.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

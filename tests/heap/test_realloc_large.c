@@ -2,6 +2,8 @@
 /*
  * realloc() of large blocks in place keeps all books right: statistics, latent bytes, states,
  * owners of pages. Misuse is caught, and a failure at any call loses nothing.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

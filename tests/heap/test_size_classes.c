@@ -2,6 +2,8 @@
 /*
  * Size classes: every size has one that holds it, in order. Above 128 bytes, at most 12.5 % of an
  * object is unused; below, at most 15 bytes.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "heap/size_class.h"
 #include "support/slab_test.h"

@@ -4,6 +4,8 @@
  * nothing for the output, and a stream's error is reported. test_stats_json.py reads the output
  * with a JSON parser. Programs compiled with other versions of the structures get the fields they
  * know.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

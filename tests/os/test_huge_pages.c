@@ -2,6 +2,8 @@
 /*
  * Option huge_pages: later regions and mappings ask for pages of 2 MiB, except for the first, small
  * regions. Without the option, none does.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <inttypes.h>
 #include <stdio.h>

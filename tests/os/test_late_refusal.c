@@ -3,6 +3,8 @@
  * membarrier is refused in the middle of a grace period, when readers rely on it. The driver must
  * visit every CPU instead before this grace period ends. A seccomp filter turns both calls into
  * signals; the handler refuses membarrier, and counts and makes sched_setaffinity.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

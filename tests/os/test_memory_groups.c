@@ -2,6 +2,8 @@
 /*
  * Limits of control groups: of the process's own group and of each group above, for versions 2 and
  * 1, however mounted. The trees, and /proc/self/cgroup, are files of the test.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE /* nftw */
 #include <ftw.h>

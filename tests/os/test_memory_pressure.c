@@ -5,6 +5,8 @@
  * 10 ms, and more and more rarely while memory stays short. Without a group's figures, the stalls
  * of the machine count. Without such files nothing happens. The group is a folder of the test, and
  * the machine a file in it.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <sys/stat.h>
 #include <unistd.h>

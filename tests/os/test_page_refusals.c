@@ -2,6 +2,8 @@
 /*
  * Refusals of the system leave no trace in the peak, in predicted demand, or in the books' memory.
  * While the system is asked, the limit holds for all threads.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <sys/resource.h>
 #include <unistd.h>

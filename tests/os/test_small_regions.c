@@ -3,6 +3,8 @@
  * Regions of every size. The first ones follow use, and when the system refuses one, a smaller one
  * is made. In all of them runs are found and aligned, never handed out twice, and given back. The
  * arena finds regions across its groups.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread and its local clock: thesis, sections 3, 3.1, 4.2.2 and 4.2.3. */
+/*
+ * One thread and its local clock: thesis, sections 3, 3.1, 4.2.2 and 4.2.3.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/scm_test.h"
 
 static void an_object_without_a_date_is_permanent(void **state)

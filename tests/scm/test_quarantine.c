@@ -3,6 +3,8 @@
  * Short-term memory beside quarantine: expired objects rest as freed ones do; a late call is
  * reported; the end of a clock or a thread lets objects rest as well. Objects deferred at expiry
  * wait for their readers, even if the clock's end made their date expire.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/scm_test.h"
 #include "support/gp_child.h"

@@ -3,6 +3,8 @@
  * A thread can take a page fault inside a sequence of its CPU while another thread takes the CPU's
  * caches and replaces or drops their arrays. The kernel serves the fault before it restarts the
  * sequence. Therefore arrays stay mapped, and only their memory goes back.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <sys/mman.h>
 #include <unistd.h>

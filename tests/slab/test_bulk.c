@@ -4,6 +4,7 @@
  * memory runs out, the returned count tells how many objects the caller got, and errno is ENOMEM.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

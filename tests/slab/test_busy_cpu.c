@@ -4,6 +4,7 @@
  * node or the latent slab instead, and counts a bypass.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,8 @@
  * Coloring: the first objects of a cache's slabs have different offsets, multiples of a cache line
  * and of the alignment, and no object leaves the slab. The stride spreads the objects of one slab
  * over the sets of a processor's cache.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * The constructor runs once for each object when the slab is made, with the cache's context, and
  * never when an object is handed out again, no matter how the object was given back.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -4,6 +4,7 @@
  * safe objects, and free slabs. The test controls the clock and grace periods.
  *
  * ctest: small-pages (counts slabs)
+ * ctest: not-with thread (one thread)
  */
 #include "slab/all_caches.h"
 #include "slab/latent_cache.h"

@@ -3,6 +3,8 @@
  * Free slabs that a slab cache keeps for its own demand are available to others: a cache that would
  * grow by pages the process does not have yet takes them instead. The last 4 MiB of the process
  * stay, and the page source is asked first. The test's clock stands still.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/reclaim/decay.h"
 #include "support/pages.h"

@@ -3,6 +3,8 @@
  * Deferred objects are handed out again when the domain of their cache allows: srcu, sets and
  * external domains. Pressure and throttling wait for domains of every kind, no longer than
  * wait_max.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

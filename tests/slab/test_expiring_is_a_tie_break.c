@@ -3,6 +3,8 @@
  * Expiration dates influence the choice of a slab, but break ties only: among slabs with equally
  * many live objects, refills prefer the one with the fewest expiring objects. Expiring objects are
  * live: they are not latent, reduce no refill, and move no slab.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -7,6 +7,7 @@
  *
  * ctest: inlined-too
  * ctest: small-pages (counts on many small slabs)
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

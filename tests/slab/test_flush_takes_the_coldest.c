@@ -3,6 +3,8 @@
  * A flush takes the objects that were pushed longest ago. The ones that stay are likely in the
  * processor's caches, and their pages are already touched, unlike those of objects never handed
  * out. A large stack loses its top instead, because the other objects would have to move far.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -3,6 +3,8 @@
  * A fork that cannot fence the CPUs of other threads. On each CPU, one operation may end while the
  * process is copied. The child uses notes taken before: a push whose object may be missing did not
  * happen, and a pop did. A take may also have come in between.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"

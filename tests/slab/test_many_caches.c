@@ -2,6 +2,8 @@
 /*
  * Caches of one CPU share two amounts: a grace period is due for the deferred bytes of all caches,
  * and a ring reserves less of latent_limit ahead when many rings do.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "gp/user/domain.h"
 #include "slab/reclaim/limit.h"

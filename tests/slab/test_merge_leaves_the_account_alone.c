@@ -3,6 +3,8 @@
  * Space of merged objects becomes the ring's reservation for the next deferrals, so that in steady
  * state a miss does not change the account of latent bytes. Above the limit, or after the
  * reservation was taken back, the space is released.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "slab/reclaim/limit.h"

@@ -4,6 +4,8 @@
  * find no object, no room, and the ring's stop reached (docs/adr/0001). A release reopens the
  * caches as the owner left them. A line may be closed without an owner; the next slow path opens
  * that line.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "scm/expiry_counts.h"
 #include "slab/object_cache.h"

@@ -4,6 +4,7 @@
  * ends. Over many turns, with batches that do not divide the ring, each object waits in its slot.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * Rule 1: free bookkeeping is out of line, too. The allocator writes no freed object, in an object
  * cache or in a slab, and a program that overwrites freed objects does not corrupt the books.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -4,6 +4,7 @@
  * waits: in a latent cache, in a latent slab, between the two, and under memory pressure.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"

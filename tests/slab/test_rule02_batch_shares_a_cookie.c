@@ -4,6 +4,7 @@
  * one cookie. The deferral after the last slot closes a full batch.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * Rule 2: the cookie is taken when the batch is closed, not when the batch is opened. A grace
  * period that ended while the batch was open covers none of its objects, not even the first.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Rule 3: a cache grows only when the node has neither free nor safe objects. */
+/*
+ * Rule 3: a cache grows only when the node has neither free nor safe objects.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/slab_test.h"
 
 static void *objects[OBJECTS_MAX];

@@ -4,6 +4,7 @@
  * then refills. An allocation served by a merge counts as a hit and does not visit the node.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

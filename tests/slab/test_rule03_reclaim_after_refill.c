@@ -4,6 +4,8 @@
  * worst case, section 3.1) makes no object cache overflow: all latent objects have room, they are
  * used before the next refill, and nothing is flushed. The same holds when the thread moves to
  * another CPU before the refill ends.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

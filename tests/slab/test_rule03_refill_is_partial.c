@@ -2,6 +2,8 @@
 /*
  * Rule 3: a refill takes max(1, o - d) objects, the size of the object cache less the latent
  * objects, and at most TRANSFER_MAX. One of them serves the allocation.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -5,6 +5,7 @@
  * their latent slabs, which are pre-moved.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

@@ -3,6 +3,8 @@
  * Rule 4: a latent slab keeps two bitmaps. Objects deferred while others wait go to `next`, are not
  * merged with those, and then wait under their own cookie. So under steady deferral every grace
  * period or two merges something, whereas one cookie renewed at each deferral would never merge.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

@@ -2,6 +2,8 @@
 /*
  * Rule 5: an overflowing object cache flushes more objects when more are latent, because those will
  * need the room; at least one object, and no more than are there.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

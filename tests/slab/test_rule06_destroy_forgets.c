@@ -2,6 +2,8 @@
 /*
  * Rule 6: a deferral that overfills its CPU schedules a pre-flush. The helper forgets a cache that
  * is destroyed, after transfer batches under way have been received.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "posix.h"
 #include "slab/transfer_batch.h"

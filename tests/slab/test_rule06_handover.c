@@ -2,6 +2,8 @@
 /*
  * Rule 6: pre-flush owns nothing that others wait for. It pushes transfer batches without the
  * node's lock; the next holder of the lock receives them, with their original cookie.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/transfer_batch.h"
 #include "slab/preflush.h"

@@ -3,6 +3,8 @@
  * Rule 6: pre-flush moves latent objects to their latent slabs, oldest first, until object cache
  * and latent cache together fit into the object cache's size, and not one object more. It hands out
  * and loses nothing.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "slab/preflush.h"

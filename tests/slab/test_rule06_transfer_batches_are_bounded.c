@@ -3,6 +3,8 @@
  * Rule 6: a gentle pre-flush uses only as many transfer batches as allowed, even if objects of
  * several nodes alternate. When the pool of transfer batches is used up, every object is still
  * counted once.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/preflush.h"
 #include "support/slab_test.h"

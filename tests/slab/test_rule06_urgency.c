@@ -4,6 +4,8 @@
  * nearly full and frees and deferrals have outpaced allocations since its last look. Otherwise it
  * is gentle and moves two transfer batches a round, until both caches fit. The test acts as the
  * helper, so results are deterministic.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "posix.h"
 #include "slab/transfer_batch.h"

@@ -4,6 +4,8 @@
  * that leaves total fragmentation lowest, which has the most live objects. Latent objects do not
  * count as live (paper, Figure 5), and slabs with nothing to give do not count among the 10. An
  * option decides whether mostly latent slabs are left alone while there is a free slab.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/node_choose.h"
 #include "support/slab_test.h"

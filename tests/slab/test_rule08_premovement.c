@@ -3,6 +3,8 @@
  * Rule 8: a slab changes list because of the objects that will be free: full -> partial with the
  * first latent object, -> draining when all allocated objects are latent, draining -> free when
  * those are merged. Refills use draining slabs last, and only their truly free objects.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

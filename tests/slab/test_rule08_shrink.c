@@ -2,6 +2,8 @@
 /*
  * Rule 8: a node with more free slabs than the limit shrinks to the limit, and on request to none.
  * It never gives away a slab with a latent bit.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <unistd.h>
 

@@ -2,6 +2,8 @@
 /*
  * Rule 9: batches of all CPUs are closed, merged and shrunk, even those of CPUs that do nothing any
  * more. An allocation may then use another node's objects.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/latent_cache.h"
 #include "support/slab_test.h"

@@ -5,6 +5,7 @@
  * allocation fails while deferred objects would suffice.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "slab/reclaim/wait.h"
 #include "support/slab_test.h"

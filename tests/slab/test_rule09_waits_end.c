@@ -3,6 +3,8 @@
  * Rule 9 and Waiting: the wait before an allocation fails ends at wait_max. The allocation then
  * returns NULL with ENOMEM, and the cache stays usable. Without latent objects, or inside a
  * read-side critical section, there is no wait.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

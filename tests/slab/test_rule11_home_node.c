@@ -2,6 +2,8 @@
 /*
  * Rule 11: the home node of the slab counts. A CPU allocates from its own node, and objects freed
  * or deferred on another node's CPU return to their home node.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/preflush.h"
 #include "support/slab_test.h"

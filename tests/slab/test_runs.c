@@ -3,6 +3,8 @@
  * Runs: run_gather() takes the objects of one word of one slab, wherever they are in the array, and
  * never those of another word or slab, even if adjacent in memory. Duplicates stay for the next
  * run. run_spread() returns the same objects.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "slab/runs.h"
 #include "support/slab_test.h"

@@ -4,6 +4,7 @@
  * of the slabs given back. Trim does this for all caches, and gives the pages back to the system.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

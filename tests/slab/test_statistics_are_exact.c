@@ -3,6 +3,7 @@
  * Statistics are exact whenever no operation is in progress, although fast paths count nothing.
  *
  * ctest: inlined-too
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

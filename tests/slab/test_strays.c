@@ -2,6 +2,8 @@
 /*
  * Strays: objects retired on one CPU and wanted on another come back, and objects on a quiet CPU
  * are drained on demand. So memory use stays flat.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <unistd.h>
 

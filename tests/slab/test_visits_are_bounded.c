@@ -2,6 +2,8 @@
 /*
  * The work of one visit under a node's lock is bounded, however much there is to merge or to give
  * back, because a kernel does it with interrupts off.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

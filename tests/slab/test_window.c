@@ -3,6 +3,8 @@
  * Windows (ADR 50): every address that inlined code takes for an object of a cache is one, no
  * matter which slabs come and go and where the pointer leads. Without a window, the page map
  * decides.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include <sys/resource.h>
 #include <sys/wait.h>

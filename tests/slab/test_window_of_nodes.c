@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* With several NUMA nodes a cache has no window, and inlined code finds its objects by the page
- * map. */
+ * map.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include "support/window_test.h"
 
 static void no_window(void **state)

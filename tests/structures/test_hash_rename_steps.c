@@ -5,6 +5,7 @@
  * new one. A reader that is stopped anywhere has a valid result, whatever is renamed and resized.
  *
  * ctest: cost 10
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "structures/hash_resize.h"

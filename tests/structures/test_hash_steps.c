@@ -3,6 +3,8 @@
  * Between any two instructions of an update or of a resize, readers find every object in the table,
  * and no other. The update runs under the processor's trap flag (support/step.h), and the reader
  * looks in the trap.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "structures/hash_move.h"

@@ -2,6 +2,8 @@
 /*
  * Tables of objects by number: random operations beside a model, growth under a reader of the old
  * array, latent arrays, a child, and lookups between any two instructions of an update.
+ *
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"

@@ -2,6 +2,8 @@
 /*
  * The hash table without locks: random operations on it and on a model, an array of the objects in
  * the order of their addition; bad arguments; readers at an object that is removed.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/lockfree_test.h"
 

@@ -7,6 +7,7 @@
  * each of theirs.
  *
  * ctest: cost 10
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "support/lockfree_updates.h"

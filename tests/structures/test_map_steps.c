@@ -7,6 +7,7 @@
  *
  * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "support/map_cases.h"

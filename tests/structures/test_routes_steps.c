@@ -5,6 +5,7 @@
  * right at some moment during the lookup.
  *
  * ctest: cost 8
+ * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
 #include "structures/route_words.h"

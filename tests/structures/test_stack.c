@@ -2,6 +2,8 @@
 /*
  * The stack, step by step: last in, first out; and the ABA fault, which deferral removes. (The
  * cases "stack" and "breaks-stack-aba" of tests/model/source/structure_cases.c try every order.)
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
 

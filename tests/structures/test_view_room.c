@@ -3,6 +3,8 @@
  * Whether a replaced array may be deferred depends on the pages that it takes, not on its words.
  * The two differ if the system's pages are larger than the array, so this runs with pages of 64
  * KiB.
+ *
+ * ctest: not-with thread (one thread)
  */
 #include "structures/views.h"
 #include "support/slab_test.h"

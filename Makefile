@@ -79,7 +79,7 @@ bench-acdc: setup-programs build ## ACDC: the experiments on short-term memory, 
 	@mkdir -p build/report
 	@trap : INT TERM; tools/bench-acdc $(if $(SHORT),--short) $(if $(MINUTES),--minutes $(MINUTES)) \
 		$(if $(RESUME),--resume) --json build/report/acdc.json; status=$$?; \
-		test $$status = 2 || tools/report_acdc.py build/report/acdc.json; exit $$status
+		test $$status = 2 || tools/report build/report/acdc.json; exit $$status
 
 kernel-test: setup ## build prudence.ko for Debian's stable kernel, boot it, test
 	@tools/kernel-test $(KERNELS)

@@ -17,12 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-BENCH, REPORT = ROOT / "tools/bench-acdc", ROOT / "tools/report_acdc.py"
+BENCH, REPORT = ROOT / "tools/bench-acdc", ROOT / "tools/report"
 
 sys.path.insert(0, str(ROOT / "tools"))
-from acdc_bench import experiments, findings, results, statistics  # noqa: E402 (the path comes first)
-from acdc_bench.measuring import Measuring  # noqa: E402
-from acdc_bench.points import Point  # noqa: E402
+from measure import keep as kept, statistics  # noqa: E402 (the path comes first)
+from measure.acdc import keep, plan, verdict  # noqa: E402
+from measure.acdc.rounds import Measuring, Point  # noqa: E402
 
 
 def run(*command):
@@ -81,30 +81,30 @@ def curve(experiment, subject, response, values):
 class Findings(unittest.TestCase):
     def result(self, rows, thesis):
         document = {"rows": rows, "variation": {}, "host": {"cpus": 2}}
-        return next(one for one in findings.check_all(document) if thesis in one["thesis"])
+        return next(one for one in verdict.check_all(document) if thesis in one["thesis"])
 
     def test_nothing_was_measured(self):
         document = {"rows": [], "variation": {}, "host": {"cpus": 2}}
-        self.assertTrue(all(one["holds"] is None for one in findings.check_all(document)))
+        self.assertTrue(all(one["holds"] is None for one in verdict.check_all(document)))
 
     def test_constant(self):
         thesis = "Lazy: refresh takes the same time"
-        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
         self.assertIs(self.result(rows, thesis)["holds"], True)
-        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
         self.assertIs(self.result(rows, thesis)["holds"], False)
 
     def test_largest_step(self):
         thesis = "largest step of global tick"
         for values, holds in (({1: 100, 2: 150, 4: 160, 12: 300}, True), # 140 for 8 threads are less than 50 for one
                               ({1: 100, 2: 110, 4: 160}, False), ({1: 100, 2: 101, 4: 101}, False), ({1: 100, 2: 150}, None)):
-            found = self.result(curve("threads", findings.LAZY, "global_tick", values), thesis)
+            found = self.result(curve("threads", verdict.LAZY, "global_tick", values), thesis)
             self.assertIs(found["holds"], holds, values)
 
     def test_eager_global_refresh(self):
         for ratios, holds in (({1: 0.8, 12: 1.3}, True), ({1: 0.8, 12: 0.9}, False), ({1: 1.1, 12: 1.3}, False), ({1: 0.8, 4: 1.3}, None)):
-            rows = curve("threads", findings.LAZY, "global_refresh", dict.fromkeys(ratios, 100))
-            rows += curve("threads", findings.EAGER, "global_refresh", {point: 100 * ratio for point, ratio in ratios.items()})
+            rows = curve("threads", verdict.LAZY, "global_refresh", dict.fromkeys(ratios, 100))
+            rows += curve("threads", verdict.EAGER, "global_refresh", {point: 100 * ratio for point, ratio in ratios.items()})
             self.assertIs(self.result(rows, "Eager: global refresh")["holds"], holds, ratios)
 
     def test_constant_until_a_point(self):
@@ -113,52 +113,52 @@ class Findings(unittest.TestCase):
 
         for curve_of, holds in ((values(100, 105, 100, 150, 200), True), (values(100, 105, 100, 104, 100), False),
                                 (values(100, 150, 160, 200, 300), False), ({1 << 12: 100, 1 << 16: 100, 1 << 24: 300}, None)):
-            found = self.result(curve("quantum", findings.LAZY, "refresh", curve_of), "up to 2^16")
+            found = self.result(curve("quantum", verdict.LAZY, "refresh", curve_of), "up to 2^16")
             self.assertIs(found["holds"], holds, curve_of)
 
     def test_one_grows_less_than_another(self):
         for global_refresh, holds in ((150, True), (250, False)):
-            rows = curve("quantum", findings.LAZY, "refresh", {4096: 100, 1 << 24: 200})
-            rows += curve("quantum", findings.LAZY, "global_refresh", {4096: 100, 1 << 24: global_refresh})
+            rows = curve("quantum", verdict.LAZY, "refresh", {4096: 100, 1 << 24: 200})
+            rows += curve("quantum", verdict.LAZY, "global_refresh", {4096: 100, 1 << 24: global_refresh})
             self.assertIs(self.result(rows, "global refresh grows less")["holds"], holds)
 
     def test_global_tick_with_large_heaps(self):
         for values, holds in (({4096: 500, 1 << 21: 90, 1 << 24: 90}, True), ({4096: 50, 1 << 21: 110, 1 << 24: 90}, False), ({4096: 50}, None)):
-            rows = curve("quantum", findings.LAZY, "tick", dict.fromkeys(values, 100))
-            rows += curve("quantum", findings.LAZY, "global_tick", values)
+            rows = curve("quantum", verdict.LAZY, "tick", dict.fromkeys(values, 100))
+            rows += curve("quantum", verdict.LAZY, "global_tick", values)
             self.assertIs(self.result(rows, "global tick is faster than tick")["holds"], holds, values)
 
     def test_proportional(self):
         thesis = "Eager: tick is proportional to the heap"
-        rows = curve("quantum", findings.EAGER, "tick", {4096: 10, 8192: 20, 16384: 40})
+        rows = curve("quantum", verdict.EAGER, "tick", {4096: 10, 8192: 20, 16384: 40})
         self.assertIs(self.result(rows, thesis)["holds"], True)
-        rows = curve("quantum", findings.EAGER, "tick", {4096: 10, 8192: 11, 16384: 12})
+        rows = curve("quantum", verdict.EAGER, "tick", {4096: 10, 8192: 11, 16384: 12})
         self.assertIs(self.result(rows, thesis)["holds"], False)
 
     def test_same_throughput(self):
-        rows = curve("throughput-quantum", findings.LAZY, findings.SPEED, {1: 100, 2: 100})
-        rows += curve("throughput-quantum", findings.EAGER, findings.SPEED, {1: 110, 2: 70})
+        rows = curve("throughput-quantum", verdict.LAZY, verdict.SPEED, {1: 100, 2: 100})
+        rows += curve("throughput-quantum", verdict.EAGER, verdict.SPEED, {1: 110, 2: 70})
         self.assertIs(self.result(rows, "Lazy and eager have the same throughput")["holds"], False)
 
     def test_ratios_are_of_the_seeds_that_both_ran(self):
-        rows = curve("throughput-threads", findings.LAZY, findings.SPEED, {1: 100})
-        rows += curve("throughput-threads", findings.EAGER, findings.SPEED, {1: 200})
-        rows[1]["repeats"] = [{findings.SPEED: value} for value in (101, 200, 300)]
+        rows = curve("throughput-threads", verdict.LAZY, verdict.SPEED, {1: 100})
+        rows += curve("throughput-threads", verdict.EAGER, verdict.SPEED, {1: 200})
+        rows[1]["repeats"] = [{verdict.SPEED: value} for value in (101, 200, 300)]
         found = self.result(rows, "Lazy and eager do not differ")
         self.assertEqual((found["holds"], found["measured"][-12:]), (True, "1.01 to 1.01"))
 
     def test_what_does_not_hold_has_a_reason(self):
-        said = {thesis for of_one in findings.FINDINGS.values() for _, thesis, _ in of_one}
-        self.assertLessEqual(set(findings.REASONS), said)
+        said = {thesis for of_one in verdict.FINDINGS.values() for _, thesis, _ in of_one}
+        self.assertLessEqual(set(verdict.REASONS), said)
         thesis = "Lazy: refresh takes the same time"
-        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 160, 4: 105})
         self.assertIn("24 cores", self.result(rows, thesis)["reason"])
-        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 110, 4: 105})
         self.assertIsNone(self.result(rows, thesis)["reason"])
 
     def test_too_wide_to_say(self):
         thesis = "Lazy: refresh takes the same time"
-        rows = curve("threads", findings.LAZY, "refresh", {1: 100, 2: 118})
+        rows = curve("threads", verdict.LAZY, "refresh", {1: 100, 2: 118})
         for row in rows: # means 1.18 apart: constant by the means, but who knows
             mean = row["responses"]["refresh"]["mean"]
             row["repeats"] = [{"refresh": mean * factor} for factor in (0.5, 0.8, 1.0, 1.2, 1.5)]
@@ -172,24 +172,24 @@ class Findings(unittest.TestCase):
 
     def test_pairs_are_drawn_together(self):
         """Seeds differ by ten times, subjects by a tenth: their ratios say so."""
-        rows = curve("throughput-quantum", findings.LAZY, findings.SPEED, {1: 370, 2: 370})
-        rows += curve("throughput-quantum", findings.EAGER, findings.SPEED, {1: 407, 2: 407})
+        rows = curve("throughput-quantum", verdict.LAZY, verdict.SPEED, {1: 370, 2: 370})
+        rows += curve("throughput-quantum", verdict.EAGER, verdict.SPEED, {1: 407, 2: 407})
         for row, factor in zip(rows, (1, 1, 1.1, 1.1)):
-            row["repeats"] = [{findings.SPEED: value * factor} for value in (10, 100, 1000)]
-        rows[0]["repeats"].append({findings.SPEED: 5})
+            row["repeats"] = [{verdict.SPEED: value * factor} for value in (10, 100, 1000)]
+        rows[0]["repeats"].append({verdict.SPEED: 5})
         self.assertEqual(self.result(rows, "Lazy and eager have the same throughput")["verdict"], "holds")
 
     def test_chance_decides_no_factorial_design(self):
-        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {findings.LAZY: {
+        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {verdict.LAZY: {
             "refresh": {"A": 0.01, "D": 0.3, "E": 0.04, "B": 0.05, "error": 0.6}}}}}
-        first = findings.check_all(document)[0]
+        first = verdict.check_all(document)[0]
         self.assertEqual((first["holds"], first["verdict"]), (None, "undecided"))
         self.assertIn("60% of the variation is between equal runs", first["measured"])
 
     def test_strongest(self):
-        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {findings.LAZY: {
+        document = {"rows": [], "host": {"cpus": 2}, "variation": {"factorial": {verdict.LAZY: {
             "refresh": {"A": 0.01, "D": 0.8, "E": 0.04, "B": 0.05, "error": 0.1}}}}}
-        first = findings.check_all(document)[0]
+        first = verdict.check_all(document)[0]
         self.assertEqual((first["figure"], first["holds"]), ("6.1", True))
         self.assertIn("D 80%", first["measured"])
 
@@ -197,7 +197,7 @@ class Findings(unittest.TestCase):
 class Design(unittest.TestCase):
     def test_factorial_points_are_all_combinations(self):
         for short in (True, False):
-            by_name = {one.name: one for one in experiments.experiments(short, 2)}
+            by_name = {one.name: one for one in plan.experiments(short, 2)}
             self.assertEqual(len(by_name["factorial"].points), 32)
             self.assertEqual(len(by_name["factorial-malloc"].points), 8)
             options = by_name["factorial"].points["A+B-C-D+E-"]
@@ -214,7 +214,7 @@ def request(least=3, most=20, precision=0.1, replications=2):
 
 
 def experiment(name="threads", work=1000, factors=()):
-    return experiments.Experiment(
+    return plan.Experiment(
         name, name, "", ("persistent",), ("allocate",), [f"--time-quantum={work}", "--duration=1"],
         "threads", {1: [], 2: ["--threads=2"]}, labels=dict.fromkeys(factors))
 
@@ -231,7 +231,7 @@ class Laboratory:
     def __init__(self, points, seconds=None, spread=None, **options):
         self.now, self.order, self.seeds, self.saves = 0.0, [], [], 0
         self.seconds, self.spread = seconds or {}, spread or {}
-        self.measuring = Measuring(points, self.run, self.save, lambda *_, **__: None,
+        self.measuring = Measuring(points, self.run, self.save, types.SimpleNamespace(say=lambda _: None, passing=lambda _: None),
                                    clock=lambda: self.now, **options)
 
     def run(self, one):
@@ -368,7 +368,7 @@ class FileOfResults(unittest.TestCase):
                 "experiment threads": {"options": []}, **other}
 
     def said(self, now):
-        return list(results.differences(self.settings(), now))
+        return list(keep.differences(self.settings(), now))
 
     def test_the_same(self):
         self.assertEqual(self.said(json.loads(json.dumps(self.settings()))), [])
@@ -385,21 +385,21 @@ class FileOfResults(unittest.TestCase):
     def test_written_whole_or_not_at_all(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "acdc.json")
-            results.write(path, {"scenario": "acdc", "rows": [1]})
+            kept.write(path, {"scenario": "acdc", "rows": [1]})
             with self.assertRaises(TypeError):
-                results.write(path, {"scenario": "acdc", "rows": [object()]})
-            self.assertEqual(results.read(path)["rows"], [1])
+                kept.write(path, {"scenario": "acdc", "rows": [object()]})
+            self.assertEqual(keep.read(path)["rows"], [1])
 
     def test_others_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "acdc.json")
-            self.assertIsNone(results.read(path))
+            self.assertIsNone(keep.read(path))
             for text in ("[]", '{"scenario": "malloc"}', '{"scenario": "ac'):
                 path.write_text(text)
-                with self.assertRaises(results.Refused):
-                    results.read(path)
-            with self.assertRaisesRegex(results.Refused, "older bench-acdc"):
-                results.go_on(path, {"scenario": "acdc", "rows": []}, self.settings(), [])
+                with self.assertRaises(keep.Refused):
+                    keep.read(path)
+            with self.assertRaisesRegex(keep.Refused, "older bench-acdc"):
+                keep.go_on(path, {"scenario": "acdc", "rows": []}, self.settings(), [])
 
 
 class Interrupted(unittest.TestCase):
@@ -502,9 +502,9 @@ class ShortRun(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn(text, done.stderr)
         done = run(REPORT, ROOT / "CMakePresets.json")
-        self.assertIn("is not of bench-acdc", done.stderr)
+        self.assertIn("there is a report of", done.stderr)
         done = run(REPORT, ROOT / "LICENSE")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("LICENSE: FILE needs an ending", done.stderr)
 
     def test_list(self):

@@ -18,7 +18,7 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 KEY = ("pairs", "prudence 64 B", "ns_per_pair_wall")
 
 sys.path.insert(0, str(ROOT / "tools"))
-from compare_bench import cli, trees, verdicts  # noqa: E402 (the path comes first)
+from measure import compare  # noqa: E402 (the path comes first)
 
 
 def rounds(of_base, of_new, count=10, noise=0.01, drift=3.0):
@@ -33,42 +33,42 @@ def rounds(of_base, of_new, count=10, noise=0.01, drift=3.0):
 
 
 def verdict_of(*arguments, **more):
-    return verdicts.compare(*rounds(*arguments, **more), 0.99, 0.03)[0]["verdict"]
+    return compare.compare(*rounds(*arguments, **more), 0.99, 0.03)[0]["verdict"]
 
 
 class Verdicts(unittest.TestCase):
     def test_a_slower_revision_is_noticed_though_the_machine_drifts(self):
-        self.assertEqual(verdict_of(5.0, 5.5), verdicts.WORSE)
+        self.assertEqual(verdict_of(5.0, 5.5), compare.WORSE)
 
     def test_a_faster_one_too(self):
-        self.assertEqual(verdict_of(5.0, 4.5), verdicts.BETTER)
+        self.assertEqual(verdict_of(5.0, 4.5), compare.BETTER)
 
     def test_the_same(self):
-        self.assertEqual(verdict_of(5.0, 5.0), verdicts.SAME)
+        self.assertEqual(verdict_of(5.0, 5.0), compare.SAME)
 
     def test_noise_decides_nothing(self):
-        self.assertEqual(verdict_of(5.0, 5.2, noise=0.3), verdicts.UNDECIDED)
+        self.assertEqual(verdict_of(5.0, 5.2, noise=0.3), compare.UNDECIDED)
 
     def test_few_rounds_decide_nothing(self):
-        self.assertEqual(verdict_of(5.0, 9.0, count=7), verdicts.UNDECIDED)
-        self.assertEqual(verdict_of(5.0, 9.0, count=8), verdicts.WORSE)
+        self.assertEqual(verdict_of(5.0, 9.0, count=7), compare.UNDECIDED)
+        self.assertEqual(verdict_of(5.0, 9.0, count=8), compare.WORSE)
 
     def test_a_revision_beside_itself_is_seldom_worse(self):
         draw = random.Random(2)
         base = [{(n,) + KEY[1:]: draw.gauss(5, 1) for n in range(60)} for _ in range(10)]
         new = [{(n,) + KEY[1:]: draw.gauss(5, 1) for n in range(60)} for _ in range(10)]
-        found = [row["verdict"] for row in verdicts.compare(base, new, 0.99, 0.0)]
-        self.assertLessEqual(found.count(verdicts.WORSE), 60 * 0.05)
+        found = [row["verdict"] for row in compare.compare(base, new, 0.99, 0.0)]
+        self.assertLessEqual(found.count(compare.WORSE), 60 * 0.05)
 
     def test_the_interval_holds_the_change(self):
-        row = verdicts.compare(*rounds(5.0, 5.5), 0.99, 0.03)[0]
+        row = compare.compare(*rounds(5.0, 5.5), 0.99, 0.03)[0]
         self.assertLess(row["low"], 1.1)
         self.assertGreater(row["high"], 1.1)
 
     def test_figures_of_one_revision_only_are_left_out(self):
         base, new = rounds(5.0, 5.0)
         del new[3][KEY]
-        self.assertEqual(verdicts.compare(base, new, 0.99, 0.03), [])
+        self.assertEqual(compare.compare(base, new, 0.99, 0.03), [])
 
 
 def run(*arguments):
@@ -85,13 +85,13 @@ class Command(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             rows = json.loads(file.read_text())["rows"]
         self.assertEqual({row["part"] for row in rows}, {"pairs", "pairs in order"})
-        self.assertEqual({row["verdict"] for row in rows}, {verdicts.UNDECIDED})  # of one round
+        self.assertEqual({row["verdict"] for row in rows}, {compare.UNDECIDED})  # of one round
         self.assertIn(f"{len(rows)} figures", done.stdout)
 
     def refused(self, text, *arguments):
         said = io.StringIO()
         with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as end:
-            cli.main(arguments, ROOT, BUILD)
+            compare.main(arguments, BUILD)
         self.assertNotEqual(end.exception.code, 0)
         self.assertIn(text, said.getvalue())
 
@@ -105,8 +105,8 @@ class Command(unittest.TestCase):
     def test_refuses_an_unknown_revision(self):
         if not (ROOT / ".git").exists():
             self.skipTest("not a repository")
-        with self.assertRaisesRegex(trees.Failed, "'no-such-thing' is not a revision"):
-            trees.commit_of(ROOT, "no-such-thing")
+        with self.assertRaisesRegex(compare.Failed, "'no-such-thing' is not a revision"):
+            compare.commit_of(ROOT, "no-such-thing")
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 
 sys.path.insert(0, str(ROOT / "tools"))
-from growth_bench import cli, fits  # noqa: E402 (the path comes first)
+from measure import growth  # noqa: E402 (the path comes first)
 
 READERS = [1, 10, 100, 1000, 10000]
 
 
 class Fits(unittest.TestCase):
     def curve(self, *ys):
-        return fits.fit(READERS, ys)["curve"]
+        return growth.fit(READERS, ys)["curve"]
 
     def test_flat(self):
         self.assertEqual(self.curve(5.0, 5.2, 5.1, 5.3, 5.2), "flat")
@@ -42,7 +42,7 @@ class Fits(unittest.TestCase):
 
     def test_sentences(self):
         def say(*ys):
-            return fits.sentence("A pair", "idle readers", "ns", READERS, ys, fits.fit(READERS, ys))
+            return growth.sentence("A pair", "idle readers", "ns", READERS, ys, growth.fit(READERS, ys))
 
         self.assertEqual(say(5, 5, 5, 5, 5), "A pair does not grow: 5 ns at 1 idle readers, "
                                              "5 ns at 10,000.")
@@ -54,14 +54,14 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "growth.json"
             with contextlib.redirect_stdout(io.StringIO()) as said:
-                self.assertEqual(cli.main(["--quick", "--repeat", "1", "--axis",
+                self.assertEqual(growth.main(["--quick", "--repeat", "1", "--axis",
                                            "idle-readers,caches", "--json", str(file)], BUILD), 0)
             rows = json.loads(file.read_text())["rows"]
-            subprocess.run([ROOT / "tools/report_growth.py", file], check=True, timeout=100,
+            subprocess.run([ROOT / "tools/report", file], check=True, timeout=100,
                            capture_output=True)
             self.assertIn("prudence_stats", file.with_suffix(".html").read_text())
         self.assertEqual(len(rows), 8)  # four figures along two axes
-        self.assertTrue(all(row["curve"] in [*fits.CURVES, "irregular"] for row in rows))
+        self.assertTrue(all(row["curve"] in [*growth.CURVES, "irregular"] for row in rows))
         self.assertEqual(said.getvalue().count("\n"), 8)
 
     def test_refuses(self):
@@ -69,7 +69,7 @@ class Command(unittest.TestCase):
                                  ("'0' is not a number from 1", "--repeat", "0"),
                                  ("no such folder", "--json", "/nowhere/growth.json")):
             with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
-                cli.main(arguments, BUILD)
+                growth.main(arguments, BUILD)
             self.assertIn(text, said.getvalue())
 
 

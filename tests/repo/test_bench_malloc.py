@@ -17,8 +17,8 @@ BENCH, LOAD, WATCH = (BUILD / "bin" / name for name in (
     "prudence-bench", "prudence-malloc-load", "prudence-malloc-watch"))
 
 sys.path.insert(0, str(ROOT / "tools"))
-from malloc_bench import summary, watch  # noqa: E402 (the path comes first)
-from malloc_bench.allocators import ALLOCATORS  # noqa: E402
+from measure.malloc import verdict, watch  # noqa: E402 (the path comes first)
+from measure.allocators import ALLOCATORS  # noqa: E402
 
 SUBJECTS = [name for name in ("glibc", "prudence", "jemalloc")
             if name != "prudence" or (BUILD / "libprudence-malloc.so").exists()]
@@ -74,12 +74,12 @@ class ShortRun(WithFolder):
         said = document["summary"]
         self.assertEqual((said["baseline"], said["left_out"]), ("glibc", []))
         self.assertEqual(said["programs"], patterns + ["python"])
-        for key in summary.FIGURES:
+        for key in verdict.FIGURES:
             self.assertAlmostEqual(said["subjects"][0][key]["geometric_mean"], 1)
         self.assertTrue(any(line["on_pareto_front"] for line in said["subjects"]))
 
     def check_page(self, result, patterns):
-        done = run(ROOT / "tools/report_malloc.py", result)
+        done = run(ROOT / "tools/report", result)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = result.with_suffix(".html").read_text()
         for name in ("jemalloc", "Pareto front", "<svg", "abacus", "nomalloc", *patterns):
@@ -201,7 +201,7 @@ class Summary(unittest.TestCase):
             for wall in walls]}
 
     def test_geometric_means(self):
-        said = summary.summarize([self.row("p", "a", [1, 9, 1]), self.row("p", "b", [2, 2, 0.1]),
+        said = verdict.summarize([self.row("p", "a", [1, 9, 1]), self.row("p", "b", [2, 2, 0.1]),
                                   self.row("q", "a", [1]), self.row("q", "b", [8], 1 << 19)],
                                  ["a", "b"])
         a, b = said["subjects"]
@@ -213,7 +213,7 @@ class Summary(unittest.TestCase):
         self.assertNotIn("paused_rss", b)
 
     def test_the_interval_is_narrow_without_noise(self):
-        said = summary.summarize([self.row("p", "a", [1] * 5), self.row("p", "b", [3] * 5)],
+        said = verdict.summarize([self.row("p", "a", [1] * 5), self.row("p", "b", [3] * 5)],
                                  ["a", "b"])
         self.assertAlmostEqual(said["subjects"][1]["wall"]["low"], 3)
         self.assertAlmostEqual(said["subjects"][1]["wall"]["high"], 3)
@@ -221,12 +221,12 @@ class Summary(unittest.TestCase):
     def test_a_program_that_failed_is_left_out(self):
         rows = [self.row("p", "a", [1]), self.row("p", "b", [2]), self.row("q", "a", [1]),
                 {**self.row("q", "b", []), "failed": "no"}]
-        said = summary.summarize(rows, ["a", "b"])
+        said = verdict.summarize(rows, ["a", "b"])
         self.assertEqual((said["programs"], said["left_out"]), (["p"], ["q"]))
-        self.assertEqual(summary.summarize(rows[2:], ["a", "b"])["subjects"], [])
+        self.assertEqual(verdict.summarize(rows[2:], ["a", "b"])["subjects"], [])
 
     def test_pareto_front(self):
-        self.assertEqual(summary.on_front([(1, 1), (0.5, 2), (0.6, 2), (1, 1), (2, 0.5), (1, 1.1)]),
+        self.assertEqual(verdict.on_front([(1, 1), (0.5, 2), (0.6, 2), (1, 1), (2, 0.5), (1, 1.1)]),
                          [True, True, False, True, True, False])
 
 

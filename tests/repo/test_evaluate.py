@@ -17,10 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 import chromium_view  # noqa: E402 (the path comes first)
 import debian_source  # noqa: E402
-import kept_runs  # noqa: E402
-import paper_findings  # noqa: E402
-import report_evaluate  # noqa: E402
-from evaluation import cli, figures, findings, plan, servers  # noqa: E402
+from measure import keep, report, verdict as verdicts  # noqa: E402
+from measure.evaluate import figures, page as pages, plan, run as evaluate, servers, verdict  # noqa: E402
 
 HOST = {"cpu": "x", "cpus": 2, "system": "Linux", "kernel": "6", "libc": "2", "compiler": "12", "huge_pages": "madvise"}
 
@@ -96,7 +94,7 @@ def document(runs, **more):
 class Arguments(unittest.TestCase):
     def refused(self, *arguments):
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
-            cli.parse_arguments(arguments)
+            evaluate.parse_arguments(arguments)
         self.assertEqual(end.exception.code, 2)
         return said.getvalue()
 
@@ -105,22 +103,22 @@ class Arguments(unittest.TestCase):
         self.assertIn("'0' is not a number from 1", self.refused("--rounds", "0"))
 
     def test_quick_and_long_runs_do_not_meet(self):
-        quick, whole = cli.parse_arguments(["--quick"]), cli.parse_arguments([])
+        (_, quick), (_, whole) = evaluate.parse_arguments(["--quick"]), evaluate.parse_arguments([])
         self.assertEqual((quick.rounds, whole.rounds), (plan.QUICK_ROUNDS, plan.FULL_ROUNDS))
         self.assertNotEqual(quick.folder, whole.folder)
 
     def test_names_the_program_that_is_missing(self):
-        with tempfile.TemporaryDirectory() as folder, self.assertRaises(SystemExit) as end:
-            cli.main([], Path(folder))
-        self.assertIn("prudence-bench is missing: run `make build`", str(end.exception.code))
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            evaluate.main([], Path(folder))
+        self.assertIn("prudence-bench is missing: run `make build`", said.getvalue())
 
 
 class Document(unittest.TestCase):
     def test_servers_alone_have_a_host(self):
         """They do not tell; the page names the machine."""
         programs = mock.Mock(allocators={"glibc": None}, build=Path("build"))
-        with mock.patch.object(cli.allocators, "probe", lambda *_: {"host": HOST}):
-            made = cli.document_of(cli.parse_arguments(["--quick"]), programs, [one | {"others_cpus": 0, "load_average": 0} for one in server()], [], [])
+        with mock.patch.object(evaluate.allocators, "probe", lambda *_: {"host": HOST}):
+            made = evaluate.document_of(evaluate.parse_arguments(["--quick"])[1], programs, [one | {"others_cpus": 0, "load_average": 0} for one in server()], [], [])
         self.assertEqual(made["host"], HOST)
 
 
@@ -135,7 +133,7 @@ class Plan(unittest.TestCase):
 
     def test_every_part_is_in_the_report(self):
         for part in plan.parts(False):
-            self.assertTrue(part.name == "mix" or any(part.name.startswith(name) for name, *_ in report_evaluate.GROUPS), part.name)
+            self.assertTrue(part.name == "mix" or any(part.name.startswith(name) for name, *_ in pages.GROUPS), part.name)
 
 
 class Figures(unittest.TestCase):
@@ -170,9 +168,9 @@ class Figures(unittest.TestCase):
         run["document"]["rows"][2] = {"scenario": "tree", "subject": "ck-epoch+jemalloc", "size": 64, "updates": 1, "failed": "ended by signal 11"}
         rows = figures.rows_of([run])
         self.assertEqual(figures.find(rows, "tree, 1 % updates", "ck-epoch+jemalloc").failed, ["ended by signal 11"])
-        said = report_evaluate.cells_of(rows)
+        said = pages.cells_of(rows)
         self.assertIn("tree, 1 % updates (failed: ended by signal 11)", [line["load"] for line in said])
-        self.assertEqual(findings.times(rows, "tree, 1 % updates"), [1.1])
+        self.assertEqual(verdict.times(rows, "tree, 1 % updates"), [1.1])
 
     def test_fragmentation_where_what_is_live_is_chance_says_nothing(self):
         ours = figures.rows_of([run_of("recycle", "prudence-bench", [bench_row("recycle", "prudence"), bench_row("recycle", "prudence", mixed=True)])])
@@ -190,10 +188,10 @@ class Figures(unittest.TestCase):
 
 class Verdicts(unittest.TestCase):
     def verdicts(self, runs, place):
-        return [line["verdict"] for line in findings.check(figures.rows_of(runs)) if line["subject"] == place]
+        return [line["verdict"] for line in verdict.check(figures.rows_of(runs)) if line["subject"] == place]
 
     def test_nothing_was_measured(self):
-        self.assertEqual({line["verdict"] for line in findings.check([])}, {"not measured"})
+        self.assertEqual({line["verdict"] for line in verdict.check([])}, {"not measured"})
 
     def test_memory(self):
         self.assertEqual(self.verdicts([endurance()], "Figure 3"), ["does not hold", "holds", "holds"])
@@ -217,11 +215,11 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdicts([only], "Figure 6")[2], "not measured")
 
     def mixes(self, runs, default=True):
-        return {line["subject"]: line["verdict"] for line in findings.check_mixes(figures.rows_of(runs), default)}
+        return {line["subject"]: line["verdict"] for line in verdict.check_mixes(figures.rows_of(runs), default)}
 
     def test_mixes_are_judged_beside_the_queue_that_misses_least(self):
         rows = figures.rows_of([mix()])
-        self.assertEqual(findings.callbacks_of(rows, rows[0].load), "throttled-10")
+        self.assertEqual(verdict.callbacks_of(rows, rows[0].load), "throttled-10")
         self.assertEqual(self.mixes([mix()])["Figure 7"], "holds")
         self.assertEqual(self.mixes([mix(prudence=9300)])["Figure 7"], "does not hold")  # better than classic, worse than throttled-10
         self.assertEqual(self.mixes([mix(classic=9500)])["Figure 7"], "does not hold")
@@ -235,7 +233,7 @@ class Verdicts(unittest.TestCase):
     def test_a_table_of_mixes_names_what_was_judged_and_what_failed(self):
         run = mix()
         run["document"]["rows"][3] = {"mix": "file", "period": 500, "cached": 0, "subject": "prudence", "failed": "no memory"}
-        cells = report_evaluate.mix_cells(figures.rows_of([run]), True)
+        cells = pages.mix_cells(figures.rows_of([run]), True)
         self.assertEqual([(line["subject"], line["misses, of a million"]) for line in cells],
                          [("classic", "100,000"), ("throttled-10 (judged beside)", "60,000"), ("throttled-20", "70,000"), ("prudence", "failed: no memory"),
                           ("prudence, pre-flush", "90,000")])
@@ -267,19 +265,19 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdicts([tree(), slow], "Too Epic"), ["undecided"])
 
     def test_many_rows_are_not_all_named(self):
-        verdict, text = paper_findings.judge([(f"row {i}", [i / 10]) for i in range(1, 21)], 0, "")
+        verdict, text = verdicts.judge([(f"row {i}", [i / 10]) for i in range(1, 21)], 0, "")
         self.assertEqual(verdict, "does not hold")
         self.assertIn("row 20 (+200.0 %)", text)
         self.assertIn("and 14 more", text)
 
     def test_where_prudence_loses(self):
-        lost = {(load, what): (peer, count, of) for load, what, peer, _, count, of in findings.losses(figures.rows_of(all_runs()))}
+        lost = {(load, what): (peer, count, of) for load, what, peer, _, count, of in verdict.losses(figures.rows_of(all_runs()))}
         self.assertEqual(lost, {("lists, 512 B", "memory"): ("ck-epoch+glibc", 1, 2)})
         run = tree()
         run["document"]["rows"][0] |= {"ns_per_pair_wall": 30.0}  # by the clock alone
-        self.assertEqual([what for _, what, *_ in findings.losses(figures.rows_of([run]))], ["time, but not CPU time"])
+        self.assertEqual([what for _, what, *_ in verdict.losses(figures.rows_of([run]))], ["time, but not CPU time"])
         rows = figures.rows_of([tree(), tree(1, ours=12.0)])  # in one round of two
-        self.assertEqual(list(findings.losses(rows)), [])
+        self.assertEqual(list(verdict.losses(rows)), [])
 
 
 class Kept(unittest.TestCase):
@@ -292,10 +290,10 @@ class Kept(unittest.TestCase):
             if isinstance(one, BaseException):
                 raise one
             return dict(one)
-        tasks = [kept_runs.Task(f"task-{i}", f"task {i}", "kind", {"of": identity}, lambda one=one: run(one)) for i, one in enumerate(results)]
+        tasks = [keep.Task(f"task-{i}", f"task {i}", "kind", {"of": identity}, lambda one=one: run(one)) for i, one in enumerate(results)]
         with contextlib.redirect_stderr(io.StringIO()) as said:
             try:
-                found = kept_runs.run_all("evaluate", tasks, Path(folder))
+                found = keep.run_all("evaluate", tasks, Path(folder))
             except KeyboardInterrupt:
                 found = "interrupted", []
         return (*found, len(ran), said.getvalue())
@@ -322,27 +320,27 @@ class Kept(unittest.TestCase):
             self.assertEqual(self.run_all(folder, [{"x": 0}])[2], 1)
 
     def test_a_forecast_of_its_own_until_one_has_run(self):
-        task = kept_runs.Task("a", "a", "kind", {}, dict, 100)
-        self.assertEqual(kept_runs.seconds_left([task, task], {}), 200)
-        self.assertEqual(kept_runs.seconds_left([task, task], {"kind": [10]}), 20)
-        self.assertIsNone(kept_runs.seconds_left([kept_runs.Task("a", "a", "kind", {}, dict)], {}))
+        task = keep.Task("a", "a", "kind", {}, dict, 100)
+        self.assertEqual(keep.seconds_left([task, task], {}), 200)
+        self.assertEqual(keep.seconds_left([task, task], {"kind": [10]}), 20)
+        self.assertIsNone(keep.seconds_left([keep.Task("a", "a", "kind", {}, dict)], {}))
 
     def test_a_program_that_hangs_or_fails(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.assertEqual(kept_runs.run_session(["sh", "-c", "echo so far; sleep 100"], {"PATH": "/usr/bin:/bin"}, folder, 0.2), (None, "so far\n"))
+            self.assertEqual(keep.run_session(["sh", "-c", "echo so far; sleep 100"], {"PATH": "/usr/bin:/bin"}, folder, 0.2), (None, "so far\n"))
 
     def test_others_are_what_this_process_did_not_use(self):
-        self.assertEqual(kept_runs.others_between((100.0, 10.0, 0.0), (110.0, 14.0, 10.0)), 0.6)
-        self.assertEqual(kept_runs.others_between((100.0, 10.0, 0.0), (101.0, 14.0, 10.0)), 0.0)
+        self.assertEqual(keep.others_between((100.0, 10.0, 0.0), (110.0, 14.0, 10.0)), 0.6)
+        self.assertEqual(keep.others_between((100.0, 10.0, 0.0), (101.0, 14.0, 10.0)), 0.0)
 
     def test_a_part_that_writes_nothing_has_failed(self):
-        programs = mock.Mock(spec=cli.Programs, build=Path("/nowhere"), allocators={})
+        programs = mock.Mock(spec=evaluate.Programs, build=Path("/nowhere"), allocators={})
         programs.is_server.return_value = False
         part = next(plan.parts(True))
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kept_runs, "run_session", return_value=(3, "one\nlast words\n")):
-            self.assertEqual(cli.Programs.run(programs, part, folder), {"failed": "status 3: one\nlast words"})
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(keep, "run_session", return_value=(3, "one\nlast words\n")):
+            self.assertEqual(evaluate.Programs.run(programs, part, folder), {"failed": "status 3: one\nlast words"})
         programs.run.side_effect = servers.Failed("it does not answer")
-        self.assertEqual(cli.run_part(programs, part, 0, "."), {"failed": "it does not answer"})
+        self.assertEqual(evaluate.run_part(programs, part, 0, "."), {"failed": "it does not answer"})
 
 
 class Servers(unittest.TestCase):
@@ -388,7 +386,7 @@ class Report(unittest.TestCase):
     def make(self, folder, found):
         file = Path(folder) / "evaluate.json"
         file.write_text(json.dumps(found))
-        subprocess.run([ROOT / "tools/report_evaluate.py", file], check=True, capture_output=True, timeout=100)
+        subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, timeout=100)
         return file.with_suffix(".html"), file.with_suffix("")
 
     def test_page_and_tables(self):
@@ -413,13 +411,13 @@ class Report(unittest.TestCase):
     def test_one_part_alone(self):
         for run in (endurance(), pairs(), tree(), store(), server()[0]):
             rows = figures.rows_of([run])
-            parts = list(report_evaluate.parts_of(document([run]), rows))
+            parts = list(pages.parts_of(document([run]), rows))
             self.assertEqual(sum(bool(part["pictures"]) for part in parts), {"endurance": 2, "pairs": 2, "tree": 3}.get(run["part"], 1), run["part"])
 
     def test_the_legend_is_not_cut(self):
         names = [f"{peer}+{one}" for peer in ("rculfhash", "ck-epoch") for one in ("glibc", "jemalloc", "mimalloc", "tcmalloc")]
         rows = figures.rows_of([run_of("tree", "prudence-bench", [bench_row("tree", name, updates=1) for name in ["prudence", "prudence-heap", "classic", *names]])])
-        for figure in (report_evaluate.bars(rows, ("ns", "cpu_ns", "mb")), report_evaluate.tree_picture(rows)):
+        for figure in (pages.bars(rows, ("ns", "cpu_ns", "mb")), pages.tree_picture(rows)):
             figure.canvas.draw()
             legend, whole = figure.legends[0].get_window_extent(), figure.bbox
             self.assertTrue(whole.x0 <= legend.x0 and legend.x1 <= whole.x1 and whole.y0 <= legend.y0, legend)
@@ -437,10 +435,9 @@ class Report(unittest.TestCase):
                 (docs / "results-evaluate.md").write_text(page)
             file.write_text(json.dumps(document(runs)))
             said = ""
-            with mock.patch.object(sys, "argv", ["report_evaluate.py", str(file), "--into", str(docs)]), contextlib.redirect_stdout(io.StringIO()), \
-                    contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 try:
-                    report_evaluate.main()
+                    report.main([str(file), "--into", str(docs)])
                 except SystemExit as end:
                     said = str(end.code)
             return (said, {table.stem: table.read_text() for table in docs.rglob("*.csv")},
@@ -448,8 +445,8 @@ class Report(unittest.TestCase):
 
     def test_tables_are_replaced_by_what_was_measured(self):
         found = document([pairs(), mix()])
-        tables = report_evaluate.tables_of(figures.rows_of(found["runs"]), list(report_evaluate.parts_of(found, figures.rows_of(found["runs"]))))
-        measured = [set(report_evaluate.tables_measured(document([one]), tables)) for one in (pairs(), mix(), run_of("recycle", "prudence-bench", []))]
+        tables = pages.tables_of(figures.rows_of(found["runs"]), list(pages.parts_of(found, figures.rows_of(found["runs"]))))
+        measured = [set(pages.tables_measured(document([one]), tables)) for one in (pairs(), mix(), run_of("recycle", "prudence-bench", []))]
         self.assertEqual(measured, [{"pairs"}, {"findings-mixes-default", "findings-mixes-fixed", "mixes-default"}, set()])  # recycle-mixed is missing
         _, tables, page = self.into([mix()], self.PAGE)
         self.assertEqual((page, tables["pairs"], "classic" in tables["mixes-default"]), (self.PAGE, "old\n", True))
@@ -462,16 +459,15 @@ class Report(unittest.TestCase):
     def test_a_page_without_the_table_changes_nothing(self):
         for page, words in ((None, "results-evaluate.md"), ("# Ours\n", "has 0 tables under 'Findings of the paper'"), (self.PAGE + self.PAGE, "has 2 tables")):
             said, tables, after = self.into([pairs()], page)
-            self.assertRegex(said, f"^report_evaluate: --into .*: .*{words}")
+            self.assertRegex(said, f"^report: --into .*: .*{words}")
             self.assertEqual((tables, after), ({"pairs": "old\n"}, page))
 
     def test_refuses_what_is_not_its_own(self):
-        done = subprocess.run([ROOT / "tools/report_evaluate.py", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([ROOT / "tools/report", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("has no runs of evaluate", done.stderr)
-        with mock.patch.object(sys, "argv", ["report_evaluate.py", str(ROOT / "LICENSE")]), contextlib.redirect_stderr(io.StringIO()) as said, \
-                self.assertRaises(SystemExit):
-            report_evaluate.main()
+        self.assertIn("CMakePresets.json has no rows or runs of a measurement that there is a report of", done.stderr)
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
+            report.main([str(ROOT / "LICENSE")])
         self.assertIn("LICENSE: FILE needs an ending", said.getvalue())
 
 

@@ -21,10 +21,10 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import kept_runs  # noqa: E402 (the path comes first)
-from kernel_evaluation import cli, figures, findings, loads  # noqa: E402 (the path comes first)
+from measure import keep  # noqa: E402 (the path comes first)
+from measure.kernel_evaluate import figures, plan, run as evaluate, verdict  # noqa: E402
 
-TWO = findings.Machine(2, 1)
+TWO = verdict.Machine(2, 1)
 SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
 
 
@@ -61,7 +61,7 @@ def both(ours, turns=2, **more):
 class Arguments(unittest.TestCase):
     def refused(self, *arguments):
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
-            cli.main(arguments)
+            evaluate.main(arguments)
         self.assertEqual(end.exception.code, 2)
         return said.getvalue()
 
@@ -73,26 +73,26 @@ class Arguments(unittest.TestCase):
         self.assertIn("multiples of --nodes 2", self.refused("--cpus", "3", "--nodes", "2"))
 
     def test_names_the_program_and_the_package_that_are_missing(self):
-        with mock.patch.object(cli.shutil, "which", lambda name, path: None if name == "mkfs.ext4" else name), \
+        with mock.patch.object(evaluate.shutil, "which", lambda name, path: None if name == "mkfs.ext4" else name), \
                 self.assertRaises(SystemExit) as end:
-            cli.main([])
+            evaluate.main([])
         self.assertEqual(end.exception.code, "kernel-evaluate: not installed: mkfs.ext4 (package e2fsprogs). Run: make setup-fuzz")
 
     def test_lists_loads(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            self.assertEqual(cli.main(["--list", "--scale", "0.5"]), 0)
+            self.assertEqual(evaluate.main(["--list", "--scale", "0.5"]), 0)
         self.assertIn("4,000 x transaction", said.getvalue())
 
     def test_every_client_gets_the_same_share(self):
-        for load in loads.LOADS.values():
+        for load in plan.LOADS.values():
             for scale in (0.001, 0.77, 3):
-                count = loads.transactions_of(load, scale)
+                count = plan.transactions_of(load, scale)
                 self.assertTrue(count >= load.shares and count % load.shares == 0)
-                self.assertNotRegex(loads.script_of(load, "slub_lists", scale, "counts"), r"\{(n|share)\}")
+                self.assertNotRegex(plan.script_of(load, "slub_lists", scale, "counts"), r"\{(n|share)\}")
 
     def test_scripts_are_shell(self):
-        for load in loads.LOADS.values():
-            for text in (*(loads.script_of(load, "slub", 1, mode) for mode in cli.MODES), load.prepare, load.command):
+        for load in plan.LOADS.values():
+            for text in (*(plan.script_of(load, "slub", 1, mode) for mode in evaluate.MODES), load.prepare, load.command):
                 subprocess.run(["sh", "-n"], input=text, text=True, check=True)
 
 
@@ -121,7 +121,7 @@ lock_stat version 0.4
 """
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "stat").write_text(stat)
-            command = next(line for line in loads.script_of(loads.LOADS["epoll"], "slub", 1, "locks").splitlines() if line.startswith("sed"))
+            command = next(line for line in plan.script_of(plan.LOADS["epoll"], "slub", 1, "locks").splitlines() if line.startswith("sed"))
             said = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lock_stat", f"{folder}/stat")], capture_output=True, text=True, check=True).stdout
         self.assertEqual(figures.read(guest() + said, "locks")["locks"], {"&n->list_lock": {"contended": 22, "moved": 333, "taken": 4444}})
         with self.assertRaisesRegex(figures.Incomplete, "no line LOCK"):
@@ -131,12 +131,12 @@ lock_stat version 0.4
         """What the load itself prints; a run without it has failed."""
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["gcc", "-O1", "-Werror", "-pthread", "-o", f"{folder}/load", ROOT / "kernel/tree/load.c"], check=True)
-            for load in (load for load in loads.LOADS.values() if load.own):
+            for load in (load for load in plan.LOADS.values() if load.own):
                 command = ["sh", "-c", f"cd {folder} && ./load latency {load.name} 200"]
                 said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 found = figures.read(guest() + said, "latency")["latency"]
                 self.assertTrue(0 < found["p50_ns"] <= found["p99_ns"] <= found["p9999_ns"] <= found["most_ns"], found)
-                self.assertIn(f"./load latency {load.name} 40", loads.script_of(load, "slub", 40 / load.transactions, "latency"))
+                self.assertIn(f"./load latency {load.name} 40", plan.script_of(load, "slub", 40 / load.transactions, "latency"))
         with self.assertRaisesRegex(figures.Incomplete, "no line LATENCY"):
             figures.read(guest(), "latency")
 
@@ -151,33 +151,33 @@ lock_stat version 0.4
 
 class Verdicts(unittest.TestCase):
     def judged(self, metric, allowed, ours, **more):
-        return findings.judge(findings.rows(both(ours, **more), TWO, 1), metric, allowed)
+        return verdict.judge(verdict.rows(both(ours, **more), TWO, 1), metric, allowed)
 
     def test_fewer_misses(self):
-        self.assertEqual(self.judged(findings.misses, 0, {"refills": 50})[0], "holds")
-        self.assertEqual(self.judged(findings.misses, 0, {"refills": 900})[0], "does not hold")
-        self.assertIn("postmark filp (+80.0 %)", self.judged(findings.misses, 0, {"refills": 900})[1])
+        self.assertEqual(self.judged(verdict.misses, 0, {"refills": 50})[0], "holds")
+        self.assertEqual(self.judged(verdict.misses, 0, {"refills": 900})[0], "does not hold")
+        self.assertIn("postmark filp (+80.0 %)", self.judged(verdict.misses, 0, {"refills": 900})[1])
 
     def test_rounds_that_differ(self):
-        self.assertEqual(self.judged(findings.misses, 0, [{"refills": 50}, {"refills": 900}])[0], "undecided")
+        self.assertEqual(self.judged(verdict.misses, 0, [{"refills": 50}, {"refills": 900}])[0], "undecided")
 
     def test_the_same_everywhere_proves_nothing(self):
-        self.assertEqual(self.judged(findings.misses, 0, {"refills": 500})[0], "undecided")
+        self.assertEqual(self.judged(verdict.misses, 0, {"refills": 500})[0], "undecided")
 
     def test_an_exception_of_the_paper_is_allowed(self):
-        self.assertEqual(self.judged(findings.peak, 0.2, {"peak": 640})[0], "undecided")
-        self.assertEqual(self.judged(findings.peak, 0.05, {"peak": 640})[0], "does not hold")
-        self.assertEqual(self.judged(findings.peak, 0.05, {"peak": 320})[0], "holds")
+        self.assertEqual(self.judged(verdict.peak, 0.2, {"peak": 640})[0], "undecided")
+        self.assertEqual(self.judged(verdict.peak, 0.05, {"peak": 640})[0], "does not hold")
+        self.assertEqual(self.judged(verdict.peak, 0.05, {"peak": 320})[0], "holds")
 
     def test_few_pairs_are_left_out(self):
-        self.assertEqual(self.judged(findings.misses, 0, {"allocations": 4999})[0], "not measured")
+        self.assertEqual(self.judged(verdict.misses, 0, {"allocations": 4999})[0], "not measured")
 
     def test_throughput(self):
         def said(*busy):
             runs = [run for turn, one in enumerate(busy) for run in
                     (run_of(guest(busy=1000), "slub", mode="instructions", turn=turn, cpus=1),
                      run_of(guest(ours=True, busy=one), "prudence", mode="instructions", turn=turn, cpus=1))]
-            return [verdict for verdict, _ in findings.faster(runs, "postmark", 0.18)]
+            return [verdict for verdict, _ in verdict.faster(runs, "postmark", 0.18)]
         self.assertEqual(said(800, 810), ["holds", "holds"])
         self.assertEqual(said(950, 960), ["holds", "does not hold"])
         self.assertEqual(said(1010, 1020), ["does not hold", "does not hold"])
@@ -186,23 +186,23 @@ class Verdicts(unittest.TestCase):
 
     def test_the_attack(self):
         runs = both({}, load="open_close")
-        self.assertEqual([verdict for verdict, _ in findings.attack(runs, TWO)], ["does not hold", "undecided"])
+        self.assertEqual([verdict for verdict, _ in verdict.attack(runs, TWO)], ["does not hold", "undecided"])
         for run in runs:
             run["peak_kb"] -= 1000 * (run["side"] == "prudence")
-        self.assertEqual(findings.attack(runs, TWO)[1][0], "holds")
+        self.assertEqual(verdict.attack(runs, TWO)[1][0], "holds")
 
     def test_memory_that_ran_out_is_a_finding(self):
         """The first of 3.4 has three verdicts: all of SLUB's rounds ran out of memory, some did, none did."""
         runs = both({}, load="open_close")
         rounds = sorted({run["round"] for run in runs})
         def gone(turn, side="slub", why="Out of memory: Killed process 71 (load)", **more):
-            return cli.skipped_of("x", why) | {"mode": "counts", "load": "open_close", "side": side, "round": turn, "cpus": 2, "nodes": 1} | more
-        self.assertEqual(findings.attack(runs, TWO, [gone(rounds[-1] + 1)])[0][0], "undecided")
+            return evaluate.skipped_of("x", why) | {"mode": "counts", "load": "open_close", "side": side, "round": turn, "cpus": 2, "nodes": 1} | more
+        self.assertEqual(verdict.attack(runs, TWO, [gone(rounds[-1] + 1)])[0][0], "undecided")
         alone = [run for run in runs if run["side"] == "prudence"]
-        verdicts = findings.attack(alone, TWO, [gone(turn) for turn in rounds])
+        verdicts = verdict.attack(alone, TWO, [gone(turn) for turn in rounds])
         self.assertEqual([verdict for verdict, _ in verdicts], ["holds", "not measured"])
         for other in (gone(9, "prudence"), gone(9, why="it has no line LOAD"), gone(9, load="epoll"), gone(9, cpus=4), gone(9, mode="checked")):
-            self.assertEqual(findings.attack(runs, TWO, [other])[0][0], "does not hold")
+            self.assertEqual(verdict.attack(runs, TWO, [other])[0][0], "does not hold")
 
 
 class Disturbance(unittest.TestCase):
@@ -210,32 +210,32 @@ class Disturbance(unittest.TestCase):
         for side, ours in (("slub", False), ("prudence", True)):
             for storm, names in ((10, ["filp"]), (50000, [])):
                 texts = guest(ours=ours), guest(refills=900, ours=ours), guest(allocations=storm, ours=ours)
-                found = findings.disturbed_caches([run_of(text, side, load) for load, text in zip(loads.DISTURBANCE, texts)], TWO, side, 1)
+                found = verdict.disturbed_caches([run_of(text, side, load) for load, text in zip(plan.DISTURBANCE, texts)], TWO, side, 1)
                 self.assertEqual(list(found), names)
                 for (alone, beside), in found.values():
                     self.assertEqual((alone["hits"], beside["hits"]), (49500, 49100))
 
     def test_the_storm_is_as_long_alone(self):
         for scale in (0.1, 1, 3):
-            count, storm = (loads.transactions_of(loads.LOADS[name], scale) for name in loads.DISTURBANCE[1:])
+            count, storm = (plan.transactions_of(plan.LOADS[name], scale) for name in plan.DISTURBANCE[1:])
             text = (ROOT / "kernel/tree/load.c").read_text()
             self.assertEqual(storm, count * int(re.search(r"#define STORM +(\d+)", text)[1]))
 
     def test_a_load_that_is_not_the_papers_is_in_none_of_its_findings(self):
-        self.assertEqual(findings.rows(both({}, load=loads.DISTURBANCE[0]), TWO, 1), [])
+        self.assertEqual(verdict.rows(both({}, load=plan.DISTURBANCE[0]), TWO, 1), [])
 
 
 class Runs(unittest.TestCase):
     def request(self, folder, *more):
-        return cli.parse_arguments(["--folder", str(Path(folder) / "evaluate"), "--load", "epoll", "--mode", "counts", "--rounds", "1", *more])
+        return evaluate.parse_arguments(["--folder", str(Path(folder) / "evaluate"), "--load", "epoll", "--mode", "counts", "--rounds", "1", *more])
 
     def run_all(self, request, results, identity="a"):
         """(runs, failures, boots)"""
         results = iter(results)
-        with mock.patch.object(cli, "boot", side_effect=lambda *_: copy.deepcopy(next(results))) as boots, \
-                mock.patch.object(cli, "identity_of", lambda *_: {"digest": identity, "cpus": 2, "nodes": 1}), \
+        with mock.patch.object(evaluate, "boot", side_effect=lambda *_: copy.deepcopy(next(results))) as boots, \
+                mock.patch.object(evaluate, "identity_of", lambda *_: {"digest": identity, "cpus": 2, "nodes": 1}), \
                 contextlib.redirect_stderr(io.StringIO()) as said:
-            return (*cli.run_all(request, Path("."), []), boots.call_count, said.getvalue())
+            return (*evaluate.run_all(request, Path("."), []), boots.call_count, said.getvalue())
 
     def test_what_is_finished_is_not_run_again(self):
         run, failure = figures.read(guest()), {"failed": "BUG: of this test"}
@@ -256,22 +256,22 @@ class Runs(unittest.TestCase):
         def boot(_, __, side, *___):
             began.wait(100)
             return figures.read(guest(ours=side == "prudence"))
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(cli, "boot", boot), \
-                mock.patch.object(cli, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
-            runs, failed = cli.run_all(self.request(folder, "--jobs", "2"), Path("."), [])
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(evaluate, "boot", boot), \
+                mock.patch.object(evaluate, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
+            runs, failed = evaluate.run_all(self.request(folder, "--jobs", "2"), Path("."), [])
         self.assertEqual(([run["side"] for run in runs], failed), (["slub", "prudence"], []))
 
     def test_an_interruption_ends_all_guests(self):
         def interrupt():
-            while len(kept_runs.SESSIONS.leaders) < 2:
+            while len(keep.SESSIONS.leaders) < 2:
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
-        tasks = [kept_runs.Task(f"{i}", f"{i}", "sleep", {}, lambda: {"failed": str(kept_runs.run_session(["sleep", "100"], dict(os.environ), "."))})
+        tasks = [keep.Task(f"{i}", f"{i}", "sleep", {}, lambda: {"failed": str(keep.run_session(["sleep", "100"], dict(os.environ), "."))})
                  for i in range(3)]
         threading.Thread(target=interrupt).start()
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(KeyboardInterrupt):
-            kept_runs.run_all("kernel-evaluate", tasks, Path(folder), 2)
+            keep.run_all("kernel-evaluate", tasks, Path(folder), 2)
         self.assertNotIn("FAILED", said.getvalue())
         self.assertNotIn("3 of 3", said.getvalue())
         self.assertLess(time.monotonic() - begun, 90)  # none slept to its end
@@ -279,7 +279,7 @@ class Runs(unittest.TestCase):
     def test_an_interruption_leaves_nothing_behind(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(KeyboardInterrupt), \
                 mock.patch.object(subprocess.Popen, "communicate", self.interrupt(Path(folder) / "grandchild")):
-            kept_runs.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
+            keep.run_session(["sh", "-c", f"timeout 100 sleep 100 & echo $! >{folder}/grandchild.new; "
                                          f"mv {folder}/grandchild.new {folder}/grandchild; wait"], dict(os.environ), folder)
         for _ in range(1000):  # it ends soon
             if not self.runs(self.grandchild):
@@ -304,10 +304,10 @@ class Runs(unittest.TestCase):
 
     def test_sides_alternate_and_rounds_are_outermost(self):
         request = self.request("x", "--rounds", "2")
-        self.assertEqual([(side, turn) for *_, side, turn in cli.plan(request)],
+        self.assertEqual([(side, turn) for *_, side, turn in evaluate.runs_of(request)],
                          [("slub", 0), ("prudence", 0), ("slub", 1), ("prudence", 1)])
-        self.assertEqual(cli.plan(self.request("x", "--load", "names", "--mode", "instructions")), [])
-        self.assertEqual([turn for *_, turn in cli.plan(self.request("x", "--mode", "checked", "--rounds", "3"))], [0, 0])
+        self.assertEqual(evaluate.runs_of(self.request("x", "--load", "names", "--mode", "instructions")), [])
+        self.assertEqual([turn for *_, turn in evaluate.runs_of(self.request("x", "--mode", "checked", "--rounds", "3"))], [0, 0])
 
     def test_guests_by_the_hosts_clock_come_last_and_one_at_a_time(self):
         running, most, order = [0], {}, []
@@ -319,36 +319,36 @@ class Runs(unittest.TestCase):
             time.sleep(0.05)
             running[0] -= 1
             return figures.read(guest())
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(cli, "boot", boot), \
-                mock.patch.object(cli, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
-            runs, failed = cli.run_all(self.request(folder, "--jobs", "2", "--mode", "wall,counts", "--rounds", "2"), Path("."), [])
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(evaluate, "boot", boot), \
+                mock.patch.object(evaluate, "identity_of", lambda *_: {"cpus": 2, "nodes": 1}), contextlib.redirect_stderr(io.StringIO()):
+            runs, failed = evaluate.run_all(self.request(folder, "--jobs", "2", "--mode", "wall,counts", "--rounds", "2"), Path("."), [])
         self.assertEqual((len(runs), failed, order), (8, [], ["counts"] * 4 + ["wall"] * 4))
         self.assertEqual(most["wall"], 1)
 
     def test_modes_choose_loads(self):
         def chosen(mode):
-            return {load for _, load, _, _ in cli.plan(self.request("x", "--load", ",".join(loads.LOADS), "--mode", mode))}
+            return {load for _, load, _, _ in evaluate.runs_of(self.request("x", "--load", ",".join(plan.LOADS), "--mode", mode))}
         self.assertEqual(chosen("latency"), {"open_close", "tcp_crr", "epoll", "names", "names_storm"})
-        self.assertEqual(chosen("instructions"), set(loads.PAPER))
-        self.assertEqual(chosen("counts"), set(loads.LOADS))
+        self.assertEqual(chosen("instructions"), set(plan.PAPER))
+        self.assertEqual(chosen("counts"), set(plan.LOADS))
 
     def test_machines_of_modes(self):
         request = self.request("x", "--cpus", "4", "--nodes", "2")
-        self.assertEqual(cli.machine_of("instructions", request), {"cpus": 1, "nodes": 1, "memory": 1024})
-        self.assertEqual(cli.machine_of("wall", request), {"cpus": 4, "nodes": 2, "memory": 1024})
-        self.assertEqual(cli.machine_of("checked", request), {"cpus": 4, "nodes": 2, "memory": 2048})
+        self.assertEqual(evaluate.machine_of("instructions", request), {"cpus": 1, "nodes": 1, "memory": 1024})
+        self.assertEqual(evaluate.machine_of("wall", request), {"cpus": 4, "nodes": 2, "memory": 1024})
+        self.assertEqual(evaluate.machine_of("checked", request), {"cpus": 4, "nodes": 2, "memory": 2048})
 
     def test_lockdep_has_to_last(self):
         """The last line of the guest's script, with what /proc/lockdep_stats says."""
-        script = loads.script_of(loads.LOADS["epoll"], "slub", 1, "checked")
+        script = plan.script_of(plan.LOADS["epoll"], "slub", 1, "checked")
         command = next(line for line in script.splitlines() if line.startswith("sed"))
         for said, failed in ((" debug_locks:                             1\n", False), (" debug_locks:                             0\n", True)):
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, "stats").write_text(said)
                 printed = subprocess.run(["busybox", "sh", "-c", command.replace("/proc/lockdep_stats", f"{folder}/stats")],
                                          capture_output=True, text=True, check=True).stdout
-                with mock.patch.object(cli.kept_runs, "run_session", lambda *_: (0, guest() + printed)):
-                    run = cli.boot("checked", loads.LOADS["epoll"], "slub", 0, self.request(folder), Path(folder), [], Path(folder) / "run.json")
+                with mock.patch.object(evaluate.keep, "run_session", lambda *_: (0, guest() + printed)):
+                    run = evaluate.boot("checked", plan.LOADS["epoll"], "slub", 0, self.request(folder), Path(folder), [], Path(folder) / "run.json")
             self.assertEqual("failed" in run, failed)
 
 
@@ -370,7 +370,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "evaluate.json"
             file.write_text(json.dumps(document))
-            text = subprocess.run([ROOT / "tools/report_kernel_evaluate.py", file], check=True, capture_output=True, text=True, timeout=100).stdout
+            text = subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: [" | ".join(row) for row in csv.reader(path.read_text().splitlines())] for path in file.with_suffix("").iterdir()}
             page = file.with_suffix(".html").read_text()
 
@@ -400,9 +400,9 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "other.json"
             file.write_text(json.dumps({"program": "prudence-bench", "runs": []}))
-            done = subprocess.run([ROOT / "tools/report_kernel_evaluate.py", file], capture_output=True, text=True, check=False)
+            done = subprocess.run([ROOT / "tools/report", file], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("has no runs of kernel-evaluate", done.stderr)
+        self.assertIn("there is a report of", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/report.py, tools/report_summary.py and tools/bench: the legend covers no curve, the table is not cut, versions are whole, a busy machine
+"""tools/report of prudence-bench, and tools/bench: the legend covers no curve, the table is not cut, versions are whole, a busy machine
 is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-import report  # noqa: E402 (the path comes first)
-import chromium_view  # noqa: E402
+import chromium_view  # noqa: E402 (the path comes first)
+from measure import bench  # noqa: E402
 
 SUBJECTS = ("prudence", "classic", "urcu+glibc", "urcu+jemalloc", "urcu+mimalloc", "urcu+tcmalloc", "ck-epoch+glibc", "ck-epoch+jemalloc")
 
@@ -39,7 +39,7 @@ def document(rows, others=0.0):
 
 class Pictures(unittest.TestCase):
     def test_the_legend_covers_no_curve(self):
-        figure = report.draw_endurance([row(subject) for subject in SUBJECTS])
+        figure = bench.draw_endurance([row(subject) for subject in SUBJECTS])
         figure.canvas.draw()
         legend = figure.legends[0].get_window_extent()
         for axes in figure.axes:
@@ -49,25 +49,25 @@ class Pictures(unittest.TestCase):
 
 class Versions(unittest.TestCase):
     def test_plain_malloc_has_no_library(self):
-        self.assertEqual(report.version(row("plain+jemalloc")), "jemalloc 3.4")
-        self.assertEqual(report.version(row("urcu+jemalloc")), "liburcu-memb 1.2, jemalloc 3.4")
-        self.assertEqual(report.version(row()), "prudence 1.2")
+        self.assertEqual(bench.version(row("plain+jemalloc")), "jemalloc 3.4")
+        self.assertEqual(bench.version(row("urcu+jemalloc")), "liburcu-memb 1.2, jemalloc 3.4")
+        self.assertEqual(bench.version(row()), "prudence 1.2")
 
 
 class Warnings(unittest.TestCase):
     def test_others(self):
-        self.assertIn("up to 0.8 CPUs", report.warnings_of(document([row()], 0.8))[0])
-        self.assertEqual(report.warnings_of(document([row()], 0.05)), [])
+        self.assertIn("up to 0.8 CPUs", bench.warnings_of(document([row()], 0.8))[0])
+        self.assertEqual(bench.warnings_of(document([row()], 0.05)), [])
 
     def test_wall_time_without_cpu_time(self):
-        said = report.warnings_of(document([row(), row("classic", 204.0, 9.6)]))
+        said = bench.warnings_of(document([row(), row("classic", 204.0, 9.6)]))
         self.assertEqual(len(said), 1)
         self.assertIn("1 of 2 rows", said[0])
         self.assertIn("classic, 204.0 ns for 9.6 ns of CPU", said[0])
 
     def test_more_threads_than_cpus_wait_anyway(self):
         waiting = row(wall=204.0, cpu=9.6) | {"threads": 4}
-        self.assertEqual(report.warnings_of(document([waiting])), [])
+        self.assertEqual(bench.warnings_of(document([waiting])), [])
 
     def test_prudence_bench_says_what_others_used(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ class Page(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         file = Path(folder.name) / "endurance.json"
         file.write_text(json.dumps(document([row(subject) for subject in SUBJECTS], 0.8)))
-        done = subprocess.run([ROOT / "tools/report.py", "endurance", file], check=True, capture_output=True, text=True, timeout=100)
+        done = subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, text=True, timeout=100)
         self.page, self.said = file.with_suffix(".html"), done.stderr
 
     def test_warns_and_is_not_cut_at_1200_pixels(self):
@@ -103,7 +103,7 @@ class Summary(unittest.TestCase):
                    (("prudence-free", 0.97, "fence-free"), ("urcu+glibc", 1.03, "–"), ("prudence-fenced", 51.0, "fenced"), ("urcu-mb+glibc", 50.0, "–"))]
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "readers.json").write_text(json.dumps(document(readers)))
-            page = subprocess.run([ROOT / "tools/report_summary.py", folder], check=True, capture_output=True, text=True, timeout=100).stdout
+            page = subprocess.run([ROOT / "tools/report", folder], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: path.read_text() for path in Path(folder, "summary").iterdir()}
         self.assertEqual(set(tables), {"targets", "readers"})
         self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench-structures and tools/report_structures.py: when a goal is reached, missed or undecided, and by how much; a short run of
+"""tools/bench-structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
 each family, and its page; what peers find is what there is; what they refuse."""
 
 import contextlib
@@ -15,10 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/report_structures.py"
+REPORT = ROOT / "tools/report"
 
 sys.path.insert(0, str(ROOT / "tools"))
-from structures_bench import cli, goals, plan  # noqa: E402 (the path comes first)
+from measure.structures import plan, run, verdict  # noqa: E402 (the path comes first)
 
 
 def row(subject, kind, ns, updates=0, peak=(10,), **more):
@@ -31,33 +31,33 @@ def row(subject, kind, ns, updates=0, peak=(10,), **more):
 
 class Judging(unittest.TestCase):
     def test_reached(self):
-        verdict = goals.judge([9, 10, 11], {"a": [12, 13, 14], "b": [19, 20, 21]})
-        self.assertEqual((verdict.word, verdict.peer, verdict.times), ("reached", "a", 1.3))
+        found = verdict.judge([9, 10, 11], {"a": [12, 13, 14], "b": [19, 20, 21]})
+        self.assertEqual((found.word, found.peer, found.times), ("reached", "a", 1.3))
 
     def test_equal_is_reached(self):
-        self.assertEqual(goals.judge([10], {"a": [10]}).word, "reached")
+        self.assertEqual(verdict.judge([10], {"a": [10]}).word, "reached")
 
     def test_missed_says_by_how_much(self):
-        verdict = goals.judge([15, 15, 15], {"a": [10, 10, 10]})
-        self.assertEqual(str(verdict), "missed by 50 %: 0.67 (15.0; a 10.0)")
+        found = verdict.judge([15, 15, 15], {"a": [10, 10, 10]})
+        self.assertEqual(str(found), "missed by 50 %: 0.67 (15.0; a 10.0)")
 
     def test_twice_as_fast(self):
-        self.assertEqual(goals.judge([10], {"a": [20]}, 2).word, "reached")
-        verdict = goals.judge([10], {"a": [16]}, 2)
-        self.assertEqual(str(verdict), "missed by 25 %: 1.60 of 2 (10.0; a 16.0)")
+        self.assertEqual(verdict.judge([10], {"a": [20]}, 2).word, "reached")
+        found = verdict.judge([10], {"a": [16]}, 2)
+        self.assertEqual(str(found), "missed by 25 %: 1.60 of 2 (10.0; a 16.0)")
 
     def test_undecided_where_repeats_overlap(self):
-        self.assertEqual(goals.judge([8, 11, 14], {"a": [7, 10, 13]}).word, "undecided")
-        self.assertEqual(goals.judge([10.9, 11, 11.1], {"a": [9.9, 10, 10.1]}).word, "missed")
+        self.assertEqual(verdict.judge([8, 11, 14], {"a": [7, 10, 13]}).word, "undecided")
+        self.assertEqual(verdict.judge([10.9, 11, 11.1], {"a": [9.9, 10, 10.1]}).word, "missed")
 
     def test_nothing_to_compare(self):
         for ours, peers in (([], {"a": [1]}), ([1], {}), ([1], {"a": []}), ([0], {"a": [1]}), ([1], {"a": [0]})):
-            self.assertIsNone(goals.judge(ours, peers))
+            self.assertIsNone(verdict.judge(ours, peers))
 
 
 class Table(unittest.TestCase):
     def check(self, *rows):
-        (load, verdicts), = goals.check(list(rows))
+        (load, verdicts), = verdict.check(list(rows))
         return verdicts
 
     def test_only_lookups(self):
@@ -79,7 +79,7 @@ class Table(unittest.TestCase):
         self.assertEqual(verdicts["lookups"].peer, "ck_ht")
 
     def test_other_loads_are_not_compared(self):
-        self.assertEqual(goals.check([row("prudence", "ours", [10]), row("ck_ht", "rcu", [20], size=2000)]), [])
+        self.assertEqual(verdict.check([row("prudence", "ours", [10]), row("ck_ht", "rcu", [20], size=2000)]), [])
 
     def test_a_failed_run_is_no_figure(self):
         failed = row("ck_ht", "rcu", [20, 20])
@@ -91,10 +91,10 @@ class Table(unittest.TestCase):
         self.assertEqual((verdicts["memory"].word, verdicts["memory"].ours), ("missed", 50))
 
     def test_summary(self):
-        checked = goals.check([row("prudence", "ours", [10]), row("ck_ht", "rcu", [20]),
+        checked = verdict.check([row("prudence", "ours", [10]), row("ck_ht", "rcu", [20]),
                                row("prudence", "ours", [30], size=9), row("ck_ht", "rcu", [20], size=9),
                                row("prudence", "ours", [50], size=8), row("ck_ht", "rcu", [20], size=8)])
-        line = next(line for line in goals.summary(checked) if line["goal"] == "lookups")
+        line = next(line for line in verdict.summary(checked) if line["goal"] == "lookups")
         self.assertEqual([line[key] for key in ("loads", "reached", "undecided", "missed")], [3, 1, 0, 2])
         self.assertEqual(line["worst"][0]["size"], 8)
 
@@ -136,7 +136,7 @@ class Command(unittest.TestCase):
             file = Path(folder) / "structures.json"
             kept, plan.QUICK = plan.QUICK, parts
             self.addCleanup(setattr, plan, "QUICK", kept)
-            self.assertEqual(cli.main(["--quick", "--repeat", "1", "--seconds", "0.005", "--json", str(file)], BUILD), 0)
+            self.assertEqual(run.main(["--quick", "--repeat", "1", "--seconds", "0.005", "--json", str(file)], BUILD), 0)
             document = json.loads(file.read_text())
             said = subprocess.run([REPORT, file, "--note", "A note."], check=True, capture_output=True, text=True).stdout
             page = file.with_suffix(".html").read_text()
@@ -161,7 +161,7 @@ class Command(unittest.TestCase):
         for text, *arguments in (("'trees' is none of hash", "--family", "trees"), ("'0' is not a number from 1", "--repeat", "0"),
                                  ("no such folder", "--json", "/nowhere/structures.json")):
             with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
-                cli.main(arguments, BUILD)
+                run.main(arguments, BUILD)
             self.assertIn(text, said.getvalue())
 
     def test_the_report_refuses_other_files(self):
@@ -170,7 +170,7 @@ class Command(unittest.TestCase):
             file.write_text(json.dumps({"program": "prudence-growth", "rows": [1]}))
             done = subprocess.run([REPORT, file], capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("has no rows of prudence-structures", done.stderr)
+        self.assertIn("there is a report of", done.stderr)
 
 
 if __name__ == "__main__":

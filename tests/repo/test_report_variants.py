@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/report_variants.py: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
+"""tools/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
 page."""
 
 import json
@@ -13,10 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/report_variants.py"
+REPORT = ROOT / "tools/report"
 
 sys.path.insert(0, str(ROOT / "tools"))
-from variants_report import findings, sources  # noqa: E402 (the path comes first)
+from measure.variants import sources, verdict  # noqa: E402 (the path comes first)
 
 
 def row_of(load, name, repeats, **more):
@@ -36,10 +36,10 @@ def costs(seconds, count=1000, ns=1e6, runs=5):
 
 
 class Verdicts(unittest.TestCase):
-    OTHERS = {name: [900, 901, 902, 903, 904] for name in findings.OF_FIGURE_87 if name != "polling"}
+    OTHERS = {name: [900, 901, 902, 903, 904] for name in verdict.OF_FIGURE_87 if name != "polling"}
 
     def verdict(self, polling):
-        checked = findings.check(latencies(polling=polling, **self.OTHERS))
+        checked = verdict.check(latencies(polling=polling, **self.OTHERS))
         return next(line for line in checked if "shortest" in line["the thesis"])
 
     def test_holds(self):
@@ -57,7 +57,7 @@ class Verdicts(unittest.TestCase):
         rows = latencies(polling=[10, 11, 12, 13, 14], **self.OTHERS)
         ring = next(row for row in rows if row["variant"] == "ring")
         ring["repeats"][3]["latency_ns"]["count"] = 19
-        line = next(line for line in findings.check(rows) if "shortest" in line["the thesis"])
+        line = next(line for line in verdict.check(rows) if "shortest" in line["the thesis"])
         self.assertEqual(line["verdict"], "undecided")
         self.assertIn("(runs too short: call of ring beside 1: 19 of 20 latencies)", line["here"])
 
@@ -68,12 +68,12 @@ class Verdicts(unittest.TestCase):
 
     def test_a_high_quantile_needs_more(self):
         rows = [row_of("call", "ring", [{"latency_ns": {"p90": 5, "count": 99}}] * 5)]
-        results = findings.Results(rows)
+        results = verdict.Results(rows)
         self.assertEqual(results.latency("ring", 1, "p90"), 5)
         self.assertEqual(results.short, ["call of ring beside 1: 99 of 100 latencies"])
 
     def cost_verdict(self, **lengths):
-        checked = findings.check(costs(**lengths))
+        checked = verdict.check(costs(**lengths))
         return next(line for line in checked if line["the thesis"].endswith("less CPU time than rcu-sched"))
 
     def test_a_cost_needs_callbacks_and_grace_periods(self):
@@ -88,22 +88,22 @@ class Verdicts(unittest.TestCase):
     def test_an_idle_second_is_not_a_tenth(self):
         rows = [row_of("idle", name, [{"cpu_ns": cost + i} for i in range(5)], readers=0, seconds=0.1)
                 for name, cost in (("barrier", 1000), ("xrcu", 2000), ("krcud", 3000))]
-        line = next(line for line in findings.check(rows) if "idle system" in line["the thesis"])
+        line = next(line for line in verdict.check(rows) if "idle system" in line["the thesis"])
         self.assertEqual(line["verdict"], "undecided")
         for row in rows:
             row["seconds"] = 1
-        line = next(line for line in findings.check(rows) if "idle system" in line["the thesis"])
+        line = next(line for line in verdict.check(rows) if "idle system" in line["the thesis"])
         self.assertEqual(line["verdict"], "holds")
 
     def test_not_measured(self):
         rows = latencies(polling=[10])
-        self.assertEqual({line["verdict"] for line in findings.check(rows) if line["subject"] != "Table 8.1"},
+        self.assertEqual({line["verdict"] for line in verdict.check(rows) if line["subject"] != "Table 8.1"},
                          {"not measured"})
 
     def test_a_failed_run_is_no_figure(self):
         rows = latencies(polling=[10])
         rows[0]["repeats"].insert(0, {"failed": "it took longer"})
-        self.assertEqual(findings.Results(rows).latency("polling", 1), 10)
+        self.assertEqual(verdict.Results(rows).latency("polling", 1), 10)
 
 
 class Sources(unittest.TestCase):
@@ -185,7 +185,7 @@ class Command(unittest.TestCase):
             file.write_text(json.dumps({"program": "prudence-growth", "rows": [1]}))
             done = subprocess.run([REPORT, file], capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("has no rows of prudence-variants", done.stderr)
+        self.assertIn("there is a report of", done.stderr)
 
 
 if __name__ == "__main__":

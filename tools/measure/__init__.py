@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Measurements: what is run, what is kept, what it shows and the page that says so (docs/adr/0136).
+
+What all have in common:
+    command      how a command starts and ends, and what it says meanwhile
+    arguments    numbers, names and files of command lines
+    allocators   the allocators that are preloaded: where their libraries are, and their versions
+    keep         runs that are kept, so that one that was interrupted goes on; other programs that kept the machine busy
+    statistics   intervals and the allocation of variation
+    verdict      findings of the paper: holds, does not hold, undecided, not measured
+    pictures     colours, styles and legends
+    page         pages, tables and warnings
+    report       which report a file has
+
+A measurement is one file, or a folder of plan (what is run), run (the command), verdict (what it shows) and page:
+    acdc  compare  evaluate  growth  kernel_evaluate  malloc  structures
+What other programs run has a report alone:
+    bench (prudence-bench)  summary (tools/bench)  variants (prudence-variants)
+    kernel (tools/kernel-bench)  kernel_rfc (tools/kernel-rfc)  kernel_tree (tools/kernel-tree)
+"""

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""The page and tables of the lines of tools/kernel-bench: also FILE.json, and FILE-mixes.svg and .png."""
+
+import datetime
+import os
+import platform
+import re
+import statistics
+
+from .keep import write
+from .page import text_table
+from .pictures import OURS, THEIRS, plt
+from .verdict import spread as spread_of
+
+SUBJECTS = ["prudence", "kfree_rcu", "kfree_rcu-headless", "call_rcu", "kmalloc-kfree", "prudence-free"]
+COLOURS = dict(zip(SUBJECTS, [OURS, *THEIRS[:4], "#7fb79f"]))
+NOTES = [
+    "Guests are emulated (no KVM): times are ratios at best. Under icount a guest nanosecond is one "
+    "instruction of the one CPU, the same from run to run; caches and contention do not show there.",
+    "Pairs: allocate and defer (or free) at once, kmalloc-sized. What is left for later (batches of kfree_rcu, "
+    "callbacks of call_rcu, Prudence's merges) is counted apart: all CPUs' time but the idle time, from the first pair "
+    "until everything that was deferred is free. 7.2 counts short idle times by ticks, so some milliseconds of a run are "
+    "missing there, ten instructions a pair and more: look at the loop's figures. init_on_alloc: the kernel writes "
+    "zeros into what is allocated, whoever allocates it.",
+    "kfree_rcu and call_rcu need a head of 16 bytes in the object; at 8 bytes they get 16.",
+    "Memory: used pages of the guest, every 10 ms, while every CPU replaces entries of its own list of "
+    "512-byte objects. All allocations may wait and reclaim before they fail, and a failed one is tried again a tick "
+    "later, whoever made it. A reader that stays 100 ms in each of its sections makes grace periods as long.",
+    "Mixes: the same requests for each subject, as fast as they go or, paced, at the same times. Prudence counts "
+    "itself; SLUB's slow paths are counted by probes, which slow it down (Debian's kernels have no SLUB_STATS). "
+    "A hit is an allocation that needs no more than what its CPU has: object cache, or latent cache after a "
+    "merge; the CPU's slab (6.1); the CPU's two sheaves (7.2).",
+    "An object-cache churn is a refill and a flush: up to 64 objects of Prudence at a time, a sheaf of SLUB to or "
+    "from the barn of its node (7.2); on 6.1 a slab is taken for the CPU, and each free to another slab is a flush "
+    "of one object. A slab churn is a grow and a shrink. f_t: bytes of slabs by bytes of live objects when all "
+    "requests are made.",
+]
+
+
+def median(rows, key="ns_per_pair"):
+    return statistics.median(row[key] for row in rows)
+
+
+def group(rows, *keys):
+    groups = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return groups
+
+
+def pair_cells(rows, key):
+    cells = []
+    sizes = sorted({row["size"] for row in rows})
+    for subject in SUBJECTS:
+        line = {"subject": subject}
+        for size in sizes:
+            some = [row for row in rows if row["subject"] == subject and row["size"] == size]
+            line[f"{size} B"] = f"{median(some, key):,.0f}" if some else "–"
+        cells.append(line)
+    for other in ("call_rcu", "kfree_rcu"):
+        line = {"subject": f"{other} / prudence"}
+        for size in sizes:
+            some, ours = ([row for row in rows if row["subject"] == name and row["size"] == size]
+                          for name in (other, "prudence"))
+            line[f"{size} B"] = f"{median(some, key) / median(ours, key):.1f}" if some and ours else "–"
+        cells.append(line)
+    return cells
+
+
+ENDURANCE_FIGURES = {
+    "updates, M": lambda row: row["updates"] / 1e6,
+    "before, MB": lambda row: row["before_kb"] / 1024,
+    "mean, MB": lambda row: row["mean_kb"] / 1024,
+    "peak, MB": lambda row: row["peak_kb"] / 1024,
+    "longest allocation, ms": lambda row: row["longest_ms"],
+    "failed allocations": lambda row: row["failures"],
+    "first at, s": lambda row: row["failed_ms"] / 1e3,
+    "killed": lambda row: row["kills"],
+}
+ENDURANCE_FORMS = {"updates, M": "{:.2f}", "first at, s": "{:.1f}"}
+
+
+def endurance_cells(rows):
+    return [{"subject": subject, "runs": str(len(some))} |
+            {name: spread([figure(row) for row in some], ENDURANCE_FORMS.get(name, "{:,.0f}"))
+             for name, figure in ENDURANCE_FIGURES.items()}
+            for (subject,), some in group(rows, "subject").items()]
+
+
+def spread(values, form="{:,.0f}"):
+    return spread_of(values, form.format, "{} ({} to {})")
+
+
+MIX_FIGURES = {
+    "hits, %": lambda row: 100 * row["hits"] / row["allocations"],
+    "object-cache churns": lambda row: row["object_cache_churns"],
+    "slab churns, KB": lambda row: row["slab_churns"] * row["slab_bytes"] / 1024,
+    "peak slabs, KB": lambda row: row["slabs_peak"] * row["slab_bytes"] / 1024,
+    "f_t": lambda row: row["f_t"] / 1000,
+}
+MIX_FORMS = {"hits, %": "{:.1f}", "f_t": "{:.1f}"}
+
+
+def mix_cells(rows):
+    cells = []
+    for (mix, subject), some in group(rows, "mix", "subject").items():
+        line = {"subject": f"{subject}, {mix}"}
+        for name, figure in MIX_FIGURES.items():
+            known = all(row["counted"] for row in some)
+            line[name] = spread([figure(row) for row in some], MIX_FORMS.get(name, "{:,.0f}")) if known else "–"
+        line["ms"] = spread([row["ms"] for row in some])
+        line["grace periods"] = spread([row["grace_periods"] for row in some])
+        cells.append(line)
+    return sorted(cells, key=lambda line: line["subject"].split(", ")[1])
+
+
+def peak_cells(rows):
+    """What Prudence's objects are when it has most slabs."""
+    cells = []
+    for (mix, _), some in group([row for row in rows if row["subject"] == "prudence"], "mix", "subject").items():
+        cells.append({"subject": f"prudence, {mix}", "slabs": spread([row["slabs"] for row in some])} | {
+            name: spread([row[name] for row in some])
+            for name in ("live", "latent", "cached", "overflowed", "preflushed", "premoved")} | {
+                "objects a CPU may cache": spread([row["object_cache"] for row in some])})
+    return cells
+
+
+def draw_mixes(rows):
+    """Bars side by side; the whiskers are from where to where."""
+    boots = group(rows, "kernel", "boot")
+    figure, axes = plt.subplots(len(boots), len(MIX_FIGURES), figsize=(16, 3.2 * len(boots)),
+                                constrained_layout=True, squeeze=False)
+    subjects = [name for name in SUBJECTS if any(row["subject"] == name for row in rows)]
+    for line, ((kernel, boot), mine) in zip(axes, boots.items()):
+        mixes = list(dict.fromkeys(row["mix"] for row in mine))
+        for axis, (name, value) in zip(line, MIX_FIGURES.items()):
+            for i, subject in enumerate(subjects):
+                values = [[value(row) for row in mine if row["mix"] == mix and row["subject"] == subject] or [0]
+                          for mix in mixes]
+                middles = [statistics.median(some) for some in values]
+                ends = [[m - min(some) for m, some in zip(middles, values)],
+                        [max(some) - m for m, some in zip(middles, values)]]
+                axis.bar([place + (i - 1) * 0.27 for place in range(len(mixes))], middles, 0.25, yerr=ends,
+                         color=COLOURS[subject], label=subject, error_kw={"linewidth": 0.8})
+            axis.set_xticks(range(len(mixes)), mixes)
+            axis.set(title=name, ylabel=f"{kernel}\n{boot}" if axis is line[0] else None)
+            if name == "object-cache churns":
+                axis.set_yscale("symlog", linthresh=10)
+        line[0].legend(fontsize=8, loc="lower left")
+    return figure
+
+
+def is_counted(boot):
+    return boot.startswith("icount")
+
+
+def draw_pairs(axis, rows):
+    for (subject,), some in group(rows, "subject").items():
+        points = sorted((size, median(same)) for (size,), same in group(some, "size").items())
+        axis.plot(*zip(*points), marker="o", markersize=4, color=COLOURS[subject], label=subject,
+                  linewidth=2.6 if subject == "prudence" else 1.4)
+    axis.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair, in the loop")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def draw_memory(axis, rows):
+    for (subject,), some in group(rows, "subject").items():
+        axis.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
+                  color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4, label=subject)
+    axis.set(xlabel="seconds", ylabel="memory used, MB")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def draw(rows):
+    kernels = sorted({row["kernel"] for row in rows})
+    figure, axes = plt.subplots(len(kernels), 4, figsize=(22, 4.4 * len(kernels)),
+                                constrained_layout=True, squeeze=False)
+    for line, kernel in zip(axes, kernels):
+        mine = [row for row in rows if row["kernel"] == kernel]
+        pairs = [row for row in mine if row["run"] == "pairs" and is_counted(row["boot"])]
+        for axis, ((boot, count), some) in zip(line[:2], group(pairs, "boot", "pairs").items()):
+            draw_pairs(axis, some)
+            axis.set(title=f"{kernel}\n{count:,} pairs, {boot}")
+        samples = [row for row in mine if row["run"] == "sample"]
+        for axis, ((boot,), some) in zip(line[2:], group(samples, "boot").items()):
+            draw_memory(axis, some)
+            axis.set(title=f"{kernel}\nupdate storm, {boot}")
+    return figure
+
+
+def sections_of(rows):
+    """[(title, table)]"""
+    for (kernel, run, boot), some in group(rows, "kernel", "run", "boot").items():
+        unit = "instructions" if is_counted(boot) else "ns, emulated"
+        if run in ("pairs", "remote"):
+            yield f"{kernel}, {run}, {boot}: {unit} a pair", pair_cells(some, "ns_per_pair")
+        if run == "pairs":
+            yield f"{kernel}, {run}, {boot}: {unit} a pair, with all that is left for later", pair_cells(some, "busy_ns_per_pair")
+        if run in ("mix", "mix-peak"):
+            cells_of = mix_cells if run == "mix" else peak_cells
+            for (pace,), same in group(some, "pace").items():
+                what = "mixes" if run == "mix" else "Prudence's objects at the peak of the mixes"
+                how = f"a request each {pace / 1000:g} µs" if pace else "as fast as it goes"
+                yield f"{kernel}, {what}, {boot}, {how}", cells_of(same)
+        elif run == "endurance":
+            yield f"{kernel}, endurance, {boot}", endurance_cells(some)
+
+
+def report(rows, made):
+    document = {
+        "prudence": "kernel", "date": datetime.date.today().isoformat(), "rows": rows, "skipped": [],
+        "host": {"cpu": "QEMU without KVM on " + platform.machine(), "cpus": os.cpu_count(),
+                 "system": platform.system(), "kernel": platform.release(),
+                 "libc": platform.libc_ver()[1], "compiler": "of the kernel's suite",
+                 "huge_pages": "as the guest has them"},
+    }
+    write(made.beside(".json"), document, 1)
+    sections = [(title, cells) for title, cells in sections_of(rows) if cells]
+    made.tables({re.sub(r"\W+", "-", title.lower()): cells for title, cells in sections})
+    svg = made.picture(draw(rows))
+    mixes = [row for row in rows if row["run"] == "mix" and row["pace"] and row["counted"]]
+    if mixes:
+        svg += made.picture(draw_mixes(mixes), "-mixes")
+    made.page(document, "Prudence in Linux", svg, sections, NOTES, sorted({row["kernel"] for row in rows}))
+    return "\n".join(f"\n{title}\n{text_table(cells)}" for title, cells in sections)

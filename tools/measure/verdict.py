@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""How a finding of the paper is judged, in Linux (kernel_evaluate) and in a process (evaluate).
+
+A row is one load; its two sides are compared round by round: "less" or "more" if all rounds say so beyond what counts as the same, "same" if
+none is beyond that, otherwise "unclear". A finding about all rows holds if no row is worse than the worst exception that the paper itself
+names, and some row is better; it does not hold if a row is worse than that exception in all rounds; otherwise it is undecided."""
+
+import statistics
+
+NAMED = 6         # rows that a reason names, those that matter most
+SAME = 0.02       # the paper's own "equally well"
+# Of its Figures 7 to 11: what is found, and the worst exception that it names.
+COUNTS_OF_THE_PAPER = [
+    ("Figure 7", "hits: more for all caches", 0),
+    ("Figure 8", "object-cache churns: 26 to 96.5 % fewer; once 6 % more", 0.06),
+    ("Figure 9", "slab churns: 3.1 to 98.3 % fewer", 0),
+    ("Figure 10", "peak slabs: 2.5 to 30.6 % fewer, or the same; once 5 % more", 0.05),
+    ("Figure 11", "total fragmentation: 7 to 33 % less, or the same; once 8.7 % more", 0.087),
+]
+HOLDS, FAILS, UNDECIDED, MISSING = "holds", "does not hold", "undecided", "not measured"
+
+
+def change(theirs, ours, none=0.0):
+    """Of ours against theirs, as a share; 0 if they differ by less than `none`."""
+    if theirs == ours or abs(ours - theirs) < none:
+        return 0.0
+    return ours / theirs - 1 if theirs else float("inf")
+
+
+def word_of(changes):
+    words = {"same" if abs(one) <= SAME else "less" if one < 0 else "more" for one in changes}
+    return words.pop() if len(words) == 1 else "unclear"
+
+
+def judge(found, allowed, missing):
+    """(verdict, what was found). `found`: (name, changes of each round) of rows, in which less is better; `allowed`: the worst exception that
+    the paper names; `missing`: why there may be no rows."""
+    words, worse, maybe = {"less": 0, "same": 0, "more": 0, "unclear": 0}, [], []
+    for name, changes in found:
+        words[word_of(changes)] += 1
+        over = [one > max(allowed, SAME) for one in changes]
+        if any(over):
+            (worse if all(over) else maybe).append((statistics.median(changes), name))
+    if not sum(words.values()):
+        return MISSING, missing
+    text = ", ".join(f"{word} in {count}" for word, count in words.items() if count) + f" of {sum(words.values())} rows"
+    if worse:
+        return FAILS, f"{text}; worse: {listed(worse)}"
+    if maybe:
+        return UNDECIDED, f"{text}; rounds differ: {listed(maybe)}"
+    return (HOLDS, text) if words["less"] else (UNDECIDED, f"{text}: nothing is less")
+
+
+def listed(found):
+    """(change, name) of rows, in words; of many the largest changes."""
+    few = found if len(found) <= NAMED else sorted(found, key=lambda one: -one[0])[:NAMED]
+    more = f", and {len(found) - len(few)} more" if len(found) > len(few) else ""
+    return ", ".join(f"{name} ({percent(middle)})" for middle, name in few) + more
+
+
+def all_rounds(good):
+    """The verdict of a finding that each round answers by itself."""
+    good = list(good)
+    if not good:
+        return MISSING
+    return HOLDS if all(good) else UNDECIDED if any(good) else FAILS
+
+
+def as_cells(lines):
+    """A table of (place, claim of the paper, (verdict, what was found))."""
+    return [{"subject": place, "the paper": claim, "verdict": verdict, "here": text} for place, claim, (verdict, text) in lines]
+
+
+def percent(share):
+    return "from none" if share == float("inf") else f"{100 * share:+.1f} %"
+
+
+def spread(values, show, form="{} [{}, {}]"):
+    """The median; and the least and the most, if they look different."""
+    texts = [show(value) for value in (statistics.median(values), min(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else form.format(*texts)

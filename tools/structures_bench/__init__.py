@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""What tools/bench-structures measures, and what tools/report_structures.py says of it."""

@@ -37,11 +37,9 @@ ALLOCATORS = [
     Allocator("prudence", "libprudence-malloc.so", "`make build` builds it"),
     Allocator("jemalloc", f"{SYSTEM}/libjemalloc.so.2", debian("libjemalloc2")),
     Allocator("mimalloc", f"{SYSTEM}/libmimalloc.so.2", debian("libmimalloc2.0")),
-    Allocator("mimalloc3", MIMALLOC3,
-              "`make setup-programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
+    Allocator("mimalloc3", MIMALLOC3, "`make setup-programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
     Allocator("tcmalloc", f"{SYSTEM}/libtcmalloc_minimal.so.4", debian("libtcmalloc-minimal4")),
-    Allocator("tbbmalloc", f"{SYSTEM}/libtbbmalloc_proxy.so.2", debian("libtbbmalloc2"),
-              "libtbbmalloc2"),
+    Allocator("tbbmalloc", f"{SYSTEM}/libtbbmalloc_proxy.so.2", debian("libtbbmalloc2"), "libtbbmalloc2"),
     Allocator("scudo", "/usr/lib/llvm-14/lib/clang/*/lib/linux/"
               f"libclang_rt.scudo_standalone-{os.uname().machine}.so",
               debian("libclang-rt-14-dev"), "libclang-rt-14-dev"),
@@ -50,14 +48,12 @@ ALLOCATORS = [
 
 def probe(allocator, load):
     """What the load program says with this allocator preloaded; None: it does not run."""
-    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "LD_PRELOAD": str(allocator.path)})
+    done = subprocess.run([load, "probe"], capture_output=True, text=True, timeout=60, env={**os.environ, "LD_PRELOAD": str(allocator.path)})
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def package_version(package):
-    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], text=True,
-                          capture_output=True)
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", package], text=True, capture_output=True)
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 

@@ -42,8 +42,7 @@ def warnings_of(document):
 def samples(row):
     """Seconds, resident megabytes, updates so far."""
     taken = next(run["samples"] for run in row["repeats"] if run.get("samples"))
-    return ([ms / 1e3 for ms, *_ in taken], [resident / MEGA for _, resident, *_ in taken],
-            [done for *_, done in taken])
+    return ([ms / 1e3 for ms, *_ in taken], [resident / MEGA for _, resident, *_ in taken], [done for *_, done in taken])
 
 
 def rates(seconds, done, window=0.25):
@@ -58,8 +57,7 @@ def rates(seconds, done, window=0.25):
 
 
 def draw_endurance(rows):
-    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.6), sharex=True,
-                                           height_ratios=[2.2, 1], constrained_layout=True)
+    figure, (memory, speed) = plt.subplots(2, 1, figsize=(10, 7.6), sharex=True, height_ratios=[2.2, 1], constrained_layout=True)
     used = {}
     for row in rows:
         seconds, resident, done = samples(row)
@@ -67,15 +65,12 @@ def draw_endurance(rows):
         memory.plot(seconds, resident, label=label(row), **style)
         speed.plot(*rates(seconds, done), **style)
         if row.get("out_of_memory"):
-            memory.plot(seconds[-1], resident[-1], "x", color=style["color"], markersize=10,
-                        markeredgewidth=3)
+            memory.plot(seconds[-1], resident[-1], "x", color=style["color"], markersize=10, markeredgewidth=3)
     limit = rows[0]["limit"] / MEGA
     memory.axhline(limit, color="#444444", linewidth=1, linestyle=(0, (4, 3)))
-    memory.annotate("memory limit", (0, limit), xytext=(4, 4), textcoords="offset points",
-                    color="#444444", fontsize=9)
+    memory.annotate("memory limit", (0, limit), xytext=(4, 4), textcoords="offset points", color="#444444", fontsize=9)
     memory.set(yscale="log", ylabel="resident memory, MB", title="Memory under an update storm")
-    speed.set(yscale="log", ylabel="million updates/s", xlabel="seconds",
-              title="Updates per second")
+    speed.set(yscale="log", ylabel="million updates/s", xlabel="seconds", title="Updates per second")
     for axes in (memory, speed):
         axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
         axes.margins(x=0.01)
@@ -136,8 +131,7 @@ ENDURANCE_NOTES = [
 # ----------------------------------------------------------------------------------------- pairs
 
 def setting_of(row):
-    return (row["threads"], row["readers"], row["batch"], row.get("live", 0),
-            row.get("order", "tight"))
+    return (row["threads"], row["readers"], row["batch"], row.get("live", 0), row.get("order", "tight"))
 
 
 def curves(rows):
@@ -151,8 +145,7 @@ def curves(rows):
 
 def draw_pairs(rows):
     settings = sorted({setting_of(row) for row in rows})
-    figure, grid = plt.subplots(len(settings), 1, figsize=(10, 5.2 * len(settings)), squeeze=False,
-                                constrained_layout=True)
+    figure, grid = plt.subplots(len(settings), 1, figsize=(10, 5.2 * len(settings)), squeeze=False, constrained_layout=True)
     used = {}
     for axes, (threads, readers, batch, live, order) in zip(grid[:, 0], settings):
         for (subject, *setting), by_size in curves(rows).items():
@@ -193,8 +186,7 @@ PAIRS_NOTES = [
 ]
 
 KINDS = {
-    "endurance": ("Endurance", draw_endurance, endurance_cells, endurance_headline,
-                  ENDURANCE_NOTES),
+    "endurance": ("Endurance", draw_endurance, endurance_cells, endurance_headline, ENDURANCE_NOTES),
     "pairs": ("Allocate and retire", draw_pairs, pairs_cells, lambda rows: "", PAIRS_NOTES),
 }
 

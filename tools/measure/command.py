@@ -53,7 +53,7 @@ class Progress:
     def step(self, text):
         """Before each run."""
         if self.done % self.each == 0 and not self.terminal:
-            self.say(f"{self.done} of {self.total} {self.noun}")
+            self.say(f"{self.done} of {self.total} {self.noun}: {text}")
         left = (time.monotonic() - self.began) / max(1, self.done) * (self.total - self.done)
         self.passing(f"{self.done} of {self.total} {self.noun}" + (f", about {left / 60:.0f} min left" if self.done else "") + f": {text}")
         self.done += 1

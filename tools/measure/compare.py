@@ -52,8 +52,7 @@ def parse_arguments(arguments):
 def call(*arguments, **more):
     done = subprocess.run(arguments, text=True, capture_output=True, check=False, **more)
     if done.returncode:
-        raise Failed(f"`{' '.join(map(str, arguments))}` failed:\n"
-                     + (done.stdout + done.stderr).strip()[-2000:])
+        raise Failed(f"`{' '.join(map(str, arguments))}` failed:\n" + (done.stdout + done.stderr).strip()[-2000:])
     return done.stdout
 
 
@@ -96,8 +95,7 @@ class Part:
         self.needs = needs  # an option that old revisions do not have
 
     def figures_of(self, row):
-        names = self.figures or [name for name, value in row.items()
-                                 if isinstance(value, (int, float)) and name not in NOT_FIGURES]
+        names = self.figures or [name for name, value in row.items() if isinstance(value, (int, float)) and name not in NOT_FIGURES]
         return {name: row[name] for name in names if row.get(name)}
 
     def run(self, build):
@@ -112,15 +110,12 @@ class Part:
             rows = json.loads(file.read_text())["rows"]
         found = {}
         for row in rows:
-            label = " ".join(str(row[key]) + SUFFIXES.get(key, "") for key in self.keys
-                             if row.get(key) not in (None, ""))
-            found |= {(self.name, label, figure): value
-                      for figure, value in self.figures_of(row).items()}
+            label = " ".join(str(row[key]) + SUFFIXES.get(key, "") for key in self.keys if row.get(key) not in (None, ""))
+            found |= {(self.name, label, figure): value for figure, value in self.figures_of(row).items()}
         return found
 
 
-SUFFIXES = {"size": " B", "threads": "w", "readers": "r", "workers": "w", "live": " live",
-            "objects": " objects"}
+SUFFIXES = {"size": " B", "threads": "w", "readers": "r", "workers": "w", "live": " live", "objects": " objects"}
 
 
 def parts(quick):
@@ -131,8 +126,7 @@ def parts(quick):
     pair_keys = ("subject", "size", "threads", "readers", "order", "live")
     pair_figures = ("ns_per_pair_wall", "peak_rss_bytes")
     return [
-        Part("pairs", ["pairs", "--seconds", seconds, "--size", sizes, "--threads", crew,
-                       "--readers", "0,1", "--subject", ours],
+        Part("pairs", ["pairs", "--seconds", seconds, "--size", sizes, "--threads", crew, "--readers", "0,1", "--subject", ours],
              ("subject", "size", "threads", "readers"), pair_figures),
         Part("pairs in order", ["pairs", "--seconds", seconds, "--size", sizes, "--threads", "1",
                                 "--readers", "0", "--order", "in-order,random", "--live", "1024",
@@ -142,11 +136,9 @@ def parts(quick):
                         *(["--program", "larson,mix"] if quick else [])],
              ("program",), ("wall_seconds", "cpu_seconds", "peak_rss_bytes")),
         # --flavour, and the key of that name: what older revisions say for --variant
-        Part("rcu", ["rcu", "--flavour", "memb,qsbr", "--seconds", seconds, "--workers", "1",
-                     "--readers", "0,1"],
+        Part("rcu", ["rcu", "--flavour", "memb,qsbr", "--seconds", seconds, "--workers", "1", "--readers", "0,1"],
              ("load", "variant", "flavour", "workers", "readers", "batch"), ("ns", "peak_rss_bytes")),
-        Part("scm", ["scm", "--rounds", "20" if quick else "300", "--threads", crew, "--objects",
-                     "100" if quick else "100,1000"],
+        Part("scm", ["scm", "--rounds", "20" if quick else "300", "--threads", crew, "--objects", "100" if quick else "100,1000"],
              ("collection", "threads", "objects"), None),
     ]
 
@@ -154,8 +146,7 @@ def parts(quick):
 def knows(build, part):
     if not part.needs:
         return True
-    page = subprocess.run([build / "bin/prudence-bench", part.arguments[0], "--help"], text=True,
-                          capture_output=True, check=False).stdout
+    page = subprocess.run([build / "bin/prudence-bench", part.arguments[0], "--help"], text=True, capture_output=True, check=False).stdout
     return part.needs in page
 
 
@@ -216,22 +207,18 @@ def compare(base, new, confidence, least):
 
 def line(row):
     interval = f'[{row["low"]:.3f}, {row["high"]:.3f}]' if row["low"] is not None else "[–]"
-    return (f'  {row["part"]:<15}{row["row"]:<44}{row["figure"]:<18}{row["base"]:>12.4g}'
-            f'{row["new"]:>12.4g}{row["ratio"]:>8.3f} {interval}')
+    return (f'  {row["part"]:<15}{row["row"]:<44}{row["figure"]:<18}{row["base"]:>12.4g}' f'{row["new"]:>12.4g}{row["ratio"]:>8.3f} {interval}')
 
 
 def show(rows, request):
     counts = collections.Counter(row["verdict"] for row in rows)
     for kind in (WORSE, BETTER):
-        some = sorted((row for row in rows if row["verdict"] == kind),
-                      key=lambda row: abs(row["ratio"] - 1), reverse=True)
+        some = sorted((row for row in rows if row["verdict"] == kind), key=lambda row: abs(row["ratio"] - 1), reverse=True)
         if some:
-            print(f'\n{kind.upper()} by more than {request.least:.0%}: base, new, ratio, '
-                  f'{request.confidence:.0%} interval')
+            print(f'\n{kind.upper()} by more than {request.least:.0%}: base, new, ratio, ' f'{request.confidence:.0%} interval')
             print("\n".join(map(line, some)))
     wide = [row for row in rows if row["verdict"] == UNDECIDED]
-    print(f'\n{len(rows)} figures: ' + ", ".join(f"{counts[kind]} {kind}" for kind in (
-        WORSE, BETTER, SAME, UNDECIDED)))
+    print(f'\n{len(rows)} figures: ' + ", ".join(f"{counts[kind]} {kind}" for kind in (WORSE, BETTER, SAME, UNDECIDED)))
     if wide:
         print("Undecided figures have intervals that reach beyond the "
               f"{request.least:.0%} on one side: more rounds (--repeat) or a quieter machine decide.")

@@ -17,14 +17,14 @@ from .arguments import Parser
 from .command import Progress, now
 from .keep import write
 from .pictures import OURS, plt
+from .verdict import quantity
 
 # Name, what it counts, the values, those of a quick run, further arguments.
 AXES = [
     ("idle-readers", "idle readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
     ("busy-readers", "busy readers", (1, 10, 100, 1000, 10000), (1, 10, 100), ()),
     ("caches", "caches", (1, 2, 5, 10, 20, 50, 100, 200), (1, 5, 20), ()),
-    ("live", "live objects", tuple(10 ** n for n in range(3, 9)), (10 ** 3, 10 ** 4, 10 ** 5),
-     ("--size", "16")),
+    ("live", "live objects", tuple(10 ** n for n in range(3, 9)), (10 ** 3, 10 ** 4, 10 ** 5), ("--size", "16")),
     ("writers", "writers", (1, 2, 4, 8, 16, 32, 64), (1, 2, 4), ()),
 ]
 FIGURES = [("pair_cpu_ns", "A pair", "ns"), ("grace_period_ns", "A grace period", "ns"),
@@ -74,31 +74,20 @@ def fit(xs, ys):
     if ys.max() <= FLAT_WITHIN * ys.min() or len(xs) < 3:
         name = "flat" if ys.max() <= FLAT_WITHIN * ys.min() else "linear"
     else:
-        name = next(name for name, (_, error) in found.items()
-                    if error <= max(NEAR * best, CLOSE_ENOUGH))
+        name = next(name for name, (_, error) in found.items() if error <= max(NEAR * best, CLOSE_ENOUGH))
     parameters, error = found[name]
     if error > IRREGULAR:
         name = "irregular"
-    return {"curve": name, "a": parameters[0], "b": parameters[1] if len(parameters) > 1 else 0.0,
-            "error": error}
-
-
-def text_of(value, unit):
-    """12,345,678 ns -> 12.3 ms"""
-    scales = {"ns": [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")],
-              "bytes": [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "bytes")]}[unit]
-    scale, name = next((one for one in scales if abs(value) >= one[0]), scales[-1])
-    return f"{value / scale:.3g} {name}"
+    return {"curve": name, "a": parameters[0], "b": parameters[1] if len(parameters) > 1 else 0.0, "error": error}
 
 
 def sentence(what, axis, unit, xs, ys, found):
-    ends = (f"{text_of(ys[0], unit)} at {xs[0]:,} {axis}, {text_of(ys[-1], unit)} at "
-            f"{xs[-1]:,}")
+    ends = (f"{quantity(ys[0], unit)} at {xs[0]:,} {axis}, {quantity(ys[-1], unit)} at {xs[-1]:,}")
     if found["curve"] == "irregular":
         return f"{what} follows none of these curves: {ends}."
     if found["curve"] == "flat" or found["b"] < 0:
         return f"{what} does not grow: {ends}."
-    more = text_of(found["b"], unit)
+    more = quantity(found["b"], unit)
     if found["curve"] == "log":
         return f"{what} grows with the logarithm, {more} with each tenfold: {ends}."
     return f"{what} grows linearly, {more} for each: {ends}."
@@ -108,8 +97,7 @@ def sentence(what, axis, unit, xs, ys, found):
 
 def run(program, axis, value, more):
     """What one process says: a point, or why there is none."""
-    done = subprocess.run([program, axis, str(value), *more], text=True, capture_output=True,
-                          check=False)
+    done = subprocess.run([program, axis, str(value), *more], text=True, capture_output=True, check=False)
     if done.returncode:
         sys.exit(f"bench-growth: {axis} {value}: {done.stderr.strip() or done.returncode}")
     if done.stdout.startswith("skipped: "):
@@ -120,8 +108,7 @@ def run(program, axis, value, more):
 def measure(program, chosen, request):
     """({(axis, value): [point]}, the reasons of those that were skipped)"""
     points, skipped = {}, {}
-    plan = [(name, value, more) for name, _, values, quick, more in chosen
-            for value in (quick if request.quick else values)]
+    plan = [(name, value, more) for name, _, values, quick, more in chosen for value in (quick if request.quick else values)]
     seconds = ["--seconds", "0.02" if request.quick else "0.1"]
     progress = Progress("bench-growth", request.repeat * len(plan), "points", 20)
     for axis, value, more in plan * request.repeat:
@@ -139,8 +126,7 @@ def measure(program, chosen, request):
 
 def curve(axis, text, figure, what, unit, points):
     """One figure along one axis: its points, the fit and the sentence. None: too few points."""
-    taken = sorted((value, [one[figure] for one in found]) for (name, value), found in points.items()
-                   if name == axis)
+    taken = sorted((value, [one[figure] for one in found]) for (name, value), found in points.items() if name == axis)
     xs = [value for value, _ in taken]
     ys = [statistics.median(values) for _, values in taken]
     if len(xs) < 2:
@@ -158,8 +144,7 @@ def main(arguments, build):
     parser.need(program)
     chosen = [one for one in AXES if one[0] in request.axis]
     points, skipped = measure(program, chosen, request)
-    curves = [one for axis, text, *_ in chosen for figure, what, unit in FIGURES
-              if (one := curve(axis, text, figure, what, unit, points))]
+    curves = [one for axis, text, *_ in chosen for figure, what, unit in FIGURES if (one := curve(axis, text, figure, what, unit, points))]
     for (axis, value), why in skipped.items():
         print(f"{axis} {value:,}: {why}")
     for one in curves:
@@ -193,8 +178,7 @@ def draw_one(axes, row):
     fine = numpy.geomspace(xs[0], xs[-1], 200)
     parameters = [row["a"], row["b"]] if row["curve"] != "flat" else [row["a"]]
     if row["curve"] in CURVES:
-        axes.plot(fine, CURVES[row["curve"]](fine, *parameters) / scale, color="#999999",
-                  linewidth=1.2, zorder=0)
+        axes.plot(fine, CURVES[row["curve"]](fine, *parameters) / scale, color="#999999", linewidth=1.2, zorder=0)
     axes.set(xscale="log", ylabel=unit, xlabel=row["axis_text"])
     axes.set_title(f'{row["what"]}: {row["curve"]}', fontsize=10)
     if ys.max() > 20 * ys.min():
@@ -206,8 +190,7 @@ def draw_one(axes, row):
 def draw(rows):
     along = list(dict.fromkeys(row["axis"] for row in rows))
     kinds = list(dict.fromkeys(row["figure"] for row in rows))
-    figure, grid = plt.subplots(len(along), len(kinds), figsize=(3.6 * len(kinds), 2.9 * len(along)),
-                                squeeze=False, constrained_layout=True)
+    figure, grid = plt.subplots(len(along), len(kinds), figsize=(3.6 * len(kinds), 2.9 * len(along)), squeeze=False, constrained_layout=True)
     for axes in grid.flat:
         axes.set_visible(False)
     for row in rows:

@@ -27,7 +27,10 @@ class Task:
 
 
 def write(place, document, indent=None):
-    """At once: a reader finds the former file or this one, whatever happens."""
+    """At once: a reader finds the former file or this one, whatever happens. What is no file (/dev/stdout) is written to as it is."""
+    if place.exists() and not place.is_file():
+        place.write_text(json.dumps(document, indent=indent) + "\n")
+        return
     beside = place.with_name(place.name + ".new")
     with beside.open("w", encoding="utf-8") as file:
         file.write(json.dumps(document, indent=indent) + "\n")
@@ -161,5 +164,4 @@ def run_all(program, tasks, folder, jobs=1):
                 raise
     finally:
         SESSIONS.ended = False
-    return ([run for run in found if "failed" not in run],
-            [(task.title, run["failed"]) for task, run in zip(tasks, found) if "failed" in run])
+    return ([run for run in found if "failed" not in run], [(task.title, run["failed"]) for task, run in zip(tasks, found) if "failed" in run])

@@ -37,10 +37,6 @@ NOTES = [
 ]
 
 
-def median(rows, key="ns_per_pair"):
-    return statistics.median(row[key] for row in rows)
-
-
 def group(rows, *keys):
     groups = {}
     for row in rows:
@@ -48,98 +44,76 @@ def group(rows, *keys):
     return groups
 
 
-def pair_cells(rows, key):
-    cells = []
-    sizes = sorted({row["size"] for row in rows})
-    for subject in SUBJECTS:
-        line = {"subject": subject}
-        for size in sizes:
-            some = [row for row in rows if row["subject"] == subject and row["size"] == size]
-            line[f"{size} B"] = f"{median(some, key):,.0f}" if some else "–"
-        cells.append(line)
-    for other in ("call_rcu", "kfree_rcu"):
-        line = {"subject": f"{other} / prudence"}
-        for size in sizes:
-            some, ours = ([row for row in rows if row["subject"] == name and row["size"] == size]
-                          for name in (other, "prudence"))
-            line[f"{size} B"] = f"{median(some, key) / median(ours, key):.1f}" if some and ours else "–"
-        cells.append(line)
-    return cells
-
-
-ENDURANCE_FIGURES = {
-    "updates, M": lambda row: row["updates"] / 1e6,
-    "before, MB": lambda row: row["before_kb"] / 1024,
-    "mean, MB": lambda row: row["mean_kb"] / 1024,
-    "peak, MB": lambda row: row["peak_kb"] / 1024,
-    "longest allocation, ms": lambda row: row["longest_ms"],
-    "failed allocations": lambda row: row["failures"],
-    "first at, s": lambda row: row["failed_ms"] / 1e3,
-    "killed": lambda row: row["kills"],
-}
-ENDURANCE_FORMS = {"updates, M": "{:.2f}", "first at, s": "{:.1f}"}
-
-
-def endurance_cells(rows):
-    return [{"subject": subject, "runs": str(len(some))} |
-            {name: spread([figure(row) for row in some], ENDURANCE_FORMS.get(name, "{:,.0f}"))
-             for name, figure in ENDURANCE_FIGURES.items()}
-            for (subject,), some in group(rows, "subject").items()]
-
-
 def spread(values, form="{:,.0f}"):
     return spread_of(values, form.format, "{} ({} to {})")
 
 
-MIX_FIGURES = {
-    "hits, %": lambda row: 100 * row["hits"] / row["allocations"],
-    "object-cache churns": lambda row: row["object_cache_churns"],
-    "slab churns, KB": lambda row: row["slab_churns"] * row["slab_bytes"] / 1024,
-    "peak slabs, KB": lambda row: row["slabs_peak"] * row["slab_bytes"] / 1024,
-    "f_t": lambda row: row["f_t"] / 1000,
+def median(rows, key="ns_per_pair"):
+    return statistics.median(row[key] for row in rows)
+
+
+def pair_cells(rows, key):
+    middles = {about: median(some, key) for about, some in group(rows, "subject", "size").items()}
+    sizes = sorted({size for _, size in middles})
+
+    def line(subject, cell, *needed):
+        return {"subject": subject} | {f"{size} B": cell(size) if all((name, size) in middles for name in needed) else "–" for size in sizes}
+    return [line(name, lambda size, name=name: f"{middles[name, size]:,.0f}", name) for name in SUBJECTS] + [
+        line(f"{other} / prudence", lambda size, other=other: f'{middles[other, size] / middles["prudence", size]:.1f}', other, "prudence")
+        for other in ("call_rcu", "kfree_rcu")]
+
+
+ENDURANCE_FIGURES = {  # of a row, and how it is shown
+    "updates, M": (lambda row: row["updates"] / 1e6, "{:.2f}"), "before, MB": (lambda row: row["before_kb"] / 1024, "{:,.0f}"),
+    "mean, MB": (lambda row: row["mean_kb"] / 1024, "{:,.0f}"), "peak, MB": (lambda row: row["peak_kb"] / 1024, "{:,.0f}"),
+    "longest allocation, ms": (lambda row: row["longest_ms"], "{:,.0f}"), "failed allocations": (lambda row: row["failures"], "{:,.0f}"),
+    "first at, s": (lambda row: row["failed_ms"] / 1e3, "{:.1f}"), "killed": (lambda row: row["kills"], "{:,.0f}"),
 }
-MIX_FORMS = {"hits, %": "{:.1f}", "f_t": "{:.1f}"}
+MIX_FIGURES = {
+    "hits, %": (lambda row: 100 * row["hits"] / row["allocations"], "{:.1f}"),
+    "object-cache churns": (lambda row: row["object_cache_churns"], "{:,.0f}"),
+    "slab churns, KB": (lambda row: row["slab_churns"] * row["slab_bytes"] / 1024, "{:,.0f}"),
+    "peak slabs, KB": (lambda row: row["slabs_peak"] * row["slab_bytes"] / 1024, "{:,.0f}"), "f_t": (lambda row: row["f_t"] / 1000, "{:.1f}"),
+}
+PEAK_FIGURES = {name: name for name in ("slabs", "live", "latent", "cached", "overflowed", "preflushed", "premoved")} | {
+    "objects a CPU may cache": "object_cache"}
+
+
+def spreads(rows, figures):
+    return {name: spread([figure(row) for row in rows], form) for name, (figure, form) in figures.items()}
+
+
+def endurance_cells(rows):
+    return [{"subject": subject, "runs": str(len(some))} | spreads(some, ENDURANCE_FIGURES) for (subject,), some in group(rows, "subject").items()]
 
 
 def mix_cells(rows):
-    cells = []
-    for (mix, subject), some in group(rows, "mix", "subject").items():
-        line = {"subject": f"{subject}, {mix}"}
-        for name, figure in MIX_FIGURES.items():
-            known = all(row["counted"] for row in some)
-            line[name] = spread([figure(row) for row in some], MIX_FORMS.get(name, "{:,.0f}")) if known else "–"
-        line["ms"] = spread([row["ms"] for row in some])
-        line["grace periods"] = spread([row["grace_periods"] for row in some])
-        cells.append(line)
+    cells = [{"subject": f"{subject}, {mix}"} |
+             (spreads(some, MIX_FIGURES) if all(row["counted"] for row in some) else dict.fromkeys(MIX_FIGURES, "–")) |
+             {name: spread([row[key] for row in some]) for name, key in (("ms", "ms"), ("grace periods", "grace_periods"))}
+             for (mix, subject), some in group(rows, "mix", "subject").items()]
     return sorted(cells, key=lambda line: line["subject"].split(", ")[1])
 
 
 def peak_cells(rows):
     """What Prudence's objects are when it has most slabs."""
-    cells = []
-    for (mix, _), some in group([row for row in rows if row["subject"] == "prudence"], "mix", "subject").items():
-        cells.append({"subject": f"prudence, {mix}", "slabs": spread([row["slabs"] for row in some])} | {
-            name: spread([row[name] for row in some])
-            for name in ("live", "latent", "cached", "overflowed", "preflushed", "premoved")} | {
-                "objects a CPU may cache": spread([row["object_cache"] for row in some])})
-    return cells
+    ours = [row for row in rows if row["subject"] == "prudence"]
+    return [{"subject": f"prudence, {mix}"} | {name: spread([row[key] for row in some]) for name, key in PEAK_FIGURES.items()}
+            for (mix,), some in group(ours, "mix").items()]
 
 
 def draw_mixes(rows):
     """Bars side by side; the whiskers are from where to where."""
     boots = group(rows, "kernel", "boot")
-    figure, axes = plt.subplots(len(boots), len(MIX_FIGURES), figsize=(16, 3.2 * len(boots)),
-                                constrained_layout=True, squeeze=False)
+    figure, axes = plt.subplots(len(boots), len(MIX_FIGURES), figsize=(16, 3.2 * len(boots)), constrained_layout=True, squeeze=False)
     subjects = [name for name in SUBJECTS if any(row["subject"] == name for row in rows)]
     for line, ((kernel, boot), mine) in zip(axes, boots.items()):
         mixes = list(dict.fromkeys(row["mix"] for row in mine))
-        for axis, (name, value) in zip(line, MIX_FIGURES.items()):
+        for axis, (name, (value, _)) in zip(line, MIX_FIGURES.items()):
             for i, subject in enumerate(subjects):
-                values = [[value(row) for row in mine if row["mix"] == mix and row["subject"] == subject] or [0]
-                          for mix in mixes]
+                values = [[value(row) for row in mine if row["mix"] == mix and row["subject"] == subject] or [0] for mix in mixes]
                 middles = [statistics.median(some) for some in values]
-                ends = [[m - min(some) for m, some in zip(middles, values)],
-                        [max(some) - m for m, some in zip(middles, values)]]
+                ends = [[m - min(some) for m, some in zip(middles, values)], [max(some) - m for m, some in zip(middles, values)]]
                 axis.bar([place + (i - 1) * 0.27 for place in range(len(mixes))], middles, 0.25, yerr=ends,
                          color=COLOURS[subject], label=subject, error_kw={"linewidth": 0.8})
             axis.set_xticks(range(len(mixes)), mixes)
@@ -154,37 +128,27 @@ def is_counted(boot):
     return boot.startswith("icount")
 
 
-def draw_pairs(axis, rows):
+def draw_lines(axis, rows, points_of, style, **words):
     for (subject,), some in group(rows, "subject").items():
-        points = sorted((size, median(same)) for (size,), same in group(some, "size").items())
-        axis.plot(*zip(*points), marker="o", markersize=4, color=COLOURS[subject], label=subject,
-                  linewidth=2.6 if subject == "prudence" else 1.4)
-    axis.set(xscale="log", yscale="log", xlabel="bytes of an object", ylabel="instructions a pair, in the loop")
-    axis.legend(frameon=False, fontsize=8)
-
-
-def draw_memory(axis, rows):
-    for (subject,), some in group(rows, "subject").items():
-        axis.plot([row["ms"] / 1e3 for row in some], [row["used_kb"] / 1024 for row in some],
-                  color=COLOURS[subject], linewidth=2.6 if subject == "prudence" else 1.4, label=subject)
-    axis.set(xlabel="seconds", ylabel="memory used, MB")
+        axis.plot(*zip(*points_of(some)), color=COLOURS[subject], label=subject, linewidth=2.6 if subject == "prudence" else 1.4, **style)
+    axis.set(**words)
     axis.legend(frameon=False, fontsize=8)
 
 
 def draw(rows):
     kernels = sorted({row["kernel"] for row in rows})
-    figure, axes = plt.subplots(len(kernels), 4, figsize=(22, 4.4 * len(kernels)),
-                                constrained_layout=True, squeeze=False)
+    figure, axes = plt.subplots(len(kernels), 4, figsize=(22, 4.4 * len(kernels)), constrained_layout=True, squeeze=False)
     for line, kernel in zip(axes, kernels):
         mine = [row for row in rows if row["kernel"] == kernel]
         pairs = [row for row in mine if row["run"] == "pairs" and is_counted(row["boot"])]
         for axis, ((boot, count), some) in zip(line[:2], group(pairs, "boot", "pairs").items()):
-            draw_pairs(axis, some)
-            axis.set(title=f"{kernel}\n{count:,} pairs, {boot}")
+            draw_lines(axis, some, lambda rows: sorted((size, median(same)) for (size,), same in group(rows, "size").items()), {"marker": "o", "markersize": 4},
+                       title=f"{kernel}\n{count:,} pairs, {boot}", xscale="log", yscale="log", xlabel="bytes of an object",
+                       ylabel="instructions a pair, in the loop")
         samples = [row for row in mine if row["run"] == "sample"]
         for axis, ((boot,), some) in zip(line[2:], group(samples, "boot").items()):
-            draw_memory(axis, some)
-            axis.set(title=f"{kernel}\nupdate storm, {boot}")
+            draw_lines(axis, some, lambda rows: [(row["ms"] / 1e3, row["used_kb"] / 1024) for row in rows], {},
+                       title=f"{kernel}\nupdate storm, {boot}", xlabel="seconds", ylabel="memory used, MB")
     return figure
 
 

@@ -28,8 +28,7 @@ def grid(rows, across, figure, words, scale=1, digits=0):
     lines = []
     for subject in columns(rows, "subject"):
         for side in columns(rows, "side"):
-            cells = [[row[figure] / scale for row in rows if (row["subject"], row["side"], row[across]) == (subject, side, top)]
-                     for top in tops]
+            cells = [[row[figure] / scale for row in rows if (row["subject"], row["side"], row[across]) == (subject, side, top)] for top in tops]
             if any(cells):
                 lines.append([SIDES[side], subject, *(number(cell, digits) if cell else "" for cell in cells)])
     return table(["kernel", words, *(str(top) for top in tops)], lines)

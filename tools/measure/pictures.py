@@ -50,6 +50,13 @@ def handles_of(grid):
     return found
 
 
+def panel(axes, curves, style, title, xlabel, ylabel, xscale="log"):
+    """`curves`: {name: points}"""
+    for name, points in curves.items():
+        axes.plot(*zip(*points), label=name, **style[name])
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log", xscale=xscale)
+
+
 def legend_below(figure, grid, columns=4):
     """One for all axes of `grid`, below them, so that it covers no curve."""
     found = handles_of(grid)

@@ -49,14 +49,12 @@ def is_known(values, precision, confidence=0.95):
 
 def combinations(labels):
     """The effects in the order of the sign table's columns: I, A, B, AB, C, AC, BC, ABC, ..."""
-    return ["".join(label for i, label in enumerate(labels) if number >> i & 1)
-            for number in range(2 ** len(labels))]
+    return ["".join(label for i, label in enumerate(labels) if number >> i & 1) for number in range(2 ** len(labels))]
 
 
 def levels(labels):
     """The rows of the sign table: of each label False (-) or True (+), the first label fastest."""
-    return [dict(zip(labels, reversed(signs)))
-            for signs in itertools.product((False, True), repeat=len(labels))]
+    return [dict(zip(labels, reversed(signs))) for signs in itertools.product((False, True), repeat=len(labels))]
 
 
 def allocation_of_variation(labels, responses):

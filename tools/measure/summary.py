@@ -5,6 +5,7 @@ Reads DIRECTORY/*.json as tools/bench leaves them. A part that was not measured 
 
 import json
 
+from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
 
@@ -17,18 +18,18 @@ class Results:
     """The rows of all parts, found by what they must match."""
 
     def __init__(self, folder):
-        documents = {path.stem: json.loads(path.read_text())
-                     for path in sorted(folder.glob("*.json"))}
-        self.parts = {name: document for name, document in documents.items()
-                      if "rows" in document and "host" in document}
+        documents = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+        self.parts = {name: document for name, document in documents.items() if "rows" in document and "host" in document}
 
     def rows(self, part, **wanted):
-        return [row for row in self.parts.get(part, {"rows": []})["rows"]
-                if "ns_per_pair_wall" in row
-                and all(row.get(key) == value for key, value in wanted.items())]
+        return [row for row in self.all_rows(part) if "ns_per_pair_wall" in row and all(row.get(key) == value for key, value in wanted.items())]
 
     def row(self, part, **wanted):
         return next(iter(self.rows(part, **wanted)), None)
+
+    def all_rows(self, part):
+        """Also those of other programs, and those that failed."""
+        return self.parts.get(part, {"rows": []})["rows"]
 
     def sizes(self, part):
         return sorted({row["size"] for row in self.rows(part)})
@@ -40,14 +41,16 @@ class Summary:
     def __init__(self):
         self.verdicts, self.tables = [], []
 
-    def add(self, target, good, total):
-        if total:
-            self.verdicts.append({"target": target, "verdict": "**reached**" if good == total else f"**missed** in {total - good} of {total}"})
+    def add(self, target, found):
+        """`found`: of each row, whether it reaches the target."""
+        missed = len(found) - sum(found)
+        if found:
+            self.verdicts.append({"target": target, "verdict": f"**missed** in {missed} of {len(found)}" if missed else "**reached**"})
 
-    def table(self, name, title, head, rows, words=""):
+    def table(self, name, title, cells, words=""):
         """A section of the page, and NAME.csv. Without rows, nothing."""
-        if rows:
-            self.tables.append((name, f"## {title}\n\n" + (words and words + "\n\n"), [dict(zip(head, row)) for row in rows]))
+        if cells:
+            self.tables.append((name, f"## {title}\n\n" + (words and words + "\n\n"), cells))
 
 
 def without_marks(cells):
@@ -59,6 +62,27 @@ def ns(row):
     return f'{row["ns_per_pair_wall"]:.2f}'
 
 
+def mb(key):
+    return lambda row: f"{row[key] / MEGA:.1f}"
+
+
+def us(key):
+    return lambda row: f"{row[key] / 1e3:.1f}"
+
+
+COLUMNS = {  # of rows of prudence-bench; others are the row's own figures
+    "writers + readers": lambda row: f'{row["threads"]} + {row["readers"]}', "writers": lambda row: row["threads"], "bytes": lambda row: row["size"],
+    "mode": lambda row: row.get("reader_mode", "–"), "stays, ms": lambda row: row["stay_ms"],
+    "sizes": lambda row: "16, mixed" if row.get("mixed") else row["size"], "ns": ns, "ns wall": ns, "ns CPU": lambda row: f'{row["ns_per_pair_cpu"]:.2f}',
+    "limit, MB": mb("latent_limit"), "peak, MB": mb("peak_rss_bytes"), "latent peak, MB": mb("latent_peak_bytes"),
+    "growth in the second half, MB": mb("rss_growth_bytes"), "out of memory": lambda row: "yes" if row["out_of_memory"] else "no",
+}
+
+
+def cells(row, *columns):
+    return {name: COLUMNS[name](row) if name in COLUMNS else row[name] for name in columns}
+
+
 def fastest(rows):
     return min(rows, key=lambda row: row["ns_per_pair_wall"], default=None)
 
@@ -67,8 +91,12 @@ def named(row):
     return f'{row["subject"]} {ns(row)}'
 
 
-def times(value):
-    return f"{value:.2f}×"
+def where_of(row, *keys):
+    return {key: row[key] for key in keys}
+
+
+def is_few(row):
+    return (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS
 
 
 def pairs(results, summary):
@@ -76,81 +104,55 @@ def pairs(results, summary):
     for threads, readers in NO_MORE_THREADS_THAN_CPUS:
         for size in results.sizes("pairs"):
             where = {"size": size, "threads": threads, "readers": readers}
-            ours = {name: results.row("pairs", subject=name, **where)
-                    for name in ("prudence", "prudence-fenced", "prudence-free")}
-            plain = fastest(row for row in results.rows("batches", **where)
-                            if row["subject"] in PLAIN_PEERS)
-            single = fastest(row for row in results.rows("pairs", **where)
-                             if row["subject"] in PLAIN_PEERS)
-            call_rcu = fastest(row for row in results.rows("pairs", **where)
-                               if row["subject"].startswith("urcu"))
-            if not all([*ours.values(), plain, single, call_rcu]):
+            ours = [results.row("pairs", subject=name, **where) for name in ("prudence", "prudence-fenced", "prudence-free")]
+            plain, single = (fastest(row for row in results.rows(part, **where) if row["subject"] in PLAIN_PEERS) for part in ("batches", "pairs"))
+            call_rcu = fastest(row for row in results.rows("pairs", **where) if row["subject"].startswith("urcu"))
+            if not all([*ours, plain, single, call_rcu]):
                 continue
-            cost = {name: row["ns_per_pair_wall"] for name, row in ours.items()}
-            floor = plain["ns_per_pair_wall"]
-            factor = call_rcu["ns_per_pair_wall"] / cost["prudence"]
-            half += [cost["prudence"] <= floor / 2, cost["prudence-fenced"] <= floor / 2]
-            even.append(cost["prudence-free"] <= floor)
+            adaptive, fenced, free = (row["ns_per_pair_wall"] for row in ours)
+            floor, factor = plain["ns_per_pair_wall"], call_rcu["ns_per_pair_wall"] / adaptive
+            half += [adaptive <= floor / 2, fenced <= floor / 2]
+            even.append(free <= floor)
             twenty.append(factor >= 20)
-            lines.append([f"{threads} + {readers}", size, *map(ns, ours.values()), named(plain),
-                          times(cost["prudence"] / floor), named(single), named(call_rcu),
-                          f"{factor:.0f}×"])
-    summary.add("pair: adaptive and fenced at most half of the best plain pair in batches",
-                 sum(half), len(half))
-    summary.add("pair: fence-free no slower than the best plain pair in batches",
-                 sum(even), len(even))
-    summary.add("pair: 20× faster than every `call_rcu` subject", sum(twenty), len(twenty))
-    summary.table("pairs", "Allocate/defer pairs, ns",
-                  ["writers + readers", "bytes", "prudence", "fenced", "fence-free", "best plain, batches of 1,024", "ours ÷ that",
-                   "best plain, one at a time", "best `call_rcu`", "that ÷ ours"], lines)
+            lines.append(cells(ours[0], "writers + readers", "bytes") | dict(zip(("prudence", "fenced", "fence-free"), map(ns, ours))) | {
+                "best plain, batches of 1,024": named(plain), "ours ÷ that": f"{adaptive / floor:.2f}×", "best plain, one at a time": named(single),
+                "best `call_rcu`": named(call_rcu), "that ÷ ours": f"{factor:.0f}×"})
+    summary.add("pair: adaptive and fenced at most half of the best plain pair in batches", half)
+    summary.add("pair: fence-free no slower than the best plain pair in batches", even)
+    summary.add("pair: 20× faster than every `call_rcu` subject", twenty)
+    summary.table("pairs", "Allocate/defer pairs, ns", lines)
 
 
 def batches(results, summary):
-    rows = [[f'{row["threads"]} + {row["readers"]}', row["size"], row["subject"], ns(row)]
-            for row in results.rows("batches") if row["subject"].startswith("prudence")
-            and (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS]
-    summary.table("batches", "Ours in batches of 1,024, ns per pair", ["writers + readers", "bytes", "subject", "ns"], rows)
+    rows = [row for row in results.rows("batches") if row["subject"].startswith("prudence") and is_few(row)]
+    summary.table("batches", "Ours in batches of 1,024, ns per pair", [cells(row, "writers + readers", "bytes", "subject", "ns") for row in rows])
 
 
 # The most that a pair may take, by the best plain pair in batches of 1,024.
-REPLACEMENT_TARGETS = {"prudence": 0.80, "prudence-static": 0.75, "prudence-inline": 0.50,
-                       "prudence-replace": 0.65, "prudence-replace-inline": 0.50}
+REPLACEMENT_TARGETS = {"prudence": 0.80, "prudence-static": 0.75, "prudence-inline": 0.50, "prudence-replace": 0.65, "prudence-replace-inline": 0.50}
+CONDITIONS = ("threads", "readers", "size", "order", "live")
 
 
 def replacement(results, summary):
     """Each way of calling us, by the best plain pair of the same conditions, measured with it."""
     rows = results.rows("replace")
-    ways = list(dict.fromkeys(row["subject"] for row in rows
-                              if not row["subject"].startswith("plain+")))
-    met = {way: [] for way in ways}
-    lines = []
-    for where in conditions(rows):
-        here = [row for row in rows if conditions([row]) == [where]]
-        plain = [row for row in here if row["subject"] in PLAIN_PEERS]
-        batched = fastest(row for row in plain if row["batch"] == 1024)
-        single = fastest(row for row in plain if row["batch"] == 1)
+    ways = list(dict.fromkeys(row["subject"] for row in rows if not row["subject"].startswith("plain+")))
+    met, lines, groups = {way: [] for way in ways}, [], {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in CONDITIONS), []).append(row)
+    for here in groups.values():
+        batched, single = (fastest(row for row in here if row["subject"] in PLAIN_PEERS and row["batch"] == batch) for batch in (1024, 1))
         ours = {row["subject"]: row for row in here if row["batch"] == 1}
         if batched and single:
-            lines.append([f'{where["threads"]} + {where["readers"]}', where["size"],
-                          where["order"], where["live"] or "–"]
-                         + [replacement_cell(way, ours.get(way), batched, met) for way in ways]
-                         + [named(batched), named(single)])
-    for way in ways:
-        if target := REPLACEMENT_TARGETS.get(way):
-            summary.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, "
-                         "in order and at random", sum(met[way]), len(met[way]))
+            lines.append(cells(here[0], "writers + readers", "bytes", "order") | {"live": here[0]["live"] or "–"} |
+                         {way: replacement_cell(way, ours.get(way), batched, met) for way in ways} |
+                         {"best plain, batches of 1,024": named(batched), "best plain, one at a time": named(single)})
+    for way, target in REPLACEMENT_TARGETS.items():
+        summary.add(f"pair of `{way}` at most {target:.2f} of the best plain pair in batches, in order and at random", met.get(way, []))
     targets = ", ".join(f"{way} {most:.2f}" for way, most in REPLACEMENT_TARGETS.items())
-    summary.table("replace", "Pairs by the best plain pair in batches of 1,024",
-                  ["writers + readers", "bytes", "order", "live", *ways, "best plain, batches of 1,024", "best plain, one at a time"], lines,
+    summary.table("replace", "Pairs by the best plain pair in batches of 1,024", lines,
                   "Our cells: ns, and how much of the best plain pair in batches of 1,024 that is, with the same size, order, live objects, writers and "
                   f"readers in the same interleaved run; *slower* where it is more. **Bold**: more than its target ({targets}).")
-
-
-def conditions(rows):
-    """What rows have been measured under, each once, in their order."""
-    keys = ("threads", "readers", "size", "order", "live")
-    return [dict(zip(keys, values))
-            for values in dict.fromkeys(tuple(row[key] for key in keys) for row in rows)]
 
 
 def replacement_cell(way, row, plain, met):
@@ -168,87 +170,61 @@ MOST_BY_PLACE = 1.10  # the slowest place of the code by the fastest
 
 def alignment(results, summary):
     """What a pair costs with the code in eight places."""
-    rows = results.parts.get("alignment", {"rows": []})["rows"]
-    summary.add("pair: the code's place makes no more than a tenth",
-                 sum(row["spread"] <= MOST_BY_PLACE for row in rows), len(rows))
-    summary.table("alignment", "Pairs with the code in eight places, 16 bytes apart, ns", ["loop", "fastest", "slowest", "ratio"],
-                  [[row["loop"], f'{row["ns_min"]:.2f}', f'{row["ns_max"]:.2f}', f'{row["spread"]:.2f}'] for row in rows])
+    rows = results.all_rows("alignment")
+    summary.add("pair: the code's place makes no more than a tenth", [row["spread"] <= MOST_BY_PLACE for row in rows])
+    summary.table("alignment", "Pairs with the code in eight places, 16 bytes apart, ns", [
+        {"loop": row["loop"]} | {name: f"{row[key]:.2f}" for name, key in (("fastest", "ns_min"), ("slowest", "ns_max"), ("ratio", "spread"))}
+        for row in rows])
 
 
 def growth(results, summary):
     """What grows with what: a row for each curve, with its sentence."""
-    rows = results.parts.get("growth", {"rows": []})["rows"]
-    summary.table("growth", "Growth", ["along", "fit", "in a sentence"], [[row["axis_text"], row["curve"], row["sentence"]] for row in rows],
-                  "The curves are drawn in growth.html.")
+    summary.table("growth", "Growth", [{"along": row["axis_text"], "fit": row["curve"], "in a sentence": row["sentence"]}
+                                       for row in results.all_rows("growth")], "The curves are drawn in growth.html.")
 
 
 def limit(results, summary):
     rows = results.rows("limit")
-    within = [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows]
-    summary.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`",
-                 sum(within), len(rows))
-    summary.table("limit", "Throughput against `latent_limit`", ["readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU"],
-                  [[row["readers"], row["size"], f'{row["latent_limit"] / MEGA:.1f}', f'{row["latent_peak_bytes"] / MEGA:.1f}', ns(row),
-                    f'{row["ns_per_pair_cpu"]:.2f}'] for row in rows])
+    summary.add("2 writers + 1, 2, 4 readers: bytes in flight within `latent_limit`", [row["latent_peak_bytes"] <= row["latent_limit"] for row in rows])
+    summary.table("limit", "Throughput against `latent_limit`",
+                  [cells(row, "readers", "bytes", "limit, MB", "latent peak, MB", "ns wall", "ns CPU") for row in rows])
 
 
 def crowd(results, summary):
     """More threads than CPUs: CPU time against plain queues, and bytes within their limit."""
-    lines, fast, within, others = [], [], [], {}
+    lines, fast, within = [], [], []
     for ours in results.rows("crowd", subject="prudence"):
-        peers = [row for row in results.rows("crowd", size=ours["size"], threads=ours["threads"],
-                                             readers=ours["readers"])
-                 if row["subject"] != "prudence"]
-        others = {row["subject"]: row for row in peers}
-        fast += [ours["ns_per_pair_cpu"] <= row["ns_per_pair_cpu"] for row in peers]
+        found = {row["subject"]: row for row in (ours, *results.rows("crowd", **where_of(ours, "size", "threads", "readers")))}
+        fast += [ours["ns_per_pair_cpu"] <= row["ns_per_pair_cpu"] for row in found.values() if row is not ours]
         within.append(ours["totals"]["bytes_latent_peak"] <= ours["totals"]["latent_limit"])
-        lines.append([f'{ours["threads"]} + {ours["readers"]}', ours["size"]]
-                     + [crowd_cell(row) for row in [ours, *others.values()]])
-    summary.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s",
-                 sum(fast), len(fast))
-    summary.add("more threads than CPUs: bytes within `latent_limit`", sum(within), len(within))
-    summary.table("crowd", "More threads than CPUs", ["writers + readers", "bytes", "prudence", *others], lines,
-                  "Each cell: ns of CPU a pair (wall time of a writer), latent MB.")
+        lines.append(cells(ours, "writers + readers", "bytes") | {name: crowd_cell(row) for name, row in found.items()})
+    summary.add("more threads than CPUs: CPU time at or below `classic`'s and `call_rcu`'s", fast)
+    summary.add("more threads than CPUs: bytes within `latent_limit`", within)
+    summary.table("crowd", "More threads than CPUs", lines, "Each cell: ns of CPU a pair (wall time of a writer), latent MB.")
 
 
 def crowd_cell(row):
-    return (f'{row["ns_per_pair_cpu"]:.0f} ({row["ns_per_pair_wall"]:.0f}), '
-            f'{row["latent_peak_bytes"] / MEGA:.0f}')
+    return f'{row["ns_per_pair_cpu"]:.0f} ({row["ns_per_pair_wall"]:.0f}), {row["latent_peak_bytes"] / MEGA:.0f}'
 
 
-def per_million(row, key):
-    counters = row["counters"]
-    return 1e6 * counters[key] / max(1, counters["allocations"])
+def of_counter(key, scale, digits):
+    """A counter by allocations."""
+    return lambda row: f'{scale * row["counters"][key] / max(1, row["counters"]["allocations"]):.{digits}f}'
+
+
+CLASSIC = {"ns": ns, "hits, %": of_counter("hits", 100, 2), "object-cache churns": of_counter("object_cache_churns", 1e6, 1),
+           "slab churns": of_counter("slab_churns", 1e6, 1), "peak slabs": lambda row: row["counters"]["slabs_peak"],
+           "f_t": lambda row: f'{row["counters"]["total_fragmentation"]:.2f}' if row["counters"]["objects_live"] else "–"}
 
 
 def classic(results, summary):
-    lines, faster = [], []
-    for part in ("pairs", "endurance"):
-        for theirs in results.rows(part, subject="classic"):
-            ours = results.row(part, subject="prudence", size=theirs["size"],
-                               threads=theirs["threads"], readers=theirs["readers"])
-            if ours:
-                faster.append(ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"])
-                lines.append(classic_line(part, ours, theirs))
-    summary.add("faster than `classic` at every size", sum(faster), len(faster))
-    summary.table("classic", "Prudence against `classic` (the paper's Figures 6 to 11)",
-                  ["scenario", "writers + readers", "bytes", "ns", "hits, %", "object-cache churns", "slab churns", "peak slabs", "f_t"], lines,
-                  "Each cell: prudence / classic. Churns are per million allocations.")
-
-
-def classic_line(part, ours, theirs):
-    def both(value):
-        return f"{value(ours)} / {value(theirs)}"
-
-    def counter(key):
-        return both(lambda row: row["counters"][key])
-
-    return [part, f'{ours["threads"]} + {ours["readers"]}', ours["size"], both(ns),
-            both(lambda row: f'{per_million(row, "hits") / 1e4:.2f}'),
-            both(lambda row: f'{per_million(row, "object_cache_churns"):.1f}'),
-            both(lambda row: f'{per_million(row, "slab_churns"):.1f}'), counter("slabs_peak"),
-            both(lambda row: f'{row["counters"]["total_fragmentation"]:.2f}'
-                 if row["counters"]["objects_live"] else "–")]
+    found = [(part, results.row(part, subject="prudence", **where_of(theirs, "size", "threads", "readers")), theirs)
+             for part in ("pairs", "endurance") for theirs in results.rows(part, subject="classic")]
+    found = [one for one in found if one[1]]
+    summary.add("faster than `classic` at every size", [ours["ns_per_pair_wall"] < theirs["ns_per_pair_wall"] for _, ours, theirs in found])
+    summary.table("classic", "Prudence against `classic` (the paper's Figures 6 to 11)", [
+        {"scenario": part} | cells(ours, "writers + readers", "bytes") | {name: f"{of(ours)} / {of(theirs)}" for name, of in CLASSIC.items()}
+        for part, ours, theirs in found], "Each cell: prudence / classic. Churns are per million allocations.")
 
 
 def growth_after_first_second(row):
@@ -264,135 +240,99 @@ def growth_after_first_second(row):
 def endurance(results, summary):
     lines, bound, flat = [], [], []
     for row in results.rows("endurance"):
-        beyond = (row["peak_rss_bytes"] - row["baseline_rss_bytes"]
-                  - row["length"] * row["size"] * row["threads"])
-        rise = growth_after_first_second(row)
-        few = (row["threads"], row["readers"]) in NO_MORE_THREADS_THAN_CPUS
+        beyond, rise = row["peak_rss_bytes"] - row["baseline_rss_bytes"] - row["length"] * row["size"] * row["threads"], growth_after_first_second(row)
         if row["subject"] == "prudence":
-            bound.append(beyond <= (ENDURANCE_BOUND if few else row["totals"]["latent_limit"]))
+            bound.append(beyond <= (ENDURANCE_BOUND if is_few(row) else row["totals"]["latent_limit"]))
             flat.append(rise < 1 << 20)
-        lines.append([f'{row["threads"]} + {row["readers"]}', row["subject"], ns(row),
-                      f'{row["ns_per_pair_cpu"]:.2f}', f'{row["peak_rss_bytes"] / MEGA:.1f}',
-                      f"{beyond / MEGA:.1f}", f"{rise / MEGA:.1f}",
-                      f'{row["latent_peak_bytes"] / MEGA:.1f}',
-                      "yes" if row["out_of_memory"] else "no"])
-    summary.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within "
-                 "`latent_limit` beyond", sum(bound), len(bound))
-    summary.add("endurance: flat after the first second (rises less than 1 MiB in any run)",
-                 sum(flat), len(flat))
-    summary.table("endurance", "Endurance", ["writers + readers", "subject", "ns wall", "ns CPU", "peak, MB", "beyond live, MB", "rise after 1 s, MB",
-                                             "latent peak, MB", "out of memory"], lines)
+        lines.append(cells(row, "writers + readers", "subject", "ns wall", "ns CPU", "peak, MB") |
+                     {"beyond live, MB": f"{beyond / MEGA:.1f}", "rise after 1 s, MB": f"{rise / MEGA:.1f}"} | cells(row, "latent peak, MB", "out of memory"))
+    summary.add("endurance: under 16 MB beyond the live set while threads ≤ CPUs, within `latent_limit` beyond", bound)
+    summary.add("endurance: flat after the first second (rises less than 1 MiB in any run)", flat)
+    summary.table("endurance", "Endurance", lines)
 
 
 def latency(results, summary):
     for part, title in (("latency", "in a storm"), ("demand", "wanted back at once")):
-        lines, good, total = [], 0, 0
+        lines, soon = [], []
         for row in results.rows(part):
-            took = {key: row["latency_ns"].get(key, float("inf")) / 1e3
-                    for key in ("p50", "p99", "p99_9", "max")}
+            took = {name: row["latency_ns"].get(name.replace(".", "_"), float("inf")) / 1e3 for name in ("p50", "p99", "p99.9", "max")}
             if row["subject"] == "prudence" and row["readers"]:
-                good += took["p50"] < 25 and took["p99"] < 200
-                total += 1
-            lines.append([row["readers"], row["size"], row["batch"], row["subject"],
-                          *(f"{value:.1f}" if value < float("inf") else "never"
-                            for value in took.values())])
-        summary.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs", good, total)
-        summary.table(part, f"From retire to reuse, {title}, µs", ["readers", "bytes", "batch", "subject", "p50", "p99", "p99.9", "max"], lines)
+                soon.append(took["p50"] < 25 and took["p99"] < 200)
+            lines.append(cells(row, "readers", "bytes", "batch", "subject") |
+                         {name: f"{value:.1f}" if value < float("inf") else "never" for name, value in took.items()})
+        summary.add(f"free-to-reuse with a busy reader, {title}: p50 < 25 µs, p99 < 200 µs", soon)
+        summary.table(part, f"From retire to reuse, {title}, µs", lines)
 
 
 def readers(results, summary):
-    lines, good, total = [], 0, 0
-    for ours, theirs in (("prudence-free", "urcu+glibc"), ("prudence-fenced", "urcu-mb+glibc")):
-        for writers in (0, 1):
-            mine = results.row("readers", subject=ours, threads=writers)
-            other = results.row("readers", subject=theirs, threads=writers)
-            if mine and other:
-                good += mine["ns_per_pair_wall"] <= other["ns_per_pair_wall"]
-                total += 1
-    for row in results.rows("readers"):
-        lines.append([row["threads"], row["subject"], row.get("reader_mode", "–"), ns(row)])
+    sides = [[results.row("readers", subject=name, threads=writers) for name in names] for writers in (0, 1)
+             for names in (("prudence-free", "urcu+glibc"), ("prudence-fenced", "urcu-mb+glibc"))]
     summary.add("reader lock + unlock: fence-free no slower than liburcu memb, fenced than mb",
-                 good, total)
-    summary.table("readers", "Reader lock + unlock, ns", ["writers", "subject", "mode", "ns"], lines)
+                [ours["ns_per_pair_wall"] <= theirs["ns_per_pair_wall"] for ours, theirs in sides if ours and theirs])
+    summary.table("readers", "Reader lock + unlock, ns", [cells(row, "writers", "subject", "mode", "ns") for row in results.rows("readers")])
 
 
 def stall(results, summary):
-    ours = results.rows("stall", subject="prudence", stay_ms=100)
-    within = [row["latent_peak_bytes"] <= row["totals"]["latent_limit"] for row in ours]
-    summary.add("a reader that stays 100 ms: at or under `latent_limit`", sum(within), len(ours))
-    summary.table("stall", "A reader that stays", ["stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB"],
-                  [[row["stay_ms"], row["subject"], ns(row), f'{row["ns_per_pair_cpu"]:.2f}', f'{row["peak_rss_bytes"] / MEGA:.1f}',
-                    f'{row["latent_peak_bytes"] / MEGA:.1f}'] for row in results.rows("stall")])
+    summary.add("a reader that stays 100 ms: at or under `latent_limit`", [
+        row["latent_peak_bytes"] <= row["totals"]["latent_limit"] for row in results.rows("stall", subject="prudence", stay_ms=100)])
+    summary.table("stall", "A reader that stays", [cells(row, "stays, ms", "subject", "ns wall", "ns CPU", "peak, MB", "latent peak, MB")
+                                                   for row in results.rows("stall")])
 
 
 def recycle(results, summary):
-    rows = results.rows("recycle") + results.rows("mixed")
-    summary.table("recycle", "Retire on one CPU, allocate on another", ["subject", "sizes", "ns", "peak, MB", "growth in the second half, MB"],
-                  [[row["subject"], "16, mixed" if row.get("mixed") else row["size"], ns(row), f'{row["peak_rss_bytes"] / MEGA:.1f}',
-                    f'{row["rss_growth_bytes"] / MEGA:.1f}'] for row in rows])
+    summary.table("recycle", "Retire on one CPU, allocate on another", [cells(row, "subject", "sizes", "ns", "peak, MB", "growth in the second half, MB")
+                                                                       for row in results.rows("recycle") + results.rows("mixed")])
 
 
 def destroy(results, summary):
-    rows = results.rows("destroy")
-    summary.table("destroy", "Destroy a cache while another is busy, µs", ["subject", "p50", "p99", "max", "destroyed"],
-                  [[row["subject"], *(f'{row["latency_ns"].get(key, 0) / 1e3:.1f}' for key in ("p50", "p99", "max")), row["latency_ns"]["count"]]
-                   for row in rows])
+    summary.table("destroy", "Destroy a cache while another is busy, µs", [
+        {"subject": row["subject"]} | {key: f'{row["latency_ns"].get(key, 0) / 1e3:.1f}' for key in ("p50", "p99", "max")} |
+        {"destroyed": row["latency_ns"]["count"]} for row in results.rows("destroy")])
 
 
 def variant_rows(results, part, **wanted):
-    return [row for row in results.parts.get(part, {"rows": []})["rows"]
-            if "variant" in row and all(row[key] == value for key, value in wanted.items())]
+    return [row for row in results.all_rows(part) if "variant" in row and all(row[key] == value for key, value in wanted.items())]
 
 
 def beside_liburcu(rows, key, better_by=1):
-    """For each of our rows the best of liburcu's under the same load: how many are as good."""
-    good = total = 0
+    """Of each of our rows, whether it is as good as the best of liburcu's under the same load."""
+    found = []
     for row in rows:
-        peers = [peer[key] for peer in rows if peer["variant"].startswith("urcu")
-                 and all(peer[same] == row[same]
-                         for same in ("load", "workers", "readers", "batch")) and peer[key]]
+        peers = [peer[key] for peer in rows if peer["variant"].startswith("urcu") and peer[key]
+                 and all(peer[same] == row[same] for same in ("load", "workers", "readers", "batch"))]
         if row["variant"] in ("memb", "qsbr") and peers and row[key]:
-            total += 1
-            good += row[key] * better_by <= min(peers)
-    return good, total
+            found.append(row[key] * better_by <= min(peers))
+    return found
 
 
 def variants_table(summary, name, title, rows):
-    summary.table(name, title, ["load", "variant", "workers", "readers", "batch", "ns", "p50, µs", "p99, µs", "peak, MB"],
-                  [[row["load"], row["variant"], row["workers"], row["readers"], row["batch"] or "", f'{row["ns"]:.1f}', f'{row["p50_ns"] / 1e3:.1f}',
-                    f'{row["p99_ns"] / 1e3:.1f}', f'{row["peak_rss_bytes"] / MEGA:.1f}'] for row in rows])
+    summary.table(name, title, [where_of(row, "load", "variant", "workers", "readers") | {
+        "batch": row["batch"] or "", "ns": f'{row["ns"]:.1f}', "p50, µs": us("p50_ns")(row), "p99, µs": us("p99_ns")(row),
+        "peak, MB": mb("peak_rss_bytes")(row)} for row in rows])
 
 
 def rcu(results, summary):
-    rows = variant_rows(results, "rcu")
-    storm = variant_rows(results, "storm", load="storm")
+    rows, storm = variant_rows(results, "rcu"), variant_rows(results, "storm", load="storm")
     for load in ("read", "synchronize", "update"):
-        summary.add(f"{load}: at or ahead of liburcu's best flavor", *beside_liburcu([row for row in rows if row["load"] == load], "ns"))
-    summary.add("call to callback: 100 times sooner than liburcu", *beside_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
-    summary.add("a storm of callbacks: a twentieth of liburcu's memory", *beside_liburcu(storm, "peak_rss_bytes", 20))
+        summary.add(f"{load}: at or ahead of liburcu's best flavor", beside_liburcu([row for row in rows if row["load"] == load], "ns"))
+    summary.add("call to callback: 100 times sooner than liburcu", beside_liburcu([row for row in rows if row["load"] == "call"], "p50_ns", 100))
+    summary.add("a storm of callbacks: a twentieth of liburcu's memory", beside_liburcu(storm, "peak_rss_bytes", 20))
     variants_table(summary, "rcu", "Grace periods beside liburcu", rows + storm)
 
 
 def variants(results, summary):
-    rows = variant_rows(results, "variants") + variant_rows(results, "variants-call")
-    variants_table(summary, "variants", "Grace periods, historical implementations", rows)
+    variants_table(summary, "variants", "Grace periods, historical implementations",
+                   variant_rows(results, "variants") + variant_rows(results, "variants-call"))
 
 
 def malloc(results, summary):
     found = results.parts.get("malloc", {}).get("summary", {"subjects": []})
-    if not found["subjects"]:
-        return
-    keys = {"wall": "time", "cpu": "CPU time", "peak_rss": "peak RSS",
-            "wall_x_peak_rss": "time × peak RSS", "minor_faults": "page faults",
-            "paused_rss": "RSS after a pause"}
-    keys = {key: title for key, title in keys.items() if key in found["subjects"][0]}
-    ours = [line for line in found["subjects"] if line["subject"] == "prudence"]
-    summary.add("malloc for whole programs: on the Pareto front of time and peak RSS",
-                sum(line["on_pareto_front"] for line in ours), len(ours))
-    summary.table("malloc", f'malloc for {len(found["programs"])} patterns and programs, relative to {found["baseline"]}',
-                  ["allocator", *keys.values(), "Pareto front"],
-                  [[line["subject"], *(f'{line[key]["geometric_mean"]:.3f}' for key in keys), "yes" if line["on_pareto_front"] else ""]
-                   for line in found["subjects"]])
+    lines = found["subjects"]
+    summary.add("malloc for whole programs: on the Pareto front of time and peak RSS", [one["on_pareto_front"] for one in lines if one["subject"] == "prudence"])
+    if lines:
+        summary.table("malloc", f'malloc for {len(found["programs"])} patterns and programs, relative to {found["baseline"]}', [
+            {"allocator": one["subject"]} | {title: f'{one[key]["geometric_mean"]:.3f}' for key, title in MALLOC_FIGURES.items() if key in lines[0]} |
+            {"Pareto front": "yes" if one["on_pareto_front"] else ""} for one in lines])
 
 
 MOST_BY_PEER = 1.25  # our time by that of the fastest peer
@@ -400,30 +340,23 @@ MOST_BY_PEER = 1.25  # our time by that of the fastest peer
 
 def public(results, summary):
     """Programs of the kinds that a public set runs: ours by the best peer in each, time and memory."""
-    document = results.parts.get("public", {"rows": []})
-    lines, fast = [], []
-    for program in dict.fromkeys(row["program"] for row in document["rows"]):
-        rows = [row for row in document["rows"]
-                if row["program"] == program and "wall_seconds" in row]
-        ours = next((row for row in rows if row["subject"] == "prudence"), None)
-        peers = [row for row in rows if row["subject"] != "prudence"]
-        if not ours or not peers:
+    lines, fast, by_program = [], [], {}
+    for row in results.all_rows("public"):
+        if "wall_seconds" in row:
+            by_program.setdefault(row["program"], {})[row["subject"]] = row
+    for program, rows in by_program.items():
+        ours = rows.pop("prudence", None)
+        if not ours or not rows:
             continue
-        cells = []
-        for key in ("wall_seconds", "cpu_seconds", "peak_rss_bytes"):
-            best = min(peers, key=lambda row: row[key])
-            cells.append(peer_cell(ours[key] / best[key], best["subject"]))
-        fast.append(ours["cpu_seconds"] <= MOST_BY_PEER * min(row["cpu_seconds"] for row in peers))
-        lines.append([program, *cells])
-    summary.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's",
-                 sum(fast), len(fast))
-    summary.table("public", "Programs of the kinds of a public set, ours by the best peer", ["program", "time", "CPU time", "peak RSS"], lines,
-                  f"**Bold**: more than {MOST_BY_PEER}.")
-
-
-def peer_cell(ratio, name):
-    text = f"{ratio:.2f} ({name})"
-    return f"**{text}**" if ratio > MOST_BY_PEER else text
+        line = {"program": program}
+        for title, key in (("time", "wall_seconds"), ("CPU time", "cpu_seconds"), ("peak RSS", "peak_rss_bytes")):
+            best = min(rows.values(), key=lambda row, key=key: row[key])
+            text = f'{ours[key] / best[key]:.2f} ({best["subject"]})'
+            line[title] = f"**{text}**" if ours[key] / best[key] > MOST_BY_PEER else text
+        fast.append(ours["cpu_seconds"] <= MOST_BY_PEER * min(row["cpu_seconds"] for row in rows.values()))
+        lines.append(line)
+    summary.add(f"a public set's programs: CPU time at most {MOST_BY_PEER} of the best peer's", fast)
+    summary.table("public", "Programs of the kinds of a public set, ours by the best peer", lines, f"**Bold**: more than {MOST_BY_PEER}.")
 
 
 def versions(results):

@@ -75,6 +75,13 @@ def percent(share):
     return "from none" if share == float("inf") else f"{100 * share:+.1f} %"
 
 
+def quantity(value, unit):
+    """12,345,678 ns -> 12.3 ms"""
+    scales = {"ns": [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")], "bytes": [(1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "bytes")]}[unit]
+    scale, name = next((one for one in scales if abs(value) >= one[0]), scales[-1])
+    return f"{value / scale:.3g} {name}"
+
+
 def spread(values, show, form="{} [{}, {}]"):
     """The median; and the least and the most, if they look different."""
     texts = [show(value) for value in (statistics.median(values), min(values), max(values))]

@@ -29,8 +29,7 @@ def settings(short, host, environment, files, chosen, subjects):
         str(at): [*more, one.prudence_options.get(at, "")] for at, more in one.points.items()}}
         for one in chosen}
     found["subjects"] = [one.name for one in subjects]
-    found |= {f"subject {one.name}": [*one.options, one.allocator.version if one.allocator else ""]
-              for one in subjects}
+    found |= {f"subject {one.name}": [*one.options, one.allocator.version if one.allocator else ""] for one in subjects}
     return found
 
 
@@ -69,11 +68,9 @@ def read(path):
 def go_on(path, document, now, points):
     """Gives the points what the document has of them."""
     if "settings" not in document:
-        raise Refused(f"{path} was made by an older bench-acdc, which did not keep its settings: "
-                      "remove it, or name another file")
+        raise Refused(f"{path} was made by an older bench-acdc, which did not keep its settings: remove it, or name another file")
     if other := list(differences(document["settings"], now)):
-        raise Refused(f"{path} was made with other settings ({'; '.join(other)}): remove it, or name "
-                      "another file")
+        raise Refused(f"{path} was made with other settings ({'; '.join(other)}): remove it, or name another file")
     rows = {(row["experiment"], row["subject"], row["point"]): row for row in document["rows"]}
     for point in points:
         if row := rows.get(point.key):

@@ -39,15 +39,12 @@ def colours(subjects):
 
 def curve(rows, subject, response):
     """Points, means and half widths, in the order of the points."""
-    found = [(row["point"], row["responses"][response]) for row in rows
-             if row["subject"] == subject and response in row["responses"]]
-    return ([point for point, _ in found], [one["mean"] for _, one in found],
-            [one["half_width"] or 0 for _, one in found])
+    found = [(row["point"], row["responses"][response]) for row in rows if row["subject"] == subject and response in row["responses"]]
+    return ([point for point, _ in found], [one["mean"] for _, one in found], [one["half_width"] or 0 for _, one in found])
 
 
 def subjects_of(rows, response=None):
-    return list(dict.fromkeys(row["subject"] for row in rows
-                              if response is None or response in row["responses"]))
+    return list(dict.fromkeys(row["subject"] for row in rows if response is None or response in row["responses"]))
 
 
 def legend_below(axes):
@@ -75,8 +72,7 @@ def draw_curves(axes, rows, curves, experiment, scale=1.0):
 
 def fit_to_means(axes, rows, response, scale, bottom=None):
     """The axis shows all means; wide intervals, as of few and short runs, may go beyond it."""
-    means = [row["responses"][response]["mean"] * scale for row in rows
-             if response in row["responses"]]
+    means = [row["responses"][response]["mean"] * scale for row in rows if response in row["responses"]]
     if means:
         axes.set_ylim(min(means) * 0.7 if bottom is None else bottom, max(means) * 1.3)
 
@@ -88,17 +84,14 @@ def operation_curves(subject):
 
 def draw_operations(document, experiment, rows):
     """Figures 6.5 to 6.9: the operations' times, lazy and eager; the heap; malloc beside it."""
-    figure, ((lazy, eager), (heap, malloc)) = plt.subplots(2, 2, figsize=(12, 8.4),
-                                                           constrained_layout=True)
+    figure, ((lazy, eager), (heap, malloc)) = plt.subplots(2, 2, figsize=(12, 8.4), constrained_layout=True)
     for axes, subject in ((lazy, SHORT_TERM[0]), (eager, SHORT_TERM[1])):
         draw_curves(axes, rows, operation_curves(subject), experiment)
         axes.set(ylabel="cycles", title=subject)
     eager.set_yscale("log")
     colour = colours(subjects_of(rows))
-    shown = [name for name in subjects_of(rows, "held_bytes")
-             if name in SHORT_TERM or name == "persistent+glibc"]
-    draw_curves(heap, rows, [(name, "held_bytes", name, {"color": colour[name]}) for name in shown],
-                experiment, 1 / MEGA)
+    shown = [name for name in subjects_of(rows, "held_bytes") if name in SHORT_TERM or name == "persistent+glibc"]
+    draw_curves(heap, rows, [(name, "held_bytes", name, {"color": colour[name]}) for name in shown], experiment, 1 / MEGA)
     objects = heap.twinx()
     for name in shown:
         points, means, _ = curve(rows, name, "live_objects")
@@ -107,8 +100,7 @@ def draw_operations(document, experiment, rows):
     objects.grid(False)
     heap.set(ylabel="held memory, MB", title="Heap")
     draw_curves(malloc, rows, [
-        (name, response, f"{name.removeprefix('persistent+')}, {response}",
-         {"color": colour[name], "linestyle": line})
+        (name, response, f"{name.removeprefix('persistent+')}, {response}", {"color": colour[name], "linestyle": line})
         for name in subjects_of(rows, "allocate") if name.startswith("persistent+")
         for response, line in zip(MALLOC, ("-", ":"))], experiment)
     malloc.set(ylabel="cycles", yscale="log", title="malloc (solid) and free (dotted)")
@@ -125,8 +117,7 @@ def draw_throughput(document, experiment, rows):
     dashes = {"persistent": "-", "short-term": "-", "deferred": "--", "none": ":"}
     kind = {row["subject"]: row["kind"] for row in rows}
     for axes, response, scale in ((speed, "bytes_per_cpu_second", 1 / MEGA), (time, "seconds", 1)):
-        draw_curves(axes, rows, [(name, response, name, {"color": colour[name],
-                                                         "linestyle": dashes[kind[name]]})
+        draw_curves(axes, rows, [(name, response, name, {"color": colour[name], "linestyle": dashes[kind[name]]})
                                  for name in subjects_of(rows)], experiment, scale)
     time.get_legend() and time.get_legend().remove()
     speed.set(ylabel="MB allocated a second of CPU time", title="Throughput")
@@ -146,11 +137,9 @@ def draw_trace(document, experiment, rows):
         samples = row.get("samples") or []
         name = row["subject"]
         times = [sample["time"] for sample in samples]
-        resident.plot(times, [sample["resident_bytes"] / MEGA for sample in samples],
-                      color=colour[name], label=name, linewidth=1.3)
+        resident.plot(times, [sample["resident_bytes"] / MEGA for sample in samples], color=colour[name], label=name, linewidth=1.3)
         if name in (*SHORT_TERM, "persistent+glibc", "deferred-prudence"):
-            held.plot(times, [sample["held_bytes"] / MEGA for sample in samples],
-                      color=colour[name], label=name, linewidth=1.5)
+            held.plot(times, [sample["held_bytes"] / MEGA for sample in samples], color=colour[name], label=name, linewidth=1.5)
     for axes, what in ((held, "held"), (resident, "resident")):
         axes.set(xlabel="time, ticks", ylabel=f"{what} memory, MB", title=f"{what} memory".capitalize())
         axes.set_ylim(bottom=0)
@@ -198,15 +187,11 @@ def draw_factorial_malloc(document, experiment, rows):
     for axes, name in zip(grid, MALLOC):
         subjects = [subject for subject in found if name in found[subject]]
         effects = list(next(iter(found.values()))[name])
-        table = numpy.array([[100 * found[subject][name][effect] for subject in subjects]
-                             for effect in effects])
+        table = numpy.array([[100 * found[subject][name][effect] for subject in subjects] for effect in effects])
         axes.imshow(table, cmap="Greens", vmin=0, vmax=100, aspect="auto")
         for (i, j), value in numpy.ndenumerate(table):
-            axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=9,
-                      color="white" if value > 60 else "#222222")
-        axes.set_xticks(range(len(subjects)),
-                        [subject.removeprefix("persistent+") for subject in subjects],
-                        rotation=45, ha="right")
+            axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=9, color="white" if value > 60 else "#222222")
+        axes.set_xticks(range(len(subjects)), [subject.removeprefix("persistent+") for subject in subjects], rotation=45, ha="right")
         axes.set_yticks(range(len(effects)), effects)
         axes.set_title(f"{name}: % of variation")
         axes.grid(False)
@@ -229,13 +214,11 @@ def cell(response, name):
     text = f'{response["mean"] / scale:,.{digits}f}'
     if response["half_width"] is None:
         return text
-    return f'{text} ± {response["half_width"] / scale:,.{digits}f}' + (
-        "" if response["known"] else " ~")
+    return f'{text} ± {response["half_width"] / scale:,.{digits}f}' + ("" if response["known"] else " ~")
 
 
 def cells(rows):
-    names = [name for name in (*REFRESH, *MALLOC, *UNITS)
-             if any(name in row["responses"] for row in rows)]
+    names = [name for name in (*REFRESH, *MALLOC, *UNITS) if any(name in row["responses"] for row in rows)]
     table = []
     for row in rows:
         line = {"subject": row["subject"], "at": str(row["point"]), "runs": str(len(row["repeats"]))}

@@ -86,8 +86,7 @@ def factorial(name, title, figures, kinds, labels, options):
             (chosen if option.startswith("--") else ours).append(f"{option}{levels[high]}")
         points[key], prudence_options[key] = chosen, ",".join(ours)
     return Experiment(name, title, figures, kinds, OPERATIONS, options, "factors", points,
-                      labels={label: f"{what}: {levels[0]}, {levels[1]}"
-                              for label, (what, levels, _) in labels.items()},
+                      labels={label: f"{what}: {levels[0]}, {levels[1]}" for label, (what, levels, _) in labels.items()},
                       prudence_options=prudence_options)
 
 
@@ -133,14 +132,12 @@ def experiments(short, cpus):
     yield Experiment(
         "throughput-threads", "Throughput by threads", "6.11, table 6.7",
         ("persistent", "short-term", "deferred", "none"), THROUGHPUT,
-        [*sizes(12), *sharing(10), f"--time-quantum={'2^15' if short else '2^18'}",
-         f"--duration={ticks}", "--timed=0", "--samples=0", "--think=4"],
+        [*sizes(12), *sharing(10), f"--time-quantum={'2^15' if short else '2^18'}", f"--duration={ticks}", "--timed=0", "--samples=0", "--think=4"],
         "threads", {n: [f"--threads={n}"] for n in (threads if short else range(1, 9))})
     yield Experiment(
         "trace", "Approximation overhead: memory over time", "6.12, table 6.8",
         ("persistent", "short-term", "deferred"), THROUGHPUT,
-        [*sizes(12), *sharing(10), "--threads=1", f"--duration={60 if short else 100}",
-         f"--time-quantum={'2^16' if short else '2^20'}", "--timed=0"],
+        [*sizes(12), *sharing(10), "--threads=1", f"--duration={60 if short else 100}", f"--time-quantum={'2^16' if short else '2^20'}", "--timed=0"],
         "time", {"all": []})
 
 
@@ -159,8 +156,7 @@ class Subject:
 
     def missing(self, acdc):
         """Why this cannot be measured, or None."""
-        done = subprocess.run([acdc, *self.options, "--duration=1", "--quiet"], text=True,
-                              capture_output=True, timeout=60)
+        done = subprocess.run([acdc, *self.options, "--duration=1", "--quiet"], text=True, capture_output=True, timeout=60)
         return None if done.returncode == 0 else done.stderr.strip().removeprefix("acdc: ")
 
 
@@ -168,14 +164,10 @@ def subjects(found):
     """All of them, over the allocators `found`."""
     return [
         Subject("none", "none", ["--model=none"]),
-        *(Subject(f"persistent+{one.name}", "persistent", ["--model=persistent"], one,
-                  one.name == "prudence") for one in found),
+        *(Subject(f"persistent+{one.name}", "persistent", ["--model=persistent"], one, one.name == "prudence") for one in found),
         Subject("deferred-prudence", "deferred", ["--model=deferred"], ours=True),
-        *(Subject(f"deferred-liburcu+{one.name}", "deferred",
-                  ["--model=deferred", "--reclaimer=liburcu"], one)
+        *(Subject(f"deferred-liburcu+{one.name}", "deferred", ["--model=deferred", "--reclaimer=liburcu"], one)
           for one in found if one.name != "prudence"),
-        Subject("short-term-lazy", "short-term", ["--model=short-term", "--collection=lazy"],
-                ours=True),
-        Subject("short-term-eager", "short-term", ["--model=short-term", "--collection=eager"],
-                ours=True),
+        Subject("short-term-lazy", "short-term", ["--model=short-term", "--collection=lazy"], ours=True),
+        Subject("short-term-eager", "short-term", ["--model=short-term", "--collection=eager"], ours=True),
     ]

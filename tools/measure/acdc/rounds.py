@@ -31,8 +31,7 @@ class Point:
         self.known_need = None  # of as many repeats as there are
         # A factorial design has r replications of each point, a trace is one run of one seed.
         self.fixed = bool(experiment.labels) or experiment.name == "trace"
-        self.least = (1 if experiment.name == "trace" else
-                      request.replications if experiment.labels else request.least)
+        self.least = (1 if experiment.name == "trace" else request.replications if experiment.labels else request.least)
 
     @property
     def key(self):
@@ -58,14 +57,12 @@ class Point:
         if len(self.repeats) < BEGUN_WITH:
             return math.inf
         if self.known_need is None:
-            widths = [statistics.relative_width(values) for name in self.experiment.aims
-                      if (values := self.values(name))]
+            widths = [statistics.relative_width(values) for name in self.experiment.aims if (values := self.values(name))]
             self.known_need = max(widths, default=0.0) / self.precision
         return self.known_need
 
     def is_within_aim(self):
-        return not self.failed and len(self.repeats) >= self.least and (
-            self.fixed or self.need() <= 1)
+        return not self.failed and len(self.repeats) >= self.least and (self.fixed or self.need() <= 1)
 
     def is_open(self):
         if self.failed or self.is_within_aim():
@@ -105,8 +102,7 @@ class Point:
         for name in self.repeats[0] if self.repeats else []:
             if values := self.values(name):
                 mean, half = statistics.interval(values)
-                found[name] = {"mean": mean, "half_width": half, "count": len(values),
-                               "known": statistics.is_known(values, self.precision)}
+                found[name] = {"mean": mean, "half_width": half, "count": len(values), "known": statistics.is_known(values, self.precision)}
         return found
 
 
@@ -125,8 +121,7 @@ class Measuring:
     def seconds_a_byte(self, experiment):
         """Of what was measured of this experiment, else of all; None: nothing was."""
         for points in ([one for one in self.points if one.experiment is experiment], self.points):
-            if walls := [(sum(one.wall_seconds), one.experiment.work(one.at) * len(one.wall_seconds))
-                         for one in points if one.wall_seconds]:
+            if walls := [(sum(one.wall_seconds), one.experiment.work(one.at) * len(one.wall_seconds)) for one in points if one.wall_seconds]:
                 return sum(wall for wall, _ in walls) / sum(work for _, work in walls)
         return None
 
@@ -149,15 +144,13 @@ class Measuring:
     def progress(self):
         within = sum(one.is_within_aim() for one in self.points)
         left = min(self.seconds_wanted(), max(0, self.budget_left()))
-        return (f"{within} of {len(self.points)} points within their aim, "
-                f"about {minutes_of(left)} left")
+        return (f"{within} of {len(self.points)} points within their aim, about {minutes_of(left)} left")
 
     def estimate(self):
         wanted, most = self.seconds_wanted(), self.seconds_at_most()
         begun = all(len(one.repeats) >= one.least for one in self.points if one.is_open())
         text = (f"about {minutes_of(wanted)} "
-                + ("from here, as far as the intervals tell so far" if begun
-                   else "for the least number of repeats")
+                + ("from here, as far as the intervals tell so far" if begun else "for the least number of repeats")
                 + f", at most {minutes_of(most)}")
         if self.budget is not None:
             text += f"; ends after {minutes_of(self.budget)} (--minutes)"
@@ -181,8 +174,7 @@ class Measuring:
             return [one for one in few if len(one.repeats) == fewest]
         needs = {id(one): one.need() for one in waiting}
         widest = max(needs.values(), default=0)
-        return sorted((one for one in waiting if needs[id(one)] >= WIDE * widest),
-                      key=lambda one: -needs[id(one)])
+        return sorted((one for one in waiting if needs[id(one)] >= WIDE * widest), key=lambda one: -needs[id(one)])
 
     def run_all(self, points):
         """Whether one of them ran: those that do not fit into the budget are left out."""
@@ -190,8 +182,7 @@ class Measuring:
         for point in points:
             if self.seconds_a_run(point) > self.budget_left():
                 continue
-            self.passing(f"{point.experiment.name}: {point.subject.name} at {point.at}, "
-                         f"repeat {len(point.repeats) + 1}; {self.progress()}")
+            self.passing(f"{point.experiment.name}: {point.subject.name} at {point.at}, repeat {len(point.repeats) + 1}; {self.progress()}")
             self.run(point)
             ran = True
             if self.clock() - self.saved > SAVE_SECONDS:

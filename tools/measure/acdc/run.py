@@ -54,15 +54,12 @@ class Runner:
         experiment, subject = point.experiment, point.subject
         environment = dict(os.environ)
         if options := experiment.prudence_options.get(point.at):
-            environment["PRUDENCE_OPTIONS"] = ",".join(
-                filter(None, [environment.get("PRUDENCE_OPTIONS"), options]))
+            environment["PRUDENCE_OPTIONS"] = ",".join(filter(None, [environment.get("PRUDENCE_OPTIONS"), options]))
         if subject.allocator:
             environment["LD_PRELOAD"] = str(subject.allocator.path)
-        command = [self.acdc, "--quiet", "--json=-", *subject.options, *experiment.options,
-                   *experiment.points[point.at], f"--seed={point.next_seed}"]
+        command = [self.acdc, "--quiet", "--json=-", *subject.options, *experiment.options, *experiment.points[point.at], f"--seed={point.next_seed}"]
         try:
-            done = subprocess.run(command, text=True, capture_output=True, env=environment,
-                                  timeout=self.timeout)
+            done = subprocess.run(command, text=True, capture_output=True, env=environment, timeout=self.timeout)
         except subprocess.TimeoutExpired as error:
             raise RuntimeError(f"not done after {self.timeout:g} s") from error
         if done.returncode:
@@ -82,8 +79,7 @@ class Runner:
             point.failed = str(failure)
             self.say(f"{point.experiment.name}: {point.subject.name} at {point.at}: {failure}")
             return
-        point.add(plan.responses(run), time.monotonic() - began, run["samples"],
-                  {name: run[name] for name in ("sizes", "livenesses")})
+        point.add(plan.responses(run), time.monotonic() - began, run["samples"], {name: run[name] for name in ("sizes", "livenesses")})
 
 
 def is_for(experiment, subject):
@@ -94,8 +90,7 @@ def variation_of(labels, rows):
     """subject -> response -> effect -> share, of the rows of a factorial design. Of each point as many
     replications as the point with the fewest has: the last round may have been interrupted."""
     labels, found = list(labels), {}
-    order = ["".join(label + "-+"[level[label]] for label in labels)
-             for level in statistics.levels(labels)]
+    order = ["".join(label + "-+"[level[label]] for label in labels) for level in statistics.levels(labels)]
     for subject in dict.fromkeys(row["subject"] for row in rows):
         by_point = {row["point"]: row["repeats"] for row in rows if row["subject"] == subject}
         fewest = min(map(len, by_point.values()))
@@ -104,8 +99,7 @@ def variation_of(labels, rows):
         for name in plan.REFRESH + plan.MALLOC:
             table = [[repeat.get(name) for repeat in by_point[point][:fewest]] for point in order]
             if not any(value is None for row in table for value in row):
-                found.setdefault(subject, {})[name] = statistics.allocation_of_variation(
-                    labels, table)
+                found.setdefault(subject, {})[name] = statistics.allocation_of_variation(labels, table)
     return found
 
 
@@ -117,8 +111,7 @@ def new_document(request, tools, host, chosen, known, skipped):
             "least": request.least, "most": request.most, "replications": request.replications,
             "precision": request.precision, "skipped": skipped,
             "environment": environment_now(),
-            "allocators": [{"name": one.name, "version": one.version, "file": one.path.name}
-                           for one in used.values()],
+            "allocators": [{"name": one.name, "version": one.version, "file": one.path.name} for one in used.values()],
             "experiments": [{"name": one.name, "title": one.title, "figures": one.figures,
                              "axis": one.axis, "log": one.log, "labels": one.labels,
                              "options": one.options} for one in chosen]}
@@ -152,8 +145,7 @@ def show_list(all_experiments, known):
 def print_findings(document):
     for finding in document["findings"]:
         if finding["experiment"] in {one["name"] for one in document["experiments"]}:
-            print(f'{finding["figure"]:>5}  {finding["verdict"]:<14} {finding["thesis"]}\n'
-                  f'{"":22}{finding["measured"]}')
+            print(f'{finding["figure"]:>5}  {finding["verdict"]:<14} {finding["thesis"]}\n' f'{"":22}{finding["measured"]}')
 
 
 def main(arguments, build):
@@ -173,8 +165,7 @@ def main(arguments, build):
     skipped += skip(wanted, lambda one: one.missing(acdc), "subject")
     document = new_document(request, tools, host, chosen, wanted, skipped)
     files = [acdc, build / "libprudence.so", *(one.allocator.path for one in wanted if one.allocator)]
-    document["settings"] = keep.settings(request.short, host, document["environment"],
-                                            dict.fromkeys(files), chosen, wanted)
+    document["settings"] = keep.settings(request.short, host, document["environment"], dict.fromkeys(files), chosen, wanted)
     points = [Point(experiment, subject, at, request) for experiment in chosen
               for at in experiment.points for subject in wanted if is_for(experiment, subject)]
     try:
@@ -212,8 +203,7 @@ def measure(request, document, points, runner, progress):
     except KeyboardInterrupt:
         ended = "interrupted"
     save(ended)
-    progress.say(f"{ended}: {document['points_within_aim']} of {len(points)} points within their aim, "
-               f"{document['points_open']} open")
+    progress.say(f"{ended}: {document['points_within_aim']} of {len(points)} points within their aim, {document['points_open']} open")
     if document["points_open"] and request.json:
         progress.say(f"go on with --resume --json {request.json}")
     print_findings(document)

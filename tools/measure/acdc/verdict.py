@@ -36,9 +36,7 @@ class Undecided(Exception):
 
 def series(document, experiment, subject, response):
     """The points of a curve, [x], [mean]."""
-    rows = [row for row in document["rows"]
-            if (row["experiment"], row["subject"]) == (experiment, subject)
-            and response in row["responses"]]
+    rows = [row for row in document["rows"] if (row["experiment"], row["subject"]) == (experiment, subject) and response in row["responses"]]
     if not rows:
         raise NotMeasured
     return ([row["point"] for row in rows], [row["responses"][response]["mean"] for row in rows])
@@ -66,8 +64,7 @@ def paired(document, experiment, one, other, response):
 
 def ratio_of(row, other, response):
     seeds = min(len(row["repeats"]), len(other["repeats"]))
-    return (sum(repeat[response] for repeat in row["repeats"][:seeds])
-            / sum(repeat[response] for repeat in other["repeats"][:seeds]))
+    return (sum(repeat[response] for repeat in row["repeats"][:seeds]) / sum(repeat[response] for repeat in other["repeats"][:seeds]))
 
 
 def span(values):
@@ -84,118 +81,105 @@ def decided(shares, holds, said):
     return holds
 
 
-def strongest(response, effect):
-    def check(document):
-        shares = variation(document, "factorial", LAZY, response)
-        order = sorted((name for name in shares if name != "error"), key=shares.get, reverse=True)
-        said = ", ".join(f"{name} {shares[name]:.0%}" for name in order[:3])
-        return (decided(shares, order[0] == effect and shares[effect] >= 0.1, said),
-                f"{said}; error {shares['error']:.0%}")
-    return check
+def of_arguments(check):
+    """check(document, arguments) as a function of the arguments, which returns one of the document."""
+    return lambda *arguments, **more: lambda document: check(document, *arguments, **more)
 
 
-def matters(response, effects, yes=True):
+@of_arguments
+def strongest(document, response, effect):
+    shares = variation(document, "factorial", LAZY, response)
+    order = sorted((name for name in shares if name != "error"), key=shares.get, reverse=True)
+    said = ", ".join(f"{name} {shares[name]:.0%}" for name in order[:3])
+    return (decided(shares, order[0] == effect and shares[effect] >= 0.1, said), f"{said}; error {shares['error']:.0%}")
+
+
+@of_arguments
+def matters(document, response, effects, yes=True):
     """Each of the effects explains a tenth of the variation, or none does."""
-    def check(document):
-        shares = variation(document, "factorial", LAZY, response)
-        large = [shares[effect] >= 0.1 for effect in effects]
-        said = ", ".join(f"{effect} {shares[effect]:.0%}" for effect in effects)
-        return decided(shares, all(large) if yes else not any(large), said), said
-    return check
+    shares = variation(document, "factorial", LAZY, response)
+    large = [shares[effect] >= 0.1 for effect in effects]
+    said = ", ".join(f"{effect} {shares[effect]:.0%}" for effect in effects)
+    return decided(shares, all(large) if yes else not any(large), said), said
 
 
-def flat(experiment, subject, response):
-    def check(document):
-        _, values = series(document, experiment, subject, response)
-        return (span(values) <= FLAT,
-                f"{numbers(values)} cycles, largest by smallest {span(values):.2f}")
-    return check
+@of_arguments
+def flat(document, experiment, subject, response):
+    _, values = series(document, experiment, subject, response)
+    return (span(values) <= FLAT, f"{numbers(values)} cycles, largest by smallest {span(values):.2f}")
 
 
-def grows(experiment, subject, response, down=False):
-    def check(document):
-        points, values = series(document, experiment, subject, response)
-        ratio = values[-1] / values[0]
-        return ((ratio < 1 / FLAT if down else ratio > FLAT),
-                f"{numbers(values)} cycles from {points[0]} to {points[-1]}")
-    return check
+@of_arguments
+def grows(document, experiment, subject, response, down=False):
+    points, values = series(document, experiment, subject, response)
+    ratio = values[-1] / values[0]
+    return ((ratio < 1 / FLAT if down else ratio > FLAT), f"{numbers(values)} cycles from {points[0]} to {points[-1]}")
 
 
-def faster(experiment, one, other, response):
-    def check(document):
-        _, ratios = paired(document, experiment, one, other, response)
-        return (fmean(ratios) < 1,
-                f"{numbers(sorted(ratios), 2)} times the {response} of {other}")
-    return check
+@of_arguments
+def faster(document, experiment, one, other, response):
+    _, ratios = paired(document, experiment, one, other, response)
+    return (fmean(ratios) < 1, f"{numbers(sorted(ratios), 2)} times the {response} of {other}")
 
 
-def proportional(experiment, subject, response, least=0.85):
-    def check(document):
-        points, values = series(document, experiment, subject, response)
-        slope = statistics.slope(points, values)
-        return (least <= slope <= 1.3,
-                f"grows with the power {slope:.2f} of {experiment} (1: proportional)")
-    return check
+@of_arguments
+def proportional(document, experiment, subject, response, least=0.85):
+    points, values = series(document, experiment, subject, response)
+    slope = statistics.slope(points, values)
+    return (least <= slope <= 1.3, f"grows with the power {slope:.2f} of {experiment} (1: proportional)")
 
 
-def largest_first(experiment, subject, response):
+@of_arguments
+def largest_first(document, experiment, subject, response):
     """Of all steps from one point to the next, by the threads added, the first is the largest; and it is a step: more than a
     twentieth of the smallest value."""
-    def check(document):
-        points, values = series(document, experiment, subject, response)
-        if len(points) < 3:
-            raise NotMeasured
-        steps = [(values[i + 1] - values[i]) / (points[i + 1] - points[i]) for i in range(len(points) - 1)]
-        largest = max(range(len(steps)), key=steps.__getitem__)
-        return (largest == 0 and steps[0] > 0.05 * min(values),
-                f"{steps[0]:+,.0f} cycles from {points[0]} to {points[1]}; the largest step for each thread added is "
-                f"{steps[largest]:+,.0f}, from {points[largest]} to {points[largest + 1]}")
-    return check
+    points, values = series(document, experiment, subject, response)
+    if len(points) < 3:
+        raise NotMeasured
+    steps = [(values[i + 1] - values[i]) / (points[i + 1] - points[i]) for i in range(len(points) - 1)]
+    largest = max(range(len(steps)), key=steps.__getitem__)
+    return (largest == 0 and steps[0] > 0.05 * min(values),
+            f"{steps[0]:+,.0f} cycles from {points[0]} to {points[1]}; the largest step for each thread added is "
+            f"{steps[largest]:+,.0f}, from {points[largest]} to {points[largest + 1]}")
 
 
-def flat_until(experiment, subject, response, most):
+@of_arguments
+def flat_until(document, experiment, subject, response, most):
     """Flat up to a point, and higher at the end than there: without that it would be flat, not flat until then."""
-    def check(document):
-        points, values = series(document, experiment, subject, response)
-        low = [value for point, value in zip(points, values) if point <= most]
-        if len(low) < 3 or len(low) == len(values):
-            raise NotMeasured
-        return (span(low) <= FLAT and values[-1] > FLAT * low[-1],
-                f"{numbers(low)} cycles up to {most:,}, largest by smallest {span(low):.2f}; {values[-1]:,.0f} at {points[-1]:,}")
-    return check
+    points, values = series(document, experiment, subject, response)
+    low = [value for point, value in zip(points, values) if point <= most]
+    if len(low) < 3 or len(low) == len(values):
+        raise NotMeasured
+    return (span(low) <= FLAT and values[-1] > FLAT * low[-1],
+            f"{numbers(low)} cycles up to {most:,}, largest by smallest {span(low):.2f}; {values[-1]:,.0f} at {points[-1]:,}")
 
 
-def eager_global_refresh(few, many):
+@of_arguments
+def eager_global_refresh(document, few, many):
     """Eager by lazy at the fewest and at the most threads."""
-    def check(document):
-        points, ratios = paired(document, "threads", EAGER, LAZY, "global_refresh")
-        wanted = dict(zip(points, ratios))
-        if few not in wanted or many not in wanted:
-            raise NotMeasured
-        return (wanted[few] < 1 < wanted[many],
-                f"{wanted[few]:.2f} and {wanted[many]:.2f} times lazy's cycles at {few} and {many} threads")
-    return check
+    points, ratios = paired(document, "threads", EAGER, LAZY, "global_refresh")
+    wanted = dict(zip(points, ratios))
+    if few not in wanted or many not in wanted:
+        raise NotMeasured
+    return (wanted[few] < 1 < wanted[many], f"{wanted[few]:.2f} and {wanted[many]:.2f} times lazy's cycles at {few} and {many} threads")
 
 
-def less_growth(experiment, subject, less, more):
-    def check(document):
-        _, one = series(document, experiment, subject, less)
-        _, other = series(document, experiment, subject, more)
-        return (one[-1] / one[0] < other[-1] / other[0],
-                f"{less} {one[-1] / one[0]:.2f} times, {more} {other[-1] / other[0]:.2f} times")
-    return check
+@of_arguments
+def less_growth(document, experiment, subject, less, more):
+    _, one = series(document, experiment, subject, less)
+    _, other = series(document, experiment, subject, more)
+    return (one[-1] / one[0] < other[-1] / other[0], f"{less} {one[-1] / one[0]:.2f} times, {more} {other[-1] / other[0]:.2f} times")
 
 
-def below_from(experiment, subject, below, above, least):
+@of_arguments
+def below_from(document, experiment, subject, below, above, least):
     """The first is below the second at every point from `least` on."""
-    def check(document):
-        points, one = series(document, experiment, subject, below)
-        _, other = series(document, experiment, subject, above)
-        ratios = [a / b for point, a, b in zip(points, one, other) if point >= least]
-        if not ratios:
-            raise NotMeasured
-        return all(ratio < 1 for ratio in ratios), f"{numbers(sorted(ratios), 2)} times {above} from {least:,} on"
-    return check
+    points, one = series(document, experiment, subject, below)
+    _, other = series(document, experiment, subject, above)
+    ratios = [a / b for point, a, b in zip(points, one, other) if point >= least]
+    if not ratios:
+        raise NotMeasured
+    return all(ratio < 1 for ratio in ratios), f"{numbers(sorted(ratios), 2)} times {above} from {least:,} on"
 
 
 def less_heap(document):
@@ -207,25 +191,22 @@ def grows_more(document):
     """Ticks grow more with the heap than refreshes do."""
     _, refresh = series(document, "quantum", LAZY, "refresh")
     _, tick = series(document, "quantum", LAZY, "tick")
-    return (tick[-1] / tick[0] > refresh[-1] / refresh[0],
-            f"tick {tick[-1] / tick[0]:.2f} times, refresh {refresh[-1] / refresh[0]:.2f} times")
+    return (tick[-1] / tick[0] > refresh[-1] / refresh[0], f"tick {tick[-1] / tick[0]:.2f} times, refresh {refresh[-1] / refresh[0]:.2f} times")
 
 
 def twice_as_fast(document):
     _, ratios = paired(document, "quantum", LAZY, EAGER, "refresh")
-    return (fmean(ratios) >= 1.5,
-            f"lazy takes {fmean(ratios):.2f} times as long on average")
+    return (fmean(ratios) >= 1.5, f"lazy takes {fmean(ratios):.2f} times as long on average")
 
 
-def same_throughput(experiment, one, others):
-    def check(document):
-        said, good = [], True
-        for other in others:
-            _, ratios = paired(document, experiment, other, one, SPEED)
-            good &= max(span([ratio, 1]) for ratio in ratios) <= EQUAL
-            said.append(f"{other} {numbers(sorted(ratios), 2)}")
-        return good, f"relative to {one}: " + "; ".join(said)
-    return check
+@of_arguments
+def same_throughput(document, experiment, one, others):
+    said, good = [], True
+    for other in others:
+        _, ratios = paired(document, experiment, other, one, SPEED)
+        good &= max(span([ratio, 1]) for ratio in ratios) <= EQUAL
+        said.append(f"{other} {numbers(sorted(ratios), 2)}")
+    return good, f"relative to {one}: " + "; ".join(said)
 
 
 def time_grows_with_threads(document):
@@ -244,23 +225,19 @@ def few_threads(document):
 
 
 def trace(document, subject):
-    row = next((row for row in document["rows"]
-                if (row["experiment"], row["subject"]) == ("trace", subject) and row.get("samples")),
-               None)
+    row = next((row for row in document["rows"] if (row["experiment"], row["subject"]) == ("trace", subject) and row.get("samples")), None)
     if not row:
         raise NotMeasured
-    settled = [sample["held_bytes"] for sample in row["samples"]
-               if sample["time"] > 13 and sample["held_bytes"] is not None]
+    settled = [sample["held_bytes"] for sample in row["samples"] if sample["time"] > 13 and sample["held_bytes"] is not None]
     if not settled:
         raise NotMeasured
     return fmean(settled)
 
 
-def approximation(one, other, low, high):
-    def check(document):
-        ratio = trace(document, one) / trace(document, other)
-        return low <= ratio <= high, f"{ratio:.2f} times"
-    return check
+@of_arguments
+def approximation(document, one, other, low, high):
+    ratio = trace(document, one) / trace(document, other)
+    return low <= ratio <= high, f"{ratio:.2f} times"
 
 
 def allocators_matter(document):
@@ -284,48 +261,34 @@ FINDINGS = {
          "expired object goes instead.", matters("refresh", ["B"])),
         ("6.1", "The number of threads (A) does not: refresh scales.", matters("refresh", ["A"], False)),
         ("6.1", "Nor does the time threshold (E).", matters("refresh", ["E"], False)),
-        ("6.2", "Threads (A) explain more than 40 % of global refresh.",
-         matters("global_refresh", ["A"])),
+        ("6.2", "Threads (A) explain more than 40 % of global refresh.", matters("global_refresh", ["A"])),
         ("6.3", "The collection strategy (D) matters most to tick.", strongest("tick", "D")),
-        ("6.3", "The heap's size (E), alone and with the strategy (DE), matters to tick.",
-         matters("tick", ["E", "DE"])),
+        ("6.3", "The heap's size (E), alone and with the strategy (DE), matters to tick.", matters("tick", ["E", "DE"])),
         ("6.4", "The collection strategy (D) matters most to global tick.", strongest("global_tick", "D")),
-        ("6.4", "Threads (A), alone and with the strategy (AD), matter to global tick.",
-         matters("global_tick", ["A", "AD"])),
+        ("6.4", "Threads (A), alone and with the strategy (AD), matter to global tick.", matters("global_tick", ["A", "AD"])),
     ],
     "threads": [
-        ("6.5", "Lazy: refresh takes the same time for any number of threads.",
-         flat("threads", LAZY, "refresh")),
+        ("6.5", "Lazy: refresh takes the same time for any number of threads.", flat("threads", LAZY, "refresh")),
         ("6.5", "Lazy: so does tick, about 300 cycles.", flat("threads", LAZY, "tick")),
-        ("6.5", "Lazy: global refresh takes longer with more threads.",
-         grows("threads", LAZY, "global_refresh")),
+        ("6.5", "Lazy: global refresh takes longer with more threads.", grows("threads", LAZY, "global_refresh")),
         ("6.5", "Lazy: so does global tick.", grows("threads", LAZY, "global_tick")),
-        ("6.5", "Lazy: the largest step of global tick is from one to two threads.",
-         largest_first("threads", LAZY, "global_tick")),
+        ("6.5", "Lazy: the largest step of global tick is from one to two threads.", largest_first("threads", LAZY, "global_tick")),
         ("6.6", "Eager: refresh is faster than lazy.", faster("threads", EAGER, LAZY, "refresh")),
-        ("6.6", "Eager: global refresh is faster than lazy with one thread, and slower with twelve.",
-         eager_global_refresh(1, 12)),
+        ("6.6", "Eager: global refresh is faster than lazy with one thread, and slower with twelve.", eager_global_refresh(1, 12)),
         ("6.6", "Lazy: tick is faster than eager.", faster("threads", LAZY, EAGER, "tick")),
-        ("6.6", "Eager: tick takes the same time for any number of threads.",
-         flat("threads", EAGER, "tick")),
-        ("6.6", "Eager: global tick gets faster with more threads.",
-         grows("threads", EAGER, "global_tick", down=True)),
-        ("6.7", "Lazy: the heap is proportional to the threads.",
-         proportional("threads", LAZY, "held_bytes")),
+        ("6.6", "Eager: tick takes the same time for any number of threads.", flat("threads", EAGER, "tick")),
+        ("6.6", "Eager: global tick gets faster with more threads.", grows("threads", EAGER, "global_tick", down=True)),
+        ("6.7", "Lazy: the heap is proportional to the threads.", proportional("threads", LAZY, "held_bytes")),
         ("6.7", "Eager: so it is.", proportional("threads", EAGER, "held_bytes")),
         ("6.7", "Eager needs a smaller heap than lazy.", less_heap),
     ],
     "quantum": [
-        ("6.8", "Lazy: refresh grows with the heap, from 250 to 500 cycles.",
-         grows("quantum", LAZY, "refresh")),
-        ("6.8", "Lazy: refresh takes the same time up to 2^16, and longer after that.",
-         flat_until("quantum", LAZY, "refresh", 1 << 16)),
+        ("6.8", "Lazy: refresh grows with the heap, from 250 to 500 cycles.", grows("quantum", LAZY, "refresh")),
+        ("6.8", "Lazy: refresh takes the same time up to 2^16, and longer after that.", flat_until("quantum", LAZY, "refresh", 1 << 16)),
         ("6.8", "Lazy: global refresh grows less than refresh.", less_growth("quantum", LAZY, "global_refresh", "refresh")),
         ("6.8", "Lazy: tick grows more than refresh.", grows_more),
-        ("6.8", "Lazy: global tick is faster than tick with large heaps.",
-         below_from("quantum", LAZY, "global_tick", "tick", 1 << 21)),
-        ("6.8", "The heap is proportional to the time threshold.",
-         proportional("quantum", LAZY, "held_bytes")),
+        ("6.8", "Lazy: global tick is faster than tick with large heaps.", below_from("quantum", LAZY, "global_tick", "tick", 1 << 21)),
+        ("6.8", "The heap is proportional to the time threshold.", proportional("quantum", LAZY, "held_bytes")),
         ("6.9", "Eager: refresh is about twice as fast as lazy.", twice_as_fast),
         ("6.9", "Eager: tick is proportional to the heap.", proportional("quantum", EAGER, "tick")),
         ("6.9", "Eager: so is global tick.", proportional("quantum", EAGER, "global_tick")),
@@ -333,19 +296,16 @@ FINDINGS = {
     "throughput-quantum": [
         ("6.10", "Throughput is nearly the same for malloc and short-term memory (within a quarter).",
          same_throughput("throughput-quantum", MALLOC, [LAZY, EAGER])),
-        ("6.10", "Lazy and eager have the same throughput.",
-         same_throughput("throughput-quantum", LAZY, [EAGER])),
+        ("6.10", "Lazy and eager have the same throughput.", same_throughput("throughput-quantum", LAZY, [EAGER])),
         ("7.1", "Open there: does the allocator matter? (by more than a tenth)", allocators_matter),
     ],
     "throughput-threads": [
         ("6.11", "Run time is proportional to the threads.", time_grows_with_threads),
         ("6.11", "With fewer than four threads malloc has the higher throughput.", few_threads),
-        ("6.11", "Lazy and eager do not differ.",
-         same_throughput("throughput-threads", LAZY, [EAGER])),
+        ("6.11", "Lazy and eager do not differ.", same_throughput("throughput-threads", LAZY, [EAGER])),
     ],
     "trace": [
-        ("6.12", "Eager needs slightly more than malloc (up to 1.25 times).",
-         approximation(EAGER, MALLOC, 1.0, 1.25)),
+        ("6.12", "Eager needs slightly more than malloc (up to 1.25 times).", approximation(EAGER, MALLOC, 1.0, 1.25)),
         ("6.12", "Lazy needs about twice as much as eager.", approximation(LAZY, EAGER, 1.6, 2.4)),
         ("6.12", "Our aim instead: lazy within 1.25 times eager.", approximation(LAZY, EAGER, 0, 1.25)),
     ],

@@ -37,37 +37,59 @@ def share(value):
     return f"{100 * value:.2f} %"
 
 
-def beside(row, show, metric):
-    """SLUB's, then ours."""
-    return " → ".join(spread(side, show) for side in zip(*row.values(metric)))
+def tenths(value):
+    return f"{value:,.1f}"
 
 
-def hits(row):
-    fast = statistics.median(one["fast_hits"] / one["allocations"] for one in row.slub)
-    theirs, ours = zip(*row.values(lambda one: one["hits"] / one["allocations"]))
-    return f"{spread(theirs, share)} ({100 * fast:.1f} %) → {spread(ours, share)}"
+def rough_share(value):
+    return f"{100 * value:.1f} %"
+
+
+def both(rounds, of, show=whole):
+    """Of the first side, then of the second. `rounds`: [(one, other)]"""
+    return " → ".join(spread([of(one) for one in side], show) for side in zip(*rounds))
+
+
+def row_pairs(row):
+    return list(zip(row.slub, row.ours))
+
+
+def hit_share(one):
+    return one["hits"] / one["allocations"]
+
+
+def peak_mb(run):
+    return run["peak_kb"] / 1024
+
+
+CACHE = {"object-cache churns": lambda one: one["object_cache_churns"], "slab churns": lambda one: one["slab_churns"], "peak, KB": verdict.peak,
+         "KB two seconds after it": verdict.left}
+
+
+def of_cache(rounds):
+    return {title: both(rounds, metric) for title, metric in CACHE.items()}
+
+
+def measured(runs, mode, machines=None, pair=plan.PAIR, known=None):
+    """(load, machine, rounds that both sides have), of the paper's loads."""
+    for name, load in (known or plan.PAPER).items():
+        for machine in machines or verdict.machines_of(runs, mode):
+            if rounds := verdict.by_round(runs, mode, machine, name, pair):
+                yield load, machine, rounds
 
 
 def throughput(runs):
-    cells = []
-    for name, load in plan.PAPER.items():
-        rounds = verdict.by_round(runs, "instructions", verdict.ONE, name)
-        if rounds:
-            slub, ours = ([run["busy_ns"] / run["transactions"] for run in side] for side in zip(*rounds))
-            cells.append({"subject": load.title, "instructions a " + "transaction": f"{spread(slub, whole)} → {spread(ours, whole)}",
-                          "throughput": spread(verdict.improvement(runs, name), percent), "rounds": str(len(rounds))})
-    return cells
+    return [{"subject": load.title, "instructions a transaction": both(rounds, lambda run: run["busy_ns"] / run["transactions"]),
+             "throughput": spread(verdict.improvement(runs, load.name), percent), "rounds": str(len(rounds))}
+            for load, _, rounds in measured(runs, "instructions", [verdict.ONE])]
 
 
 def cells_of_row(row, machine):
+    fast = statistics.median(one["fast_hits"] / one["allocations"] for one in row.slub)
     return {"subject": f"{row.load}: {row.cache}", "on": str(machine),
             "allocations": whole(statistics.median(one["allocations"] for one in row.ours)),
-            "hits": hits(row),
-            "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
-            "slab churns": beside(row, whole, lambda one: one["slab_churns"]),
-            "peak, KB": beside(row, whole, verdict.peak),
-            "KB two seconds after it": beside(row, whole, verdict.left),
-            "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], lambda value: f"{100 * value:.1f} %")}
+            "hits": both(row_pairs(row), hit_share, share).replace(" →", f" ({100 * fast:.1f} %) →"),
+            **of_cache(row_pairs(row)), "deferred": spread([one["deferred"] / max(one["frees"], 1) for one in row.ours], rough_share)}
 
 
 def caches(runs, scale):
@@ -80,33 +102,21 @@ def caches(runs, scale):
 
 
 def whole_runs(runs):
-    cells = []
-    for name, load in plan.PAPER.items():
-        for machine in verdict.machines_of(runs):
-            rounds = verdict.by_round(runs, "counts", machine, name)
-            if rounds:
-                slub, ours = ([run["peak_kb"] / 1024 for run in side] for side in zip(*rounds))
-                cells.append({"subject": load.title, "on": str(machine),
-                              "deferred, of all frees": spread(verdict.shares(runs, machine, name), lambda one: f"{100 * one:.1f} %"),
-                              "peak of all slabs, MB": f"{spread(slub, lambda one: f'{one:.1f}')} → {spread(ours, lambda one: f'{one:.1f}')}",
-                              "rounds": str(len(rounds))})
-    return cells
+    return [{"subject": load.title, "on": str(machine), "deferred, of all frees": spread(verdict.shares(runs, machine, load.name), rough_share),
+             "peak of all slabs, MB": both(rounds, peak_mb, lambda one: f"{one:.1f}"), "rounds": str(len(rounds))}
+            for load, machine, rounds in measured(runs, "counts")]
 
 
 def locks(runs, pair=plan.PAIR):
     """Of nodes, of both allocators, and of the page allocator; for 1,000 transactions, of the two sides."""
-    def rate(run, what, *names):
-        return 1000 * sum(run["locks"].get(name, {}).get(what, 0) for name in names) / run["transactions"]
-
-    def both(rounds, what, *names):
-        return " → ".join(spread([rate(run, what, *names) for run in side], lambda one: f"{one:,.1f}") for side in zip(*rounds))
+    def rate(what, *names):
+        return lambda run: 1000 * sum(run["locks"].get(name, {}).get(what, 0) for name in names) / run["transactions"]
 
     *nodes, pages = plan.LOCKS
-    return [{"subject": load.title, "on": str(machine), "nodes' locks are taken": both(rounds, "taken", *nodes),
-             "by another CPU than before": both(rounds, "moved", *nodes), "not at once": both(rounds, "contended", *nodes),
-             "the page allocator's are taken": both(rounds, "taken", pages), "rounds": str(len(rounds))}
-            for name, load in plan.PAPER.items() for machine in verdict.machines_of(runs, "locks")
-            if (rounds := verdict.by_round(runs, "locks", machine, name, pair))]
+    return [{"subject": load.title, "on": str(machine), "nodes' locks are taken": both(rounds, rate("taken", *nodes), tenths),
+             "by another CPU than before": both(rounds, rate("moved", *nodes), tenths), "not at once": both(rounds, rate("contended", *nodes), tenths),
+             "the page allocator's are taken": both(rounds, rate("taken", pages), tenths), "rounds": str(len(rounds))}
+            for load, machine, rounds in measured(runs, "locks", pair=pair)]
 
 
 def slub_sum(run, figure):
@@ -122,16 +132,14 @@ def slub_churns(rounds, figure, counter):
     """Nothing if the kernel of some run did not count what they are made of."""
     if any(counter not in run["slub"][name]["after"] for some in rounds for run in some for name in figures.watched(run)):
         return ""
-    return " → ".join(spread([slub_sum(run, figure) for run in side], whole) for side in zip(*rounds))
+    return both(rounds, lambda run: slub_sum(run, figure))
 
 
 def by_clock(runs):
     """Throughput by wall time of the emulator: its CPUs run at once, and caches of processors are the host's."""
-    return [{"subject": load.title, "on": str(machine),
-             "seconds": " → ".join(spread([run["wall_ns"] / 1e9 for run in side], lambda one: f"{one:.2f}") for side in zip(*rounds)),
-             "throughput": spread(verdict.improvement_by_clock(runs, machine, name), percent), "rounds": str(len(rounds))}
-            for name, load in plan.PAPER.items() for machine in verdict.machines_of(runs, "wall")
-            if (rounds := verdict.by_round(runs, "wall", machine, name))]
+    return [{"subject": load.title, "on": str(machine), "seconds": both(rounds, lambda run: run["wall_ns"] / 1e9, lambda one: f"{one:.2f}"),
+             "throughput": spread(verdict.improvement_by_clock(runs, machine, load.name), percent), "rounds": str(len(rounds))}
+            for load, machine, rounds in measured(runs, "wall")]
 
 
 LATENCIES = {"half are faster than": "p50_ns", "99 %": "p99_ns", "99.9 %": "p999_ns", "99.99 %": "p9999_ns", "slowest": "most_ns"}
@@ -139,30 +147,28 @@ LATENCIES = {"half are faster than": "p50_ns", "99 %": "p99_ns", "99.9 %": "p999
 
 def latency(runs):
     """How long an operation of one thread takes, and what came between."""
-    return [{"subject": name, **{title: " → ".join(spread([run["latency"][figure] for run in side], whole) for side in zip(*rounds))
-                                 for title, figure in LATENCIES.items()}, "rounds": str(len(rounds))}
-            for name in plan.LOADS if (rounds := verdict.by_round(runs, "latency", verdict.ONE, name))]
+    return [{"subject": load.name, **{title: both(rounds, lambda run, figure=figure: run["latency"][figure]) for title, figure in LATENCIES.items()},
+             "rounds": str(len(rounds))} for load, _, rounds in measured(runs, "latency", [verdict.ONE], known=plan.LOADS)]
 
 
 # Prudence without a part of it.
 WITHOUT = {"no_preflush": "Prudence without pre-flush → with it", "no_hasten": "Prudence that waits for ticks → that hastens grace periods"}
 
 
+def instructions_row(runs, name, pair, subject, blank):
+    """[the row of one emulated CPU], with nothing in columns that only counts have."""
+    found = verdict.improvement(runs, name, pair)
+    return [{"subject": f"{name}: {subject}", "on": f"{verdict.ONE}, instructions", "throughput": spread(found, percent)} | dict.fromkeys(blank, "")] if found else []
+
+
 def without(side, runs, scale):
     """Prudence alone, without that → with it."""
     cells = []
     for name in plan.LOADS:
-        found = verdict.improvement(runs, name, (side, "prudence"))
-        if found:
-            cells.append({"subject": f"{name}: all", "on": f"{verdict.ONE}, instructions", "throughput": spread(found, percent), "misses": "",
-                          "object-cache churns": "", "slab churns": "", "peak, KB": "", "KB two seconds after it": ""})
-        for machine in verdict.machines_of(runs):
-            cells += [{"subject": f"{name}: {row.cache}", "on": str(machine), "throughput": "",
-                       "misses": beside(row, whole, lambda one: one["allocations"] - one["hits"]),
-                       "object-cache churns": beside(row, whole, lambda one: one["object_cache_churns"]),
-                       "slab churns": beside(row, whole, lambda one: one["slab_churns"]), "peak, KB": beside(row, whole, verdict.peak),
-                       "KB two seconds after it": beside(row, whole, verdict.left)}
-                      for row in verdict.rows_of(runs, machine, name, scale, side)]
+        cells += instructions_row(runs, name, (side, "prudence"), "all", ("misses", *CACHE))
+        cells += [{"subject": f"{name}: {row.cache}", "on": str(machine), "throughput": "",
+                   "misses": both(row_pairs(row), lambda one: one["allocations"] - one["hits"]), **of_cache(row_pairs(row))}
+                  for machine in verdict.machines_of(runs) for row in verdict.rows_of(runs, machine, name, scale, side)]
     return cells
 
 
@@ -178,20 +184,12 @@ def checked_loads(runs):
 
 def other_side(runs, name, side):
     """A load with another side: a row of instructions, and one of each machine of counts."""
-    found, cells = verdict.improvement(runs, name, ("slub", side)), []
-    if found:
-        cells.append({"subject": f"{name}: {side}", "on": f"{verdict.ONE}, instructions", "throughput": spread(found, percent),
-                      "hits": "", "object-cache churns": "", "slab churns": "", "peak of all slabs, MB": ""})
-    for machine in verdict.machines_of(runs):
-        rounds = verdict.by_round(runs, "counts", machine, name, ("slub", side))
-        if rounds:
-            cells.append({"subject": f"{name}: {side}", "on": str(machine), "throughput": "",
-                          "hits": " → ".join(spread([slub_hits(one) for one in some], share) for some in zip(*rounds)),
-                          "object-cache churns": slub_churns(rounds, "object_cache_churns", "cpu_partial_drain"),
-                          "slab churns": slub_churns(rounds, "slab_churns", "free_slab"),
-                          "peak of all slabs, MB": " → ".join(spread([one["peak_kb"] / 1024 for one in some], lambda mb: f"{mb:.1f}")
-                                                             for some in zip(*rounds))})
-    return cells
+    pair, columns = ("slub", side), ("hits", "object-cache churns", "slab churns", "peak of all slabs, MB")
+    return instructions_row(runs, name, pair, side, columns) + [
+        {"subject": f"{name}: {side}", "on": str(machine), "throughput": "", "hits": both(rounds, slub_hits, share),
+         "object-cache churns": slub_churns(rounds, "object_cache_churns", "cpu_partial_drain"),
+         "slab churns": slub_churns(rounds, "slab_churns", "free_slab"), "peak of all slabs, MB": both(rounds, peak_mb, lambda mb: f"{mb:.1f}")}
+        for machine in verdict.machines_of(runs) if (rounds := verdict.by_round(runs, "counts", machine, name, pair))]
 
 
 def other_sides(runs):
@@ -207,17 +205,10 @@ def verdicts(checked):
 
 def disturbance(runs, scale):
     """A load alone → the same beside a storm in another cache."""
-    cells = []
-    for machine in verdict.machines_of(runs):
-        for side in plan.PAIR:
-            for name, rounds in verdict.disturbed_caches(runs, machine, side, scale).items():
-                def both(show, metric, rounds=rounds):
-                    return " → ".join(spread([metric(one) for one in some], show) for some in zip(*rounds))
-                cells.append({"subject": f"{name}: {side}", "on": str(machine), "allocations": both(whole, lambda one: one["allocations"]),
-                              "hits": both(share, lambda one: 1 - verdict.misses(one)),
-                              "object-cache churns": both(whole, lambda one: one["object_cache_churns"]),
-                              "slab churns": both(whole, lambda one: one["slab_churns"]), "peak, KB": both(whole, verdict.peak),
-                              "KB two seconds after it": both(whole, verdict.left)})
+    cells = [{"subject": f"{name}: {side}", "on": str(machine), "allocations": both(rounds, lambda one: one["allocations"]),
+              "hits": both(rounds, hit_share, share), **of_cache(rounds)}
+             for machine in verdict.machines_of(runs) for side in plan.PAIR
+             for name, rounds in verdict.disturbed_caches(runs, machine, side, scale).items()]
     return sorted(cells, key=lambda cell: cell["subject"].split(":")[0])
 
 

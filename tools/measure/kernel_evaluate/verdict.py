@@ -177,8 +177,7 @@ DEFERRED = {"postmark": ("Postmark", 0.244), "tcp_crr": ("Netperf", 0.14), "ab":
 def of_counts(runs, machine, scale, skipped=()):
     """[{"subject", "the paper", "verdict", "here"}]"""
     found = rows(runs, machine, scale)
-    lines = [(place, claim, judge(found, metric, allowed))
-             for (place, claim, allowed), metric in zip(COUNTS_OF_THE_PAPER, (*RATES, peak, left))]
+    lines = [(place, claim, judge(found, metric, allowed)) for (place, claim, allowed), metric in zip(COUNTS_OF_THE_PAPER, (*RATES, peak, left))]
     for load, (name, paper) in DEFERRED.items():
         lines.append(("Figure 12", f"{name}: {100 * paper:.1f} % of frees are deferred (here: within a quarter of that)",
                       share_finding(runs, machine, load, paper)))

@@ -36,8 +36,7 @@ SELECT count(*), sum(length(detail)) FROM sale;
 
 def cxx(scale):
     """Classes and functions that use the standard containers: templates, as compilers meet them."""
-    parts = ["#include <algorithm>", "#include <functional>", "#include <map>", "#include <memory>",
-             "#include <string>", "#include <vector>", ""]
+    parts = ["#include <algorithm>", "#include <functional>", "#include <map>", "#include <memory>", "#include <string>", "#include <vector>", ""]
     for i in range(scaled(2, scale)):
         parts.append(f"""
 struct item{i} {{
@@ -94,8 +93,7 @@ def shop(rng, jobs, machines):
         lines.append(f"(assert (>= end (+ t{j}_{order[-1]} {length[j, order[-1]]})))")
     for m in range(machines):
         for j in range(jobs):
-            lines += [f"(assert (or (>= t{j}_{m} (+ t{k}_{m} {length[k, m]})) "
-                      f"(>= t{k}_{m} (+ t{j}_{m} {length[j, m]}))))" for k in range(j)]
+            lines += [f"(assert (or (>= t{j}_{m} (+ t{k}_{m} {length[k, m]})) (>= t{k}_{m} (+ t{j}_{m} {length[j, m]}))))" for k in range(j)]
     busiest = max(sum(length[j, m] for j in range(jobs)) for m in range(machines))
     return "\n".join(lines + [f"(assert (<= end {busiest}))", "(check-sat)"])
 

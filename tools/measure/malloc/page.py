@@ -47,10 +47,8 @@ def draw_front(axes, lines, baseline):
         axes.annotate(line["subject"], (x, y), xytext=(8, 6), textcoords="offset points",
                       color=colour[line["subject"]],
                       fontweight="bold" if line["subject"] == "prudence" else "normal")
-    front = sorted((line["wall"]["geometric_mean"], line["peak_rss"]["geometric_mean"])
-                   for line in lines if line["on_pareto_front"])
-    axes.step(*zip(*front), where="post", color="#888888", linewidth=1, linestyle=(0, (4, 3)),
-              zorder=0)
+    front = sorted((line["wall"]["geometric_mean"], line["peak_rss"]["geometric_mean"]) for line in lines if line["on_pareto_front"])
+    axes.step(*zip(*front), where="post", color="#888888", linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.set(xlabel=f"time, relative to {baseline}", ylabel=f"peak RSS, relative to {baseline}",
              title="Time and memory: geometric means over all programs (less is better)")
     axes.margins(0.15)
@@ -65,8 +63,7 @@ def ratios(document, key):
     rows = {(row["program"], row["subject"]): row.get(key) for row in document["rows"]}
     subjects = subjects_of(document)
     names = [program["name"] for program in document["programs"]]
-    table = numpy.array([[rows.get((name, subject)) or numpy.nan for subject in subjects]
-                         for name in names], dtype=float)
+    table = numpy.array([[rows.get((name, subject)) or numpy.nan for subject in subjects] for name in names], dtype=float)
     return names, subjects, table / table[:, :1]
 
 
@@ -97,8 +94,7 @@ def draw(document):
 
 def summary_cells(summary):
     cells = []
-    for line in sorted(summary["subjects"],
-                       key=lambda line: line["wall_x_peak_rss"]["geometric_mean"]):
+    for line in sorted(summary["subjects"], key=lambda line: line["wall_x_peak_rss"]["geometric_mean"]):
         cells.append({"subject": line["subject"], **{
             title: "{geometric_mean:.3f} [{low:.3f}, {high:.3f}]".format(**line[key])
             for key, title in COLUMNS.items() if key in line},
@@ -115,8 +111,7 @@ def program_cells(rows):
 
 def sections(document):
     summary = document["summary"]
-    parts = [(f'Relative to {summary["baseline"]}: geometric means of '
-              f'{len(summary["programs"])} programs', summary_cells(summary))]
+    parts = [(f'Relative to {summary["baseline"]}: geometric means of ' f'{len(summary["programs"])} programs', summary_cells(summary))]
     for program in document["programs"]:
         rows = [row for row in document["rows"] if row["program"] == program["name"]]
         rows.sort(key=lambda row: "failed" in row)  # the first gives the table its columns
@@ -129,8 +124,7 @@ def headline(document):
     ours, baseline = lines.get("prudence"), document["summary"]["baseline"]
     if not ours or baseline == "prudence":
         return ""
-    rank = sorted(line["wall_x_peak_rss"]["geometric_mean"] for line in lines.values()).index(
-        ours["wall_x_peak_rss"]["geometric_mean"]) + 1
+    rank = sorted(line["wall_x_peak_rss"]["geometric_mean"] for line in lines.values()).index(ours["wall_x_peak_rss"]["geometric_mean"]) + 1
     return (f'Over {len(document["summary"]["programs"])} programs Prudence needs '
             f'{ours["wall"]["geometric_mean"]:.2f} times the time of {baseline} and '
             f'{ours["peak_rss"]["geometric_mean"]:.2f} times its memory: number {rank} of '
@@ -139,14 +133,11 @@ def headline(document):
 
 
 def notes(document):
-    said = [f'{document["repeat"]} rounds, scale {document["scale"]:g}, a pause of '
-            f'{document["pause_seconds"]:g} s.']
+    said = [f'{document["repeat"]} rounds, scale {document["scale"]:g}, a pause of ' f'{document["pause_seconds"]:g} s.']
     if document["summary"]["left_out"]:
-        said.append("Not in the means, since not every allocator ran it: "
-                    + ", ".join(document["summary"]["left_out"]) + ".")
+        said.append("Not in the means, since not every allocator ran it: " + ", ".join(document["summary"]["left_out"]) + ".")
     if document["environment"]:
-        said.append("Set in the environment: " + ", ".join(
-            f"{name}={value}" for name, value in document["environment"].items()) + ".")
+        said.append("Set in the environment: " + ", ".join(f"{name}={value}" for name, value in document["environment"].items()) + ".")
     return NOTES + said
 
 

@@ -61,8 +61,7 @@ class Pattern:
         said = json.loads(output)
         if said["allocator"]["file"] != allocator.path.name:
             raise Failed(f'its malloc came from {said["allocator"]["file"]}')
-        return {**figures(said), **{key: said[key] for key in (
-            "threads", "blocks", "base_rss_bytes", "paused_rss_bytes") if key in said}}
+        return {**figures(said), **{key: said[key] for key in ("threads", "blocks", "base_rss_bytes", "paused_rss_bytes") if key in said}}
 
 
 @dataclass
@@ -94,8 +93,7 @@ class Whole:
             out = Path(folder, "out")
             command = [part.replace("{out}", str(out)) for part in self.command]
             environment = {"LC_ALL": "C", **self.environment}
-            with Watched(self.tools.watch, allocator, command, environment,
-                         self.tools.timeout) as run:
+            with Watched(self.tools.watch, allocator, command, environment, self.tools.timeout) as run:
                 output, cost = run.finish()
             self.check(output.encode() + (out.read_bytes() if out.exists() else b""))
         return figures(cost)
@@ -168,8 +166,7 @@ class Redis:
 
     def client(self, *command):
         try:
-            done = subprocess.run(command, text=True, capture_output=True,
-                                  timeout=self.tools.timeout)
+            done = subprocess.run(command, text=True, capture_output=True, timeout=self.tools.timeout)
         except subprocess.TimeoutExpired:
             raise Failed(f"{command[0]} has not finished") from None
         if done.returncode or "ERR" in done.stdout:
@@ -189,15 +186,13 @@ class Redis:
     def load(self, socket):
         began = time.monotonic()
         for size in ("64", "700", "200"):
-            self.client("redis-benchmark", "-s", socket, "-q", "-P", "16", "-r", "50000",
-                        "-d", size, "-n", str(self.requests), "-t", self.tests)
+            self.client("redis-benchmark", "-s", socket, "-q", "-P", "16", "-r", "50000", "-d", size, "-n", str(self.requests), "-t", self.tests)
         return time.monotonic() - began
 
     def run(self, allocator, pause):
         with tempfile.TemporaryDirectory(prefix="prudence-bench-") as folder:
             socket, pid = Path(folder, "socket"), Path(folder, "pid")
-            command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "",
-                       "--appendonly", "no", "--dir", folder, "--pidfile", pid]
+            command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder, "--pidfile", pid]
             with Watched(self.tools.watch, allocator, command, {}, self.tools.timeout) as run:
                 self.wait_until_ready(run, socket)
                 wall, paused = self.load(socket), {}
@@ -211,19 +206,14 @@ class Redis:
 
 def programs(tools):
     """All of them, in the order in which they are shown."""
-    listed = json.loads(subprocess.run([tools.load, "list"], check=True, text=True,
-                                       capture_output=True).stdout)
+    listed = json.loads(subprocess.run([tools.load, "list"], check=True, text=True, capture_output=True).stdout)
     return [Pattern(tools, one["name"], one["summary"]) for one in listed] + [
-        Whole(tools, "g++", "the compiler proper, -O2, on templates of the standard containers",
-              "g++", compile_cxx, ["g++", "--version"]),
-        Whole(tools, "lua", "tables, closures, strings, trees", "lua5.4", lua_objects,
-              ["lua5.4", "-v"]),
+        Whole(tools, "g++", "the compiler proper, -O2, on templates of the standard containers", "g++", compile_cxx, ["g++", "--version"]),
+        Whole(tools, "lua", "tables, closures, strings, trees", "lua5.4", lua_objects, ["lua5.4", "-v"]),
         Whole(tools, "python", "objects, dictionaries, JSON, trees; PYTHONMALLOC=malloc",
               "/usr/bin/python3", python_objects, ["/usr/bin/python3", "--version"],
               {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}),
         Redis(tools),
-        Whole(tools, "sqlite", "a database in memory: indexes, joins, groups, JSON", "sqlite3",
-              query, ["sqlite3", "--version"]),
-        Whole(tools, "z3", "job shops, and primes as boolean formulas", "z3", solve,
-              ["z3", "--version"]),
+        Whole(tools, "sqlite", "a database in memory: indexes, joins, groups, JSON", "sqlite3", query, ["sqlite3", "--version"]),
+        Whole(tools, "z3", "job shops, and primes as boolean formulas", "z3", solve, ["z3", "--version"]),
     ]

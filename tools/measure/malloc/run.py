@@ -13,8 +13,7 @@ from .watch import Failed
 
 PUBLIC_SET = "like-"  # programs of the kinds that a public set runs: a table of their own
 PAUSED_ROUNDS = 3  # resident memory after a pause hardly varies, and pauses take time
-SETTINGS = ("PRUDENCE_OPTIONS", "GLIBC_TUNABLES", "MALLOC_CONF", "SCUDO_OPTIONS", "MALLOC_",
-            "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
+SETTINGS = ("PRUDENCE_OPTIONS", "GLIBC_TUNABLES", "MALLOC_CONF", "SCUDO_OPTIONS", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
 
 
 def environment_now():
@@ -55,8 +54,7 @@ def run_once(row, program, allocator, pause, progress):
 
 def run_rounds(chosen, subjects, request):
     """All rows. A row that failed once is not tried again: it may have taken its whole timeout."""
-    rows = {(program.name, allocator.name): new_row(program, allocator)
-            for program in chosen for allocator in subjects}
+    rows = {(program.name, allocator.name): new_row(program, allocator) for program in chosen for allocator in subjects}
     progress = Progress("prudence-bench", len(rows) * request.repeat, each=max(1, len(rows)))
     for round_ in range(request.repeat):
         pause = request.pause if round_ < PAUSED_ROUNDS else 0
@@ -75,18 +73,15 @@ def run_rounds(chosen, subjects, request):
 
 
 def new_row(program, allocator):
-    return {"program": program.name, "kind": program.kind, "subject": allocator.name,
-            "version": allocator.version, "repeats": []}
+    return {"program": program.name, "kind": program.kind, "subject": allocator.name, "version": allocator.version, "repeats": []}
 
 
 def new_document(request, prudence, host, chosen, subjects, skipped):
     return {"program": "prudence-bench", "scenario": "malloc", "prudence": prudence, "date": now(), "host": host,
             "repeat": request.repeat, "scale": request.scale, "pause_seconds": request.pause,
             "environment": environment_now(), "skipped": skipped,
-            "allocators": [{"name": one.name, "version": one.version, "file": str(one.path)}
-                           for one in subjects],
-            "programs": [{"name": one.name, "kind": one.kind, "summary": one.summary,
-                          "version": one.version} for one in chosen]}
+            "allocators": [{"name": one.name, "version": one.version, "file": str(one.path)} for one in subjects],
+            "programs": [{"name": one.name, "kind": one.kind, "summary": one.summary, "version": one.version} for one in chosen]}
 
 
 def print_summary(document):
@@ -99,13 +94,10 @@ def print_summary(document):
     names = [name for name in verdict.FIGURES if name in lines[0]]
     print(f'{"allocator":<11}' + "".join(f"{name:>22}" for name in names) + "  front")
     for line in lines:
-        cells = (f'{line[name]["geometric_mean"]:.3f} [{line[name]["low"]:.2f}, '
-                 f'{line[name]["high"]:.2f}]' for name in names)
-        print(f'{line["subject"]:<11}' + "".join(f"{cell:>22}" for cell in cells)
-              + ("  yes" if line["on_pareto_front"] else ""))
+        cells = (f'{line[name]["geometric_mean"]:.3f} [{line[name]["low"]:.2f}, ' f'{line[name]["high"]:.2f}]' for name in names)
+        print(f'{line["subject"]:<11}' + "".join(f"{cell:>22}" for cell in cells) + ("  yes" if line["on_pareto_front"] else ""))
     if document["summary"]["left_out"]:
-        print("Left out, since not every allocator ran it:",
-              ", ".join(document["summary"]["left_out"]))
+        print("Left out, since not every allocator ran it:", ", ".join(document["summary"]["left_out"]))
 
 
 def main(arguments, build):

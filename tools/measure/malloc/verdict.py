@@ -19,8 +19,7 @@ FIGURES = {
     "minor_faults": lambda run: max(run["minor_faults"], LEAST["minor_faults"]),
     "paused_rss": lambda run: run.get("paused_rss_bytes"),
 }
-ROW_KEYS = ("wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "peak_rss_bytes",
-            "paused_rss_bytes", "minor_faults", "major_faults")
+ROW_KEYS = ("wall_seconds", "cpu_seconds", "user_seconds", "system_seconds", "peak_rss_bytes", "paused_rss_bytes", "minor_faults", "major_faults")
 
 
 def add_medians(row):
@@ -39,14 +38,12 @@ def complete(rows, subjects):
     for row in rows:
         if "failed" not in row:
             found.setdefault(row["program"], {})[row["subject"]] = row
-    return {program: by_subject for program, by_subject in found.items()
-            if all(subject in by_subject for subject in subjects)}
+    return {program: by_subject for program, by_subject in found.items() if all(subject in by_subject for subject in subjects)}
 
 
 def values(by_subject, subjects, figure):
     """Subjects by rounds; None when the program does not have this figure."""
-    table = [[value for run in by_subject[subject]["repeats"] if (value := figure(run)) is not None]
-             for subject in subjects]
+    table = [[value for run in by_subject[subject]["repeats"] if (value := figure(run)) is not None] for subject in subjects]
     rounds = min(len(one) for one in table)
     return numpy.array([one[:rounds] for one in table], dtype=float) if rounds else None
 
@@ -65,8 +62,7 @@ def geometric_means(tables, rng):
 
 def on_front(points):
     """For each (time, memory): is no other point as good in both and better in one?"""
-    return [not any(other[0] <= point[0] and other[1] <= point[1] and other != point
-                    for other in points) for point in points]
+    return [not any(other[0] <= point[0] and other[1] <= point[1] and other != point for other in points) for point in points]
 
 
 def summarize(rows, subjects):
@@ -79,17 +75,14 @@ def summarize(rows, subjects):
     rng = numpy.random.default_rng(1)
     lines = [{"subject": subject} for subject in subjects]
     for name, figure in FIGURES.items():
-        tables = [table for by_subject in programs.values()
-                  if (table := values(by_subject, subjects, figure)) is not None]
+        tables = [table for by_subject in programs.values() if (table := values(by_subject, subjects, figure)) is not None]
         if not tables:
             continue
         exact, drawn = geometric_means(tables, rng)
         low, high = numpy.percentile(drawn, [2.5, 97.5], axis=1)
         for i, line in enumerate(lines):
-            line[name] = {"geometric_mean": float(exact[i]), "low": float(low[i]),
-                          "high": float(high[i]), "programs": len(tables)}
-    fronts = on_front([(line["wall"]["geometric_mean"], line["peak_rss"]["geometric_mean"])
-                       for line in lines])
+            line[name] = {"geometric_mean": float(exact[i]), "low": float(low[i]), "high": float(high[i]), "programs": len(tables)}
+    fronts = on_front([(line["wall"]["geometric_mean"], line["peak_rss"]["geometric_mean"]) for line in lines])
     for line, front in zip(lines, fronts):
         line["on_pareto_front"] = front
     document["subjects"] = lines

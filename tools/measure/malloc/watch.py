@@ -47,8 +47,7 @@ class Watched:
     def finish(self):
         """Waits for its end: what it printed, and what it cost."""
         try:
-            output, _ = self.process.communicate(
-                timeout=max(0.1, self.deadline - time.monotonic()))
+            output, _ = self.process.communicate(timeout=max(0.1, self.deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise Failed(f"not finished after {self.timeout:g} s") from None
         if self.process.returncode or not self.result.exists():

@@ -6,7 +6,7 @@ import statistics
 import matplotlib.ticker
 
 from ..page import busy_warning
-from ..pictures import MEGA, OURS, THEIRS, legend_in, plt
+from ..pictures import MEGA, OURS, THEIRS, legend_in, panel, plt
 from . import verdict
 
 TITLES = {"hash": "Hash tables", "map": "Ordered maps", "routes": "Routes (longest-prefix match)", "routes6": "Routes of IPv6"}
@@ -60,12 +60,10 @@ def curves(rows, along, of, **wanted):
     return found
 
 
-def panel(axes, found, style, title, xlabel, ylabel, xscale="log"):
+def draw_panel(axes, found, *words):
     axes.set_visible(bool(found))
-    for name, points in found.items():
-        axes.plot(*zip(*points), label=name, **style[name])
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale=xscale, yscale="log")
-    for axis in (axes.yaxis, axes.xaxis) if xscale == "log" else (axes.yaxis,):
+    panel(axes, found, *words)
+    for axis in (axes.yaxis, axes.xaxis) if axes.get_xscale() == "log" else (axes.yaxis,):
         axis.set_major_formatter(matplotlib.ticker.FuncFormatter(lambda value, _: f"{value:,.15g}"))
     axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
@@ -82,17 +80,14 @@ def draw(rows):
     threads = most_measured(rows, "threads", updates=0)
     size = most_measured(rows, "size")
     objects = verdict.number(size or 0) + " objects"
-    panel(grid[0][0], curves(rows, "size", ns, updates=0, threads=threads), style,
-          f"Lookups, {threads} threads", "objects", "ns")
-    panel(grid[0][1], curves(rows, "size", ns, updates=100, threads=threads), style,
-          f"Updates, {threads} threads", "objects", "ns")
-    panel(grid[0][2], curves(rows, "size", verdict.memory, updates=100, threads=threads), style,
+    draw_panel(grid[0][0], curves(rows, "size", ns, updates=0, threads=threads), style, f"Lookups, {threads} threads", "objects", "ns")
+    draw_panel(grid[0][1], curves(rows, "size", ns, updates=100, threads=threads), style, f"Updates, {threads} threads", "objects", "ns")
+    draw_panel(grid[0][2], curves(rows, "size", verdict.memory, updates=100, threads=threads), style,
           "Memory under updates, at the peak", "objects", "bytes an object")
-    panel(grid[1][0], curves(rows, "updates", ns, size=size, threads=threads), style,
-          f"Mixtures, {objects}", "updates, %", "ns", "linear")
-    panel(grid[1][1], curves(rows, "updates", lambda row: verdict.values(row, "lookups", "p99_9_ns"), size=size, threads=threads),
+    draw_panel(grid[1][0], curves(rows, "updates", ns, size=size, threads=threads), style, f"Mixtures, {objects}", "updates, %", "ns", "linear")
+    draw_panel(grid[1][1], curves(rows, "updates", lambda row: verdict.values(row, "lookups", "p99_9_ns"), size=size, threads=threads),
           style, f"99.9 % of lookups, {objects}", "updates, %", "ns", "linear")
-    panel(grid[1][2], curves(rows, "updates", lambda row: verdict.values(row, "updates", "p99_9_ns"), size=size, threads=threads),
+    draw_panel(grid[1][2], curves(rows, "updates", lambda row: verdict.values(row, "updates", "p99_9_ns"), size=size, threads=threads),
           style, f"99.9 % of updates, {objects}", "updates, %", "ns", "linear")
     legend_in(lower, grid.flat, 10)
     return figure
@@ -126,8 +121,7 @@ def summary_cells(checked):
 
 def goal_cells(checked, family):
     of_family = sorted((one for one in checked if one[0]["family"] == family), key=lambda one: sort_key(one[0]))
-    return [{"subject": load_text(load), **{goal: str(one) if one else "–" for goal, one in verdicts.items()}}
-            for load, verdicts in of_family]
+    return [{"subject": load_text(load), **{goal: str(one) if one else "–" for goal, one in verdicts.items()}} for load, verdicts in of_family]
 
 
 def matrix(rows, of):
@@ -190,8 +184,7 @@ def headline(checked):
 
 def spread_note(rows):
     """How far repeats lie apart."""
-    spreads = sorted((high - low) / statistics.median(found) for row in rows if len(found := ns(row)) > 1
-                     for low, high in [verdict.quartiles(found)])
+    spreads = sorted((high - low) / statistics.median(found) for row in rows if len(found := ns(row)) > 1 for low, high in [verdict.quartiles(found)])
     if not spreads:
         return []
     return [f"Spread: the quartiles of a row's ns lie {100 * statistics.median(spreads):.0f} % of its median apart in half of the rows, "

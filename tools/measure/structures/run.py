@@ -30,8 +30,7 @@ def measure(program, part, request, folder):
     """The document of one part; it has `failed` if one of its runs failed."""
     file = Path(folder) / "part.json"
     file.unlink(missing_ok=True)
-    done = subprocess.run([program, *part.arguments(request.seconds, request.repeat), "--json", file],
-                          stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run([program, *part.arguments(request.seconds, request.repeat), "--json", file], stdout=subprocess.DEVNULL, check=False)
     if not file.exists():
         sys.exit(f"bench-structures: {part.family}, {part.name}: nothing was written")
     return {**json.loads(file.read_text()), "failed": done.returncode != 0}

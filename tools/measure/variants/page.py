@@ -7,7 +7,7 @@ not changed."""
 import shutil
 
 from ..page import write_results
-from ..pictures import OURS, THEIRS, legend_in, plt
+from ..pictures import OURS, THEIRS, legend_in, panel, plt
 from . import sources, verdict
 
 MICRO = 1e3
@@ -50,12 +50,6 @@ def series(rows, load, along, x_of, y_of):
     return found
 
 
-def draw_panel(axes, curves, style, title, xlabel, ylabel, xscale="log"):
-    for name, points in curves.items():
-        axes.plot(*zip(*points), label=name, **style[name])
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log", xscale=xscale)
-
-
 def drawn_cost(row):
     """0 is left out."""
     return row["cost_ns"] if row["cost_ns"] >= verdict.least_cost(row["rate"]) else 0
@@ -69,11 +63,11 @@ def draw(rows):
     upper, lower = figure.subfigures(2, 1, height_ratios=[10, 1])
     grid = upper.subplots(2, 2)
     for axes, key, name in ((grid[0][0], "p50_ns", "median"), (grid[0][1], "p99_ns", "p99")):
-        draw_panel(axes, series(calls, "call", "readers", lambda row: row["readers"] + 1, lambda row: row[key] / MICRO), style,
+        panel(axes, series(calls, "call", "readers", lambda row: row["readers"] + 1, lambda row: row[key] / MICRO), style,
                    f"Latency by load: {name}", "places", "call to callback, µs", "linear")
-    draw_panel(grid[1][0], series(paced, "paced", "rate", lambda row: row["rate"], drawn_cost), style,
+    panel(grid[1][0], series(paced, "paced", "rate", lambda row: row["rate"], drawn_cost), style,
                "Cost by rate of calls", "calls a second", "cost of a callback, ns")
-    draw_panel(grid[1][1], series(paced, "paced", "rate", lambda row: row["p50_ns"] / MICRO, drawn_cost), style,
+    panel(grid[1][1], series(paced, "paced", "rate", lambda row: row["p50_ns"] / MICRO, drawn_cost), style,
                "Latency against cost, from few calls to many", "median latency, µs", "cost of a callback, ns")
     legend_in(lower, grid.flat, 9)
     return figure
@@ -110,10 +104,8 @@ def idle_overhead(rows):
 
 def grace_periods(rows):
     results = verdict.Results(rows)
-    return [{"subject": name, **{f"beside {readers}": figure_of(results.value, "synchronize", name, "ns", readers=readers)
-                                 for readers in (0, 1)},
-             **{f"call to callback beside {readers}": figure_of(results.latency, name, readers)
-                for readers in results.loads_of_call()}}
+    return [{"subject": name, **{f"beside {readers}": figure_of(results.value, "synchronize", name, "ns", readers=readers) for readers in (0, 1)},
+             **{f"call to callback beside {readers}": figure_of(results.latency, name, readers) for readers in results.loads_of_call()}}
             for name in names(rows, "synchronize")]
 
 
@@ -124,8 +116,7 @@ def cost(results, name, rate):
 
 def costs(rows):
     results = verdict.Results(rows)
-    return [{"subject": name, **{f"{rate:,}/s": " / ".join((cost(results, name, rate),
-                                                          figure_of(results.paced_latency, name, rate)))
+    return [{"subject": name, **{f"{rate:,}/s": " / ".join((cost(results, name, rate), figure_of(results.paced_latency, name, rate)))
                                  for rate in results.rates()}}
             for name in names(rows, "paced")]
 

@@ -10,6 +10,7 @@ import random
 
 import numpy
 
+from ..verdict import quantity
 from . import sources
 
 DRAWS, AGREEMENT = 200, 0.95
@@ -41,8 +42,7 @@ class Results:
 
     def __init__(self, rows, chance=None):
         self.short = []
-        self.rows = {(row["load"], row["variant"], row["workers"], row["readers"], row["rate"]): row
-                     for row in rows if not row["batch"]}
+        self.rows = {(row["load"], row["variant"], row["workers"], row["readers"], row["rate"]): row for row in rows if not row["batch"]}
         self.chance = chance
 
     def value(self, load, variant, *keys, workers=1, readers=0, rate=0):
@@ -118,10 +118,7 @@ def value_of(repeat, keys):
 
 
 def time(ns):
-    for unit, scale in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if abs(ns) >= scale:
-            return f"{ns / scale:.3g} {unit}"
-    return f"{ns:.3g} ns"
+    return quantity(ns, "ns")
 
 
 def listed(values, show=time):
@@ -206,8 +203,7 @@ def trade_off(results):
 def batching_pays(results):
     low, high = 1000, 100000
     found = {name: results.cost(name, low) / results.cost(name, high) for name in (*INDUCING, *OBSERVING)}
-    return (min(found.values()) > 1,
-            f"cost of a callback at {low:,} by that at {high:,} a second: " + listed(found, lambda value: f"{value:.1f}"))
+    return (min(found.values()) > 1, f"cost of a callback at {low:,} by that at {high:,} a second: " + listed(found, lambda value: f"{value:.1f}"))
 
 
 def returns_diminish(results):
@@ -220,8 +216,7 @@ def returns_diminish(results):
 def little_sensitivity(results):
     rate = 1000
     share = {name: results.cost(name, rate) * rate / 1e9 / 2 for name in (*INDUCING, *OBSERVING)}
-    return (max(share.values()) < 0.01, f"of the time of the two places at {rate:,} calls a second: "
-            + listed(share, lambda value: f"{value:.2%}"))
+    return (max(share.values()) < 0.01, f"of the time of the two places at {rate:,} calls a second: " + listed(share, lambda value: f"{value:.2%}"))
 
 
 def queues_per_cpu(results):

@@ -16,15 +16,35 @@
 #define CPUS_MOST 1024
 extern unsigned cpus[CPUS_MOST], cpu_count;
 
+/* Makes `count` operations. */
+typedef void operations_function(uint64_t count);
+
+/* Operations of this library, which time_library() measures. */
+enum library_operation {
+    READER,
+    GRACE_PERIOD,
+    GRACE_PERIOD_BESIDE,
+    PAIR,
+    QUIESCENT,
+    GRACE_PERIOD_QSBR
+};
+
 struct measurement {
     const char *name;  /* in the JSON */
     const char *title; /* for people */
-    /* Returns the nanoseconds that `count` operations took. */
+    /* Returns the nanoseconds that `count` operations took; below 0: unavailable on this system. */
     double (*time)(const struct measurement *measurement, uint64_t count);
-    unsigned cpus;  /* needed */
-    uint64_t bytes; /* size of the walked memory; chases only */
-    unsigned a, b;  /* the two CPUs; pairs only */
+    unsigned cpus;                     /* needed */
+    operations_function *operations;   /* time_operations only */
+    uint64_t bytes;                    /* size of the walked memory; chases only */
+    unsigned a, b;                     /* the two CPUs; pairs only */
+    enum library_operation of_library; /* time_library only */
+    bool fenced;                       /* likewise: mode of the readers */
 };
+
+/* Return the nanoseconds that `count` operations took. */
+double time_of(operations_function *operations, uint64_t count);
+double time_operations(const struct measurement *measurement, uint64_t count);
 
 /* Binds the calling thread to that CPU. */
 void pin(unsigned cpu);
@@ -41,12 +61,8 @@ void stop_partner(void);
 void fail(const char *what) __attribute__((noreturn));
 
 /* instructions.c */
-double time_instruction(const struct measurement *measurement, uint64_t count);
-double time_clock(const struct measurement *measurement, uint64_t count);
+operations_function instructions, clock_reads, atomic_increments, cmpxchg_increments, fences;
 double time_chase(const struct measurement *measurement, uint64_t count);
-double time_atomic_increment(const struct measurement *measurement, uint64_t count);
-double time_cmpxchg_increment(const struct measurement *measurement, uint64_t count);
-double time_fence(const struct measurement *measurement, uint64_t count);
 double time_membarrier(const struct measurement *measurement, uint64_t count);
 double time_membarrier_beside(const struct measurement *measurement, uint64_t count);
 /* Returns the bytes of a cache of this machine, from sysfs; 0: unknown. */
@@ -58,17 +74,11 @@ double time_blind_transfer(const struct measurement *measurement, uint64_t count
 double time_read_transfer(const struct measurement *measurement, uint64_t count);
 
 /* locks.c */
-double time_mutex(const struct measurement *measurement, uint64_t count);
-double time_read_lock(const struct measurement *measurement, uint64_t count);
-double time_write_lock(const struct measurement *measurement, uint64_t count);
-double time_spinlock(const struct measurement *measurement, uint64_t count);
-double time_sequence_read(const struct measurement *measurement, uint64_t count);
-double time_hazard_pointer(const struct measurement *measurement, uint64_t count);
+operations_function mutex_pairs, read_lock_pairs, write_lock_pairs, spinlock_pairs, sequence_reads,
+    hazard_pointers, malloc_pairs;
 /* The system calls of a contended mutex: a sleep refused because the word has changed, and a
  * wake-up without sleeper. */
-double time_futex_wait(const struct measurement *measurement, uint64_t count);
-double time_futex_wake(const struct measurement *measurement, uint64_t count);
-double time_malloc_pair(const struct measurement *measurement, uint64_t count);
+operations_function futex_waits, futex_wakes;
 
 /*
  * grace_periods.c measures this library. An option fixes once per process how readers announce
@@ -77,15 +87,6 @@ double time_malloc_pair(const struct measurement *measurement, uint64_t count);
  */
 void start_modes(void);
 void stop_modes(void);
-double time_reader_free(const struct measurement *measurement, uint64_t count);
-double time_reader_fenced(const struct measurement *measurement, uint64_t count);
-double time_quiescent(const struct measurement *measurement, uint64_t count);
-double time_grace_period_free(const struct measurement *measurement, uint64_t count);
-double time_grace_period_fenced(const struct measurement *measurement, uint64_t count);
-double time_grace_period_qsbr(const struct measurement *measurement, uint64_t count);
-double time_grace_period_beside_free(const struct measurement *measurement, uint64_t count);
-double time_grace_period_beside_fenced(const struct measurement *measurement, uint64_t count);
-double time_pair_free(const struct measurement *measurement, uint64_t count);
-double time_pair_fenced(const struct measurement *measurement, uint64_t count);
+double time_library(const struct measurement *measurement, uint64_t count);
 
 #endif /* CALIBRATE_H */

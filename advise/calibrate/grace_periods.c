@@ -15,12 +15,8 @@
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
-#include "measure.h"
-
-enum what { READER, GRACE_PERIOD, GRACE_PERIOD_BESIDE, PAIR, QUIESCENT, GRACE_PERIOD_QSBR };
-
 struct order {
-    enum what what;
+    enum library_operation what;
     uint64_t count;
 };
 
@@ -28,31 +24,25 @@ static struct mode {
     const char *option;
     pid_t child;
     int orders, answers; /* pipe ends of this process */
-} modes[] = {{.option = "free"}, {.option = "fenced"}};
+} modes[] = {[false] = {.option = "free"}, [true] = {.option = "fenced"}}; /* by `fenced` */
 
 /* ----------------------------------------------------------------------------------- in a child */
 
 static struct prudence_cache *cache;
 static struct prudence_domain *qsbr;
 
-static double read_sections(uint64_t count)
+static void read_sections(uint64_t count)
 {
-    uint64_t start = now_ns();
-
     for (uint64_t i = 0; i < count; i++) {
         prudence_read_lock();
         prudence_read_unlock();
     }
-    return (double)(now_ns() - start);
 }
 
-static double synchronize(uint64_t count)
+static void synchronize(uint64_t count)
 {
-    uint64_t start = now_ns();
-
     for (uint64_t i = 0; i < count; i++)
         prudence_synchronize();
-    return (double)(now_ns() - start);
 }
 
 static void read_on(void *unused)
@@ -70,15 +60,13 @@ static double synchronize_beside(uint64_t count)
     double took;
 
     start_partner(cpus[1], read_on, NULL);
-    took = synchronize(count);
+    took = time_of(synchronize, count);
     stop_partner();
     return took;
 }
 
-static double pairs(uint64_t count)
+static void pairs(uint64_t count)
 {
-    uint64_t start = now_ns();
-
     for (uint64_t i = 0; i < count; i++) {
         void *object = prudence_cache_alloc(cache);
 
@@ -87,48 +75,46 @@ static double pairs(uint64_t count)
         *(volatile char *)object = 1;
         prudence_cache_free_deferred(cache, object);
     }
-    return (double)(now_ns() - start);
 }
 
-static double quiescent(uint64_t count)
+static void quiescent_states(uint64_t count)
 {
-    uint64_t start;
+    for (uint64_t i = 0; i < count; i++)
+        prudence_qsbr_quiescent(qsbr);
+}
+
+static double time_quiescent_states(uint64_t count)
+{
     double took;
 
     prudence_qsbr_online(qsbr);
-    start = now_ns();
-    for (uint64_t i = 0; i < count; i++)
-        prudence_qsbr_quiescent(qsbr);
-    took = (double)(now_ns() - start);
+    took = time_of(quiescent_states, count);
     prudence_qsbr_offline(qsbr);
     return took;
 }
 
-static double synchronize_qsbr(uint64_t count)
+static void synchronize_qsbr(uint64_t count)
 {
-    uint64_t start = now_ns();
-
     for (uint64_t i = 0; i < count; i++)
         if (prudence_domain_synchronize(qsbr))
             fail("prudence_domain_synchronize");
-    return (double)(now_ns() - start);
 }
 
 static double carry_out(const struct order *order)
 {
     switch (order->what) {
     case READER:
-        return read_sections(order->count);
+        return time_of(read_sections, order->count);
     case GRACE_PERIOD:
-        return synchronize(order->count);
+        return time_of(synchronize, order->count);
     case GRACE_PERIOD_BESIDE:
         return synchronize_beside(order->count);
     case PAIR:
-        return pairs(order->count);
+        return time_of(pairs, order->count);
     case QUIESCENT:
-        return quiescent(order->count);
+        return time_quiescent_states(order->count);
     case GRACE_PERIOD_QSBR:
-        return synchronize_qsbr(order->count);
+        return time_of(synchronize_qsbr, order->count);
     }
     return -1;
 }
@@ -188,73 +174,14 @@ void stop_modes(void)
     }
 }
 
-static double ask(const struct mode *mode, enum what what, uint64_t count)
+double time_library(const struct measurement *measurement, uint64_t count)
 {
-    struct order order = {what, count};
+    const struct mode *mode = &modes[measurement->fenced];
+    struct order order = {measurement->of_library, count};
     double took;
 
     if (write(mode->orders, &order, sizeof order) != sizeof order ||
         read(mode->answers, &took, sizeof took) != sizeof took)
         fail("the process that measures grace periods has ended");
     return took;
-}
-
-double time_reader_free(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], READER, count);
-}
-
-double time_reader_fenced(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[1], READER, count);
-}
-
-double time_quiescent(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], QUIESCENT, count);
-}
-
-double time_grace_period_free(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], GRACE_PERIOD, count);
-}
-
-double time_grace_period_fenced(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[1], GRACE_PERIOD, count);
-}
-
-double time_grace_period_qsbr(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], GRACE_PERIOD_QSBR, count);
-}
-
-double time_grace_period_beside_free(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], GRACE_PERIOD_BESIDE, count);
-}
-
-double time_grace_period_beside_fenced(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[1], GRACE_PERIOD_BESIDE, count);
-}
-
-double time_pair_free(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[0], PAIR, count);
-}
-
-double time_pair_fenced(const struct measurement *measurement, uint64_t count)
-{
-    (void)measurement;
-    return ask(&modes[1], PAIR, count);
 }

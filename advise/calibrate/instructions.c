@@ -18,60 +18,57 @@
 
 static uint64_t word __attribute__((aligned(LINES_APART)));
 
-/* Times additions that each need the previous one, which take a cycle each. */
-double time_instruction(const struct measurement *measurement, uint64_t count)
+/* Makes additions that each need the previous one, which take a cycle each. */
+void instructions(uint64_t count)
 {
-    uint64_t start = now_ns(), value = 0;
+    uint64_t value = 0;
 
-    (void)measurement;
     for (uint64_t i = 0; i < count; i += 8)
         for (unsigned step = 0; step < 8; step++) {
             value++;
             __asm__ __volatile__("" : "+r"(value));
         }
-    return (double)(now_ns() - start);
 }
 
-double time_clock(const struct measurement *measurement, uint64_t count)
+void clock_reads(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++)
         now_ns();
-    return (double)(now_ns() - start);
 }
 
 /* --------------------------------------------------------------------------------------- caches */
+
+/* Opens a file that describes a cache of the first CPU. Returns NULL if there is none. */
+static FILE *cache_file(unsigned index, const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/%s", cpus[0], index,
+             name);
+    return fopen(path, "re");
+}
 
 uint64_t cache_bytes(unsigned level)
 {
     uint64_t found = 0;
 
     for (unsigned index = 0; index < 8; index++) {
-        char path[128], type[32] = "";
+        char type[32] = "";
         unsigned of = 0, size = 0;
         char unit = 0;
-        FILE *file;
+        FILE *file = cache_file(index, "type");
 
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/type", cpus[0],
-                 index);
-        file = fopen(path, "re");
         if (!file)
             break;
         if (fscanf(file, "%31s", type) != 1)
             type[0] = 0;
         fclose(file);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/level", cpus[0],
-                 index);
-        file = fopen(path, "re");
+        file = cache_file(index, "level");
         if (file && fscanf(file, "%u", &of) != 1)
             of = 0;
         if (file)
             fclose(file);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index%u/size", cpus[0],
-                 index);
-        file = fopen(path, "re");
+        file = cache_file(index, "size");
         if (file && fscanf(file, "%u%c", &size, &unit) < 1)
             size = 0;
         if (file)
@@ -142,21 +139,14 @@ double time_chase(const struct measurement *measurement, uint64_t count)
 
 /* -------------------------------------------------------------------------------------- atomics */
 
-double time_atomic_increment(const struct measurement *measurement, uint64_t count)
+void atomic_increments(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++)
         __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
-    return (double)(now_ns() - start);
 }
 
-double time_cmpxchg_increment(const struct measurement *measurement, uint64_t count)
+void cmpxchg_increments(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t old = __atomic_load_n(&word, __ATOMIC_RELAXED);
 
@@ -164,35 +154,32 @@ double time_cmpxchg_increment(const struct measurement *measurement, uint64_t co
                                             __ATOMIC_RELAXED)) {
         }
     }
-    return (double)(now_ns() - start);
 }
 
-/* Times a store and a full fence, as in a fenced reader. */
-double time_fence(const struct measurement *measurement, uint64_t count)
+/* Makes a store and a full fence, as in a fenced reader. */
+void fences(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         __atomic_store_n(&word, i, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     }
-    return (double)(now_ns() - start);
+}
+
+static void membarriers(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 double time_membarrier(const struct measurement *measurement, uint64_t count)
 {
     static bool registered;
-    uint64_t start;
 
     (void)measurement;
     if (!registered && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0))
         return -1; /* unavailable */
     registered = true;
-    start = now_ns();
-    for (uint64_t i = 0; i < count; i++)
-        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    return (double)(now_ns() - start);
+    return time_of(membarriers, count);
 }
 
 static void be_busy(void *unused)

@@ -10,8 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "measure.h"
-
 /* Each has its own cache lines. */
 static union {
     pthread_mutex_t lock;
@@ -29,62 +27,44 @@ static uint64_t sequence __attribute__((aligned(LINES_APART)));
 static void *hazard __attribute__((aligned(LINES_APART)));
 static void *shared __attribute__((aligned(LINES_APART))) = &hazard;
 
-double time_mutex(const struct measurement *measurement, uint64_t count)
+void mutex_pairs(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         pthread_mutex_lock(&mutex.lock);
         pthread_mutex_unlock(&mutex.lock);
     }
-    return (double)(now_ns() - start);
 }
 
-double time_read_lock(const struct measurement *measurement, uint64_t count)
+void read_lock_pairs(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         pthread_rwlock_rdlock(&rwlock.lock);
         pthread_rwlock_unlock(&rwlock.lock);
     }
-    return (double)(now_ns() - start);
 }
 
-double time_write_lock(const struct measurement *measurement, uint64_t count)
+void write_lock_pairs(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         pthread_rwlock_wrlock(&rwlock.lock);
         pthread_rwlock_unlock(&rwlock.lock);
     }
-    return (double)(now_ns() - start);
 }
 
-double time_spinlock(const struct measurement *measurement, uint64_t count)
+void spinlock_pairs(uint64_t count)
 {
-    uint64_t start;
-
-    (void)measurement;
     pthread_spin_init(&spinlock.lock, PTHREAD_PROCESS_PRIVATE);
-    start = now_ns();
     for (uint64_t i = 0; i < count; i++) {
         pthread_spin_lock(&spinlock.lock);
         pthread_spin_unlock(&spinlock.lock);
     }
-    return (double)(now_ns() - start);
 }
 
-/* Times a seqlock's read section that need not be repeated. */
-double time_sequence_read(const struct measurement *measurement, uint64_t count)
+/* Makes read sections of a seqlock that need not be repeated. */
+void sequence_reads(uint64_t count)
 {
-    uint64_t start = now_ns(), failed = 0;
+    uint64_t failed = 0;
 
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t before = __atomic_load_n(&sequence, __ATOMIC_ACQUIRE);
 
@@ -92,16 +72,12 @@ double time_sequence_read(const struct measurement *measurement, uint64_t count)
         failed += (before & 1) | (__atomic_load_n(&sequence, __ATOMIC_RELAXED) ^ before);
         __asm__ __volatile__("" : "+r"(failed));
     }
-    return (double)(now_ns() - start);
 }
 
-/* Times protecting and releasing one object: publish the pointer, full fence, read the pointer
+/* Protects and releases one object: publish the pointer, full fence, read the pointer
  * again. */
-double time_hazard_pointer(const struct measurement *measurement, uint64_t count)
+void hazard_pointers(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         void *object = __atomic_load_n(&shared, __ATOMIC_RELAXED);
 
@@ -117,36 +93,28 @@ double time_hazard_pointer(const struct measurement *measurement, uint64_t count
         }
         __atomic_store_n(&hazard, NULL, __ATOMIC_RELEASE);
     }
-    return (double)(now_ns() - start);
 }
 
-static double time_futex(int operation, uint32_t expected, uint64_t count)
+static void call_futex(int operation, uint32_t expected, uint64_t count)
 {
     static uint32_t word __attribute__((aligned(LINES_APART)));
-    uint64_t start = now_ns();
 
     for (uint64_t i = 0; i < count; i++)
         syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, expected, NULL, NULL, 0);
-    return (double)(now_ns() - start);
 }
 
-double time_futex_wait(const struct measurement *measurement, uint64_t count)
+void futex_waits(uint64_t count)
 {
-    (void)measurement;
-    return time_futex(FUTEX_WAIT, 1, count); /* the word is 0 */
+    call_futex(FUTEX_WAIT, 1, count); /* the word is 0 */
 }
 
-double time_futex_wake(const struct measurement *measurement, uint64_t count)
+void futex_wakes(uint64_t count)
 {
-    (void)measurement;
-    return time_futex(FUTEX_WAKE, 1, count);
+    call_futex(FUTEX_WAKE, 1, count);
 }
 
-double time_malloc_pair(const struct measurement *measurement, uint64_t count)
+void malloc_pairs(uint64_t count)
 {
-    uint64_t start = now_ns();
-
-    (void)measurement;
     for (uint64_t i = 0; i < count; i++) {
         void *object = malloc(64);
 
@@ -155,5 +123,4 @@ double time_malloc_pair(const struct measurement *measurement, uint64_t count)
         *(volatile char *)object = 1;
         free(object);
     }
-    return (double)(now_ns() - start);
 }

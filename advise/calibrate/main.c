@@ -116,6 +116,19 @@ static double *samples[MEASUREMENTS_MOST];
 static uint64_t counts[MEASUREMENTS_MOST]; /* operations per sample */
 static bool missing[MEASUREMENTS_MOST];    /* unavailable on this system */
 
+double time_of(operations_function *operations, uint64_t count)
+{
+    uint64_t start = now_ns();
+
+    operations(count);
+    return (double)(now_ns() - start);
+}
+
+double time_operations(const struct measurement *measurement, uint64_t count)
+{
+    return time_of(measurement->operations, count);
+}
+
 static void add(struct measurement measurement)
 {
     if (measurement.cpus <= cpu_count)
@@ -125,40 +138,48 @@ static void add(struct measurement measurement)
 static void add_chase(const char *name, const char *title, uint64_t bytes)
 {
     if (bytes)
-        add((struct measurement){name, title, time_chase, 1, bytes, 0, 0});
+        add((struct measurement){name, title, time_chase, 1, .bytes = bytes});
 }
 
 static void list_measurements(void)
 {
     const struct measurement alone[] = {
-        {"instruction", "instruction", time_instruction, 1, 0, 0, 0},
-        {"clock", "clock read", time_clock, 1, 0, 0, 0},
-        {"atomic_increment", "atomic increment", time_atomic_increment, 1, 0, 0, 0},
-        {"cmpxchg_increment", "cmpxchg increment", time_cmpxchg_increment, 1, 0, 0, 0},
-        {"fence", "store and full fence", time_fence, 1, 0, 0, 0},
-        {"membarrier", "membarrier, alone", time_membarrier, 1, 0, 0, 0},
-        {"membarrier_beside", "membarrier, a thread beside", time_membarrier_beside, 2, 0, 0, 0},
-        {"mutex", "mutex", time_mutex, 1, 0, 0, 0},
-        {"futex_wait", "futex, a wait that is refused", time_futex_wait, 1, 0, 0, 0},
-        {"futex_wake", "futex, a wake of nobody", time_futex_wake, 1, 0, 0, 0},
-        {"spinlock", "spinlock", time_spinlock, 1, 0, 0, 0},
-        {"read_lock", "rwlock, read", time_read_lock, 1, 0, 0, 0},
-        {"write_lock", "rwlock, write", time_write_lock, 1, 0, 0, 0},
-        {"sequence_read", "seqlock, read", time_sequence_read, 1, 0, 0, 0},
-        {"hazard_pointer", "hazard pointer", time_hazard_pointer, 1, 0, 0, 0},
-        {"malloc_pair", "malloc and free, 64 B", time_malloc_pair, 1, 0, 0, 0},
-        {"reader_free", "read section, fence-free", time_reader_free, 1, 0, 0, 0},
-        {"reader_fenced", "read section, fenced", time_reader_fenced, 1, 0, 0, 0},
-        {"quiescent", "quiescent state, qsbr", time_quiescent, 1, 0, 0, 0},
-        {"pair_free", "allocation and deferral, fence-free", time_pair_free, 1, 0, 0, 0},
-        {"pair_fenced", "allocation and deferral, fenced", time_pair_fenced, 1, 0, 0, 0},
-        {"grace_period_free", "grace period, fence-free", time_grace_period_free, 1, 0, 0, 0},
-        {"grace_period_fenced", "grace period, fenced", time_grace_period_fenced, 1, 0, 0, 0},
-        {"grace_period_qsbr", "grace period, qsbr", time_grace_period_qsbr, 1, 0, 0, 0},
-        {"grace_period_beside_free", "grace period, fence-free, a reader beside",
-         time_grace_period_beside_free, 2, 0, 0, 0},
-        {"grace_period_beside_fenced", "grace period, fenced, a reader beside",
-         time_grace_period_beside_fenced, 2, 0, 0, 0},
+        {"instruction", "instruction", time_operations, 1, .operations = instructions},
+        {"clock", "clock read", time_operations, 1, .operations = clock_reads},
+        {"atomic_increment", "atomic increment", time_operations, 1,
+         .operations = atomic_increments},
+        {"cmpxchg_increment", "cmpxchg increment", time_operations, 1,
+         .operations = cmpxchg_increments},
+        {"fence", "store and full fence", time_operations, 1, .operations = fences},
+        {"membarrier", "membarrier, alone", time_membarrier, .cpus = 1},
+        {"membarrier_beside", "membarrier, a thread beside", time_membarrier_beside, .cpus = 2},
+        {"mutex", "mutex", time_operations, 1, .operations = mutex_pairs},
+        {"futex_wait", "futex, a wait that is refused", time_operations, 1,
+         .operations = futex_waits},
+        {"futex_wake", "futex, a wake of nobody", time_operations, 1, .operations = futex_wakes},
+        {"spinlock", "spinlock", time_operations, 1, .operations = spinlock_pairs},
+        {"read_lock", "rwlock, read", time_operations, 1, .operations = read_lock_pairs},
+        {"write_lock", "rwlock, write", time_operations, 1, .operations = write_lock_pairs},
+        {"sequence_read", "seqlock, read", time_operations, 1, .operations = sequence_reads},
+        {"hazard_pointer", "hazard pointer", time_operations, 1, .operations = hazard_pointers},
+        {"malloc_pair", "malloc and free, 64 B", time_operations, 1, .operations = malloc_pairs},
+        {"reader_free", "read section, fence-free", time_library, 1, .of_library = READER},
+        {"reader_fenced", "read section, fenced", time_library, 1, .of_library = READER,
+         .fenced = true},
+        {"quiescent", "quiescent state, qsbr", time_library, 1, .of_library = QUIESCENT},
+        {"pair_free", "allocation and deferral, fence-free", time_library, 1, .of_library = PAIR},
+        {"pair_fenced", "allocation and deferral, fenced", time_library, 1, .of_library = PAIR,
+         .fenced = true},
+        {"grace_period_free", "grace period, fence-free", time_library, 1,
+         .of_library = GRACE_PERIOD},
+        {"grace_period_fenced", "grace period, fenced", time_library, 1, .of_library = GRACE_PERIOD,
+         .fenced = true},
+        {"grace_period_qsbr", "grace period, qsbr", time_library, 1,
+         .of_library = GRACE_PERIOD_QSBR},
+        {"grace_period_beside_free", "grace period, fence-free, a reader beside", time_library, 2,
+         .of_library = GRACE_PERIOD_BESIDE},
+        {"grace_period_beside_fenced", "grace period, fenced, a reader beside", time_library, 2,
+         .of_library = GRACE_PERIOD_BESIDE, .fenced = true},
     };
     uint64_t first = cache_bytes(1), second = cache_bytes(2), third = cache_bytes(3);
     uint64_t last = third ? third : second;
@@ -173,9 +194,9 @@ static void list_measurements(void)
     if (cpu_count < 2)
         return;
     add((struct measurement){"atomic_transfer", "atomic increment, contended", time_atomic_transfer,
-                             2, 0, cpus[0], cpus[1]});
-    add((struct measurement){"read_transfer", "transfer after a read", time_read_transfer, 2, 0,
-                             cpus[0], cpus[1]});
+                             2, .a = cpus[0], .b = cpus[1]});
+    add((struct measurement){"read_transfer", "transfer after a read", time_read_transfer, 2,
+                             .a = cpus[0], .b = cpus[1]});
 }
 
 /* Adds all pairs of CPUs, or with many CPUs, equally many of each distance between their
@@ -188,8 +209,8 @@ static void list_transfers(void)
     for (unsigned distance = 1; distance < cpu_count; distance++)
         for (unsigned i = 0; i + distance < cpu_count; i++)
             if (number++ % step == 0)
-                add((struct measurement){"transfer", "blind transfer", time_blind_transfer, 2, 0,
-                                         cpus[i], cpus[i + distance]});
+                add((struct measurement){"transfer", "blind transfer", time_blind_transfer, 2,
+                                         .a = cpus[i], .b = cpus[i + distance]});
 }
 
 /* Finds the number of operations that take `seconds`. */
@@ -239,10 +260,15 @@ static json_t *spread(unsigned index, unsigned repeats)
         "min", numbers_quantile(values, repeats, 0), "max", numbers_quantile(values, repeats, 1));
 }
 
-static long number_in(const char *path)
+/* Returns a number that sysfs has about a CPU; -1: unknown. */
+static long number_of(unsigned cpu, const char *name)
 {
-    FILE *file = fopen(path, "re");
+    char path[128];
     long number = -1;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/%s", cpu, name);
+    file = fopen(path, "re");
 
     if (file && fscanf(file, "%ld", &number) != 1)
         number = -1;
@@ -269,19 +295,13 @@ static json_t *topology(void)
     json_t *list = json_array();
 
     for (unsigned i = 0; i < cpu_count; i++) {
-        char path[128];
-        long core, package, cache;
+        const unsigned cpu = cpus[i];
 
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/core_id", cpus[i]);
-        core = number_in(path);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id",
-                 cpus[i]);
-        package = number_in(path);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cache/index3/id", cpus[i]);
-        cache = number_in(path);
-        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:i, s:i}", "cpu", (int)cpus[i],
-                                              "core", (int)core, "package", (int)package, "cache",
-                                              (int)cache, "node", node_of(cpus[i])));
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:i, s:i}", "cpu", (int)cpu, "core",
+                                              (int)number_of(cpu, "topology/core_id"), "package",
+                                              (int)number_of(cpu, "topology/physical_package_id"),
+                                              "cache", (int)number_of(cpu, "cache/index3/id"),
+                                              "node", node_of(cpu)));
     }
     return list;
 }

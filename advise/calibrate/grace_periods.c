@@ -77,7 +77,7 @@ static void pairs(uint64_t count)
     }
 }
 
-static void quiescent_states(uint64_t count)
+static void qsbr_quiescent_states(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         prudence_qsbr_quiescent(qsbr);
@@ -88,7 +88,7 @@ static double time_quiescent_states(uint64_t count)
     double took;
 
     prudence_qsbr_online(qsbr);
-    took = time_of(quiescent_states, count);
+    took = time_of(qsbr_quiescent_states, count);
     prudence_qsbr_offline(qsbr);
     return took;
 }

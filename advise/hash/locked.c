@@ -80,166 +80,143 @@ static inline void rw_write_unlock(uint32_t *word)
 
 /* ------------------------------------------------------------------------------- each mechanism */
 
-#define UNUSED __attribute__((unused))
-
-INLINED void ideal_begin(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-}
-
-INLINED void ideal_end(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-}
-
-INLINED void global_begin(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    pthread_spin_lock(&gate.lock.spin);
-}
-
-INLINED void global_end(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    pthread_spin_unlock(&gate.lock.spin);
-}
-
-INLINED void globalrw_read_begin(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    rw_read_lock(&gate.lock.word);
-}
-
-INLINED void globalrw_read_end(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    rw_read_unlock(&gate.lock.word);
-}
-
-INLINED void globalrw_write_begin(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    rw_write_lock(&gate.lock.word);
-}
-
-INLINED void globalrw_write_end(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    rw_write_unlock(&gate.lock.word);
-}
+/* A constant in each mechanism's loop, so that the compiler leaves only that mechanism there. */
+enum locking { IDEAL, GLOBAL, GLOBALRW, BKT, BKTCL, BKTRW, BRLOCK };
 
 INLINED struct line *line_of(const struct bucket *bucket)
 {
     return &of_buckets[bucket - hash_buckets];
 }
 
-INLINED void bkt_begin(UNUSED struct crew_member *self, struct bucket *bucket)
+INLINED bool takes_spin(enum locking locking)
 {
-    pthread_spin_lock(&line_of(bucket)->spin);
+    return locking == GLOBAL || locking == BKT || locking == BKTCL || locking == BRLOCK;
 }
 
-INLINED void bkt_end(UNUSED struct crew_member *self, struct bucket *bucket)
+/* Returns the spin lock for a search in the bucket. Except under brlock, an update takes the
+ * same. */
+INLINED pthread_spinlock_t *spin_of(enum locking locking, const struct crew_member *self,
+                                    struct bucket *bucket)
 {
-    pthread_spin_unlock(&line_of(bucket)->spin);
+    switch (locking) {
+    case BKT:
+        return &line_of(bucket)->spin;
+    case BKTCL:
+        return &bucket->lock;
+    case BRLOCK:
+        return &of_threads[self->number].lock.spin;
+    default:
+        return &gate.lock.spin;
+    }
 }
 
-INLINED void bktcl_begin(UNUSED struct crew_member *self, struct bucket *bucket)
+INLINED bool takes_word(enum locking locking)
 {
-    pthread_spin_lock(&bucket->lock);
+    return locking == GLOBALRW || locking == BKTRW;
 }
 
-INLINED void bktcl_end(UNUSED struct crew_member *self, struct bucket *bucket)
+/* Returns the reader-writer lock of the bucket. */
+INLINED uint32_t *word_of(enum locking locking, const struct bucket *bucket)
 {
-    pthread_spin_unlock(&bucket->lock);
+    return locking == BKTRW ? &line_of(bucket)->word : &gate.lock.word;
 }
 
-INLINED void bktrw_read_begin(UNUSED struct crew_member *self, struct bucket *bucket)
-{
-    rw_read_lock(&line_of(bucket)->word);
-}
-
-INLINED void bktrw_read_end(UNUSED struct crew_member *self, struct bucket *bucket)
-{
-    rw_read_unlock(&line_of(bucket)->word);
-}
-
-INLINED void bktrw_write_begin(UNUSED struct crew_member *self, struct bucket *bucket)
-{
-    rw_write_lock(&line_of(bucket)->word);
-}
-
-INLINED void bktrw_write_end(UNUSED struct crew_member *self, struct bucket *bucket)
-{
-    rw_write_unlock(&line_of(bucket)->word);
-}
-
-INLINED void brlock_read_begin(struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    pthread_spin_lock(&of_threads[self->number].lock.spin);
-}
-
-INLINED void brlock_read_end(struct crew_member *self, UNUSED struct bucket *bucket)
-{
-    pthread_spin_unlock(&of_threads[self->number].lock.spin);
-}
-
-INLINED void brlock_write_begin(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
+static inline void brlock_lock_all(void)
 {
     pthread_spin_lock(&gate.lock.spin);
     for (uint64_t i = 0; i < hash_load.threads; i++)
         pthread_spin_lock(&of_threads[i].lock.spin);
 }
 
-INLINED void brlock_write_end(UNUSED struct crew_member *self, UNUSED struct bucket *bucket)
+static inline void brlock_unlock_all(void)
 {
     for (uint64_t i = 0; i < hash_load.threads; i++)
         pthread_spin_unlock(&of_threads[i].lock.spin);
     pthread_spin_unlock(&gate.lock.spin);
 }
 
+INLINED void read_begin(enum locking locking, struct crew_member *self, struct bucket *bucket)
+{
+    if (takes_spin(locking))
+        pthread_spin_lock(spin_of(locking, self, bucket));
+    if (takes_word(locking))
+        rw_read_lock(word_of(locking, bucket));
+}
+
+INLINED void read_end(enum locking locking, struct crew_member *self, struct bucket *bucket)
+{
+    if (takes_spin(locking))
+        pthread_spin_unlock(spin_of(locking, self, bucket));
+    if (takes_word(locking))
+        rw_read_unlock(word_of(locking, bucket));
+}
+
+INLINED void write_begin(enum locking locking, struct crew_member *self, struct bucket *bucket)
+{
+    if (locking == BRLOCK)
+        brlock_lock_all();
+    else if (takes_spin(locking))
+        pthread_spin_lock(spin_of(locking, self, bucket));
+    if (takes_word(locking))
+        rw_write_lock(word_of(locking, bucket));
+}
+
+INLINED void write_end(enum locking locking, struct crew_member *self, struct bucket *bucket)
+{
+    if (locking == BRLOCK)
+        brlock_unlock_all();
+    else if (takes_spin(locking))
+        pthread_spin_unlock(spin_of(locking, self, bucket));
+    if (takes_word(locking))
+        rw_write_unlock(word_of(locking, bucket));
+}
+
 /* ------------------------------------------------------------------------------------- the loop */
 
-typedef void step_function(struct crew_member *self, struct bucket *bucket);
-
-INLINED void look_up(struct crew_member *self, uint64_t key, step_function *begin,
-                     step_function *end, bool checked)
+INLINED void look_up(enum locking locking, struct crew_member *self, uint64_t key, bool checked)
 {
     struct bucket *bucket = bucket_of(key);
 
-    begin(self, bucket);
+    read_begin(locking, self, bucket);
     if (checked)
         check_reader_in(self, bucket);
     search(self, bucket, key, checked);
     if (checked)
         check_reader_out(bucket);
-    end(self, bucket);
+    read_end(locking, self, bucket);
     self->done++;
 }
 
-INLINED void remove_and_add(struct crew_member *self, uint64_t key, step_function *begin,
-                            step_function *end, bool checked)
+INLINED void remove_and_add(enum locking locking, struct crew_member *self, uint64_t key,
+                            bool checked)
 {
     struct bucket *bucket = bucket_of(key);
     struct element *element;
 
-    begin(self, bucket);
+    write_begin(locking, self, bucket);
     if (checked)
         check_writer_in(self, bucket, true);
     element = take_out(self, bucket, key, checked);
     if (checked)
         check_writer_out(self, bucket);
-    end(self, bucket);
+    write_end(locking, self, bucket);
     self->done++;
     if (!element)
         return;
     put_spare(self, element);
     element = get_spare(self);
     fill_in(self, element, key, checked);
-    begin(self, bucket);
+    write_begin(locking, self, bucket);
     if (checked)
         check_writer_in(self, bucket, true);
     prudence_list_add_rcu(&element->link, &bucket->chain);
     if (checked)
         check_writer_out(self, bucket);
-    end(self, bucket);
+    write_end(locking, self, bucket);
     self->done++;
 }
 
-INLINED void loop(struct crew_member *self, uint64_t operations, step_function *read_begin,
-                  step_function *read_end, step_function *write_begin, step_function *write_end,
-                  bool checked)
+INLINED void loop(enum locking locking, struct crew_member *self, uint64_t operations, bool checked)
 {
     uint64_t pairs_below = hash_load.pairs_below, mask = hash_load.buckets - 1;
     uint64_t until = self->done + operations;
@@ -249,30 +226,29 @@ INLINED void loop(struct crew_member *self, uint64_t operations, step_function *
         uint64_t key = crew_random(self) & mask;
 
         if (updates)
-            remove_and_add(self, key, write_begin, write_end, checked);
+            remove_and_add(locking, self, key, checked);
         else
-            look_up(self, key, read_begin, read_end, checked);
+            look_up(locking, self, key, checked);
     }
 }
 
-#define MECHANISM(name, read_begin, read_end, write_begin, write_end)                              \
+#define MECHANISM(name, locking)                                                                   \
     void name##_work(struct crew_member *self, uint64_t operations)                                \
     {                                                                                              \
-        loop(self, operations, read_begin, read_end, write_begin, write_end, false);               \
+        loop(locking, self, operations, false);                                                    \
     }                                                                                              \
     void name##_work_checked(struct crew_member *self, uint64_t operations)                        \
     {                                                                                              \
-        loop(self, operations, read_begin, read_end, write_begin, write_end, true);                \
+        loop(locking, self, operations, true);                                                     \
     }
 
-MECHANISM(ideal, ideal_begin, ideal_end, ideal_begin, ideal_end)
-MECHANISM(global, global_begin, global_end, global_begin, global_end)
-MECHANISM(globalrw, globalrw_read_begin, globalrw_read_end, globalrw_write_begin,
-          globalrw_write_end)
-MECHANISM(bkt, bkt_begin, bkt_end, bkt_begin, bkt_end)
-MECHANISM(bktcl, bktcl_begin, bktcl_end, bktcl_begin, bktcl_end)
-MECHANISM(bktrw, bktrw_read_begin, bktrw_read_end, bktrw_write_begin, bktrw_write_end)
-MECHANISM(brlock, brlock_read_begin, brlock_read_end, brlock_write_begin, brlock_write_end)
+MECHANISM(ideal, IDEAL)
+MECHANISM(global, GLOBAL)
+MECHANISM(globalrw, GLOBALRW)
+MECHANISM(bkt, BKT)
+MECHANISM(bktcl, BKTCL)
+MECHANISM(bktrw, BKTRW)
+MECHANISM(brlock, BRLOCK)
 
 static void *memory_of(uint64_t count, size_t size)
 {

@@ -112,7 +112,7 @@ static void put(unsigned char *bytes, uint64_t high, uint64_t low)
 
 static void make_addresses(uint64_t size)
 {
-    for (uint64_t i = 0; i < ROUTES6_ADDRESSES; i++) {
+    for (uint64_t i = 0; i < INPUT_ADDRESSES; i++) {
         const uint64_t prefix = prefixes[below(next_random(&random_state), size)];
 
         put(bench6_drawn[i].bytes, (prefix - (prefix & 63)) | bits_behind(prefix & 63),
@@ -122,7 +122,7 @@ static void make_addresses(uint64_t size)
     }
 }
 
-void routes6_prepare(void)
+void bench6_prepare(void)
 {
     const uint64_t size = subject_size;
 
@@ -130,8 +130,8 @@ void routes6_prepare(void)
     seen = number_set_make(size);
     prefixes = calloc(size, sizeof *prefixes);
     bench6_routes = calloc(size, sizeof *bench6_routes);
-    bench6_drawn = calloc(ROUTES6_ADDRESSES, sizeof *bench6_drawn);
-    bench6_uniform = calloc(ROUTES6_ADDRESSES, sizeof *bench6_uniform);
+    bench6_drawn = calloc(INPUT_ADDRESSES, sizeof *bench6_drawn);
+    bench6_uniform = calloc(INPUT_ADDRESSES, sizeof *bench6_uniform);
     if (!prefixes || !bench6_routes || !bench6_drawn || !bench6_uniform)
         abort();
     make_prefixes(size);

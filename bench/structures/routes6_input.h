@@ -20,13 +20,17 @@ struct bench6_address {
     unsigned char bytes[16];
 };
 
-#define ROUTES6_ADDRESSES (UINT64_C(1) << 18)
+#define INPUT_ADDRESSES (UINT64_C(1) << 18)
 
 extern struct bench6_route *bench6_routes;    /* all different */
-extern struct bench6_address *bench6_drawn;   /* ROUTES6_ADDRESSES, each in one of the prefixes */
-extern struct bench6_address *bench6_uniform; /* ROUTES6_ADDRESSES in 2000::/3 */
+extern struct bench6_address *bench6_drawn;   /* INPUT_ADDRESSES, each in one of the prefixes */
+extern struct bench6_address *bench6_uniform; /* INPUT_ADDRESSES in 2000::/3 */
 
 /* Makes them, with `subject_size` routes. */
-void routes6_prepare(void);
+void bench6_prepare(void);
+
+/* For templates that have one of the two inputs. */
+typedef struct bench6_route input_route;
+#define INPUT(name) bench6_##name
 
 #endif /* BENCH_STRUCTURES_ROUTES6_INPUT_H */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Longest-prefix match, as a template: the file that includes this has included one of the inputs,
- * and has defined
- *     INPUT(name)                             bench_##name (routes_input.h) or
- *                                             bench6_##name (routes6_input.h)
- *     ADDRESSES                               number of addresses
+ * Longest-prefix match, as a template: the file that includes this has included one of the inputs
+ * (routes_input.h, routes6_input.h), and has defined
+ *     start                                   makes the input and the table
  *     read_begin, read_end                    a section
  *     uint32_t hop_of(address)                in a section; 0: there is no route
  *     route_add(route, hop), route_remove     outside
@@ -16,7 +14,6 @@
 
 #include <stdlib.h>
 
-#include "routes_input.h"
 #include "subject.h"
 
 #define SLICE 64
@@ -30,7 +27,7 @@ static void fill(uint64_t size)
 static inline void look_up(struct work *work, uint64_t random)
 {
     const bool drawn = random % 128 * 100 < (uint64_t)work->hits * 128;
-    const uint64_t at = work->lookups++ & (ADDRESSES - 1);
+    const uint64_t at = work->lookups++ & (INPUT_ADDRESSES - 1);
     const uint64_t begun = timing_begin(&work->looked_up, TIMED_LOOKUPS);
     uint32_t hop;
 
@@ -75,9 +72,9 @@ static void run(struct work *work)
     } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
 }
 
-#define ROUTES_SUBJECT(name, origin, start, thread_start, thread_end)                              \
+#define ROUTES_SUBJECT(name, origin)                                                               \
     {                                                                                              \
-        name, origin, start, thread_start, fill, nothing, run, thread_end                          \
+        name, origin, start, nothing, fill, nothing, run, nothing                                  \
     }
 
 #endif /* BENCH_STRUCTURES_ROUTES_FAMILY_H */

@@ -77,21 +77,21 @@ static void shuffle(uint64_t size)
     }
 }
 
-void routes_prepare(void)
+void bench_prepare(void)
 {
     const uint64_t size = subject_size;
 
     random_state = 4711;
     seen = number_set_make(size);
     bench_routes = calloc(size, sizeof *bench_routes);
-    bench_drawn = calloc(ROUTES_ADDRESSES, sizeof *bench_drawn);
-    bench_uniform = calloc(ROUTES_ADDRESSES, sizeof *bench_uniform);
+    bench_drawn = calloc(INPUT_ADDRESSES, sizeof *bench_drawn);
+    bench_uniform = calloc(INPUT_ADDRESSES, sizeof *bench_uniform);
     if (!bench_routes || !bench_drawn || !bench_uniform)
         abort();
     make_routes(size);
     free(seen.slots);
     shuffle(size);
-    for (uint64_t i = 0; i < ROUTES_ADDRESSES; i++) {
+    for (uint64_t i = 0; i < INPUT_ADDRESSES; i++) {
         const struct bench_route *route = &bench_routes[below(next_random(&random_state), size)];
 
         bench_drawn[i] = route->address | bits_behind(route->length);

@@ -14,13 +14,17 @@ struct bench_route {
     uint32_t length;
 };
 
-#define ROUTES_ADDRESSES (UINT64_C(1) << 20)
+#define INPUT_ADDRESSES (UINT64_C(1) << 20)
 
 extern struct bench_route *bench_routes; /* all different */
-extern uint32_t *bench_drawn;            /* ROUTES_ADDRESSES, each in one of the prefixes */
-extern uint32_t *bench_uniform;          /* ROUTES_ADDRESSES of any value */
+extern uint32_t *bench_drawn;            /* INPUT_ADDRESSES, each in one of the prefixes */
+extern uint32_t *bench_uniform;          /* INPUT_ADDRESSES of any value */
 
 /* Makes them, with `subject_size` routes. */
-void routes_prepare(void);
+void bench_prepare(void);
+
+/* For templates that have one of the two inputs. */
+typedef struct bench_route input_route;
+#define INPUT(name) bench_##name
 
 #endif /* BENCH_STRUCTURES_ROUTES_INPUT_H */

@@ -13,6 +13,11 @@ struct trie_node {
 static struct trie_node root;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
+static void start(void)
+{
+    bench_prepare();
+}
+
 static inline void read_begin(void)
 {
     pthread_rwlock_rdlock(&lock);
@@ -56,10 +61,7 @@ static void route_remove(const struct bench_route *route)
     route_add(route, 0);
 }
 
-#define INPUT(name) bench_##name
-#define ADDRESSES   ROUTES_ADDRESSES
 #include "routes_family.h"
 
-const struct subject subject_binary_trie =
-    ROUTES_SUBJECT("binary-trie", "longest-prefix match: a node for each bit, a reader-writer lock",
-                   routes_prepare, nothing, nothing);
+const struct subject subject_binary_trie = ROUTES_SUBJECT(
+    "binary-trie", "longest-prefix match: a node for each bit, a reader-writer lock");

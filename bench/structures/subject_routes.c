@@ -8,8 +8,6 @@
 #include "prudence_sections.h"
 #include "routes_input.h"
 
-typedef struct bench_route input_route;
-
 static struct prudence_prefix prefix_of(const input_route *route)
 {
     struct prudence_prefix prefix = {.length = route->length};
@@ -23,7 +21,7 @@ static struct prudence_prefix prefix_of(const input_route *route)
 
 static void start(void)
 {
-    routes_prepare();
+    bench_prepare();
     make_table(NULL);
 }
 
@@ -34,9 +32,7 @@ static inline uint32_t hop_of(uint32_t address)
     return (uint32_t)prudence_routes_lookup_ipv4(table, &bytes);
 }
 
-#define INPUT(name) bench_##name
-#define ADDRESSES   ROUTES_ADDRESSES
 #include "routes_family.h"
 
 const struct subject subject_routes =
-    ROUTES_SUBJECT("routes", "longest-prefix match: prudence_routes", start, nothing, nothing);
+    ROUTES_SUBJECT("routes", "longest-prefix match: prudence_routes");

@@ -7,8 +7,6 @@
 #include "prudence_sections.h"
 #include "routes6_input.h"
 
-typedef struct bench6_route input_route;
-
 static struct prudence_prefix prefix_of(const input_route *route)
 {
     struct prudence_prefix prefix = {.length = route->length};
@@ -24,7 +22,7 @@ static void start(void)
     static const struct prudence_routes_attr attr = {.size = sizeof attr,
                                                      .family = PRUDENCE_ROUTES_IPV6};
 
-    routes6_prepare();
+    bench6_prepare();
     make_table(&attr);
 }
 
@@ -33,9 +31,7 @@ static inline uint32_t hop_of(struct bench6_address address)
     return (uint32_t)prudence_routes_lookup_ipv6(table, address.bytes);
 }
 
-#define INPUT(name) bench6_##name
-#define ADDRESSES   ROUTES6_ADDRESSES
 #include "routes_family.h"
 
-const struct subject subject_routes6 = ROUTES_SUBJECT(
-    "routes6", "longest-prefix match of IPv6: prudence_routes", start, nothing, nothing);
+const struct subject subject_routes6 =
+    ROUTES_SUBJECT("routes6", "longest-prefix match of IPv6: prudence_routes");

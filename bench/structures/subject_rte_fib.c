@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's DIR-24-8 beside a tree of routes (rte_rib). It allows one writer at a time, so
- * updates take a mutex. */
-#include "dpdk.h"
-
-#include <pthread.h>
+/* DPDK's DIR-24-8 beside a tree of routes (rte_rib). */
 #include <rte_fib.h>
+
+#include <stdlib.h>
 
 #include "routes_input.h"
 #include "subject.h"
 
 static struct rte_fib *table;
-static pthread_mutex_t writer = PTHREAD_MUTEX_INITIALIZER;
 
-static void start(void)
-{
-    routes_prepare();
-    dpdk_start();
-}
-
-/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     struct rte_fib_conf config = {
@@ -28,16 +18,6 @@ static void make_table(void)
     };
 
     table = rte_fib_create("bench", -1, &config);
-    if (!table)
-        abort();
-}
-
-static inline void read_begin(void)
-{
-}
-
-static inline void read_end(void)
-{
 }
 
 static inline uint32_t hop_of(uint32_t address)
@@ -48,28 +28,19 @@ static inline uint32_t hop_of(uint32_t address)
     return (uint32_t)hop;
 }
 
-static void route_add(const struct bench_route *route, uint32_t hop)
+static void table_add(const input_route *route, uint32_t hop)
 {
-    pthread_mutex_lock(&writer);
-    if (!table)
-        make_table();
     if (rte_fib_add(table, route->address, (uint8_t)route->length, hop))
         abort();
-    pthread_mutex_unlock(&writer);
 }
 
-static void route_remove(const struct bench_route *route)
+static void table_remove(const input_route *route)
 {
-    pthread_mutex_lock(&writer);
     if (rte_fib_delete(table, route->address, (uint8_t)route->length))
         abort();
-    pthread_mutex_unlock(&writer);
 }
 
-#define INPUT(name) bench_##name
-#define ADDRESSES   ROUTES_ADDRESSES
-#include "routes_family.h"
+#include "rte_routes.h"
 
 const struct subject subject_rte_fib =
-    ROUTES_SUBJECT("rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes", start,
-                   nothing, nothing);
+    ROUTES_SUBJECT("rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes");

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* DPDK's trie of 24, then 8 bits a level, beside a tree of routes (rte_rib6). It allows one
- * writer at a time, so updates take a mutex. Nothing waits for readers, which favours this
- * subject: a freed group of 256 may be reused under one. */
-#include "dpdk.h"
-
-#include <pthread.h>
+/* DPDK's trie of 24, then 8 bits a level, beside a tree of routes (rte_rib6). Nothing waits for
+ * readers, which favours this subject: a freed group of 256 may be reused under one. */
 #include <rte_fib6.h>
 
 #include "routes6_input.h"
@@ -16,15 +12,7 @@
 static const char refusal[] = "rte_fib6_add: no groups left, since rte_fib6_delete keeps them";
 
 static struct rte_fib6 *table;
-static pthread_mutex_t writer = PTHREAD_MUTEX_INITIALIZER;
 
-static void start(void)
-{
-    routes6_prepare();
-    dpdk_start();
-}
-
-/* Made with the first route, so that the initial memory counts. */
 static void make_table(void)
 {
     struct rte_fib6_conf config = {
@@ -35,16 +23,6 @@ static void make_table(void)
     };
 
     table = rte_fib6_create("bench", -1, &config);
-    if (!table)
-        abort();
-}
-
-static inline void read_begin(void)
-{
-}
-
-static inline void read_end(void)
-{
 }
 
 static inline uint32_t hop_of(struct bench6_address address)
@@ -55,28 +33,19 @@ static inline uint32_t hop_of(struct bench6_address address)
     return (uint32_t)hop;
 }
 
-static void route_add(const struct bench6_route *route, uint32_t hop)
+static void table_add(const input_route *route, uint32_t hop)
 {
-    pthread_mutex_lock(&writer);
-    if (!table)
-        make_table();
     if (rte_fib6_add(table, route->address, (uint8_t)route->length, hop))
         subject_refuses(refusal);
-    pthread_mutex_unlock(&writer);
 }
 
-static void route_remove(const struct bench6_route *route)
+static void table_remove(const input_route *route)
 {
-    pthread_mutex_lock(&writer);
     if (rte_fib6_delete(table, route->address, (uint8_t)route->length))
         subject_refuses(refusal);
-    pthread_mutex_unlock(&writer);
 }
 
-#define INPUT(name) bench6_##name
-#define ADDRESSES   ROUTES6_ADDRESSES
-#include "routes_family.h"
+#include "rte_routes.h"
 
 const struct subject subject_rte_fib6 =
-    ROUTES_SUBJECT("rte_fib6", "longest-prefix match of IPv6: DPDK's trie with a tree of routes",
-                   start, nothing, nothing);
+    ROUTES_SUBJECT("rte_fib6", "longest-prefix match of IPv6: DPDK's trie with a tree of routes");

@@ -77,7 +77,7 @@ static void make_and_fill(uint64_t size)
 
 #define CDS_SUBJECT(name, origin)                                                                  \
     {                                                                                              \
-        name, origin, start, attach, make_and_fill, nothing, run, detach                           \
+        name, origin, start, attach, make_and_fill, nullptr, run, detach                           \
     }
 
 #endif /* BENCH_STRUCTURES_CDS_FAMILY_H */

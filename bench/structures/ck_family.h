@@ -70,10 +70,6 @@ static void thread_end(void)
     ck_epoch_unregister(record);
 }
 
-static void settle(void)
-{
-}
-
 static inline void read_begin(void)
 {
     ck_epoch_begin(record, NULL);

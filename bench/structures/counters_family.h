@@ -19,32 +19,26 @@ static void fill(uint64_t size)
     (void)size;
 }
 
+static inline void operate(struct work *work, uint64_t random)
+{
+    if (is_update(work, random)) {
+        add(1);
+    } else {
+        work->sum += (uint64_t)sum();
+        work->found++;
+    }
+}
+
 static void run(struct work *work)
 {
-    uint64_t mine = 0;
+    const uint64_t before = work->operations - work->found;
 
-    do {
-        for (unsigned i = 0; i < 64; i++) {
-            if ((next_random(&work->random) >> 8) % 1024 * 100 < (uint64_t)work->updates * 1024) {
-                add(1);
-                mine++;
-            } else {
-                work->sum += (uint64_t)sum();
-                work->found++;
-            }
-        }
-        work->operations += 64;
-    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
-    __atomic_fetch_add(&added, mine, __ATOMIC_RELAXED);
+    run_operations(work, operate);
+    __atomic_fetch_add(&added, work->operations - work->found - before, __ATOMIC_RELAXED);
     /* Acquire and release, so that the last thread sees all additions, and none follow. */
     if (__atomic_add_fetch(&ended, 1, __ATOMIC_ACQ_REL) == RUNS * work->threads &&
         (uint64_t)sum() != __atomic_load_n(&added, __ATOMIC_RELAXED))
         subject_refuses("additions were lost");
 }
-
-#define COUNTER_SUBJECT(name, origin)                                                              \
-    {                                                                                              \
-        name, origin, start, nothing, fill, nothing, run, nothing                                  \
-    }
 
 #endif /* BENCH_STRUCTURES_COUNTERS_FAMILY_H */

@@ -15,10 +15,6 @@
 
 #include "subject.h"
 
-static void start(void)
-{
-}
-
 /* Fills all ids of the table, whose arrays all come from the same allocator; a lookup meant to
  * miss uses an id that is out of range. */
 static void fill(uint64_t size)
@@ -32,29 +28,23 @@ static void fill(uint64_t size)
     publish(array, size);
 }
 
-static void run(struct work *work)
+static inline void look_up(struct work *work, uint64_t random)
 {
-    do {
-        for (unsigned i = 0; i < 64; i++) {
-            uint64_t random = next_random(&work->random);
-            const struct object *object;
-            bool hit = random % 128 * 100 < (uint64_t)work->hits * 128;
+    const bool hit = is_hit(work, random);
+    const struct object *object;
 
-            prudence_read_lock();
-            object = slot_of(below(random, work->size) + (hit ? 0 : work->size));
-            if (object) {
-                work->sum += object->value;
-                work->found++;
-            }
-            prudence_read_unlock();
-        }
-        work->operations += 64;
-    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
+    prudence_read_lock();
+    object = slot_of(below(random, work->size) + (hit ? 0 : work->size));
+    if (object) {
+        work->sum += object->value;
+        work->found++;
+    }
+    prudence_read_unlock();
 }
 
-#define IDS_SUBJECT(name, origin)                                                                  \
-    {                                                                                              \
-        name, origin, start, nothing, fill, nothing, run, nothing                                  \
-    }
+static void run(struct work *work)
+{
+    run_operations(work, look_up);
+}
 
 #endif /* BENCH_STRUCTURES_IDS_FAMILY_H */

@@ -14,12 +14,10 @@
 
 #include "subject.h"
 
-#define SLICE 64
-
 static inline void look_up(struct work *work, uint64_t random)
 {
-    bool hit = random % 128 * 100 < (uint64_t)work->hits * 128;
-    uint64_t key = draw(&work->stable, random, work->size / 2) + (hit ? 0 : 2 * work->size);
+    uint64_t key =
+        draw(&work->stable, random, work->size / 2) + (is_hit(work, random) ? 0 : 2 * work->size);
     uint64_t value = 0, begun = timing_begin(&work->looked_up, TIMED_LOOKUPS);
 
     read_begin();
@@ -43,19 +41,17 @@ static inline void update(struct work *work, uint64_t random)
     timing_end(&work->updated, begun);
 }
 
+static inline void operate(struct work *work, uint64_t random)
+{
+    if (is_update(work, random))
+        update(work, random);
+    else
+        look_up(work, random);
+}
+
 static void run(struct work *work)
 {
-    do { /* runs at least a slice, even in a thread that gets its CPU too late */
-        for (unsigned i = 0; i < SLICE; i++) {
-            uint64_t random = next_random(&work->random);
-
-            if ((random >> 8) % 1024 * 100 < (uint64_t)work->updates * 1024)
-                update(work, random);
-            else
-                look_up(work, random);
-        }
-        work->operations += SLICE;
-    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
+    run_operations(work, operate);
 }
 
 static inline uint64_t common_divisor(uint64_t a, uint64_t b)

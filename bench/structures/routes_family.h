@@ -2,7 +2,6 @@
 /*
  * Longest-prefix match, as a template: the file that includes this has included one of the inputs
  * (routes_input.h, routes6_input.h), and has defined
- *     start                                   makes the input and the table
  *     read_begin, read_end                    a section
  *     uint32_t hop_of(address)                in a section; 0: there is no route
  *     route_add(route, hop), route_remove     outside
@@ -16,8 +15,6 @@
 
 #include "subject.h"
 
-#define SLICE 64
-
 static void fill(uint64_t size)
 {
     for (uint64_t i = 0; i < size; i++)
@@ -26,7 +23,7 @@ static void fill(uint64_t size)
 
 static inline void look_up(struct work *work, uint64_t random)
 {
-    const bool drawn = random % 128 * 100 < (uint64_t)work->hits * 128;
+    const bool drawn = is_hit(work, random);
     const uint64_t at = work->lookups++ & (INPUT_ADDRESSES - 1);
     const uint64_t begun = timing_begin(&work->looked_up, TIMED_LOOKUPS);
     uint32_t hop;
@@ -56,25 +53,18 @@ static void update(struct work *work, uint64_t random)
     work->gone[i] = !work->gone[i];
 }
 
+static inline void operate(struct work *work, uint64_t random)
+{
+    if ((random >> 8) % 128 * 100 < (uint64_t)work->updates * 128)
+        update(work, random);
+    else
+        look_up(work, random);
+}
+
 static void run(struct work *work)
 {
     work->lookups = next_random(&work->random);
-    do {
-        for (unsigned i = 0; i < SLICE; i++) {
-            uint64_t random = next_random(&work->random);
-
-            if ((random >> 8) % 128 * 100 < (uint64_t)work->updates * 128)
-                update(work, random);
-            else
-                look_up(work, random);
-        }
-        work->operations += SLICE;
-    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
+    run_operations(work, operate);
 }
-
-#define ROUTES_SUBJECT(name, origin)                                                               \
-    {                                                                                              \
-        name, origin, start, nothing, fill, nothing, run, nothing                                  \
-    }
 
 #endif /* BENCH_STRUCTURES_ROUTES_FAMILY_H */

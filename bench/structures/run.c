@@ -49,6 +49,12 @@ static void forget_warm_up(struct work *work)
     histogram_clear(work->updated.cycles);
 }
 
+static void call(void (*function)(void))
+{
+    if (function)
+        function();
+}
+
 static void *run_thread(void *argument)
 {
     struct thread *thread = argument;
@@ -58,7 +64,7 @@ static void *run_thread(void *argument)
     CPU_ZERO(&set);
     CPU_SET(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
     sched_setaffinity(0, sizeof set, &set);
-    thread->subject->thread_start();
+    call(thread->subject->thread_start);
     thread->work.stop = &warm_stop;
     pthread_barrier_wait(thread->barrier);
     thread->subject->run(&thread->work);
@@ -70,7 +76,7 @@ static void *run_thread(void *argument)
     thread->ns = now_ns() - begun;
     thread->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_begun;
     pthread_barrier_wait(thread->barrier);
-    thread->subject->thread_end();
+    call(thread->subject->thread_end);
     return NULL;
 }
 
@@ -226,14 +232,14 @@ json_t *row_run(const void *of)
     subject_size = row->size;
     for (unsigned i = 0; i < count; i++)
         threads[i].work = work_make(row, i);
-    subject->start();
-    subject->thread_start();
+    call(subject->start);
+    call(subject->thread_start);
     rehearse(count);
     before = resident_bytes();
     subject->fill(row->size);
-    subject->settle();
+    call(subject->settle);
     filled = resident_bytes();
-    subject->thread_end();
+    call(subject->thread_end);
     pthread_barrier_init(&barrier, NULL, count + 1);
     for (unsigned i = 0; i < count; i++)
         thread_begin(&threads[i], subject, &barrier);

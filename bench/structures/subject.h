@@ -34,7 +34,7 @@ struct work {
 
 struct subject {
     const char *name, *origin;
-    void (*start)(void);        /* called once in a process */
+    void (*start)(void);        /* called once in a process; NULL: nothing to do, as below */
     void (*thread_start)(void); /* called in each thread, and in the one that fills */
     void (*fill)(uint64_t size);
     void (*settle)(void); /* called after filling; waits for the table's background work */
@@ -42,9 +42,29 @@ struct subject {
     void (*thread_end)(void);
 };
 
-/* For a subject without such a function. */
-static inline void nothing(void)
+/* Operations between two looks at the stop. */
+#define SLICE 64
+
+/* Makes operations until the stop; at least a slice, even in a thread that gets its CPU too late.
+ * `operation` is a constant, which the compiler inlines. */
+static inline __attribute__((always_inline)) void
+run_operations(struct work *work, void (*operation)(struct work *work, uint64_t random))
 {
+    do {
+        for (unsigned i = 0; i < SLICE; i++)
+            operation(work, next_random(&work->random));
+        work->operations += SLICE;
+    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
+}
+
+static inline bool is_update(const struct work *work, uint64_t random)
+{
+    return (random >> 8) % 1024 * 100 < (uint64_t)work->updates * 1024;
+}
+
+static inline bool is_hit(const struct work *work, uint64_t random)
+{
+    return random % 128 * 100 < (uint64_t)work->hits * 128;
 }
 
 /* Reason why this run is invalid: a peer refused an operation. NULL if none did. Atomic. */

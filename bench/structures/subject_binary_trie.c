@@ -13,11 +13,6 @@ struct trie_node {
 static struct trie_node root;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-static void start(void)
-{
-    bench_prepare();
-}
-
 static inline void read_begin(void)
 {
     pthread_rwlock_rdlock(&lock);
@@ -63,5 +58,6 @@ static void route_remove(const struct bench_route *route)
 
 #include "routes_family.h"
 
-const struct subject subject_binary_trie = ROUTES_SUBJECT(
-    "binary-trie", "longest-prefix match: a node for each bit, a reader-writer lock");
+const struct subject subject_binary_trie = {
+    "binary-trie", "longest-prefix match: a node for each bit, a reader-writer lock",
+    .start = bench_prepare, .fill = fill, .run = run};

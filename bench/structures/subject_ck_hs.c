@@ -65,7 +65,10 @@ static inline bool flip(uint64_t number)
 #include "loop.h"
 
 const struct subject SUBJECT(ck_hs) = {
-    "ck_hs", "Concurrency Kit's set, one writer at a time, its objects from malloc and to epochs",
-    start,   thread_start,
-    fill,    settle,
-    run,     thread_end};
+    "ck_hs",
+    "Concurrency Kit's set, one writer at a time, its objects from malloc and to epochs",
+    .start = start,
+    .thread_start = thread_start,
+    .fill = fill,
+    .run = run,
+    .thread_end = thread_end};

@@ -125,9 +125,8 @@ static inline bool flip(uint64_t number)
 const struct subject SUBJECT(ck_ht) = {"ck_ht",
                                        "Concurrency Kit's table, keys in it, one writer at a time, "
                                        "its objects from malloc and to epochs",
-                                       start,
-                                       thread_start,
-                                       fill,
-                                       settle,
-                                       run,
-                                       thread_end};
+                                       .start = start,
+                                       .thread_start = thread_start,
+                                       .fill = fill,
+                                       .run = run,
+                                       .thread_end = thread_end};

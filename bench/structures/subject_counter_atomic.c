@@ -6,10 +6,6 @@ static struct {
     int64_t number;
 } __attribute__((aligned(128))) counter;
 
-static void start(void)
-{
-}
-
 static inline void add(int64_t number)
 {
     __atomic_fetch_add(&counter.number, number, __ATOMIC_RELAXED);
@@ -22,5 +18,5 @@ static inline int64_t sum(void)
 
 #include "counters_family.h"
 
-const struct subject subject_counter_atomic =
-    COUNTER_SUBJECT("counter-atomic", "one number, atomic additions");
+const struct subject subject_counter_atomic = {"counter-atomic", "one number, atomic additions",
+                                               .fill = fill, .run = run};

@@ -98,5 +98,6 @@ static inline int64_t sum(void)
 
 #include "counters_family.h"
 
-const struct subject subject_counter_semaphore =
-    COUNTER_SUBJECT("counter-semaphore", "one number under a semaphore made of a spin lock");
+const struct subject subject_counter_semaphore = {
+    "counter-semaphore", "one number under a semaphore made of a spin lock", .start = start,
+    .fill = fill, .run = run};

@@ -9,10 +9,6 @@ static struct {
     int64_t number; /* under lock */
 } __attribute__((aligned(128))) counter;
 
-static void start(void)
-{
-}
-
 static inline void add(int64_t number)
 {
     spin_lock(&counter.lock);
@@ -32,5 +28,5 @@ static inline int64_t sum(void)
 
 #include "counters_family.h"
 
-const struct subject subject_counter_spin =
-    COUNTER_SUBJECT("counter-spin", "one number under a spin lock");
+const struct subject subject_counter_spin = {"counter-spin", "one number under a spin lock",
+                                             .fill = fill, .run = run};

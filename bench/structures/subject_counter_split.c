@@ -25,5 +25,6 @@ static inline int64_t sum(void)
 
 #include "counters_family.h"
 
-const struct subject subject_counter_split =
-    COUNTER_SUBJECT("counter-split", "prudence_counter, a number for each CPU");
+const struct subject subject_counter_split = {"counter-split",
+                                              "prudence_counter, a number for each CPU",
+                                              .start = start, .fill = fill, .run = run};

@@ -53,8 +53,6 @@ static inline bool flip(uint64_t number)
 
 #include "loop.h"
 
-const struct subject SUBJECT(hash_values) = {
-    "hash-values", "prudence_hash_values, which makes its objects",
-    start,         nothing,
-    fill,          nothing,
-    run,           nothing};
+const struct subject SUBJECT(hash_values) = {"hash-values",
+                                             "prudence_hash_values, which makes its objects",
+                                             .start = start, .fill = fill, .run = run};

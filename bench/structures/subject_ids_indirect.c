@@ -38,5 +38,5 @@ static inline struct object *slot_of(uint64_t id)
 
 #include "ids_family.h"
 
-const struct subject subject_ids_indirect =
-    IDS_SUBJECT("ids-indirect", "array of pointers: the size stands before it");
+const struct subject subject_ids_indirect = {
+    "ids-indirect", "array of pointers: the size stands before it", .fill = fill, .run = run};

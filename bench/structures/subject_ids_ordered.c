@@ -28,5 +28,5 @@ static inline struct object *slot_of(uint64_t id)
 
 #include "ids_family.h"
 
-const struct subject subject_ids_ordered =
-    IDS_SUBJECT("ids-ordered", "array of pointers: the size, then the array");
+const struct subject subject_ids_ordered = {
+    "ids-ordered", "array of pointers: the size, then the array", .fill = fill, .run = run};

@@ -28,5 +28,5 @@ static inline struct object *slot_of(uint64_t id)
 
 #include "ids_family.h"
 
-const struct subject subject_ids_word =
-    IDS_SUBJECT("ids-word", "array of pointers: prudence_id_table, both in one word");
+const struct subject subject_ids_word = {
+    "ids-word", "array of pointers: prudence_id_table, both in one word", .fill = fill, .run = run};

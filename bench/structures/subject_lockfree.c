@@ -15,8 +15,6 @@ static void make_and_fill(uint64_t size)
     fill(size);
 }
 
-const struct subject SUBJECT(lockfree) = {
-    "lockfree",    "prudence_lockfree_hash, its objects in a cache",
-    start,         nothing,
-    make_and_fill, nothing,
-    run,           nothing};
+const struct subject SUBJECT(lockfree) = {"lockfree",
+                                          "prudence_lockfree_hash, its objects in a cache",
+                                          .start = start, .fill = make_and_fill, .run = run};

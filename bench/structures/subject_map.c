@@ -116,5 +116,5 @@ static inline bool flip(uint64_t number)
 
 #include "loop.h"
 
-const struct subject SUBJECT(map) = {
-    "map", "prudence_map, its objects in a cache", start, nothing, fill, nothing, run, nothing};
+const struct subject SUBJECT(map) = {"map", "prudence_map, its objects in a cache", .start = start,
+                                     .fill = fill, .run = run};

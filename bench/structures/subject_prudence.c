@@ -24,5 +24,6 @@ static void settle(void)
 }
 
 const struct subject SUBJECT(prudence) = {
-    "prudence", "prudence_hash, its objects in a cache", start_table, nothing, fill, settle, run,
-    nothing};
+    "prudence",           "prudence_hash, its objects in a cache",
+    .start = start_table, .fill = fill,
+    .settle = settle,     .run = run};

@@ -124,7 +124,7 @@ static inline bool flip(uint64_t number)
 #include "loop.h"
 
 const struct subject SUBJECT(rculfhash) = {
-    "rculfhash", "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
-    start,       thread_start,
-    fill,        settle,
-    run,         thread_end};
+    "rculfhash",    "liburcu's cds_lfht, memb flavor, its objects from malloc and to call_rcu",
+    .start = start, .thread_start = thread_start,
+    .fill = fill,   .settle = settle,
+    .run = run,     .thread_end = thread_end};

@@ -85,15 +85,13 @@ static void settle(void)
     prudence_hash_resize(table, stats.buckets);
 }
 
-const struct subject subject_rename = {
-    "rename", "prudence_hash_rename: updates rename", start_in_one_step, nothing, fill, settle, run,
-    nothing};
+const struct subject subject_rename = {"rename",
+                                       "prudence_hash_rename: updates rename",
+                                       .start = start_in_one_step,
+                                       .fill = fill,
+                                       .settle = settle,
+                                       .run = run};
 const struct subject subject_rename_twice = {
-    "rename-twice",
-    "the same in two steps: the new name is added, the old one removed",
-    start,
-    nothing,
-    fill,
-    settle,
-    run,
-    nothing};
+    "rename-twice",   "the same in two steps: the new name is added, the old one removed",
+    .start = start,   .fill = fill,
+    .settle = settle, .run = run};

@@ -34,5 +34,5 @@ static inline uint32_t hop_of(uint32_t address)
 
 #include "routes_family.h"
 
-const struct subject subject_routes =
-    ROUTES_SUBJECT("routes", "longest-prefix match: prudence_routes");
+const struct subject subject_routes = {"routes", "longest-prefix match: prudence_routes",
+                                       .start = start, .fill = fill, .run = run};

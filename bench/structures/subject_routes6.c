@@ -33,5 +33,5 @@ static inline uint32_t hop_of(struct bench6_address address)
 
 #include "routes_family.h"
 
-const struct subject subject_routes6 =
-    ROUTES_SUBJECT("routes6", "longest-prefix match of IPv6: prudence_routes");
+const struct subject subject_routes6 = {"routes6", "longest-prefix match of IPv6: prudence_routes",
+                                        .start = start, .fill = fill, .run = run};

@@ -42,5 +42,6 @@ static void table_remove(const input_route *route)
 
 #include "rte_routes.h"
 
-const struct subject subject_rte_fib =
-    ROUTES_SUBJECT("rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes");
+const struct subject subject_rte_fib = {
+    "rte_fib", "longest-prefix match: DPDK's DIR-24-8 with a tree of routes", .start = start,
+    .fill = fill, .run = run};

@@ -47,5 +47,6 @@ static void table_remove(const input_route *route)
 
 #include "rte_routes.h"
 
-const struct subject subject_rte_fib6 =
-    ROUTES_SUBJECT("rte_fib6", "longest-prefix match of IPv6: DPDK's trie with a tree of routes");
+const struct subject subject_rte_fib6 = {
+    "rte_fib6", "longest-prefix match of IPv6: DPDK's trie with a tree of routes", .start = start,
+    .fill = fill, .run = run};

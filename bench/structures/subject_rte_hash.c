@@ -109,7 +109,10 @@ static void make_and_fill(uint64_t size)
 }
 
 const struct subject SUBJECT(rte_hash) = {
-    "rte_hash",    "DPDK's rte_hash with extended buckets and rte_rcu's QSBR",
-    start,         thread_start,
-    make_and_fill, nothing,
-    run,           thread_end};
+    "rte_hash",
+    "DPDK's rte_hash with extended buckets and rte_rcu's QSBR",
+    .start = start,
+    .thread_start = thread_start,
+    .fill = make_and_fill,
+    .run = run,
+    .thread_end = thread_end};

@@ -39,5 +39,6 @@ static void table_remove(const input_route *route)
 
 #include "rte_routes.h"
 
-const struct subject subject_rte_lpm =
-    ROUTES_SUBJECT("rte_lpm", "longest-prefix match: DPDK's DIR-24-8 with a list of rules");
+const struct subject subject_rte_lpm = {
+    "rte_lpm", "longest-prefix match: DPDK's DIR-24-8 with a list of rules", .start = start,
+    .fill = fill, .run = run};

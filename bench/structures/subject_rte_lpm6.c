@@ -40,5 +40,6 @@ static void table_remove(const input_route *route)
 
 #include "rte_routes.h"
 
-const struct subject subject_rte_lpm6 =
-    ROUTES_SUBJECT("rte_lpm6", "longest-prefix match of IPv6: DPDK's trie with a table of rules");
+const struct subject subject_rte_lpm6 = {
+    "rte_lpm6", "longest-prefix match of IPv6: DPDK's trie with a table of rules", .start = start,
+    .fill = fill, .run = run};

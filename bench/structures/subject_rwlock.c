@@ -111,8 +111,6 @@ static inline bool flip(uint64_t number)
 
 #include "loop.h"
 
-const struct subject SUBJECT(rwlock) = {
-    "rwlock", "chains under one pthread_rwlock_t, objects from malloc",
-    start,    nothing,
-    fill,     nothing,
-    run,      nothing};
+const struct subject SUBJECT(rwlock) = {"rwlock",
+                                        "chains under one pthread_rwlock_t, objects from malloc",
+                                        .start = start, .fill = fill, .run = run};

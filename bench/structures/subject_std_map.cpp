@@ -60,4 +60,4 @@ static inline bool flip(uint64_t number)
 
 extern "C" const struct subject SUBJECT(std_map);
 const struct subject SUBJECT(std_map) = {
-    "std-map", "std::map under a std::shared_mutex", start, nothing, fill, nothing, run, nothing};
+    "std-map", "std::map under a std::shared_mutex", start, nullptr, fill, nullptr, run, nullptr};

@@ -57,6 +57,6 @@ static inline bool flip(uint64_t number)
 extern "C" const struct subject SUBJECT(tbb);
 const struct subject SUBJECT(tbb) = {
     "tbb", "TBB's concurrent_hash_map, with its scalable allocator",
-    start, nothing,
-    fill,  nothing,
-    run,   nothing};
+    start, nullptr,
+    fill,  nullptr,
+    run,   nullptr};

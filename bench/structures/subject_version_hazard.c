@@ -72,5 +72,7 @@ static inline void replace(uint64_t number)
 
 #include "versions_family.h"
 
-const struct subject subject_version_hazard =
-    VERSION_SUBJECT("version-hazard", "hazard pointers of Concurrency Kit, malloc", thread_start);
+const struct subject subject_version_hazard = {
+    "version-hazard", "hazard pointers of Concurrency Kit, malloc",
+    .start = start,   .thread_start = thread_start,
+    .fill = fill,     .run = run};

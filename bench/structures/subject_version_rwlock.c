@@ -8,10 +8,6 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct version *current; /* under lock */
 
-static void start(void)
-{
-}
-
 static inline bool look(uint64_t *number)
 {
     bool whole;
@@ -40,5 +36,5 @@ static inline void replace(uint64_t number)
 
 #include "versions_family.h"
 
-const struct subject subject_version_rwlock =
-    VERSION_SUBJECT("version-rwlock", "one lock of POSIX for readers and writers", nothing);
+const struct subject subject_version_rwlock = {
+    "version-rwlock", "one lock of POSIX for readers and writers", .fill = fill, .run = run};

@@ -41,5 +41,6 @@ static inline void replace(uint64_t number)
 
 #include "versions_family.h"
 
-const struct subject subject_version_section =
-    VERSION_SUBJECT("version-section", "read-side section, prudence_cache_free_deferred", nothing);
+const struct subject subject_version_section = {"version-section",
+                                                "read-side section, prudence_cache_free_deferred",
+                                                .start = start, .fill = fill, .run = run};

@@ -17,27 +17,22 @@ static void fill(uint64_t size)
     replace(1);
 }
 
-static void run(struct work *work)
+static inline void operate(struct work *work, uint64_t random)
 {
-    do {
-        for (unsigned i = 0; i < 64; i++) {
-            uint64_t random = next_random(&work->random), number = 0;
+    uint64_t number = 0;
 
-            if ((random >> 8) % 1024 * 100 < (uint64_t)work->updates * 1024)
-                replace(random);
-            else if (look(&number))
-                work->found++;
-            else
-                subject_refuses("a reader saw an object that was freed");
-            work->sum += number;
-        }
-        work->operations += 64;
-    } while (!__atomic_load_n(work->stop, __ATOMIC_RELAXED));
+    if (is_update(work, random))
+        replace(random);
+    else if (look(&number))
+        work->found++;
+    else
+        subject_refuses("a reader saw an object that was freed");
+    work->sum += number;
 }
 
-#define VERSION_SUBJECT(name, origin, thread_start)                                                \
-    {                                                                                              \
-        name, origin, start, thread_start, fill, nothing, run, nothing                             \
-    }
+static void run(struct work *work)
+{
+    run_operations(work, operate);
+}
 
 #endif /* BENCH_STRUCTURES_VERSIONS_FAMILY_H */

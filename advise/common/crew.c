@@ -16,16 +16,14 @@ static bool something;      /* atomic: a turn that began during the measurement 
 /* Binds the thread to the usable CPU with that rank, if there is one. */
 static void pin_to(unsigned number)
 {
-    cpu_set_t usable, one;
+    cpu_set_t usable;
 
     if (sched_getaffinity(0, sizeof usable, &usable))
         return;
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &usable) || number-- > 0)
             continue;
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        sched_setaffinity(0, sizeof one, &one);
+        pin_to_cpu(cpu);
         return;
     }
 }

@@ -12,7 +12,6 @@
 #include <argp.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,16 +85,6 @@ static void time_loop(unsigned place, unsigned loop)
     took = now_ns() - begin;
     if (took < fastest[place][loop])
         fastest[place][loop] = took;
-}
-
-static void pin(void)
-{
-    cpu_set_t set;
-    int cpu = sched_getcpu();
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu < 0 ? 0 : cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
 }
 
 static void measure(const struct request *request)
@@ -192,7 +181,7 @@ int main(int argc, char **argv)
 
     make_room(argv);
     argp_parse(&argp, argc, argv, 0, NULL, &request);
-    pin();
+    pin_to_present_cpu();
     for (unsigned place = 0; place < PLACES; place++)
         load(place, request.size);
     measure(&request);

@@ -3,6 +3,7 @@
 #include "measure.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +15,22 @@ uint64_t clock_ns(clockid_t clock)
 
     clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+void pin_to_cpu(unsigned cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+void pin_to_present_cpu(void)
+{
+    int cpu = sched_getcpu();
+
+    pin_to_cpu(cpu < 0 ? 0 : (unsigned)cpu);
 }
 
 void sleep_until_ns(uint64_t when)

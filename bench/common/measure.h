@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks, and resident memory. */
+/* Clocks, resident memory, and the CPU of a thread. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -27,6 +27,11 @@ static inline uint64_t cycles(void)
     return now_ns();
 #endif
 }
+
+/* Binds the calling thread to that CPU, if it exists. */
+void pin_to_cpu(unsigned cpu);
+/* Binds it to the CPU that it runs on. */
+void pin_to_present_cpu(void);
 
 /* Sleeps until now_ns() is `when`. */
 void sleep_until_ns(uint64_t when);

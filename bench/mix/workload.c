@@ -3,10 +3,8 @@
  * One run. Each allocation and each release is one step of time, so a run repeats on any machine,
  * except for interrupted sequences that give up.
  */
-#define _GNU_SOURCE /* CPU_SET */
 #include "workload.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
 
+#include "measure.h"
 #include "posix.h"
 #include "slab/node.h"
 #include "slab/node_choose.h"
@@ -222,12 +221,7 @@ static void work(struct state *state)
 /* Makes the run independent of the machine: one CPU, no thread of the library, no clock. */
 static void prepare(const struct run *run)
 {
-    cpu_set_t set;
-    int cpu = sched_getcpu();
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu < 0 ? 0 : cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
+    pin_to_present_cpu();
     prudence_option_set("background", "0");
     prudence_option_set("decay", "0");
     decay_enabled = false;

@@ -3,7 +3,6 @@
 #include "run.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -58,12 +57,9 @@ static void call(void (*function)(void))
 static void *run_thread(void *argument)
 {
     struct thread *thread = argument;
-    cpu_set_t set;
     uint64_t begun, cpu_begun;
 
-    CPU_ZERO(&set);
-    CPU_SET(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof set, &set);
+    pin_to_cpu(thread->work.thread % (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
     call(thread->subject->thread_start);
     thread->work.stop = &warm_stop;
     pthread_barrier_wait(thread->barrier);

@@ -9,7 +9,6 @@
 #include "loads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -47,11 +46,7 @@ bool load_goes_on(void)
 /* Pins each place to a CPU, as far as there are enough. */
 static void pin(unsigned place)
 {
-    cpu_set_t one;
-
-    CPU_ZERO(&one);
-    CPU_SET(place % (unsigned)sysconf(_SC_NPROCESSORS_ONLN), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    pin_to_cpu(place % (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static void *run_worker(void *argument)

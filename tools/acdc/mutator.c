@@ -28,9 +28,9 @@ static inline bool is_timed(struct mutator *mutator, enum operation operation)
 #define MEASURED(mutator, operation, call)                                                         \
     do {                                                                                           \
         if (is_timed(mutator, operation)) {                                                        \
-            uint64_t began_ = ticks_now();                                                         \
+            uint64_t began_ = cycles();                                                            \
             call;                                                                                  \
-            times_record(&(mutator)->times[operation], began_, ticks_now());                       \
+            times_record(&(mutator)->times[operation], began_, cycles());                          \
         } else {                                                                                   \
             call;                                                                                  \
         }                                                                                          \
@@ -263,9 +263,9 @@ static void access_group(struct mutator *mutator, const struct holding *holding)
 
     if (mutator->model->read_lock)
         mutator->model->read_lock();
-    began = timed ? ticks_now() : 0;
+    began = timed ? cycles() : 0;
     visit(mutator, holding);
-    ended = timed ? ticks_now() : 0;
+    ended = timed ? cycles() : 0;
     if (mutator->model->read_unlock)
         mutator->model->read_unlock();
     mutator->times[OP_ACCESS].count += mutator->reads - before - 1; /* counts objects, not groups */

@@ -188,12 +188,12 @@ static void measure(struct run *run, struct result *result, bool progress)
     result->base_resident_bytes = resident_bytes();
     cpu = process_cpu_ns();
     run->began_ns = now_ns();
-    ticks = ticks_now();
+    ticks = cycles();
     pthread_barrier_wait(&run->started);
     if (progress)
         watch(run);
     pthread_barrier_wait(&run->finished);
-    result->ticks_per_ns = (double)(ticks_now() - ticks) / (double)(now_ns() - run->began_ns);
+    result->ticks_per_ns = (double)(cycles() - ticks) / (double)(now_ns() - run->began_ns);
     result->cpu_seconds = (double)(process_cpu_ns() - cpu) / 1e9;
     result->end_resident_bytes = resident_bytes();
     result->peak_resident_bytes = resident_bytes_peak();

@@ -27,22 +27,9 @@ enum operation {
 extern const char *const operation_names[OPERATIONS];
 
 #if defined(__x86_64__)
-#define TICKS_ARE_CYCLES 1 /* of the time-stamp counter, which runs at one speed */
-
-static inline uint64_t ticks_now(void)
-{
-    uint32_t low, high;
-
-    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
-    return (uint64_t)high << 32 | low;
-}
+#define TICKS_ARE_CYCLES 1 /* cycles() counts those of the time-stamp counter, at one speed */
 #else
 #define TICKS_ARE_CYCLES 0
-
-static inline uint64_t ticks_now(void)
-{
-    return now_ns();
-}
 #endif
 
 #define TIME_SUB_BITS 3

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The formulas of the thesis, section 5.3.2, against values worked out by hand.
- *
- * ctest: not-with thread (one thread)
- */
+/* The formulas of the thesis, section 5.3.2, against values worked out by hand. */
 #include "support/slab_test.h"
 
 #include "draw.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The program in docs/tutorial/first-program.md. */
+/*
+ * The program in docs/tutorial/first-program.md.
+ *
+ * ctest: not-with thread (readme.c has the same threads)
+ */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/stats.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects in a hash table, in docs/how-to/structures.md. */
+/*
+ * Objects in a hash table, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/prudence.h>
 #include <prudence/hash.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A name that becomes another name, in docs/how-to/structures.md. */
+/*
+ * A name that becomes another name, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/hash_rename.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Values under numbers in a hash table, in docs/how-to/structures.md. */
+/*
+ * Values under numbers in a hash table, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/hash_values.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions under ids, and references to sessions, in docs/how-to/structures.md. */
+/*
+ * Sessions under ids, and references to sessions, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/id_table.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The shortest loop of updates, in docs/how-to/inline.md. */
+/*
+ * The shortest loop of updates, in docs/how-to/inline.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/inline.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A list that threads read while another changes it, in docs/how-to/rcu.md. */
+/*
+ * A list that threads read while another changes it, in docs/how-to/rcu.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/rculist.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A handler that removes an object from a table, in docs/how-to/structures.md. */
+/*
+ * A handler that removes an object from a table, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/lockfree_hash.h>
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges of an ordered map, in docs/how-to/structures.md. */
+/*
+ * Ranges of an ordered map, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <prudence/map.h>

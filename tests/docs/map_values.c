@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Values under names in an ordered map, in docs/how-to/structures.md. */
+/*
+ * Values under names in an ordered map, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <string.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections that sleep, threads that block, and sets, in docs/how-to/rcu.md. */
+/*
+ * Sections that sleep, threads that block, and sets, in docs/how-to/rcu.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 #include <stdlib.h>

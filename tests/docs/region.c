@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A region for each request, in docs/how-to/short-term-memory.md. */
+/*
+ * A region for each request, in docs/how-to/short-term-memory.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/scm.h>
 #include <stdio.h>
 

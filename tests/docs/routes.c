@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The longest prefix that matches an address, in docs/how-to/structures.md. */
+/*
+ * The longest prefix that matches an address, in docs/how-to/structures.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <netinet/in.h>
 #include <prudence/rcu.h>
 #include <prudence/routes.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The first program in docs/how-to/short-term-memory.md. */
+/*
+ * The first program in docs/how-to/short-term-memory.md.
+ *
+ * ctest: not-with thread (one thread)
+ */
 #include <prudence/scm.h>
 #include <stdio.h>
 

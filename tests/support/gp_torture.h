@@ -47,6 +47,14 @@
 #else
 #define TORTURE_TSAN 0
 #endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TORTURE_ASAN 1
+#else
+#define TORTURE_ASAN 0
+#endif
+/* Their runtimes support no threads in a child of a threaded process: the child may find
+ * AddressSanitizer's allocator locked. */
+#define TORTURE_MAY_FORK (!TORTURE_ASAN && !TORTURE_TSAN)
 
 /* ------------------------------------------------------------------------ clock and chance */
 

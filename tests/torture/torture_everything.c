@@ -32,12 +32,6 @@
 
 #define SIZE_LEAST (sizeof(struct oracle_object) + 8)
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CAN_FORK false /* their runtimes do not support threads in a child of a threaded process */
-#else
-#define CAN_FORK true
-#endif
-
 /* Kind 0 stays the same, in the default domain, because signal handlers read it. */
 struct kind {
     pthread_rwlock_t lock;          /* held for writing by a thread that replaces the kind */
@@ -619,7 +613,7 @@ static void step(uint64_t *random)
 
     if (dice < 10)
         remake(kind, random);
-    if (dice == 10 && CAN_FORK)
+    if (dice == 10 && TORTURE_MAY_FORK)
         fork_once(random);
     pthread_rwlock_rdlock(&kind->lock);
     act(kind, random);

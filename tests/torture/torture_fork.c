@@ -16,12 +16,6 @@
 
 #include "support/gp_torture.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TORTURE_ASAN 1
-#else
-#define TORTURE_ASAN 0
-#endif
-
 #define WORKERS  4
 #define FORKERS  2
 #define POINTERS 8

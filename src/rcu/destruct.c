@@ -32,8 +32,6 @@
 #include "rcu/callback_life.h"
 #include "rcu/callback_worker.h"
 #include "slab/all_caches.h"
-#include "slab/cpu_cache.h"
-#include "slab/latent_cache.h"
 #include "slab/misuse.h"
 #include "slab/node.h"
 #include "slab/reclaim/drain.h"

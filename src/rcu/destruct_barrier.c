@@ -21,9 +21,9 @@
 #include "rcu/destruct.h"
 #include "rcu/destruct_worker.h"
 #include "slab/cpu_cache.h"
-#include "slab/reclaim/drain.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
+#include "slab/reclaim/drain.h"
 
 #define BARRIER_NS   20000 /* between looks at destructors that other threads run */
 #define EPOCH_SET(e) (1u << (e))

@@ -12,8 +12,8 @@
 #include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
 #include "slab/all_caches.h"
-#include "slab/reclaim/drain.h"
 #include "slab/node.h"
+#include "slab/reclaim/drain.h"
 
 #define TURN_MAX 256 /* objects of one cache, before callbacks have their turn */
 

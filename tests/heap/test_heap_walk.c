@@ -4,7 +4,7 @@
  * the right state; each slab is shown once, in order of address; sums equal the statistics;
  * visitors may change the heap; and some calls are refused.
  *
- * ctest: not-with thread (one thread: torture_heap_walk has many)
+ * ctest: not-with thread (all but one case have one thread; torture_heap_walk has many)
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"

@@ -52,9 +52,9 @@
 #else
 #define TORTURE_ASAN 0
 #endif
-/* Their runtimes support no threads in a child of a threaded process: the child may find
- * AddressSanitizer's allocator locked. */
-#define TORTURE_MAY_FORK (!TORTURE_ASAN && !TORTURE_TSAN)
+/* Whether a child of a threaded process may make threads. The sanitizers' runtimes do not support
+ * this: the child may find AddressSanitizer's allocator locked. */
+#define TORTURE_CHILD_THREADS (!TORTURE_ASAN && !TORTURE_TSAN)
 
 /* ------------------------------------------------------------------------ clock and chance */
 

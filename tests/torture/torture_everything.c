@@ -613,7 +613,7 @@ static void step(uint64_t *random)
 
     if (dice < 10)
         remake(kind, random);
-    if (dice == 10 && TORTURE_MAY_FORK)
+    if (dice == 10 && TORTURE_CHILD_THREADS)
         fork_once(random);
     pthread_rwlock_rdlock(&kind->lock);
     act(kind, random);

@@ -390,8 +390,7 @@ static int torture(const char *variant, double seconds)
     uint64_t first = 4711;
     pthread_t workers[WORKERS], forkers[FORKERS];
 
-    if (TORTURE_TSAN ||
-        TORTURE_ASAN) /* which do not support threads in a child of a threaded process */
+    if (!TORTURE_CHILD_THREADS)
         prudence_option_set("background", "0");
     torture_pretend_idle();
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);

@@ -188,7 +188,7 @@ static int run(const char *variant, double seconds)
         threads[count++] = torture_thread(churn, (void *)i);
     threads[count++] = torture_thread(walker, NULL);
     threads[count++] = torture_thread(walker, NULL);
-    if (TORTURE_MAY_FORK)
+    if (TORTURE_CHILD_THREADS) /* background=1 makes one in each child */
         threads[count++] = torture_thread(forker, NULL);
     torture_sleep_us((unsigned)(seconds * 1e6));
     torture_stop();

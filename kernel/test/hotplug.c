@@ -144,7 +144,7 @@ static int it_is_about_to_come(unsigned int cpu)
     unsigned int i, before = coming.lingered;
 
     WRITE_ONCE(coming.may_look, true);
-    for (i = 0; i < 5000 && READ_ONCE(coming.lingered) == before; i++)
+    for (i = 0; i < 100000 && READ_ONCE(coming.lingered) == before; i++)
         usleep_range(100, 200);
     return 0;
 }

@@ -76,7 +76,7 @@ def programs():
 FIGURES = [
     (README, "pages of {} and {} KB, emulated", [said("docs/how-to/install.md", "4 KB"), said("docs/how-to/install.md", "16 KB")]),
     (README, "pages of {} KB; AArch64 hardware", [said("docs/how-to/install.md", "64 KB")]),
-    (README, "{}-core AMD EPYC virtual machine", [said(EVALUATE, "AMD EPYC, 2 CPUs")]),
+    (README, "{}-core Intel Xeon virtual machine", [said(EVALUATE, "Intel Xeon, 2 CPUs")]),
     (README, "medians of {} short runs", [measured(lambda: counted("docs/results/data/evaluate/findings.csv", "", ("Figure 3", "with callbacks memory grows until it runs out (at the 196th second of 252 GB)"), "here", r"of (\d+) rounds"))]),
     (README, "| {} writers | {} B | {} B | {} B |", [said(PLAN, '"pairs", 19 if quick else 180, {"threads": "2"'), said(PLAN, 'SIZES = "64,'),
                                                        said(PLAN, "256,512,1024"), said(PLAN, '2048,4096"')]),

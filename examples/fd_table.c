@@ -88,7 +88,7 @@ static struct file *get_file(uint32_t number)
     unsigned references = 0;
 
     prudence_read_lock();
-    file = prudence_id_lookup(table, number);
+    file = prudence_id_table_lookup(table, number);
     if (file) {
         meanwhile();
         references = __atomic_load_n(&file->references, __ATOMIC_RELAXED);
@@ -115,13 +115,13 @@ static long read_after(unsigned random)
 
 static void update_after(unsigned random)
 {
-    struct file *old = prudence_id_remove(table, random % FILES);
     uint32_t number;
+    void *old;
 
-    if (!old)
+    if (prudence_id_table_erase(table, random % FILES, &old))
         return; /* another thread closes it */
     put_file(old);
-    MUST(prudence_id_insert(table, make(), &number) == 0);
+    MUST(prudence_id_table_add(table, make(), &number) == 0);
 }
 
 /* ---------------------------------------------------------------------------------------- check */
@@ -148,6 +148,6 @@ static void set_up(void)
     MUST(table = prudence_id_table_create("files", NULL));
     for (unsigned i = 0; i < FILES; i++) {
         files[i] = make();
-        MUST(prudence_id_insert(table, make(), &number) == 0 && number == i);
+        MUST(prudence_id_table_add(table, make(), &number) == 0 && number == i);
     }
 }

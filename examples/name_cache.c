@@ -49,7 +49,7 @@ static void add(uint64_t name, long file)
     MUST(entry);
     entry->name = name;
     entry->file = file;
-    prudence_hash_add(table, name, &entry->node);
+    prudence_hash_add_duplicate(table, name, &entry->node);
 }
 
 /* Gives the file its other name. The caller owns the old entry. */

@@ -76,7 +76,7 @@ static struct prudence_id_table *table;
 /* Returns the locked set, or NULL if there is none with this number. Call inside a section. */
 static struct set *lock_set(uint32_t id)
 {
-    struct set *set = prudence_id_lookup(table, id);
+    struct set *set = prudence_id_table_lookup(table, id);
 
     if (!set)
         return NULL;
@@ -106,16 +106,18 @@ static long read_after(unsigned random)
 /* Removes a set, unless another thread is doing that, and makes one with the lowest free number. */
 static void update_after(unsigned random)
 {
-    struct set *old = prudence_id_remove(table, own_set(random));
+    struct set *old;
+    void *erased;
     uint32_t id;
 
-    if (!old)
+    if (prudence_id_table_erase(table, own_set(random), &erased))
         return;
+    old = erased;
     pthread_mutex_lock(&old->lock);
     old->removed = true;
     pthread_mutex_unlock(&old->lock);
     prudence_cache_free_deferred(cache, old);
-    MUST(prudence_id_insert(table, make(), &id) == 0);
+    MUST(prudence_id_table_add(table, make(), &id) == 0);
 }
 
 /* ---------------------------------------------------------------------------------------- check */
@@ -139,6 +141,6 @@ static void set_up(void)
     MUST(table = prudence_id_table_create("semaphores", NULL));
     for (unsigned i = 0; i < SETS; i++) {
         sets[i] = make();
-        MUST(prudence_id_insert(table, make(), &id) == 0 && id == i);
+        MUST(prudence_id_table_add(table, make(), &id) == 0 && id == i);
     }
 }

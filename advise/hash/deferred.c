@@ -149,7 +149,7 @@ INLINED void add_object(struct crew_member *self, struct object *object, uint64_
     object->value = hash_value_of(key);
     __atomic_store_n(&object->state, ELEMENT_IN, __ATOMIC_RELAXED);
     prudence_read_lock();
-    prudence_hash_add(table, key, &object->node);
+    prudence_hash_add_duplicate(table, key, &object->node);
     prudence_read_unlock();
 }
 

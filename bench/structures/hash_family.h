@@ -53,6 +53,7 @@ static inline bool flip(uint64_t number)
     struct prudence_hash_node *node;
     struct object *object;
     bool removed = false;
+    int error;
 
     prudence_read_lock();
     node = FUNCTION(lookup)(table, hash, has_key, &key);
@@ -68,11 +69,11 @@ static inline bool flip(uint64_t number)
     object->key = key;
     object->value = number;
     prudence_read_lock();
-    node = FUNCTION(add_unique)(table, hash, has_key, &key, &object->node);
+    error = FUNCTION(add)(table, hash, has_key, &key, &object->node, NULL);
     prudence_read_unlock();
-    if (node)
+    if (error)
         prudence_cache_free(cache, object);
-    return !node;
+    return !error;
 }
 
 #include "loop.h"

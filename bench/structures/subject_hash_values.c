@@ -13,7 +13,7 @@
 static struct prudence_hash_values *table;
 
 #ifdef STRING_KEYS
-#define FLAGS          PRUDENCE_HASH_BYTES
+#define FLAGS          PRUDENCE_HASH_VALUES_BYTES
 #define FUNCTION(name) prudence_hash_values_##name##_bytes
 #define KEY(key)       (key).text, (key).length
 #else
@@ -24,7 +24,7 @@ static struct prudence_hash_values *table;
 
 static void start(void)
 {
-    const struct prudence_hash_attr attr = {.size = sizeof attr, .flags = FLAGS};
+    const struct prudence_hash_values_attr attr = {.size = sizeof attr, .flags = FLAGS};
 
     table = prudence_hash_values_create("bench", &attr);
     if (!table)
@@ -46,9 +46,9 @@ static inline bool flip(uint64_t number)
 {
     const bench_key key = key_of(number);
 
-    if (FUNCTION(erase)(table, KEY(key)))
+    if (!FUNCTION(erase)(table, KEY(key), NULL))
         return false;
-    return !FUNCTION(insert)(table, KEY(key), (void *)(uintptr_t)(number + 1), NULL);
+    return !FUNCTION(add)(table, KEY(key), (void *)(uintptr_t)(number + 1), NULL);
 }
 
 #include "loop.h"

@@ -16,14 +16,14 @@ static void publish(struct object **array, uint64_t size)
 
     table = prudence_id_table_create("bench", NULL);
     for (uint64_t i = 0; i < size; i++)
-        if (prudence_id_insert(table, array[i], &id) || id != i)
+        if (prudence_id_table_add(table, array[i], &id) || id != i)
             abort();
     prudence_free(array);
 }
 
 static inline struct object *slot_of(uint64_t id)
 {
-    return prudence_id_lookup(table, (uint32_t)id);
+    return prudence_id_table_lookup(table, (uint32_t)id);
 }
 
 #include "ids_family.h"

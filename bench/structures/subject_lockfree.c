@@ -9,7 +9,9 @@ static struct prudence_lockfree_hash *table;
 
 static void make_and_fill(uint64_t size)
 {
-    table = prudence_lockfree_hash_create(size);
+    const struct prudence_lockfree_hash_attr attr = {.size = sizeof attr, .buckets = size};
+
+    table = prudence_lockfree_hash_create("bench", &attr);
     if (!table)
         abort();
     fill(size);

@@ -30,6 +30,7 @@ static struct prudence_cache *cache;
         .size = sizeof(struct prudence_map_attr), .flags = PRUDENCE_MAP_BYTES                      \
     }
 #define FUNCTION(name, map, key) prudence_map_##name##_bytes(map, (key)->text, (key)->length)
+#define ERASE(map, key, old)     prudence_map_erase_bytes(map, (key)->text, (key)->length, old)
 
 static inline struct prudence_map_node *set_key(struct object *object, const bench_key *key)
 {
@@ -47,6 +48,7 @@ static inline struct object *object_of(const struct prudence_map_node *node)
 
 #define MAP_ATTR                 NULL
 #define FUNCTION(name, map, key) prudence_map_##name(map, *(key))
+#define ERASE(map, key, old)     prudence_map_erase(map, *(key), old)
 
 static inline struct prudence_map_node *set_key(struct object *object, const bench_key *key)
 {
@@ -99,16 +101,16 @@ static inline bool walk(uint64_t number, unsigned count, uint64_t *sum)
 static inline bool flip(uint64_t number)
 {
     const bench_key key = place_of(number);
-    struct prudence_map_node *node = FUNCTION(remove, map, &key);
+    struct prudence_map_node *node;
     struct object *object;
 
-    if (node) {
+    if (!ERASE(map, &key, &node)) {
         prudence_cache_free_deferred(cache, object_of(node));
         return false;
     }
     object = prudence_cache_alloc(cache);
     object->value = number;
-    if (!prudence_map_add_unique(map, set_key(object, &key), NULL))
+    if (!prudence_map_add(map, set_key(object, &key), NULL))
         return true;
     prudence_cache_free(cache, object);
     return false;

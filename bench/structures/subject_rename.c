@@ -33,7 +33,7 @@ static inline struct name *name_of(uint64_t key)
 static inline void add(struct name *name)
 {
     prudence_hash_name_init(&name->name);
-    prudence_hash_add(table, prudence_hash_mix(name->key), &name->name.node);
+    prudence_hash_add_duplicate(table, prudence_hash_mix(name->key), &name->name.node);
 }
 
 static inline bool rename_to(struct name *old, uint64_t key);
@@ -50,7 +50,7 @@ static inline bool rename_to(struct name *old, uint64_t key)
         error = prudence_hash_rename(table, &old->name, table, prudence_hash_mix(key), has_key,
                                      &key, &fresh->name);
     } else {
-        prudence_hash_add(table, prudence_hash_mix(key), &fresh->name.node);
+        prudence_hash_add_duplicate(table, prudence_hash_mix(key), &fresh->name.node);
         error = prudence_hash_remove(table, &old->name.node);
         if (error)
             prudence_hash_remove(table, &fresh->name.node);

@@ -8,9 +8,9 @@
 #include "prudence_sections.h"
 #include "routes_input.h"
 
-static struct prudence_prefix prefix_of(const input_route *route)
+static struct prudence_routes_prefix prefix_of(const input_route *route)
 {
-    struct prudence_prefix prefix = {.length = route->length};
+    struct prudence_routes_prefix prefix = {.length = route->length};
     const uint32_t bytes = htonl(route->address);
 
     memcpy(prefix.address, &bytes, sizeof bytes);

@@ -7,9 +7,9 @@
 #include "prudence_sections.h"
 #include "routes6_input.h"
 
-static struct prudence_prefix prefix_of(const input_route *route)
+static struct prudence_routes_prefix prefix_of(const input_route *route)
 {
-    struct prudence_prefix prefix = {.length = route->length};
+    struct prudence_routes_prefix prefix = {.length = route->length};
 
     memcpy(prefix.address, route->address, sizeof prefix.address);
     return prefix;

@@ -31,8 +31,8 @@ struct prudence_counter;
 /* Makes a counter that is 0. Returns NULL with errno ENOMEM if there is no memory. */
 PRUDENCE_API struct prudence_counter *prudence_counter_create(void);
 
-/* Frees the counter, which no thread may use any more. NULL is ignored. */
-PRUDENCE_API void prudence_counter_destroy(struct prudence_counter *counter);
+/* Frees the counter, which no thread may use any more. Returns 0, or EINVAL for NULL. */
+PRUDENCE_API int prudence_counter_destroy(struct prudence_counter *counter);
 
 /* Add any number, also below 0, or return the sum, which is modulo 2^64. */
 PRUDENCE_API void prudence_counter_add(struct prudence_counter *counter, int64_t number);

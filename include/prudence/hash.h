@@ -41,10 +41,10 @@
  *    _Fork or clone may only read.
  *  - Order: a reader that finds a node sees the node in the state in which it was added. A lookup
  *    takes effect at one moment between call and return, so every lookup that begins after an
- *    update has returned sees that update. The exception is duplicates (prudence_hash_add) of keys
- *    whose hash other keys have as well. A lookup that stands at an object of such another key
- *    misses duplicates that are added in front of that object in that time, also if those after it
- *    are removed.
+ *    update has returned sees that update. The exception is duplicates, by
+ *    prudence_hash_add_duplicate, of keys whose hash other keys have as well. A lookup that stands
+ *    at an object of such another key misses duplicates that are added in front of that object in
+ *    that time, also if those after it are removed.
  */
 #ifndef PRUDENCE_HASH_H
 #define PRUDENCE_HASH_H
@@ -138,9 +138,16 @@ prudence_hash_search_(uintptr_t *link, uint64_t hash, prudence_hash_match match,
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-/* Attributes of a table. */
+/*
+ * Attributes of a table. Set `size`, and what shall not be 0; 0 is the default of every member:
+ *
+ *     struct prudence_hash_attr attr = {.size = sizeof attr, .buckets = 1000};
+ *
+ * A later library may know more members. They are 0 for a program that was compiled without them.
+ * An earlier library refuses the attributes (EINVAL) if a member that it does not know is not 0.
+ */
 struct prudence_hash_attr {
-    size_t size;           /* sizeof(struct prudence_hash_attr); new members may follow */
+    size_t size;           /* sizeof(struct prudence_hash_attr) */
     uint64_t buckets;      /* initial and smallest number; rounded up to a power of two; 0: 64 */
     uint64_t buckets_most; /* largest number; rounded up; 0: no bound but memory */
     unsigned flags;        /* of enum prudence_hash_flags */
@@ -151,26 +158,31 @@ struct prudence_hash_attr {
 /* Flags of prudence_hash_attr.flags. */
 enum prudence_hash_flags {
     PRUDENCE_HASH_FIXED = 1 << 0, /* only prudence_hash_resize resizes the table */
-    PRUDENCE_HASH_BYTES = 1 << 1, /* for <prudence/hash_values.h> only; keys are byte strings */
 };
 
 /*
- * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches of arrays.
- * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
+ * Makes an empty table; attr may be NULL, which means defaults. `name` appears in the statistics of
+ * the caches of arrays. Returns NULL with errno EINVAL (a message on standard error names
+ * the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_hash *prudence_hash_create(const char *name,
                                                         const struct prudence_hash_attr *attr);
 
 /*
- * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were
- * replaced. Returns 0, or an error number with the table as usable as before: EBUSY while objects
- * are in it, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
+ * Destroys a table that nobody uses any more. Calls dispose(object, argument) for each object, in
+ * no order; the object may be freed at once there. If `dispose` is NULL the table must be empty.
+ * Waits for the grace period of arrays that were replaced. Returns 0, or an error number with the
+ * table as usable as before: EBUSY while the table has objects and there is no `dispose`, or in a
+ * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
+ * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the table.
  */
-PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table);
+PRUDENCE_API int prudence_hash_destroy(struct prudence_hash *table,
+                                       void (*dispose)(struct prudence_hash_node *object,
+                                                       void *argument),
+                                       void *argument);
 
 /* Hashes a 64-bit key; each bit of the hash depends on most bits of the key. Not secret. */
-static inline uint64_t prudence_hash_mix(uint64_t key)
+PRUDENCE_INLINE uint64_t prudence_hash_mix(uint64_t key)
 {
     key ^= key >> 32;
     key *= UINT64_C(0xd6e8feb86659fd93);
@@ -208,10 +220,10 @@ static inline bool prudence_hash_is_end_(uintptr_t link, uintptr_t view)
  * load for the table, the bucket and each node on the way, one on average; no call if `match` is
  * inlined. Up to twice that during a resize.
  */
-static inline struct prudence_hash_node *prudence_hash_lookup(const struct prudence_hash *table,
-                                                              uint64_t hash,
-                                                              prudence_hash_match match,
-                                                              const void *key)
+PRUDENCE_INLINE struct prudence_hash_node *prudence_hash_lookup(const struct prudence_hash *table,
+                                                                uint64_t hash,
+                                                                prudence_hash_match match,
+                                                                const void *key)
 {
     const uint64_t spread = prudence_hash_spread_(hash);
     uintptr_t view, link = prudence_hash_begin_(table, spread, &view);
@@ -227,7 +239,7 @@ static inline struct prudence_hash_node *prudence_hash_lookup(const struct prude
  * last added to the first, or NULL if there are no more. Objects that are added in between are not
  * found.
  */
-static inline struct prudence_hash_node *
+PRUDENCE_INLINE struct prudence_hash_node *
 prudence_hash_next_duplicate(const struct prudence_hash_node *node, prudence_hash_match match,
                              const void *key)
 {
@@ -279,28 +291,33 @@ PRUDENCE_API struct prudence_hash_node *prudence_hash_next(struct prudence_hash_
  * chains get longer, and the statistics say so. Cost: an atomic operation for the lock and one for
  * the count, and at times a step of a resize, which moves some buckets.
  *
- *  - add always adds the node, before others with this key.
- *  - add_unique adds the node only if there is no object with this key. Returns the object that is
- *    there, or NULL after adding the node.
- *  - add_replace replaces an object with this key (the last added), if there is one. Returns the
- *    replaced object, which now belongs to the caller, or NULL if there was none.
+ * They return 0 or an error number. `there` and `old` may be NULL; otherwise the object that had
+ * the key is stored there, or NULL if there was none.
+ *
+ *  - add adds the node only if there is no object with this key. Otherwise EEXIST, and that object
+ *    in *there.
+ *  - add_duplicate always adds the node, before others with this key, and returns 0.
+ *  - put replaces an object with this key (the last added), if there is one, and adds the node
+ *    otherwise. Returns 0. The replaced object, in *old, belongs to the caller.
  *  - replace puts `fresh`, which has the same key, in the place of `old` in one step; a lookup
  *    finds one of the two. ENOENT: `old` is not in the table (any more), and nothing is done.
- *  - remove returns ENOENT if the node is not in the table (any more). So if several threads remove
- *    one object, one gets 0, and defers it.
+ *  - remove takes the node out. ENOENT: the node is not in the table (any more). So if several
+ *    threads remove one object, one gets 0, and defers it.
  *
  * Add a node only while it is in no table, and give the object a node for each table that the
  * object is in at a time. A node at a wrong address stops the process and names the caller's place.
  * With check=1, so does a node that is in this table.
  */
-PRUDENCE_API void prudence_hash_add(struct prudence_hash *table, uint64_t hash,
-                                    struct prudence_hash_node *node);
-PRUDENCE_API struct prudence_hash_node *
-prudence_hash_add_unique(struct prudence_hash *table, uint64_t hash, prudence_hash_match match,
-                         const void *key, struct prudence_hash_node *node);
-PRUDENCE_API struct prudence_hash_node *
-prudence_hash_add_replace(struct prudence_hash *table, uint64_t hash, prudence_hash_match match,
-                          const void *key, struct prudence_hash_node *node);
+PRUDENCE_API int prudence_hash_add(struct prudence_hash *table, uint64_t hash,
+                                   prudence_hash_match match, const void *key,
+                                   struct prudence_hash_node *node,
+                                   struct prudence_hash_node **there);
+PRUDENCE_API int prudence_hash_add_duplicate(struct prudence_hash *table, uint64_t hash,
+                                             struct prudence_hash_node *node);
+PRUDENCE_API int prudence_hash_put(struct prudence_hash *table, uint64_t hash,
+                                   prudence_hash_match match, const void *key,
+                                   struct prudence_hash_node *node,
+                                   struct prudence_hash_node **old);
 PRUDENCE_API int prudence_hash_replace(struct prudence_hash *table, struct prudence_hash_node *old,
                                        struct prudence_hash_node *fresh);
 PRUDENCE_API int prudence_hash_remove(struct prudence_hash *table, struct prudence_hash_node *node);

@@ -23,9 +23,9 @@
  *     prudence_cache_free_deferred(entries, error ? fresh : old);
  *
  * Conventions are those of <prudence/hash.h>, and these:
- *  - prudence_hash_add, add_unique, add_replace, replace and remove take the `node` of a name.
- *    Before a name is added, or given as `fresh`, prudence_hash_name_init must have prepared it
- *    (zeroing also will).
+ *  - prudence_hash_add, add_duplicate, put, replace and remove take the `node` of a name. Before a
+ *    name is added, or given as `fresh`, prudence_hash_name_init must have prepared it (zeroing
+ *    also will).
  *  - Look names up with prudence_hash_lookup_name. A table that has names which are renamed has no
  *    others, and no two with one key.
  *  - Walks (prudence_hash_for_each) visit names one after the other. If one is renamed during the
@@ -54,7 +54,7 @@ struct prudence_hash_name {
  */
 #define PRUDENCE_HASH_NAME_PENDING UINT64_C(1)
 
-static inline void prudence_hash_name_init(struct prudence_hash_name *name)
+PRUDENCE_INLINE void prudence_hash_name_init(struct prudence_hash_name *name)
 {
     __atomic_store_n(&name->change, 0, __ATOMIC_RELAXED);
 }
@@ -65,7 +65,7 @@ static inline void prudence_hash_name_init(struct prudence_hash_name *name)
  * find its address, because such a name left the table, if at all, after the names that have its
  * address did.
  */
-static inline bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
+PRUDENCE_INLINE bool prudence_hash_name_is_there(const struct prudence_hash_name *name)
 {
     uintptr_t change = __atomic_load_n(&name->change, __ATOMIC_ACQUIRE);
 
@@ -97,7 +97,7 @@ static inline bool prudence_hash_name_matches_(const struct prudence_hash_node *
  * Progress and cost are as for prudence_hash_lookup, plus a load in the line of the node, and
  * another one while that name is being renamed.
  */
-static inline struct prudence_hash_name *
+PRUDENCE_INLINE struct prudence_hash_name *
 prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
                           prudence_hash_match match, const void *key)
 {
@@ -128,8 +128,8 @@ prudence_hash_lookup_name(const struct prudence_hash *table, uint64_t hash,
  * wait for each other. Never waits for readers; needs no memory.
  *
  *  - rename returns EEXIST if another name has the key.
- *  - rename_replace removes that one in the same step, and returns that name to the caller in
- *    *replaced (NULL if there was none).
+ *  - rename_replace removes that one in the same step, and stores that name in *old_there (NULL if
+ *    there was none), if `old_there` is not NULL. The caller then owns the name.
  *
  * If `old` itself has the key, `fresh` replaces it. Returns 0, and `old` belongs to the caller, to
  * be deferred. Otherwise returns an error number with nothing done, and the caller may use `fresh`
@@ -151,7 +151,7 @@ PRUDENCE_API int prudence_hash_rename_replace(struct prudence_hash *from,
                                               struct prudence_hash *to, uint64_t hash,
                                               prudence_hash_match match, const void *key,
                                               struct prudence_hash_name *fresh,
-                                              struct prudence_hash_name **replaced);
+                                              struct prudence_hash_name **old_there);
 
 /*
  * In one step `fresh_a` replaces `a`, which is in table `of_a` and has the same key, and `fresh_b`

@@ -24,8 +24,8 @@
  *  - Values are the caller's pointers, and not NULL. The table never looks at their targets.
  *    Readers may still have found a value that an update takes out, so defer the target. Integers
  *    may be values, too, if none is 0.
- *  - Keys: a table has numbers, or byte strings (PRUDENCE_HASH_BYTES) of any length and any bytes,
- *    which are copied. With a key of the other kind a function finds nothing.
+ *  - Keys: a table has numbers, or byte strings (PRUDENCE_HASH_VALUES_BYTES) of any length and any
+ *    bytes, which are copied. With a key of the other kind a function finds nothing.
  *  - Memory: 32 bytes for each number; for each string 32 bytes and the string, rounded up to a
  *    power of two and at least 64, or from 481 bytes of string on to whole pages; and the array of
  *    buckets, 8 to 16 bytes for each key. A value is changed in place, which needs no memory, and
@@ -51,13 +51,28 @@ struct prudence_hash_values;
 
 /* ------------------------------------------------------------------------ making and destroying */
 
+/* Attributes of a table, used as those of <prudence/hash.h>. */
+struct prudence_hash_values_attr {
+    size_t size;           /* sizeof(struct prudence_hash_values_attr) */
+    uint64_t buckets;      /* initial and smallest number; rounded up to a power of two; 0: 64 */
+    uint64_t buckets_most; /* largest number; rounded up; 0: no bound but memory */
+    unsigned flags;        /* of enum prudence_hash_values_flags */
+    unsigned reserved;     /* 0 */
+    struct prudence_domain *domain; /* whose readers search the table; NULL: the default domain */
+};
+
+/* Flags of prudence_hash_values_attr.flags. */
+enum prudence_hash_values_flags {
+    PRUDENCE_HASH_VALUES_BYTES = 1 << 1, /* keys are byte strings; otherwise 64-bit numbers */
+};
+
 /*
- * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches. Of the
- * flags only PRUDENCE_HASH_BYTES may be set. Returns NULL with errno EINVAL (a message on standard
- * error names the cause) or ENOMEM.
+ * Makes an empty table; attr may be NULL, which means defaults. `name` appears in the statistics of
+ * the caches. Returns NULL with errno EINVAL (a message on standard error names the
+ * cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_hash_values *
-prudence_hash_values_create(const char *name, const struct prudence_hash_attr *attr);
+prudence_hash_values_create(const char *name, const struct prudence_hash_values_attr *attr);
 
 /*
  * Destroys a table that nobody uses any more. Calls dispose(value, argument) for each value, in no
@@ -114,38 +129,39 @@ PRUDENCE_API void *prudence_hash_values_next(struct prudence_hash_values_walk *w
 /*
  * Each update is one step for readers, and locks one bucket while searching there. Cost: the hash,
  * a search under the lock, and an entry that is allocated or deferred when a key comes or goes.
- * Errors leave the table as it was: ENOMEM, only if the key has no value; EINVAL: NULL for the
- * table or a value, or a key of the other kind.
+ * They return 0, or an error number with the table as it was: ENOMEM, only if the key has no value;
+ * EINVAL: NULL for the table or a value, or a key of the other kind. The last argument of put, add
+ * and erase may be NULL; otherwise the value that the key had is stored there, or NULL if it had
+ * none or an argument is wrong.
  *
- *  - put gives the key this value. Stores the previous one, or NULL, in *old, if `old` is not NULL.
- *  - insert does so only if the key has none. Otherwise returns EEXIST, and the value in *there, if
- *    `there` is not NULL. (Another thread may take that value out; look the value up in a section
- *    before you use the target.)
- *  - exchange replaces `old` by `fresh`, if the key has the value `old`; otherwise ENOENT. Needs no
- *    memory.
- *  - erase returns the value of the key, which then has none, or NULL if there was none or an
- *    argument is wrong. Needs no memory.
+ *  - add gives the key this value only if the key has none; otherwise EEXIST. (Another thread may
+ *    take the value in *there out; look the value up in a section before you use the target.)
+ *  - put gives the key this value.
+ *  - replace puts `fresh` in the place of `old`, if the key has the value `old`; otherwise ENOENT.
+ *    Needs no memory.
+ *  - erase takes the key and its value out; ENOENT if the key has none. Needs no memory.
  *
  * If several threads replace or erase one value, one gets it, and defers its target.
  */
+PRUDENCE_API int prudence_hash_values_add(struct prudence_hash_values *table, uint64_t key,
+                                          void *value, void **there);
+PRUDENCE_API int prudence_hash_values_add_bytes(struct prudence_hash_values *table,
+                                                const void *bytes, size_t length, void *value,
+                                                void **there);
 PRUDENCE_API int prudence_hash_values_put(struct prudence_hash_values *table, uint64_t key,
                                           void *value, void **old);
 PRUDENCE_API int prudence_hash_values_put_bytes(struct prudence_hash_values *table,
                                                 const void *bytes, size_t length, void *value,
                                                 void **old);
-PRUDENCE_API int prudence_hash_values_insert(struct prudence_hash_values *table, uint64_t key,
-                                             void *value, void **there);
-PRUDENCE_API int prudence_hash_values_insert_bytes(struct prudence_hash_values *table,
-                                                   const void *bytes, size_t length, void *value,
-                                                   void **there);
-PRUDENCE_API int prudence_hash_values_exchange(struct prudence_hash_values *table, uint64_t key,
-                                               void *old, void *fresh);
-PRUDENCE_API int prudence_hash_values_exchange_bytes(struct prudence_hash_values *table,
-                                                     const void *bytes, size_t length, void *old,
-                                                     void *fresh);
-PRUDENCE_API void *prudence_hash_values_erase(struct prudence_hash_values *table, uint64_t key);
-PRUDENCE_API void *prudence_hash_values_erase_bytes(struct prudence_hash_values *table,
-                                                    const void *bytes, size_t length);
+PRUDENCE_API int prudence_hash_values_replace(struct prudence_hash_values *table, uint64_t key,
+                                              void *old, void *fresh);
+PRUDENCE_API int prudence_hash_values_replace_bytes(struct prudence_hash_values *table,
+                                                    const void *bytes, size_t length, void *old,
+                                                    void *fresh);
+PRUDENCE_API int prudence_hash_values_erase(struct prudence_hash_values *table, uint64_t key,
+                                            void **old);
+PRUDENCE_API int prudence_hash_values_erase_bytes(struct prudence_hash_values *table,
+                                                  const void *bytes, size_t length, void **old);
 
 /* ---------------------------------------------------------------------------------- statistics */
 

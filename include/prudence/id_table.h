@@ -7,7 +7,7 @@
  * arrays of System V IPC in Linux.)
  *
  *     prudence_read_lock();
- *     session = prudence_id_lookup(sessions, id);
+ *     session = prudence_id_table_lookup(sessions, id);
  *     ...
  *     prudence_read_unlock();
  *
@@ -49,82 +49,99 @@ struct prudence_id_table {
     uintptr_t view;
 };
 
-#define PRUDENCE_ID_ORDER_MASK UINT64_C(63)
+#define PRUDENCE_ID_TABLE_ORDER_MASK UINT64_C(63)
 
+/* Attributes of a table, used as those of <prudence/hash.h>. */
 struct prudence_id_table_attr {
-    size_t size;       /* sizeof(struct prudence_id_table_attr); new members may follow */
-    uint32_t ids;      /* room for this number of ids at first; 0: 64 */
-    uint32_t ids_most; /* identifiers are below this number; 0: below 2^32 - 1 */
+    size_t size;                    /* sizeof(struct prudence_id_table_attr) */
+    uint32_t ids;                   /* room for this number of ids at first; 0: 64 */
+    uint32_t ids_most;              /* identifiers are below this number; 0: below 2^32 - 1 */
     struct prudence_domain *domain; /* whose readers look objects up; NULL: the default domain */
 };
 
 /*
- * Makes an empty table; attr may be NULL. `name` appears in the statistics of the caches of arrays.
- * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
+ * Makes an empty table; attr may be NULL, which means defaults. `name` appears in the statistics of
+ * the caches of arrays. Returns NULL with errno EINVAL (a message on standard error names
+ * the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_id_table *
 prudence_id_table_create(const char *name, const struct prudence_id_table_attr *attr);
 
 /*
- * Destroys an empty table that nobody uses any more. Waits for the grace period of arrays that were
- * replaced. Returns 0, or an error number with the table as usable as before: EBUSY while the table
- * has objects, or in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL.
+ * Destroys a table that nobody uses any more. Calls dispose(object, argument) for each object, in
+ * the order of identifiers; the object may be freed at once there. If `dispose` is NULL the table
+ * must be empty. Waits for the grace period of arrays that were replaced. Returns 0, or an error
+ * number with the table as usable as before: EBUSY while the table has objects and there is no
+ * `dispose`, or in a handler of pthread_atfork; EDEADLK, with a report, where
+ * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. `dispose`
+ * must not use the table.
  */
-PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table);
+PRUDENCE_API int prudence_id_table_destroy(struct prudence_id_table *table,
+                                           void (*dispose)(void *object, void *argument),
+                                           void *argument);
 
 /* ------------------------------------------------------------------------------------- readers */
 
 /* Returns the object with this identifier, or NULL if there is none. Wait-free. */
-static inline void *prudence_id_lookup(const struct prudence_id_table *table, uint32_t id)
+PRUDENCE_INLINE void *prudence_id_table_lookup(const struct prudence_id_table *table, uint32_t id)
 {
     uintptr_t view = __atomic_load_n(&table->view, __ATOMIC_CONSUME);
     const uint64_t number = id;
 
-    if (__builtin_expect(number >> (view & PRUDENCE_ID_ORDER_MASK) != 0, 0))
+    if (__builtin_expect(number >> (view & PRUDENCE_ID_TABLE_ORDER_MASK) != 0, 0))
         return PRUDENCE_NULL;
-    return __atomic_load_n(PRUDENCE_CAST(void *const *, view & ~PRUDENCE_ID_ORDER_MASK) + id,
+    return __atomic_load_n(PRUDENCE_CAST(void *const *, view & ~PRUDENCE_ID_TABLE_ORDER_MASK) + id,
                            __ATOMIC_CONSUME);
 }
 
 /*
- * Returns the object with the lowest identifier from *id on, and stores that identifier in *id.
- * Returns NULL if there is no more, with *id unchanged. Wait-free; a load for each identifier in
- * between.
+ * Walks over all objects, or those from an identifier on, in the order of identifiers:
  *
- *     prudence_id_for_each(table, id, object) { ... }     in the order of ids; break ends it early
+ *     prudence_id_table_for_each(&walk, table, object) { ... walk.id ... }
  *
- * finds all objects that are in the table during the whole walk, exactly once if they keep their
- * identifiers. The walk may span several sections.
+ * break ends it early; the body may update the table. The walk finds all objects that are in the
+ * table during the whole walk, exactly once if they keep their identifiers. The walk may span
+ * several sections. Each step is wait-free, with a load for each identifier in between.
  */
-PRUDENCE_API void *prudence_id_next(const struct prudence_id_table *table, uint32_t *id);
+struct prudence_id_table_walk {
+    uint32_t id;                           /* of the object found */
+    const struct prudence_id_table *table; /* private */
+};
 
-#define prudence_id_for_each(table, id, object)                                                    \
-    for ((id) = 0; ((object) = prudence_id_next(table, &(id))) != PRUDENCE_NULL; (id)++)
+PRUDENCE_API void *prudence_id_table_first(struct prudence_id_table_walk *walk,
+                                           const struct prudence_id_table *table);
+PRUDENCE_API void *prudence_id_table_first_from(struct prudence_id_table_walk *walk,
+                                                const struct prudence_id_table *table, uint32_t id);
+PRUDENCE_API void *prudence_id_table_next(struct prudence_id_table_walk *walk);
+
+#define prudence_id_table_for_each(walk, table, place)                                             \
+    for ((place) = prudence_id_table_first(walk, table); (place);                                  \
+         (place) = prudence_id_table_next(walk))
 
 /* ------------------------------------------------------------------------------------- writers */
 
 /*
- * Each of these takes the lock of the table (a sleeping one) for a moment.
+ * Each of these takes the lock of the table (a sleeping one) for a moment. They return 0, or an
+ * error number with the table as it was: EINVAL for NULL instead of an object or of `id`. `old` may
+ * be NULL; otherwise the object that had the identifier is stored there, or NULL.
  *
- *  - insert gives the object, which is not NULL, the lowest free identifier, and stores that in *id
- *    before a reader can find the object (`id` may point into it). Returns 0, or an error number
- *    with the table as it was: ENOMEM, ENOSPC (as many objects as ids_most), EINVAL (NULL). Cost:
+ *  - add gives the object the lowest free identifier, and stores that in *id before a reader can
+ *    find the object (`id` may point into it). ENOMEM; ENOSPC: as many objects as ids_most. Cost:
  *    some loads; if there is no room, an array of twice the size, to which all pointers are copied
  *    under the lock; the old one is deferred.
- *  - replace puts `object`, not NULL, in the place of the one with this identifier, and returns the
- *    old one; NULL: there was none, and nothing is done.
- *  - remove returns the object and frees the identifier; NULL: there is none. So if several threads
- *    remove one identifier, one gets the object, and defers it.
+ *  - replace puts `object` in the place of the one with this identifier. ENOENT: there was none.
+ *  - erase takes the identifier and its object out. ENOENT: there is none. So if several threads
+ *    erase one identifier, one gets the object, and defers it.
  */
-PRUDENCE_API int prudence_id_insert(struct prudence_id_table *table, void *object, uint32_t *id);
-PRUDENCE_API void *prudence_id_replace(struct prudence_id_table *table, uint32_t id, void *object);
-PRUDENCE_API void *prudence_id_remove(struct prudence_id_table *table, uint32_t id);
+PRUDENCE_API int prudence_id_table_add(struct prudence_id_table *table, void *object, uint32_t *id);
+PRUDENCE_API int prudence_id_table_replace(struct prudence_id_table *table, uint32_t id,
+                                           void *object, void **old);
+PRUDENCE_API int prudence_id_table_erase(struct prudence_id_table *table, uint32_t id, void **old);
 
 /* ---------------------------------------------------------------------------------- statistics */
 
 /* Returns the number of objects. */
-PRUDENCE_API uint64_t prudence_id_count(const struct prudence_id_table *table);
+PRUDENCE_API uint64_t prudence_id_table_count(const struct prudence_id_table *table);
 
 struct prudence_id_table_stats {
     uint64_t objects;

@@ -22,6 +22,12 @@
 #endif
 
 /*
+ * A function that programs inline. The library exports the same function under the same name, for
+ * bindings of other languages (<prudence/bindings.h>).
+ */
+#define PRUDENCE_INLINE static inline
+
+/*
  * Returns the `type` whose `member` is at `place`. The name of a type cannot be parenthesized here.
  */
 #define PRUDENCE_CONTAINER_OF(place, type, member)                                                 \

@@ -58,19 +58,19 @@ struct prudence_lockfree_hash {
  * Links. A link is the address of a node, or 0 at the end. In a removed node the link also has this
  * bit, and does not change any more.
  */
-#define PRUDENCE_LOCKFREE_REMOVED UINT64_C(1)
+#define PRUDENCE_LOCKFREE_HASH_REMOVED UINT64_C(1)
 
-static inline struct prudence_hash_node *prudence_lockfree_node_(uintptr_t link)
+static inline struct prudence_hash_node *prudence_lockfree_hash_node_(uintptr_t link)
 {
     struct prudence_hash_node *node =
-        PRUDENCE_CAST(struct prudence_hash_node *, link & ~PRUDENCE_LOCKFREE_REMOVED);
+        PRUDENCE_CAST(struct prudence_hash_node *, link & ~PRUDENCE_LOCKFREE_HASH_REMOVED);
 
     PRUDENCE_TELL_FOUND(node);
     return node;
 }
 
-static inline uintptr_t *prudence_lockfree_bucket_(const struct prudence_lockfree_hash *table,
-                                                   uint64_t spread)
+static inline uintptr_t *prudence_lockfree_hash_bucket_(const struct prudence_lockfree_hash *table,
+                                                        uint64_t spread)
 {
     return PRUDENCE_CAST(uintptr_t *, table->view & ~PRUDENCE_HASH_ORDER_MASK) +
            (spread >> (-table->view & PRUDENCE_HASH_ORDER_MASK));
@@ -79,14 +79,16 @@ static inline uintptr_t *prudence_lockfree_bucket_(const struct prudence_lockfre
 /*
  * Returns the first node from `link` on that has the (spread) hash and the key, and is not removed.
  */
-static inline struct prudence_hash_node *
-prudence_lockfree_search_(uintptr_t link, uint64_t hash, prudence_hash_match match, const void *key)
+static inline struct prudence_hash_node *prudence_lockfree_hash_search_(uintptr_t link,
+                                                                        uint64_t hash,
+                                                                        prudence_hash_match match,
+                                                                        const void *key)
 {
-    while (link & ~PRUDENCE_LOCKFREE_REMOVED) {
-        struct prudence_hash_node *node = prudence_lockfree_node_(link);
+    while (link & ~PRUDENCE_LOCKFREE_HASH_REMOVED) {
+        struct prudence_hash_node *node = prudence_lockfree_hash_node_(link);
 
         link = __atomic_load_n(&node->next, __ATOMIC_CONSUME);
-        if (node->hash == hash && !(link & PRUDENCE_LOCKFREE_REMOVED) && match(node, key))
+        if (node->hash == hash && !(link & PRUDENCE_LOCKFREE_HASH_REMOVED) && match(node, key))
             return node;
     }
     return PRUDENCE_NULL;
@@ -94,19 +96,31 @@ prudence_lockfree_search_(uintptr_t link, uint64_t hash, prudence_hash_match mat
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-/*
- * Makes an empty table with `buckets` buckets, from 2 to 2^40, rounded up to a power of two. Use
- * the expected number of objects. Returns NULL with errno EINVAL (a message on standard error names
- * the cause) or ENOMEM.
- */
-PRUDENCE_API struct prudence_lockfree_hash *prudence_lockfree_hash_create(uint64_t buckets);
+/* Attributes of a table, used as those of <prudence/hash.h>. */
+struct prudence_lockfree_hash_attr {
+    size_t size;      /* sizeof(struct prudence_lockfree_hash_attr) */
+    uint64_t buckets; /* the expected number of objects; rounded up to a power of two; 0: 64 */
+};
 
 /*
- * Destroys an empty table that nobody uses any more, not even a reader in an old section. Never
- * waits. Returns 0, or an error number with the table as usable as before: EBUSY while the table
- * has objects; EINVAL for NULL.
+ * Makes an empty table; attr may be NULL, which means defaults. `name` appears in messages. (There
+ * is no domain: the table defers nothing, and the caller chooses the sections.) Returns NULL with
+ * errno EINVAL (a message on standard error names the cause), or ENOMEM.
  */
-PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *table);
+PRUDENCE_API struct prudence_lockfree_hash *
+prudence_lockfree_hash_create(const char *name, const struct prudence_lockfree_hash_attr *attr);
+
+/*
+ * Destroys a table that nobody uses any more, not even a reader in an old section. Calls
+ * dispose(object, argument) for each object, in no order; the object may be freed at once there. If
+ * `dispose` is NULL the table must be empty. Never waits. Returns 0, or an error number with the
+ * table as usable as before: EBUSY while the table has objects and there is no `dispose`; EINVAL
+ * for NULL. `dispose` must not use the table.
+ */
+PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *table,
+                                                void (*dispose)(struct prudence_hash_node *object,
+                                                                void *argument),
+                                                void *argument);
 
 /* ------------------------------------------------------------------------------------- readers */
 
@@ -114,27 +128,27 @@ PRUDENCE_API int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *t
  * Returns the object with this key, the last added of several, or NULL if there is none. Cost: a
  * load for the table, the bucket and each node on the way.
  */
-static inline struct prudence_hash_node *
+PRUDENCE_INLINE struct prudence_hash_node *
 prudence_lockfree_hash_lookup(const struct prudence_lockfree_hash *table, uint64_t hash,
                               prudence_hash_match match, const void *key)
 {
     const uint64_t spread = prudence_hash_spread_(hash);
 
-    return prudence_lockfree_search_(
-        __atomic_load_n(prudence_lockfree_bucket_(table, spread), __ATOMIC_CONSUME), spread, match,
-        key);
+    return prudence_lockfree_hash_search_(
+        __atomic_load_n(prudence_lockfree_hash_bucket_(table, spread), __ATOMIC_CONSUME), spread,
+        match, key);
 }
 
 /*
  * Returns the next object with the key of `node`, which was found in the same section, from the
  * last added to the first, or NULL if there are no more.
  */
-static inline struct prudence_hash_node *
+PRUDENCE_INLINE struct prudence_hash_node *
 prudence_lockfree_hash_next_duplicate(const struct prudence_hash_node *node,
                                       prudence_hash_match match, const void *key)
 {
-    return prudence_lockfree_search_(__atomic_load_n(&node->next, __ATOMIC_CONSUME), node->hash,
-                                     match, key);
+    return prudence_lockfree_hash_search_(__atomic_load_n(&node->next, __ATOMIC_CONSUME),
+                                          node->hash, match, key);
 }
 
 /*
@@ -143,17 +157,17 @@ prudence_lockfree_hash_next_duplicate(const struct prudence_hash_node *node,
  * and those that replace it during the walk, it finds exactly one. Objects that are added or
  * removed during the walk are found at most once. The body may remove and replace any object.
  */
-struct prudence_lockfree_walk { /* private */
+struct prudence_lockfree_hash_walk { /* private */
     const struct prudence_lockfree_hash *table;
     uint64_t bucket; /* next bucket */
     uintptr_t link;  /* next link of the chain */
 };
 
 PRUDENCE_API struct prudence_hash_node *
-prudence_lockfree_hash_first(struct prudence_lockfree_walk *walk,
+prudence_lockfree_hash_first(struct prudence_lockfree_hash_walk *walk,
                              const struct prudence_lockfree_hash *table);
 PRUDENCE_API struct prudence_hash_node *
-prudence_lockfree_hash_next(struct prudence_lockfree_walk *walk);
+prudence_lockfree_hash_next(struct prudence_lockfree_hash_walk *walk);
 
 #define prudence_lockfree_hash_for_each(walk, table, place)                                        \
     for ((place) = prudence_lockfree_hash_first(walk, table); (place);                             \
@@ -163,20 +177,21 @@ prudence_lockfree_hash_next(struct prudence_lockfree_walk *walk);
 
 /*
  * Work like the functions of these names in <prudence/hash.h>. None needs memory, waits, or fails
- * for any other reason than those listed there. Cost: add and add_unique take an atomic operation;
- * replacing and removing take two, and a pass through the bucket up to the object. Sections that
- * begin after the return cannot find the removed or replaced object.
+ * for any other reason than those listed there. Cost: add and add_duplicate take an atomic
+ * operation; replacing and removing take two, and a pass through the bucket up to the object.
+ * Sections that begin after the return cannot find the removed or replaced object.
  */
-PRUDENCE_API void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
-                                             struct prudence_hash_node *node);
-PRUDENCE_API struct prudence_hash_node *
-prudence_lockfree_hash_add_unique(struct prudence_lockfree_hash *table, uint64_t hash,
-                                  prudence_hash_match match, const void *key,
-                                  struct prudence_hash_node *node);
-PRUDENCE_API struct prudence_hash_node *
-prudence_lockfree_hash_add_replace(struct prudence_lockfree_hash *table, uint64_t hash,
-                                   prudence_hash_match match, const void *key,
-                                   struct prudence_hash_node *node);
+PRUDENCE_API int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
+                                            prudence_hash_match match, const void *key,
+                                            struct prudence_hash_node *node,
+                                            struct prudence_hash_node **there);
+PRUDENCE_API int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table,
+                                                      uint64_t hash,
+                                                      struct prudence_hash_node *node);
+PRUDENCE_API int prudence_lockfree_hash_put(struct prudence_lockfree_hash *table, uint64_t hash,
+                                            prudence_hash_match match, const void *key,
+                                            struct prudence_hash_node *node,
+                                            struct prudence_hash_node **old);
 PRUDENCE_API int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
                                                 struct prudence_hash_node *old,
                                                 struct prudence_hash_node *fresh);

@@ -45,10 +45,10 @@ struct prudence_log;
 PRUDENCE_API struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *domain);
 
 /*
- * Frees the log, which nobody may use any more. Entries that were not flushed are lost. NULL is
- * ignored.
+ * Frees the log, which nobody may use any more. Entries that were not flushed are lost. Returns 0,
+ * or an error number with nothing done: EBUSY while a flush is under way; EINVAL for NULL.
  */
-PRUDENCE_API void prudence_log_destroy(struct prudence_log *log);
+PRUDENCE_API int prudence_log_destroy(struct prudence_log *log);
 
 /*
  * Returns a place for `size` bytes, at an address that 8 divides; places are rounded up to 8 bytes.

@@ -23,8 +23,8 @@
  *    or online there. The objects that a function returns stay valid until that section ends.
  *    Updates need no section. Make them outside, so that deferrals may wait and keep latent memory
  *    below the limit. (But an object that a function is given, and that another thread might
- *    remove, is valid only in the section in which it was found: prudence_map_replace,
- *    _remove_node.) In a qsbr domain the thread is online. Sets and external domains have no
+ *    remove, is valid only in the section in which it was found: prudence_map_replace, _remove.)
+ *    In a qsbr domain the thread is online. Sets and external domains have no
  *    sections of their own, so the caller's thread is inside one of a member, or of the other
  *    scheme.
  *  - Keys: a map has numbers, or byte strings (PRUDENCE_MAP_BYTES). Byte strings have any length
@@ -80,8 +80,8 @@ struct prudence_map_bytes {
 /*
  * Sets the key of an object that is not in a map: `length` bytes, which still belong to the caller.
  */
-static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const void *bytes,
-                                          size_t length)
+PRUDENCE_INLINE void prudence_map_set_bytes(struct prudence_map_bytes *node, const void *bytes,
+                                            size_t length)
 {
     node->node.key = PRUDENCE_CAST(uintptr_t, bytes);
     node->length = length;
@@ -89,9 +89,9 @@ static inline void prudence_map_set_bytes(struct prudence_map_bytes *node, const
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-/* Attributes of a map. */
+/* Attributes of a map, used as those of <prudence/hash.h>. */
 struct prudence_map_attr {
-    size_t size;                    /* sizeof(struct prudence_map_attr); more may follow */
+    size_t size;                    /* sizeof(struct prudence_map_attr) */
     unsigned flags;                 /* of enum prudence_map_flags */
     unsigned reserved;              /* 0 */
     struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
@@ -100,25 +100,23 @@ struct prudence_map_attr {
 /* Flags of prudence_map_attr.flags. */
 enum prudence_map_flags {
     PRUDENCE_MAP_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
-    /* Stores pointers, without objects of the caller (<prudence/map_values.h>). */
-    PRUDENCE_MAP_VALUES = 1 << 1,
 };
 
 /*
- * Makes an empty map; attr may be NULL. `name` appears in the statistics of the caches of nodes.
- * Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
+ * Makes an empty map; attr may be NULL, which means defaults. `name` appears in the statistics of
+ * the caches of nodes. Returns NULL with errno EINVAL (a message on standard error names
+ * the cause), or ENOMEM.
  */
 PRUDENCE_API struct prudence_map *prudence_map_create(const char *name,
                                                       const struct prudence_map_attr *attr);
 
 /*
  * Destroys a map that nobody uses any more. Calls dispose(object, argument) for each object, in the
- * order of keys. The object may be freed at once there (but not in a map of values, which owns its
- * objects). If `dispose` is NULL the map must be empty. Waits for the grace period of nodes that
- * were replaced. Returns 0, or an error number with the map as usable as before: EBUSY while the
- * map has objects and there is no `dispose`, or in a handler of pthread_atfork; EDEADLK, with a
- * report, where prudence_domain_synchronize of the domain fails (inside a section); EINVAL for
- * NULL. `dispose` must not use the map.
+ * order of keys; the object may be freed at once there. If `dispose` is NULL the map must be empty.
+ * Waits for the grace period of nodes that were replaced. Returns 0, or an error number with the
+ * map as usable as before: EBUSY while the map has objects and there is no `dispose`, or in a
+ * handler of pthread_atfork; EDEADLK, with a report, where prudence_domain_synchronize of the
+ * domain fails (inside a section); EINVAL for NULL. `dispose` must not use the map.
  */
 PRUDENCE_API int prudence_map_destroy(struct prudence_map *map,
                                       void (*dispose)(struct prudence_map_node *object,
@@ -196,7 +194,7 @@ PRUDENCE_API struct prudence_map_node *prudence_map_first_from_bytes(struct prud
                                                                      size_t length);
 PRUDENCE_API struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk);
 
-static inline struct prudence_map_node *prudence_map_next(struct prudence_map_walk *walk)
+PRUDENCE_INLINE struct prudence_map_node *prudence_map_next(struct prudence_map_walk *walk)
 {
     if (__builtin_expect(walk->next < walk->count, 1))
         return walk->objects[walk->next++];
@@ -223,32 +221,37 @@ static inline struct prudence_map_node *prudence_map_next(struct prudence_map_wa
  * to end. Now and then a node of 64 to 2,072 bytes is allocated and another deferred: 6 to 18 bytes
  * an update with random keys (docs/adr/0069).
  *
- * Errors leave the map as it was: ENOMEM; EINVAL: NULL, or a string that is not empty and has no
- * address.
+ * They return 0, or an error number with the map as it was: ENOMEM; EINVAL: NULL, or a string that
+ * is not empty and has no address, or (erase) a key of the other kind. The last argument of add,
+ * put and erase may be NULL; otherwise the object that had the key is stored there, or NULL if
+ * there was none or an argument is wrong.
  *
- *  - add_unique adds the object only if there is no object with this key. Otherwise returns EEXIST,
- *    and that object in *there, if `there` is not NULL. (That object is valid in a section that the
- *    caller is in, or while the caller keeps others from removing it.)
- *  - add_replace replaces the object with this key, if there is one. Stores that object, or NULL,
- *    in *replaced; the caller now owns it.
+ *  - add adds the object only if there is no object with this key; otherwise EEXIST. (The object in
+ *    *there is valid in a section that the caller is in, or while the caller keeps others from
+ *    removing it.)
+ *  - put replaces the object with this key, if there is one; the caller then owns the object in
+ *    *old.
  *  - replace puts `fresh` in the place of `old` in one step; a lookup finds one of the two. ENOENT:
  *    `old` is not in the map (any more); EINVAL: their keys differ. No memory is needed.
- *  - remove returns the object with this key, which now belongs to the caller, or NULL if there is
- *    none. So if several threads remove one key, one gets the object, and defers it. Never fails
- *    for lack of memory; the tree then stays a little larger than necessary.
- *  - remove_node does the same for this object, inside a section. ENOENT: the object is not in the
- *    map (any more).
+ *  - remove takes this object out, inside a section. ENOENT: the object is not in the map (any
+ *    more).
+ *  - erase takes the key out, with its object, which the caller then owns; ENOENT: there is none.
+ *    So if several threads erase one key, one gets the object, and defers it.
+ *
+ * remove and erase never fail for lack of memory; the tree then stays a little larger than
+ * necessary.
  */
-PRUDENCE_API int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
-                                         struct prudence_map_node **there);
-PRUDENCE_API int prudence_map_add_replace(struct prudence_map *map, struct prudence_map_node *node,
-                                          struct prudence_map_node **replaced);
+PRUDENCE_API int prudence_map_add(struct prudence_map *map, struct prudence_map_node *node,
+                                  struct prudence_map_node **there);
+PRUDENCE_API int prudence_map_put(struct prudence_map *map, struct prudence_map_node *node,
+                                  struct prudence_map_node **old);
 PRUDENCE_API int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old,
                                       struct prudence_map_node *fresh);
-PRUDENCE_API struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t key);
-PRUDENCE_API struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map,
-                                                                 const void *bytes, size_t length);
-PRUDENCE_API int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node);
+PRUDENCE_API int prudence_map_remove(struct prudence_map *map, struct prudence_map_node *node);
+PRUDENCE_API int prudence_map_erase(struct prudence_map *map, uint64_t key,
+                                    struct prudence_map_node **old);
+PRUDENCE_API int prudence_map_erase_bytes(struct prudence_map *map, const void *bytes,
+                                          size_t length, struct prudence_map_node **old);
 
 /* ---------------------------------------------------------------------------------- statistics */
 
@@ -262,8 +265,8 @@ struct prudence_map_stats {
     uint64_t objects;
     uint64_t nodes;    /* nodes of the tree */
     uint64_t replaced; /* nodes that other nodes replaced, or nothing did, since the map was made */
-    uint64_t bytes_live;   /* bytes of the map and its nodes, and of entries of values */
-    uint64_t bytes_latent; /* bytes of replaced nodes and entries that wait for readers */
+    uint64_t bytes_live;   /* bytes of the map and its nodes */
+    uint64_t bytes_latent; /* bytes of replaced nodes that wait for readers */
 };
 
 /*

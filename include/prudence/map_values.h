@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values in an ordered map (<prudence/map.h>) without objects of the caller. Each key leads to a
- * pointer. The map makes, defers and frees entries, each with a copy of the key. Create the map
- * with the flag PRUDENCE_MAP_VALUES.
+ * An ordered map of values, in which each key, a 64-bit number or a byte string, leads to a
+ * pointer. The program needs no objects with nodes. The map makes, defers and frees entries, each
+ * with a copy of the key. <prudence/hash_values.h> has the same operations without an order.
  *
- *     prudence_map_put(flows, key, flow, &old);
+ *     prudence_map_values_put(flows, key, flow, &old);
  *     ...
  *     prudence_read_lock();
- *     flow = prudence_map_get(flows, key);
+ *     flow = prudence_map_values_get(flows, key);
  *     ...
  *     prudence_read_unlock();
  *
- * To look for the nearest key, and to walk, use the functions of <prudence/map.h>;
- * prudence_map_value(node) is the value of the node that they return. A map of values refuses their
- * updates of objects (EINVAL, NULL), and a map without the flag refuses those below.
+ * To look for the nearest key, and to walk, use the functions of readers of <prudence/map.h> on
+ * prudence_map_values_nodes(map); prudence_map_values_value(node) is the value of the node that
+ * they return.
  *
  * Conventions are those of <prudence/map.h>, and these:
  *  - Values are the caller's pointers, and not NULL. The map never looks at their targets. Readers
@@ -35,8 +35,50 @@
 extern "C" {
 #endif
 
+struct prudence_map_values;
+
+/* ------------------------------------------------------------------------ making and destroying */
+
+/* Attributes of a map, used as those of <prudence/hash.h>. */
+struct prudence_map_values_attr {
+    size_t size;                    /* sizeof(struct prudence_map_values_attr) */
+    unsigned flags;                 /* of enum prudence_map_values_flags */
+    unsigned reserved;              /* 0 */
+    struct prudence_domain *domain; /* whose readers use the map; NULL: the default domain */
+};
+
+/* Flags of prudence_map_values_attr.flags. */
+enum prudence_map_values_flags {
+    PRUDENCE_MAP_VALUES_BYTES = 1 << 0, /* keys are byte strings; otherwise 64-bit numbers */
+};
+
+/*
+ * Makes an empty map; attr may be NULL, which means defaults. `name` appears in the statistics of
+ * the caches. Returns NULL with errno EINVAL (a message on standard error names the
+ * cause), or ENOMEM.
+ */
+PRUDENCE_API struct prudence_map_values *
+prudence_map_values_create(const char *name, const struct prudence_map_values_attr *attr);
+
+/*
+ * Destroys a map that nobody uses any more, like prudence_map_destroy. Calls dispose(value,
+ * argument) for each value, in the order of keys. If `dispose` is NULL the map must be empty.
+ */
+PRUDENCE_API int prudence_map_values_destroy(struct prudence_map_values *map,
+                                             void (*dispose)(void *value, void *argument),
+                                             void *argument);
+
+/* ------------------------------------------------------------------------------------- readers */
+
+/* Returns the map's entries, for the functions of readers of <prudence/map.h>. */
+PRUDENCE_INLINE const struct prudence_map *
+prudence_map_values_nodes(const struct prudence_map_values *map)
+{
+    return PRUDENCE_CAST(const struct prudence_map *, map);
+}
+
 /* Returns the value of a node that was found in a map of values. A node's value does not change. */
-static inline void *prudence_map_value(const struct prudence_map_node *node)
+PRUDENCE_INLINE void *prudence_map_values_value(const struct prudence_map_node *node)
 {
     return PRUDENCE_CAST(void *const *, PRUDENCE_CAST(const void *, node))[-1];
 }
@@ -45,48 +87,66 @@ static inline void *prudence_map_value(const struct prudence_map_node *node)
  * Return the value of the key, in a section, or NULL if there is none. Otherwise like
  * prudence_map_lookup.
  */
-static inline void *prudence_map_get(const struct prudence_map *map, uint64_t key)
+PRUDENCE_INLINE void *prudence_map_values_get(const struct prudence_map_values *map, uint64_t key)
 {
-    const struct prudence_map_node *node = prudence_map_lookup(map, key);
+    const struct prudence_map_node *node = prudence_map_lookup(prudence_map_values_nodes(map), key);
 
-    return node ? prudence_map_value(node) : PRUDENCE_NULL;
+    return node ? prudence_map_values_value(node) : PRUDENCE_NULL;
 }
 
-static inline void *prudence_map_get_bytes(const struct prudence_map *map, const void *bytes,
-                                           size_t length)
+PRUDENCE_INLINE void *prudence_map_values_get_bytes(const struct prudence_map_values *map,
+                                                    const void *bytes, size_t length)
 {
-    const struct prudence_map_node *node = prudence_map_lookup_bytes(map, bytes, length);
+    const struct prudence_map_node *node =
+        prudence_map_lookup_bytes(prudence_map_values_nodes(map), bytes, length);
 
-    return node ? prudence_map_value(node) : PRUDENCE_NULL;
+    return node ? prudence_map_values_value(node) : PRUDENCE_NULL;
 }
+
+/* ------------------------------------------------------------------------------------- writers */
 
 /*
  * Updates, which are made outside of sections, because they may wait. Cost: that of the map, and an
- * entry that is allocated, deferred, or both. Each is one step for readers. Errors leave the map as
- * it was: ENOMEM; EINVAL: NULL for the map or a value, a key of the other kind, or a map without
- * the flag.
+ * entry that is allocated, deferred, or both. Each is one step for readers. They return 0, or an
+ * error number with the map as it was: ENOMEM; EINVAL: NULL for the map or a value, or a key of the
+ * other kind. The last argument of put, add and erase may be NULL; otherwise the value that the key
+ * had is stored there, or NULL if it had none or an argument is wrong.
  *
- *  - put gives the key this value. Stores the previous one, or NULL, in *old, if `old` is not NULL.
- *  - insert does so only if the key has none. Otherwise returns EEXIST, and the value in *there, if
- *    `there` is not NULL.
- *  - exchange replaces `old` by `fresh`, if the key has the value `old`; otherwise ENOENT.
- *  - erase returns the value of the key, which then has none, or NULL if there was none or an
- *    argument is wrong. Needs no memory.
+ *  - add gives the key this value only if the key has none; otherwise EEXIST. (Another thread may
+ *    take the value in *there out; look the value up in a section before you use the target.)
+ *  - put gives the key this value.
+ *  - replace puts `fresh` in the place of `old`, if the key has the value `old`; otherwise ENOENT.
+ *  - erase takes the key and its value out; ENOENT if the key has none. Needs no memory.
  */
-PRUDENCE_API int prudence_map_put(struct prudence_map *map, uint64_t key, void *value, void **old);
-PRUDENCE_API int prudence_map_put_bytes(struct prudence_map *map, const void *bytes, size_t length,
-                                        void *value, void **old);
-PRUDENCE_API int prudence_map_insert(struct prudence_map *map, uint64_t key, void *value,
-                                     void **there);
-PRUDENCE_API int prudence_map_insert_bytes(struct prudence_map *map, const void *bytes,
-                                           size_t length, void *value, void **there);
-PRUDENCE_API int prudence_map_exchange(struct prudence_map *map, uint64_t key, void *old,
-                                       void *fresh);
-PRUDENCE_API int prudence_map_exchange_bytes(struct prudence_map *map, const void *bytes,
-                                             size_t length, void *old, void *fresh);
-PRUDENCE_API void *prudence_map_erase(struct prudence_map *map, uint64_t key);
-PRUDENCE_API void *prudence_map_erase_bytes(struct prudence_map *map, const void *bytes,
-                                            size_t length);
+PRUDENCE_API int prudence_map_values_add(struct prudence_map_values *map, uint64_t key, void *value,
+                                         void **there);
+PRUDENCE_API int prudence_map_values_add_bytes(struct prudence_map_values *map, const void *bytes,
+                                               size_t length, void *value, void **there);
+PRUDENCE_API int prudence_map_values_put(struct prudence_map_values *map, uint64_t key, void *value,
+                                         void **old);
+PRUDENCE_API int prudence_map_values_put_bytes(struct prudence_map_values *map, const void *bytes,
+                                               size_t length, void *value, void **old);
+PRUDENCE_API int prudence_map_values_replace(struct prudence_map_values *map, uint64_t key,
+                                             void *old, void *fresh);
+PRUDENCE_API int prudence_map_values_replace_bytes(struct prudence_map_values *map,
+                                                   const void *bytes, size_t length, void *old,
+                                                   void *fresh);
+PRUDENCE_API int prudence_map_values_erase(struct prudence_map_values *map, uint64_t key,
+                                           void **old);
+PRUDENCE_API int prudence_map_values_erase_bytes(struct prudence_map_values *map, const void *bytes,
+                                                 size_t length, void **old);
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+/* Returns the number of keys with a value, like prudence_map_count. */
+PRUDENCE_API uint64_t prudence_map_values_count(const struct prudence_map_values *map);
+
+/* Works like prudence_map_stats_sized; entries count in bytes_live and bytes_latent. */
+PRUDENCE_API int prudence_map_values_stats_sized(struct prudence_map_values *map,
+                                                 struct prudence_map_stats *stats, size_t size);
+
+#define prudence_map_values_stats(map, stats)                                                      \
+    prudence_map_values_stats_sized(map, stats, sizeof *(stats))
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@
  * references of entries that are still hashed.)
  *
  *     prudence_read_lock();
- *     session = prudence_id_lookup(sessions, id);
+ *     session = prudence_id_table_lookup(sessions, id);
  *     if (session && !prudence_ref_get_unless_zero(&session->references))
  *         session = NULL;
  *     prudence_read_unlock();
@@ -49,13 +49,13 @@ struct prudence_ref {
 PRUDENCE_API void prudence_ref_saturate_(struct prudence_ref *ref, const char *what);
 
 /* To be called before others can find the object. */
-static inline void prudence_ref_init(struct prudence_ref *ref, uint32_t references)
+PRUDENCE_INLINE void prudence_ref_init(struct prudence_ref *ref, uint32_t references)
 {
     __atomic_store_n(&ref->count, references, __ATOMIC_RELAXED);
 }
 
 /* Returns the number of references, which may be out of date. Above PRUDENCE_REF_MAX: saturated. */
-static inline uint32_t prudence_ref_count(const struct prudence_ref *ref)
+PRUDENCE_INLINE uint32_t prudence_ref_count(const struct prudence_ref *ref)
 {
     return __atomic_load_n(&ref->count, __ATOMIC_RELAXED);
 }
@@ -65,7 +65,7 @@ static inline uint32_t prudence_ref_count(const struct prudence_ref *ref)
  * false if there is no reference any more; then treat the object as not found. Relaxed, because the
  * object's contents were seen on finding it.
  */
-static inline bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
+PRUDENCE_INLINE bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
 {
     uint32_t count = prudence_ref_count(ref);
 
@@ -82,7 +82,7 @@ static inline bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
 }
 
 /* Takes a reference for a caller that has one. */
-static inline void prudence_ref_get(struct prudence_ref *ref)
+PRUDENCE_INLINE void prudence_ref_get(struct prudence_ref *ref)
 {
     uint32_t before = __atomic_fetch_add(&ref->count, 1, __ATOMIC_RELAXED);
 
@@ -95,7 +95,7 @@ static inline void prudence_ref_get(struct prudence_ref *ref)
  * Puts a reference. Returns true for the last one. Release and acquire: the thread that gets true
  * sees everything that others did with the object before they put their references.
  */
-static inline bool prudence_ref_put(struct prudence_ref *ref)
+PRUDENCE_INLINE bool prudence_ref_put(struct prudence_ref *ref)
 {
     uint32_t before = __atomic_fetch_sub(&ref->count, 1, __ATOMIC_ACQ_REL);
 

@@ -8,9 +8,9 @@
  * sections 2.2.18 and 3.5, has routing tables as the example of readers to whom data may be stale
  * for a moment.)
  *
- *     struct prudence_prefix prefix = {.address = {192, 0, 2, 0}, .length = 24};
+ *     struct prudence_routes_prefix prefix = {.address = {192, 0, 2, 0}, .length = 24};
  *     ...
- *     error = prudence_routes_add(routes, &prefix, next_hop);
+ *     error = prudence_routes_add(routes, &prefix, next_hop, NULL);
  *     ...
  *     prudence_read_lock();
  *     next_hop = prudence_routes_lookup_ipv4(routes, &packet->destination);
@@ -53,7 +53,7 @@ extern "C" {
 #endif
 
 /* The first `length` bits of the address; all others are 0. For IPv4 the first 4 bytes count. */
-struct prudence_prefix {
+struct prudence_routes_prefix {
     unsigned char address[16];
     unsigned length; /* 0 (all addresses) to 32, or to 128 */
 };
@@ -245,9 +245,9 @@ enum prudence_routes_family {
     PRUDENCE_ROUTES_IPV6 = 1, /* addresses of 16 bytes */
 };
 
-/* Attributes of a table. */
+/* Attributes of a table, used as those of <prudence/hash.h>. */
 struct prudence_routes_attr {
-    size_t size;                    /* sizeof(struct prudence_routes_attr); more may follow */
+    size_t size;                    /* sizeof(struct prudence_routes_attr) */
     unsigned family;                /* of enum prudence_routes_family */
     unsigned reserved;              /* 0 */
     uint64_t prefixes;              /* number that the index is sized for at first; 0: few */
@@ -255,20 +255,21 @@ struct prudence_routes_attr {
 };
 
 /*
- * Makes an empty table; attr may be NULL (IPv4). `name` appears in the statistics of the caches.
- * Returns NULL with errno EINVAL (a message on standard error names the cause), ENOMEM, or ENOTSUP:
- * an x86-64 processor without the instruction popcnt, which all since 2008 have.
+ * Makes an empty table; attr may be NULL, which means defaults (IPv4). `name` appears in the
+ * statistics of the caches. Returns NULL with errno EINVAL (a message on standard error
+ * names the cause), ENOMEM, or ENOTSUP: an x86-64 processor without the instruction popcnt, which
+ * all since 2008 have.
  */
 #define prudence_routes_create prudence_routes2_create /* 2 is the layout that lookups read */
 PRUDENCE_API struct prudence_routes *
 prudence_routes_create(const char *name, const struct prudence_routes_attr *attr);
 
 /*
- * Destroys a table that nobody uses any more, with all prefixes; the targets of values stay. Waits
- * for the grace period of nodes that were replaced. Returns 0, or an error number with the table as
- * usable as before: EBUSY in a handler of pthread_atfork; EDEADLK, with a report, where
- * prudence_domain_synchronize of the domain fails (inside a section); EINVAL for NULL. Cost: visits
- * all nodes.
+ * Destroys a table that nobody uses any more, with all prefixes; the targets of values, which many
+ * prefixes may share, stay. Waits for the grace period of replaced nodes. Returns 0, or an error
+ * number with the table as usable as before: EBUSY in a handler of pthread_atfork; EDEADLK,
+ * with a report, where prudence_domain_synchronize of the domain fails (inside a section); EINVAL
+ * for NULL. Cost: visits all nodes.
  */
 PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
 
@@ -281,8 +282,8 @@ PRUDENCE_API int prudence_routes_destroy(struct prudence_routes *table);
  * 21 (IPv6, where most have none and the first 31 bits are mostly spared). A table of the other
  * family gives a meaningless answer.
  */
-static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
-                                                    const void *address)
+PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes *table,
+                                                      const void *address)
 {
     uint32_t bytes;
     uintptr_t value;
@@ -293,8 +294,8 @@ static inline uintptr_t prudence_routes_lookup_ipv4(const struct prudence_routes
     return value;
 }
 
-static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes *table,
-                                                    const void *address)
+PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes *table,
+                                                      const void *address)
 {
     uint64_t bytes[2];
     uintptr_t value;
@@ -311,35 +312,35 @@ static inline uintptr_t prudence_routes_lookup_ipv6(const struct prudence_routes
  * is invalid (EINVAL below). Wait-free.
  */
 PRUDENCE_API uintptr_t prudence_routes_get(const struct prudence_routes *table,
-                                           const struct prudence_prefix *prefix);
+                                           const struct prudence_routes_prefix *prefix);
 
 /*
  * Walks over all prefixes within one (inclusive; NULL: all), in the order of their addresses,
  * shortest first for one address:
  *
- *     prudence_routes_for_each(&walk, table, within)
- *         print(&walk.prefix, walk.value);      break ends it early; the body may update the table
+ *     prudence_routes_for_each(&walk, table, within, value)
+ *         print(&walk.prefix, value);      break ends it early; the body may update the table
  *
  * The walk finds a prefix exactly once if the prefix is in the table during the whole walk, and a
- * prefix that is added or removed during the walk at most once. The walk may span several sections.
- * With an invalid `within` (EINVAL below) the walk finds nothing. Each step is a search from the
- * root.
+ * prefix that is added or erased during the walk at most once. The walk may span several sections.
+ * With an invalid `within` (EINVAL below) the walk finds nothing. first and next return a value, or
+ * 0 at the end. Each step is a search from the root.
  */
 struct prudence_routes_walk {
-    struct prudence_prefix prefix; /* the prefix found, ... */
-    uintptr_t value;               /* ... and its value */
-    struct prudence_prefix within; /* private, like the rest */
+    struct prudence_routes_prefix prefix; /* the prefix found */
+    struct prudence_routes_prefix within; /* private, like the rest */
     const struct prudence_routes *table;
     bool begun;
 };
 
-PRUDENCE_API void prudence_routes_walk_begin(struct prudence_routes_walk *walk,
+PRUDENCE_API uintptr_t prudence_routes_first(struct prudence_routes_walk *walk,
                                              const struct prudence_routes *table,
-                                             const struct prudence_prefix *within);
-PRUDENCE_API bool prudence_routes_walk_next(struct prudence_routes_walk *walk);
+                                             const struct prudence_routes_prefix *within);
+PRUDENCE_API uintptr_t prudence_routes_next(struct prudence_routes_walk *walk);
 
-#define prudence_routes_for_each(walk, table, within)                                              \
-    for (prudence_routes_walk_begin(walk, table, within); prudence_routes_walk_next(walk);)
+#define prudence_routes_for_each(walk, table, within, place)                                       \
+    for ((place) = prudence_routes_first(walk, table, within); (place);                            \
+         (place) = prudence_routes_next(walk))
 
 /* ------------------------------------------------------------------------------------- writers */
 
@@ -350,12 +351,13 @@ PRUDENCE_API bool prudence_routes_walk_next(struct prudence_routes_walk *walk);
  *     EINVAL   the prefix is longer than an address, or bits after its length are set; the value is
  *              0 or more than 2^63 - 1
  *     EEXIST   (add) the prefix is in the table
- *     ENOENT   (replace, remove) it is not
- *     ENOMEM   (add, remove) there is no memory for the node in which it is added, or for a smaller
+ *     ENOENT   (replace, erase) it is not
+ *     ENOMEM   (add, erase) there is no memory for the node in which it is added, or for a smaller
  *              one without it
  *
- * replace and remove store the previous value in *old (which may be NULL), so that the caller can
- * defer the target. If several threads remove one prefix, one gets 0.
+ * The last argument may be NULL; otherwise the value that the prefix had is stored there, so that
+ * the caller can defer the target, or 0 if the prefix had none or an argument is wrong. If several
+ * threads erase one prefix, one gets 0.
  *
  * Cost: a search, a copy of one node (not for replace), and a store to each node and each word of
  * the index below, down to the longer prefixes: none or a few for most prefixes, up to all for a
@@ -364,12 +366,13 @@ PRUDENCE_API bool prudence_routes_walk_next(struct prudence_routes_walk *walk);
  * the index or the shortcuts get wider, they are rebuilt under the lock.
  */
 PRUDENCE_API int prudence_routes_add(struct prudence_routes *table,
-                                     const struct prudence_prefix *prefix, uintptr_t value);
+                                     const struct prudence_routes_prefix *prefix, uintptr_t value,
+                                     uintptr_t *there);
 PRUDENCE_API int prudence_routes_replace(struct prudence_routes *table,
-                                         const struct prudence_prefix *prefix, uintptr_t value,
-                                         uintptr_t *old);
-PRUDENCE_API int prudence_routes_remove(struct prudence_routes *table,
-                                        const struct prudence_prefix *prefix, uintptr_t *old);
+                                         const struct prudence_routes_prefix *prefix,
+                                         uintptr_t value, uintptr_t *old);
+PRUDENCE_API int prudence_routes_erase(struct prudence_routes *table,
+                                       const struct prudence_routes_prefix *prefix, uintptr_t *old);
 
 /* ---------------------------------------------------------------------------------- statistics */
 

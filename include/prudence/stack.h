@@ -5,10 +5,9 @@
  *
  * The fault of the simple pop is known as ABA. A thread loads the top, A, and the node below, B.
  * Others pop A and B, and push A again. The thread's compare-and-swap finds A on top, succeeds, and
- * makes B the top, which is not on the stack any more. Deferral removes the fault. A node that was
- * popped is not pushed again, nor freed, before a grace period has passed, so a thread that has
- * loaded A inside a section finds A on top only if A was there all the time. Neither a counter in
- * the word nor memory that keeps its type is needed.
+ * makes B the top, which is not on the stack any more. Here a popped node is not pushed again, nor
+ * freed, before a grace period has passed. So a thread that has loaded A inside a section finds A
+ * on top only if A was there all the time.
  *
  *     prudence_read_lock();
  *     node = prudence_stack_pop(&stack);
@@ -18,10 +17,9 @@
  *
  *  - Sections: pop is called inside a read-side section of one domain, the same for all threads
  *    that pop. push and take_all need none.
- *  - Ownership: a node belongs to the stack from push to pop. After that it may be read and its
- *    object used, but it may be pushed (on any stack) or freed only after a grace period of that
- *    domain (prudence_free_deferred, prudence_call). If there are threads that pop, this also holds
- *    for nodes of take_all.
+ *  - Ownership: a node belongs to the stack from push to pop. After that its object may be used,
+ *    but pushed (on any stack) or freed only after a grace period of that domain. If there are
+ *    threads that pop, this also holds for nodes of take_all.
  *  - Progress: lock-free. A thread may try again as often as others succeed.
  *  - Signals: push and take_all are async-signal-safe; pop is, too, inside a section. Fork: a child
  *    has a whole stack, with the nodes that were on it.
@@ -53,7 +51,7 @@ struct prudence_stack {
 
 #define prudence_stack_entry(place, type, member) PRUDENCE_CONTAINER_OF(place, type, member)
 
-static inline bool prudence_stack_is_empty(const struct prudence_stack *stack)
+PRUDENCE_INLINE bool prudence_stack_is_empty(const struct prudence_stack *stack)
 {
     return !__atomic_load_n(&stack->top, __ATOMIC_RELAXED);
 }
@@ -62,8 +60,8 @@ static inline bool prudence_stack_is_empty(const struct prudence_stack *stack)
  * Returns true if the stack was empty. Release: the thread that pops the node sees everything done
  * before.
  */
-static inline bool prudence_stack_push(struct prudence_stack *stack,
-                                       struct prudence_stack_node *node)
+PRUDENCE_INLINE bool prudence_stack_push(struct prudence_stack *stack,
+                                         struct prudence_stack_node *node)
 {
     struct prudence_stack_node *top = __atomic_load_n(&stack->top, __ATOMIC_RELAXED);
 
@@ -78,7 +76,7 @@ static inline bool prudence_stack_push(struct prudence_stack *stack,
  * Returns the node pushed last, or NULL if there is none. Acquire, also on failure, because the
  * next try looks into another node.
  */
-static inline struct prudence_stack_node *prudence_stack_pop(struct prudence_stack *stack)
+PRUDENCE_INLINE struct prudence_stack_node *prudence_stack_pop(struct prudence_stack *stack)
 {
     struct prudence_stack_node *top = __atomic_load_n(&stack->top, __ATOMIC_ACQUIRE);
 
@@ -93,12 +91,12 @@ static inline struct prudence_stack_node *prudence_stack_pop(struct prudence_sta
  * Takes all nodes at once, the last pushed first, linked by prudence_stack_below. Returns NULL if
  * there are none.
  */
-static inline struct prudence_stack_node *prudence_stack_take_all(struct prudence_stack *stack)
+PRUDENCE_INLINE struct prudence_stack_node *prudence_stack_take_all(struct prudence_stack *stack)
 {
     return __atomic_exchange_n(&stack->top, PRUDENCE_NULL, __ATOMIC_ACQUIRE);
 }
 
-static inline struct prudence_stack_node *
+PRUDENCE_INLINE struct prudence_stack_node *
 prudence_stack_below(const struct prudence_stack_node *node)
 {
     return __atomic_load_n(&node->below, __ATOMIC_RELAXED);

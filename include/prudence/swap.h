@@ -45,13 +45,13 @@ struct prudence_swap {
 };
 
 /* To be called before others can find the handle. */
-static inline void prudence_swap_init(struct prudence_swap *handle, void *object)
+PRUDENCE_INLINE void prudence_swap_init(struct prudence_swap *handle, void *object)
 {
     __atomic_store_n(&handle->object, object, __ATOMIC_RELEASE);
 }
 
 /* Returns the object, or NULL during a transfer. */
-static inline void *prudence_swap_get(const struct prudence_swap *handle)
+PRUDENCE_INLINE void *prudence_swap_get(const struct prudence_swap *handle)
 {
     void *object = __atomic_load_n(&handle->object, __ATOMIC_CONSUME);
 
@@ -64,7 +64,7 @@ static inline void *prudence_swap_get(const struct prudence_swap *handle)
  * Returns the old object, which the caller must defer, or NULL if there was none. Acquire and
  * release: the thread that gets an object sees everything that was done with the object before.
  */
-static inline void *prudence_swap_exchange(struct prudence_swap *handle, void *fresh)
+PRUDENCE_INLINE void *prudence_swap_exchange(struct prudence_swap *handle, void *fresh)
 {
     void *old = __atomic_exchange_n(&handle->object, fresh, __ATOMIC_ACQ_REL);
 

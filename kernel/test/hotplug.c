@@ -213,7 +213,8 @@ void coming_cpu_waits_for_threads_that_found_it_dead(void)
 {
     int is_about_to =
         cpuhp_setup_state_nocalls(BEFORE_PRUDENCE, "prudence/test:soon", it_is_about_to_come, NULL);
-    int comes = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "prudence/test:comes", it_comes, NULL);
+    int comes =
+        cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN, "prudence/test:comes", it_comes, NULL);
     int runs = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "prudence/test:runs", it_runs, NULL);
     static struct cpumask others;
     unsigned int i;

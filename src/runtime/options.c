@@ -365,8 +365,20 @@ static int bad_value(const struct option *option, const char *value)
     return EINVAL;
 }
 
+/* Names that a later version gives a meaning (docs/reference/changed-names.md). */
+static const char *const reserved_names[] = {"latent_ceiling"};
+
 static int unknown(const char *name, const char *value)
 {
+    for (unsigned i = 0; i < sizeof reserved_names / sizeof reserved_names[0]; i++) {
+        if (strcmp(reserved_names[i], name) == 0) {
+            os_report(
+                "option '%s' is reserved for a later version; this one does not have it "
+                "(value '%s')",
+                name, value);
+            return ENOENT;
+        }
+    }
     os_report("unknown option '%s' (value '%s')", name, value);
     return ENOENT;
 }

@@ -8,6 +8,8 @@
  */
 #include <prudence/counter.h>
 
+#include <errno.h>
+
 #include "base/atomic.h"
 #include "heap/heap.h"
 #include "os/os.h"
@@ -41,9 +43,12 @@ struct prudence_counter *prudence_counter_create(void)
     return counter;
 }
 
-void prudence_counter_destroy(struct prudence_counter *counter)
+int prudence_counter_destroy(struct prudence_counter *counter)
 {
+    if (!counter)
+        return EINVAL;
     prudence_free(counter);
+    return 0;
 }
 
 void prudence_counter_add(struct prudence_counter *counter, int64_t number)

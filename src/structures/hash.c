@@ -5,12 +5,12 @@
 #include "debug/annotate.h"
 #include "heap/heap.h"
 #include "os/os.h"
+#include "structures/attributes.h"
 #include "structures/hash.h"
 #include "structures/hash_bucket.h"
 #include "structures/hash_move.h"
 #include "structures/hash_resize.h"
 #include "structures/writers.h"
-#include "valid_name.h"
 
 /* An addition checks whether the table should grow if it passes this number of nodes. Otherwise,
  * updates check when their CPU's counter is a multiple of COUNTS. */
@@ -19,20 +19,12 @@
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-static const struct prudence_hash_attr defaults = {.size = sizeof defaults};
-
-static bool is_valid(const char *what, const char *name, const struct prudence_hash_attr *attr,
-                     unsigned flags)
+static bool is_valid(const char *what, const char *name, const struct prudence_hash_attr *attr)
 {
-    if (!name_is_valid(what, name))
-        return false;
-    if (attr->size != sizeof *attr)
-        os_report(
-            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_hash_attr), which is %zu",
-            what, name, attr->size, sizeof *attr);
-    else if (attr->flags & ~flags)
-        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
-                  attr->flags & ~flags);
+    const unsigned unknown = attr->flags & ~(unsigned)PRUDENCE_HASH_FIXED;
+
+    if (unknown)
+        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name, unknown);
     else if (attr->reserved)
         os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
     else if (attr->buckets > UINT64_C(1) << VIEW_ORDER_MOST)
@@ -44,6 +36,7 @@ static bool is_valid(const char *what, const char *name, const struct prudence_h
                   (unsigned long long)attr->buckets);
     else
         return true;
+    errno = EINVAL;
     return false;
 }
 
@@ -74,17 +67,13 @@ static bool make_parts(struct hash_table *table, const char *name, struct pruden
 }
 
 struct hash_table *hash_make(const char *what, const char *name,
-                             const struct prudence_hash_attr *attr, unsigned flags)
+                             const struct prudence_hash_attr *attr)
 {
     struct hash_table *table;
     size_t counters, bytes;
 
-    if (!attr)
-        attr = &defaults;
-    if (!is_valid(what, name, attr, flags)) {
-        errno = EINVAL;
+    if (!is_valid(what, name, attr))
         return NULL;
-    }
     process_start();
     counters = object_counters();
     bytes = sizeof *table + counters * sizeof table->counters[0];
@@ -106,9 +95,13 @@ struct hash_table *hash_make(const char *what, const char *name,
 
 struct prudence_hash *prudence_hash_create(const char *name, const struct prudence_hash_attr *attr)
 {
-    struct hash_table *table =
-        hash_make("prudence_hash_create", name, attr, (unsigned)PRUDENCE_HASH_FIXED);
+    static const char what[] = "prudence_hash_create";
+    struct prudence_hash_attr known;
+    struct hash_table *table;
 
+    if (!attributes_take(what, name, "prudence_hash_attr", attr, &known, sizeof known))
+        return NULL;
+    table = hash_make(what, name, &known);
     return table ? &table->public : NULL;
 }
 
@@ -126,19 +119,39 @@ void hash_unmake(struct hash_table *table)
     prudence_free(table);
 }
 
-int prudence_hash_destroy(struct prudence_hash *public)
+/* A walk reads the node that it found last when it goes on, so `dispose` gets each node after the
+ * next one is found. */
+void hash_dispose(const struct hash_table *table,
+                  void (*dispose)(struct prudence_hash_node *object, void *argument),
+                  void *argument)
+{
+    struct prudence_hash_walk walk;
+    struct prudence_hash_node *node = prudence_hash_first(&walk, &table->public), *next;
+
+    for (; node; node = next) {
+        next = prudence_hash_next(&walk);
+        dispose(node, argument);
+    }
+}
+
+int prudence_hash_destroy(struct prudence_hash *public,
+                          void (*dispose)(struct prudence_hash_node *object, void *argument),
+                          void *argument)
 {
     struct hash_table *table = hash_of(public);
     int error;
 
     if (!table)
         return EINVAL;
-    if (hash_count(table))
+    if (!dispose && hash_count(table))
         return EBUSY;
     error = views_may_end(&table->views, "prudence_hash_destroy", __builtin_return_address(0));
-    if (!error)
-        hash_unmake(table);
-    return error;
+    if (error)
+        return error;
+    if (dispose)
+        hash_dispose(table, dispose, argument);
+    hash_unmake(table);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------------- updates */
@@ -303,7 +316,8 @@ static void replace_and_unlock(struct place *place, struct prudence_hash_node *n
     store_and_unlock(place, link_to(node));
 }
 
-void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prudence_hash_node *node)
+int prudence_hash_add_duplicate(struct prudence_hash *public, uint64_t hash,
+                                struct prudence_hash_node *node)
 {
     struct hash_table *table = hash_of(public);
     const uint64_t spread = prudence_hash_spread_(hash);
@@ -316,6 +330,7 @@ void prudence_hash_add(struct prudence_hash *public, uint64_t hash, struct prude
     here = hash_change_count(table, 1);
     insert_and_unlock(&place, spread, node);
     hash_counted(table, here, place.passed);
+    return 0;
 }
 
 /* Adds the node and returns true, unless a node has the key. Then *place is the place of that node,
@@ -337,32 +352,45 @@ static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash
     return true;
 }
 
-struct prudence_hash_node *prudence_hash_add_unique(struct prudence_hash *public, uint64_t hash,
-                                                    prudence_hash_match match, const void *key,
-                                                    struct prudence_hash_node *node)
+/* Stores what an update found under a key, if the caller wants to know. */
+static void hash_tell(struct prudence_hash_node **found, struct prudence_hash_node *node)
+{
+    if (found)
+        *found = node;
+}
+
+int prudence_hash_add(struct prudence_hash *public, uint64_t hash, prudence_hash_match match,
+                      const void *key, struct prudence_hash_node *node,
+                      struct prudence_hash_node **there)
 {
     struct place place;
 
     HASH_CHECK_FRESH(hash_of(public), node);
-    if (add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place))
-        return NULL;
+    if (add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place)) {
+        hash_tell(there, NULL);
+        return 0;
+    }
     unlock(&place);
-    return prudence_hash_node_(place.next);
+    hash_tell(there, prudence_hash_node_(place.next));
+    return EEXIST;
 }
 
-struct prudence_hash_node *prudence_hash_add_replace(struct prudence_hash *public, uint64_t hash,
-                                                     prudence_hash_match match, const void *key,
-                                                     struct prudence_hash_node *node)
+int prudence_hash_put(struct prudence_hash *public, uint64_t hash, prudence_hash_match match,
+                      const void *key, struct prudence_hash_node *node,
+                      struct prudence_hash_node **old)
 {
     struct hash_table *table = hash_of(public);
     struct place place;
 
     HASH_CHECK_FRESH(table, node);
-    if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place))
-        return NULL;
+    if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place)) {
+        hash_tell(old, NULL);
+        return 0;
+    }
     replace_and_unlock(&place, node);
     hash_replaced(table);
-    return prudence_hash_node_(place.next);
+    hash_tell(old, prudence_hash_node_(place.next));
+    return 0;
 }
 
 int prudence_hash_replace(struct prudence_hash *public, struct prudence_hash_node *old,

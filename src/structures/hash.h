@@ -151,12 +151,15 @@ static inline uint64_t hash_count(const struct hash_table *table)
 }
 
 /*
- * hash.c: hash_make is prudence_hash_create on behalf of another public function, and allows
- * `flags`. hash_unmake destroys a table for which views_may_end returned 0; the caller keeps the
- * objects.
+ * hash.c: hash_make is prudence_hash_create on behalf of another public function, which has read
+ * the attributes. hash_dispose calls `dispose` for each object, and hash_unmake destroys a table
+ * for which views_may_end returned 0; the caller keeps the objects.
  */
 struct hash_table *hash_make(const char *what, const char *name,
-                             const struct prudence_hash_attr *attr, unsigned flags);
+                             const struct prudence_hash_attr *attr);
+void hash_dispose(const struct hash_table *table,
+                  void (*dispose)(struct prudence_hash_node *object, void *argument),
+                  void *argument);
 void hash_unmake(struct hash_table *table);
 
 /* Removes the object with the key, the last added of several. Returns NULL if there is none. The

@@ -291,10 +291,12 @@ int prudence_hash_rename(struct prudence_hash *from, struct prudence_hash_name *
 int prudence_hash_rename_replace(struct prudence_hash *from, struct prudence_hash_name *old,
                                  struct prudence_hash *to, uint64_t hash, prudence_hash_match match,
                                  const void *key, struct prudence_hash_name *fresh,
-                                 struct prudence_hash_name **replaced)
+                                 struct prudence_hash_name **old_there)
 {
+    struct prudence_hash_name *unwanted;
+
     return do_rename("prudence_hash_rename_replace", from, old, to, hash, match, key, fresh, true,
-                     replaced, __builtin_return_address(0));
+                     old_there ? old_there : &unwanted, __builtin_return_address(0));
 }
 
 static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a,

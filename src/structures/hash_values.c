@@ -19,6 +19,7 @@
 #include <prudence/rcu.h>
 
 #include "heap/heap.h"
+#include "structures/attributes.h"
 #include "structures/hash_resize.h"
 #include "structures/own_sections.h"
 
@@ -113,8 +114,21 @@ static struct entry *entry_make(struct prudence_hash_values *table, const struct
 
 /* ------------------------------------------------------------------------ making and destroying */
 
+/* Checks what hash_make does not. */
+static bool values_flags_are_valid(const char *what, const char *name,
+                                   const struct prudence_hash_values_attr *attr)
+{
+    const unsigned unknown = attr->flags & ~(unsigned)PRUDENCE_HASH_VALUES_BYTES;
+
+    if (!unknown)
+        return true;
+    os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name, unknown);
+    errno = EINVAL;
+    return false;
+}
+
 static struct prudence_hash_values *make(struct hash_table *table, const char *name,
-                                         const struct prudence_hash_attr *attr)
+                                         const struct prudence_hash_values_attr *attr)
 {
     struct prudence_hash_values *values = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *values);
 
@@ -122,9 +136,9 @@ static struct prudence_hash_values *make(struct hash_table *table, const char *n
         return NULL;
     __builtin_memset(values, 0, sizeof *values);
     values->table = table;
-    values->strings = attr && attr->flags & PRUDENCE_HASH_BYTES;
+    values->strings = attr->flags & PRUDENCE_HASH_VALUES_BYTES;
     os_secret(values->secret.words);
-    if (!entries_make(&values->entries, name, attr ? attr->domain : NULL, sizeof(struct entry),
+    if (!entries_make(&values->entries, name, attr->domain, sizeof(struct entry),
                       values->strings)) {
         entries_destroy(&values->entries);
         prudence_free(values);
@@ -135,16 +149,26 @@ static struct prudence_hash_values *make(struct hash_table *table, const char *n
     return values;
 }
 
-struct prudence_hash_values *prudence_hash_values_create(const char *name,
-                                                         const struct prudence_hash_attr *attr)
+struct prudence_hash_values *
+prudence_hash_values_create(const char *name, const struct prudence_hash_values_attr *attr)
 {
-    struct hash_table *table =
-        hash_make("prudence_hash_values_create", name, attr, (unsigned)PRUDENCE_HASH_BYTES);
+    static const char what[] = "prudence_hash_values_create";
+    struct prudence_hash_values_attr known;
+    struct prudence_hash_attr of_table = {.size = sizeof of_table};
     struct prudence_hash_values *values;
+    struct hash_table *table;
 
+    if (!attributes_take(what, name, "prudence_hash_values_attr", attr, &known, sizeof known) ||
+        !values_flags_are_valid(what, name, &known))
+        return NULL;
+    of_table.buckets = known.buckets;
+    of_table.buckets_most = known.buckets_most;
+    of_table.reserved = known.reserved;
+    of_table.domain = known.domain;
+    table = hash_make(what, name, &of_table);
     if (!table)
         return NULL;
-    values = make(table, name, attr);
+    values = make(table, name, &known);
     if (!values) {
         hash_unmake(table);
         errno = ENOMEM;
@@ -152,21 +176,19 @@ struct prudence_hash_values *prudence_hash_values_create(const char *name,
     return values;
 }
 
-/* A walk reads the entry that it found last when it goes on, so each entry is freed after the next
- * one is found. */
-static void dispose_all(struct prudence_hash_values *values,
-                        void (*dispose)(void *value, void *argument), void *argument)
+struct disposal {
+    struct prudence_hash_values *values;
+    void (*dispose)(void *value, void *argument);
+    void *argument;
+};
+
+static void values_dispose(struct prudence_hash_node *node, void *of)
 {
-    struct prudence_hash_walk walk;
-    struct prudence_hash_node *node = prudence_hash_first(&walk, &values->table->public), *next;
+    const struct disposal *disposal = of;
+    struct entry *entry = entry_of(node);
 
-    for (; node; node = next) {
-        struct entry *entry = entry_of(node);
-
-        next = prudence_hash_next(&walk);
-        dispose(value_of(entry), argument);
-        entries_free(&values->entries, entry, entry->number);
-    }
+    disposal->dispose(value_of(entry), disposal->argument);
+    entries_free(&disposal->values->entries, entry, entry->number);
 }
 
 int prudence_hash_values_destroy(struct prudence_hash_values *values,
@@ -183,7 +205,7 @@ int prudence_hash_values_destroy(struct prudence_hash_values *values,
     if (error)
         return error;
     if (dispose)
-        dispose_all(values, dispose, argument);
+        hash_dispose(values->table, values_dispose, &(struct disposal){values, dispose, argument});
     hash_unmake(values->table);
     entries_destroy(&values->entries);
     prudence_free(values);
@@ -255,7 +277,7 @@ static void leave(const struct prudence_hash_values *table)
     }
 }
 
-/* Returns the value of the key before an insertion. If there is one, the insertion needs neither
+/* Returns the value of the key before an addition. If there is one, the addition needs neither
  * the lock nor memory. */
 static void *value_now(const struct prudence_hash_values *table, const struct request *request)
 {
@@ -301,52 +323,50 @@ static bool visit(struct prudence_hash_values *table, struct request *request)
 
 /* Adds an entry with this value. If the key has a value by now, changes that as requested. Returns
  * 0, EEXIST or ENOMEM. */
-static int add(struct prudence_hash_values *table, struct request *request, void *value)
+static int values_add_entry(struct prudence_hash_values *table, struct request *request,
+                            void *value)
 {
     struct entry *entry = entry_make(table, request, value);
-    const struct prudence_hash_node *there;
+    int error;
 
     if (!entry)
         return ENOMEM;
     enter(table);
-    there = prudence_hash_add_unique(&table->table->public, request->hash, change, request,
-                                     &entry->node);
+    error = prudence_hash_add(&table->table->public, request->hash, change, request, &entry->node,
+                              NULL);
     leave(table);
-    if (!there)
-        return 0;
-    entries_free(&table->entries, entry, request->number);
-    return EEXIST;
+    if (error)
+        entries_free(&table->entries, entry, request->number);
+    return error;
 }
 
-static int put(struct prudence_hash_values *table, struct request *request, void *value, void **old)
+/* Stores what an update found under a key, or NULL, if the caller wants to know. */
+static void values_tell(void **found, void *value)
+{
+    if (found)
+        *found = value;
+}
+
+static int values_add(struct prudence_hash_values *table, struct request *request, void *value)
+{
+    if (!value)
+        return EINVAL;
+    request->found = value_now(table, request);
+    return request->found ? EEXIST : values_add_entry(table, request, value);
+}
+
+static int values_put(struct prudence_hash_values *table, struct request *request, void *value)
 {
     if (!value)
         return EINVAL;
     request->value = value;
-    if (!visit(table, request) && add(table, request, value) == ENOMEM)
-        return ENOMEM;
-    if (old)
-        *old = request->found;
-    return 0;
+    if (visit(table, request))
+        return 0;
+    return values_add_entry(table, request, value) == ENOMEM ? ENOMEM : 0;
 }
 
-static int insert(struct prudence_hash_values *table, struct request *request, void *value,
-                  void **there)
-{
-    int error = EEXIST;
-
-    if (!value)
-        return EINVAL;
-    request->found = value_now(table, request);
-    if (!request->found)
-        error = add(table, request, value);
-    if (error == EEXIST && there)
-        *there = request->found;
-    return error;
-}
-
-static int exchange(struct prudence_hash_values *table, struct request *request, void *old,
-                    void *fresh)
+static int values_replace(struct prudence_hash_values *table, struct request *request, void *old,
+                          void *fresh)
 {
     if (!old || !fresh)
         return EINVAL;
@@ -355,88 +375,100 @@ static int exchange(struct prudence_hash_values *table, struct request *request,
     return visit(table, request) && request->found == old ? 0 : ENOENT;
 }
 
-static void *erase(struct prudence_hash_values *table, const struct request *request)
+static int values_erase(struct prudence_hash_values *table, struct request *request)
 {
     const struct prudence_hash_node *node;
     struct entry *entry;
-    void *value;
 
     enter(table);
     node = hash_remove_key(table->table, request->hash, has_key, request);
     leave(table);
     if (!node)
-        return NULL;
+        return ENOENT;
     entry = entry_of(node);
-    value = value_of(entry);
+    request->found = value_of(entry);
     entries_defer(&table->entries, entry, entry->number);
-    return value;
+    return 0;
 }
 
 /* --------------------------------------------------------------------------- both kinds of keys */
 
+int prudence_hash_values_add(struct prudence_hash_values *table, uint64_t key, void *value,
+                             void **there)
+{
+    struct request request = {.found = NULL};
+    int error = number_key(table, key, &request) ? values_add(table, &request, value) : EINVAL;
+
+    values_tell(there, request.found);
+    return error;
+}
+
+int prudence_hash_values_add_bytes(struct prudence_hash_values *table, const void *bytes,
+                                   size_t length, void *value, void **there)
+{
+    struct request request = {.found = NULL};
+    int error =
+        string_key(table, bytes, length, &request) ? values_add(table, &request, value) : EINVAL;
+
+    values_tell(there, request.found);
+    return error;
+}
+
 int prudence_hash_values_put(struct prudence_hash_values *table, uint64_t key, void *value,
                              void **old)
 {
-    struct request request;
+    struct request request = {.found = NULL};
+    int error = number_key(table, key, &request) ? values_put(table, &request, value) : EINVAL;
 
-    return number_key(table, key, &request) ? put(table, &request, value, old) : EINVAL;
+    values_tell(old, request.found);
+    return error;
 }
 
 int prudence_hash_values_put_bytes(struct prudence_hash_values *table, const void *bytes,
                                    size_t length, void *value, void **old)
 {
-    struct request request;
+    struct request request = {.found = NULL};
+    int error =
+        string_key(table, bytes, length, &request) ? values_put(table, &request, value) : EINVAL;
 
-    return string_key(table, bytes, length, &request) ? put(table, &request, value, old) : EINVAL;
+    values_tell(old, request.found);
+    return error;
 }
 
-int prudence_hash_values_insert(struct prudence_hash_values *table, uint64_t key, void *value,
-                                void **there)
+int prudence_hash_values_replace(struct prudence_hash_values *table, uint64_t key, void *old,
+                                 void *fresh)
 {
     struct request request;
 
-    return number_key(table, key, &request) ? insert(table, &request, value, there) : EINVAL;
+    return number_key(table, key, &request) ? values_replace(table, &request, old, fresh) : EINVAL;
 }
 
-int prudence_hash_values_insert_bytes(struct prudence_hash_values *table, const void *bytes,
-                                      size_t length, void *value, void **there)
+int prudence_hash_values_replace_bytes(struct prudence_hash_values *table, const void *bytes,
+                                       size_t length, void *old, void *fresh)
 {
     struct request request;
 
-    return string_key(table, bytes, length, &request) ? insert(table, &request, value, there)
+    return string_key(table, bytes, length, &request) ? values_replace(table, &request, old, fresh)
                                                       : EINVAL;
 }
 
-int prudence_hash_values_exchange(struct prudence_hash_values *table, uint64_t key, void *old,
-                                  void *fresh)
+int prudence_hash_values_erase(struct prudence_hash_values *table, uint64_t key, void **old)
 {
-    struct request request;
+    struct request request = {.found = NULL};
+    int error = number_key(table, key, &request) ? values_erase(table, &request) : EINVAL;
 
-    return number_key(table, key, &request) ? exchange(table, &request, old, fresh) : EINVAL;
+    values_tell(old, request.found);
+    return error;
 }
 
-int prudence_hash_values_exchange_bytes(struct prudence_hash_values *table, const void *bytes,
-                                        size_t length, void *old, void *fresh)
+int prudence_hash_values_erase_bytes(struct prudence_hash_values *table, const void *bytes,
+                                     size_t length, void **old)
 {
-    struct request request;
+    struct request request = {.found = NULL};
+    int error = string_key(table, bytes, length, &request) ? values_erase(table, &request) : EINVAL;
 
-    return string_key(table, bytes, length, &request) ? exchange(table, &request, old, fresh)
-                                                      : EINVAL;
-}
-
-void *prudence_hash_values_erase(struct prudence_hash_values *table, uint64_t key)
-{
-    struct request request;
-
-    return number_key(table, key, &request) ? erase(table, &request) : NULL;
-}
-
-void *prudence_hash_values_erase_bytes(struct prudence_hash_values *table, const void *bytes,
-                                       size_t length)
-{
-    struct request request;
-
-    return string_key(table, bytes, length, &request) ? erase(table, &request) : NULL;
+    values_tell(old, request.found);
+    return error;
 }
 
 /* ----------------------------------------------------------------------------------- statistics */

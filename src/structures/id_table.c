@@ -14,9 +14,9 @@
 
 #include "heap/heap.h"
 #include "os/os.h"
+#include "structures/attributes.h"
 #include "structures/id_table.h"
 #include "structures/writers.h"
-#include "valid_name.h"
 
 static struct id_table *table_of(const struct prudence_id_table *public)
 {
@@ -53,23 +53,18 @@ static void room_unmake(const struct id_table *table, const struct room *room)
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-static const struct prudence_id_table_attr defaults = {.size = sizeof defaults};
-
-static bool is_valid(const char *name, const struct prudence_id_table_attr *attr)
+static bool ids_read_attributes(const char *name, const struct prudence_id_table_attr *given,
+                                struct prudence_id_table_attr *attr)
 {
     static const char what[] = "prudence_id_table_create";
 
-    if (!name_is_valid(what, name))
+    if (!attributes_take(what, name, "prudence_id_table_attr", given, attr, sizeof *attr))
         return false;
-    if (attr->size != sizeof *attr)
-        os_report(
-            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_id_table_attr), which is %zu",
-            what, name, attr->size, sizeof *attr);
-    else if (attr->ids_most && attr->ids_most < attr->ids)
-        os_report("%s: '%s': attr->ids_most is %u, less than attr->ids, which is %u", what, name,
-                  attr->ids_most, attr->ids);
-    else
+    if (!attr->ids_most || attr->ids_most >= attr->ids)
         return true;
+    os_report("%s: '%s': attr->ids_most is %u, less than attr->ids, which is %u", what, name,
+              attr->ids_most, attr->ids);
+    errno = EINVAL;
     return false;
 }
 
@@ -90,23 +85,20 @@ static bool make_parts(struct id_table *table, const char *name,
 }
 
 struct prudence_id_table *prudence_id_table_create(const char *name,
-                                                   const struct prudence_id_table_attr *attr)
+                                                   const struct prudence_id_table_attr *given)
 {
+    struct prudence_id_table_attr attr;
     struct id_table *table;
 
-    if (!attr)
-        attr = &defaults;
-    if (!is_valid(name, attr)) {
-        errno = EINVAL;
+    if (!ids_read_attributes(name, given, &attr))
         return NULL;
-    }
     table = prudence_aligned_alloc(CACHE_LINES_APART, sizeof *table);
     if (!table)
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
-    table->ids_most = attr->ids_most ? attr->ids_most : UINT32_MAX;
+    table->ids_most = attr.ids_most ? attr.ids_most : UINT32_MAX;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (!make_parts(table, name, attr)) {
+    if (!make_parts(table, name, &attr)) {
         os_lock_destroy(&table->lock);
         prudence_free(table);
         errno = ENOMEM;
@@ -116,7 +108,17 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
     return &table->public;
 }
 
-int prudence_id_table_destroy(struct prudence_id_table *public)
+static void ids_dispose(const struct prudence_id_table *table,
+                        void (*dispose)(void *object, void *argument), void *argument)
+{
+    struct prudence_id_table_walk walk;
+    void *object;
+
+    prudence_id_table_for_each(&walk, table, object) dispose(object, argument);
+}
+
+int prudence_id_table_destroy(struct prudence_id_table *public,
+                              void (*dispose)(void *object, void *argument), void *argument)
 {
     struct id_table *table = table_of(public);
     struct room room;
@@ -124,11 +126,13 @@ int prudence_id_table_destroy(struct prudence_id_table *public)
 
     if (!table)
         return EINVAL;
-    if (load_relaxed(&table->objects))
+    if (!dispose && load_relaxed(&table->objects))
         return EBUSY;
     error = views_may_end(&table->views, "prudence_id_table_destroy", __builtin_return_address(0));
     if (error)
         return error;
+    if (dispose)
+        ids_dispose(public, dispose, argument);
     tables_remove(&table->link);
     room = (struct room){.view = table->public.view, .free = table->free};
     room_unmake(table, &room);
@@ -140,21 +144,40 @@ int prudence_id_table_destroy(struct prudence_id_table *public)
 
 /* ------------------------------------------------------------------------------------- readers */
 
-void *prudence_id_next(const struct prudence_id_table *public, uint32_t *id)
+/* Finds the first object from this identifier on. */
+static void *walk_from(struct prudence_id_table_walk *walk, uint64_t from)
 {
-    uintptr_t view = load_acquire(&public->view);
+    uintptr_t view = load_acquire(&walk->table->view);
 
-    tell_acquire(&public->view);
-    for (uint64_t i = *id; i < view_size(view); i++) {
+    tell_acquire(&walk->table->view);
+    for (uint64_t i = from; i < view_size(view); i++) {
         void *object = (void *)load_acquire(&view_words(view)[i]);
 
         if (object) {
             tell_acquire(&view_words(view)[i]);
-            *id = (uint32_t)i;
+            walk->id = (uint32_t)i;
             return object;
         }
     }
     return NULL;
+}
+
+void *prudence_id_table_first_from(struct prudence_id_table_walk *walk,
+                                   const struct prudence_id_table *table, uint32_t id)
+{
+    *walk = (struct prudence_id_table_walk){.id = id, .table = table};
+    return walk_from(walk, id);
+}
+
+void *prudence_id_table_first(struct prudence_id_table_walk *walk,
+                              const struct prudence_id_table *table)
+{
+    return prudence_id_table_first_from(walk, table, 0);
+}
+
+void *prudence_id_table_next(struct prudence_id_table_walk *walk)
+{
+    return walk_from(walk, walk->id + UINT64_C(1));
 }
 
 /* ------------------------------------------------------------------------------------- writers */
@@ -217,14 +240,14 @@ static void publish(uintptr_t *slot, void *object)
     store_release(slot, (uintptr_t)object);
 }
 
-int prudence_id_insert(struct prudence_id_table *public, void *object, uint32_t *id)
+int prudence_id_table_add(struct prudence_id_table *public, void *object, uint32_t *id)
 {
     struct id_table *table = table_of(public);
     uint64_t number;
     uintptr_t full;
     int error;
 
-    if (!object)
+    if (!object || !id)
         return EINVAL;
     for (;;) {
         os_lock_take(&table->lock);
@@ -252,43 +275,55 @@ static uintptr_t *slot_of(const struct id_table *table, uint32_t id)
     return id < view_size(view) && view_words(view)[id] ? &view_words(view)[id] : NULL;
 }
 
-void *prudence_id_replace(struct prudence_id_table *public, uint32_t id, void *object)
+/* Stores what an update found, or NULL, if the caller wants to know. Returns whether it found
+ * something: 0 or ENOENT. */
+static int ids_found(uintptr_t object, void **old)
+{
+    if (old)
+        *old = (void *)object;
+    return object ? 0 : ENOENT;
+}
+
+int prudence_id_table_replace(struct prudence_id_table *public, uint32_t id, void *object,
+                              void **old)
 {
     struct id_table *table = table_of(public);
-    uintptr_t *slot, old = 0;
+    uintptr_t *slot, was = 0;
 
-    if (!object)
-        return NULL;
+    if (!object) {
+        ids_found(0, old);
+        return EINVAL;
+    }
     os_lock_take(&table->lock);
     slot = slot_of(table, id);
     if (slot) {
-        old = *slot;
+        was = *slot;
         publish(slot, object);
     }
     os_lock_release(&table->lock);
-    return (void *)old;
+    return ids_found(was, old);
 }
 
-void *prudence_id_remove(struct prudence_id_table *public, uint32_t id)
+int prudence_id_table_erase(struct prudence_id_table *public, uint32_t id, void **old)
 {
     struct id_table *table = table_of(public);
-    uintptr_t *slot, old = 0;
+    uintptr_t *slot, was = 0;
 
     os_lock_take(&table->lock);
     slot = slot_of(table, id);
     if (slot) {
-        old = *slot;
+        was = *slot;
         store_relaxed(slot, 0);
         free_ids_give(&table->free, id);
         count_add(&table->objects, (uint64_t)-1);
     }
     os_lock_release(&table->lock);
-    return (void *)old;
+    return ids_found(was, old);
 }
 
 /* ---------------------------------------------------------------------------------- statistics */
 
-uint64_t prudence_id_count(const struct prudence_id_table *table)
+uint64_t prudence_id_table_count(const struct prudence_id_table *table)
 {
     return load_relaxed(&table_of(table)->objects);
 }

@@ -3,7 +3,7 @@
  * The hash table without locks (<prudence/lockfree_hash.h>, ADR 72).
  *
  * A chain begins at a bucket, and new nodes are pushed there. A node is in the table from the push
- * until one atomic operation sets PRUDENCE_LOCKFREE_REMOVED in the node's link, so exactly one
+ * until one atomic operation sets PRUDENCE_LOCKFREE_HASH_REMOVED in the node's link, so exactly one
  * thread removes the node. From then on the link does not change. The removing thread unlinks the
  * node, unless another thread does so while unlinking a node further down.
  *
@@ -39,14 +39,17 @@
 #define PRUDENCE_TELL_FOUND(node) tell_acquire(node)
 #include <prudence/lockfree_hash.h>
 
+#include "structures/attributes.h"
 #include "structures/views.h"
 
-#define REMOVED ((uintptr_t)PRUDENCE_LOCKFREE_REMOVED)
+#define BUCKETS 64 /* if the caller gives no number */
+#define REMOVED ((uintptr_t)PRUDENCE_LOCKFREE_HASH_REMOVED)
 
-/* Table and buckets are one allocation. The table itself is never written, and no written data
- * shares the cache line. */
+/* Table and buckets are one allocation, and the name follows them. The table itself is never
+ * written, and no written data shares the cache line. */
 struct lockfree_table {
-    struct prudence_lockfree_hash public; /* constant */
+    struct prudence_lockfree_hash public; /* constant, like the name */
+    const char *name;
     uintptr_t buckets[] __attribute__((aligned(VIEW_ORDER_MASK + 1)));
 };
 
@@ -57,36 +60,69 @@ static size_t bytes_of(unsigned order)
     return sizeof(struct lockfree_table) + (sizeof(uintptr_t) << order);
 }
 
-struct prudence_lockfree_hash *prudence_lockfree_hash_create(uint64_t buckets)
+static struct lockfree_table *lockfree_make(const char *name, unsigned order)
 {
-    struct lockfree_table *table;
-    unsigned order;
+    const size_t name_bytes = __builtin_strlen(name) + 1;
+    struct lockfree_table *table =
+        prudence_aligned_alloc(VIEW_ORDER_MASK + 1, bytes_of(order) + name_bytes);
 
-    if (buckets < 2 || buckets > UINT64_C(1) << VIEW_ORDER_MOST) {
-        os_report(
-            "prudence_lockfree_hash_create: buckets is %llu, not from 2 to 2 to the power of "
-            "%u",
-            (unsigned long long)buckets, VIEW_ORDER_MOST);
-        errno = EINVAL;
-        return NULL;
-    }
-    order = 64 - (unsigned)__builtin_clzll(buckets - 1);
-    table = prudence_aligned_alloc(VIEW_ORDER_MASK + 1, bytes_of(order));
     if (!table)
         return NULL;
     __builtin_memset(table, 0, bytes_of(order));
+    __builtin_memcpy((char *)table + bytes_of(order), name, name_bytes);
+    table->name = (char *)table + bytes_of(order);
     table->public.view = (uintptr_t)table->buckets | order;
-    return &table->public;
+    return table;
 }
 
-int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *public)
+struct prudence_lockfree_hash *
+prudence_lockfree_hash_create(const char *name, const struct prudence_lockfree_hash_attr *attr)
 {
-    struct prudence_lockfree_walk walk;
+    static const char what[] = "prudence_lockfree_hash_create";
+    struct prudence_lockfree_hash_attr known;
+    struct lockfree_table *table;
+    uint64_t buckets;
+
+    if (!attributes_take(what, name, "prudence_lockfree_hash_attr", attr, &known, sizeof known))
+        return NULL;
+    if (known.buckets > UINT64_C(1) << VIEW_ORDER_MOST) {
+        os_report("%s: '%s': attr->buckets is %llu, more than 2 to the power of %u", what, name,
+                  (unsigned long long)known.buckets, VIEW_ORDER_MOST);
+        errno = EINVAL;
+        return NULL;
+    }
+    buckets = known.buckets ? known.buckets : BUCKETS;
+    table = lockfree_make(name, buckets > 2 ? 64 - (unsigned)__builtin_clzll(buckets - 1) : 1);
+    return table ? &table->public : NULL;
+}
+
+/* Takes the next object from the table before it disposes of the one before. */
+static void lockfree_dispose(const struct prudence_lockfree_hash *table,
+                             void (*dispose)(struct prudence_hash_node *object, void *argument),
+                             void *argument)
+{
+    struct prudence_lockfree_hash_walk walk;
+    struct prudence_hash_node *node = prudence_lockfree_hash_first(&walk, table), *next;
+
+    for (; node; node = next) {
+        next = prudence_lockfree_hash_next(&walk);
+        dispose(node, argument);
+    }
+}
+
+int prudence_lockfree_hash_destroy(struct prudence_lockfree_hash *public,
+                                   void (*dispose)(struct prudence_hash_node *object,
+                                                   void *argument),
+                                   void *argument)
+{
+    struct prudence_lockfree_hash_walk walk;
 
     if (!public)
         return EINVAL;
-    if (prudence_lockfree_hash_first(&walk, public))
+    if (!dispose && prudence_lockfree_hash_first(&walk, public))
         return EBUSY;
+    if (dispose)
+        lockfree_dispose(public, dispose, argument);
     prudence_free(public);
     return 0;
 }
@@ -112,7 +148,7 @@ static bool unlink_up_to(uintptr_t *bucket, const struct prudence_hash_node *nod
     uintptr_t *place = bucket, link = load_acquire(place);
 
     while (link) {
-        struct prudence_hash_node *at = prudence_lockfree_node_(link);
+        struct prudence_hash_node *at = prudence_lockfree_hash_node_(link);
         uintptr_t next = load_acquire(&at->next);
 
         if (!(next & REMOVED)) {
@@ -132,7 +168,7 @@ static bool unlink_up_to(uintptr_t *bucket, const struct prudence_hash_node *nod
 static void unlink_removed(const struct prudence_lockfree_hash *table,
                            const struct prudence_hash_node *node)
 {
-    uintptr_t *bucket = prudence_lockfree_bucket_(table, node->hash);
+    uintptr_t *bucket = prudence_lockfree_hash_bucket_(table, node->hash);
 
     while (!unlink_up_to(bucket, node)) {
     }
@@ -143,10 +179,10 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
 static bool is_in_table(const struct prudence_lockfree_hash *table,
                         const struct prudence_hash_node *node)
 {
-    uintptr_t link = load_acquire(prudence_lockfree_bucket_(table, node->hash));
+    uintptr_t link = load_acquire(prudence_lockfree_hash_bucket_(table, node->hash));
 
-    while (link && prudence_lockfree_node_(link) != node)
-        link = load_acquire(&prudence_lockfree_node_(link)->next) & ~REMOVED;
+    while (link && prudence_lockfree_hash_node_(link) != node)
+        link = load_acquire(&prudence_lockfree_hash_node_(link)->next) & ~REMOVED;
     return link;
 }
 
@@ -160,16 +196,18 @@ static __attribute__((noinline, cold)) void
 check_fresh_slow(const struct prudence_lockfree_hash *table, const struct prudence_hash_node *node,
                  const char *what, const void *caller)
 {
+    const char *name = ((const struct lockfree_table *)table)->name;
+
     if (is_misaligned(node))
         os_panic(
-            "%s, called from %p: node %p is not aligned to 8 bytes: do not pack the structure that "
-            "contains the node, and allocate the structure with its alignment",
-            what, caller, (const void *)node);
+            "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
+            "structure that contains the node, and allocate the structure with its alignment",
+            what, caller, name, (const void *)node);
     if (!annotate_on && is_in_table(table, node))
         os_panic(
-            "%s, called from %p: node %p is in the table already: remove it first, and add it "
-            "again after a grace period, or give the object a node for each table",
-            what, caller, (const void *)node);
+            "%s, called from %p: table '%s': node %p is in the table already: remove it first, "
+            "and add it again after a grace period, or give the object a node for each table",
+            what, caller, name, (const void *)node);
 }
 
 #define CHECK_FRESH(table, node)                                                                   \
@@ -192,17 +230,18 @@ static bool push(uintptr_t *bucket, uintptr_t *first, struct prudence_hash_node 
     return swap_link(bucket, first, link_to(node));
 }
 
-void prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
-                                struct prudence_hash_node *node)
+int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table, uint64_t hash,
+                                         struct prudence_hash_node *node)
 {
     uintptr_t *bucket, first;
 
     CHECK_FRESH(table, node);
     node->hash = prudence_hash_spread_(hash);
-    bucket = prudence_lockfree_bucket_(table, node->hash);
+    bucket = prudence_lockfree_hash_bucket_(table, node->hash);
     first = load_acquire(bucket);
     while (!push(bucket, &first, node)) {
     }
+    return 0;
 }
 
 /* Puts `fresh` after `old` and removes `old`, in one operation. Returns false if another thread
@@ -232,10 +271,11 @@ static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *tab
     uintptr_t *bucket, first;
 
     node->hash = prudence_hash_spread_(hash);
-    bucket = prudence_lockfree_bucket_(table, node->hash);
+    bucket = prudence_lockfree_hash_bucket_(table, node->hash);
     first = load_acquire(bucket);
     for (;;) {
-        struct prudence_hash_node *there = prudence_lockfree_search_(first, node->hash, match, key);
+        struct prudence_hash_node *there =
+            prudence_lockfree_hash_search_(first, node->hash, match, key);
 
         if (there && (!replacing || replace(there, node)))
             return there;
@@ -246,29 +286,37 @@ static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *tab
     }
 }
 
-struct prudence_hash_node *prudence_lockfree_hash_add_unique(struct prudence_lockfree_hash *table,
-                                                             uint64_t hash,
-                                                             prudence_hash_match match,
-                                                             const void *key,
-                                                             struct prudence_hash_node *node)
+/* Stores what an update found under a key, if the caller wants to know. */
+static void lockfree_tell(struct prudence_hash_node **found, struct prudence_hash_node *node)
 {
-    CHECK_FRESH(table, node);
-    return add_or_find(table, hash, match, key, node, false);
+    if (found)
+        *found = node;
 }
 
-struct prudence_hash_node *prudence_lockfree_hash_add_replace(struct prudence_lockfree_hash *table,
-                                                              uint64_t hash,
-                                                              prudence_hash_match match,
-                                                              const void *key,
-                                                              struct prudence_hash_node *node)
+int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t hash,
+                               prudence_hash_match match, const void *key,
+                               struct prudence_hash_node *node, struct prudence_hash_node **there)
 {
-    struct prudence_hash_node *old;
+    struct prudence_hash_node *found;
 
     CHECK_FRESH(table, node);
-    old = add_or_find(table, hash, match, key, node, true);
-    if (old)
-        unlink_removed(table, old);
-    return old;
+    found = add_or_find(table, hash, match, key, node, false);
+    lockfree_tell(there, found);
+    return found ? EEXIST : 0;
+}
+
+int prudence_lockfree_hash_put(struct prudence_lockfree_hash *table, uint64_t hash,
+                               prudence_hash_match match, const void *key,
+                               struct prudence_hash_node *node, struct prudence_hash_node **old)
+{
+    struct prudence_hash_node *found;
+
+    CHECK_FRESH(table, node);
+    found = add_or_find(table, hash, match, key, node, true);
+    if (found)
+        unlink_removed(table, found);
+    lockfree_tell(old, found);
+    return 0;
 }
 
 int prudence_lockfree_hash_replace(struct prudence_lockfree_hash *table,
@@ -296,11 +344,11 @@ int prudence_lockfree_hash_remove(struct prudence_lockfree_hash *table,
 
 /* ---------------------------------------------------------------------------------------- walks */
 
-struct prudence_hash_node *prudence_lockfree_hash_next(struct prudence_lockfree_walk *walk)
+struct prudence_hash_node *prudence_lockfree_hash_next(struct prudence_lockfree_hash_walk *walk)
 {
     for (;;) {
         while (walk->link & ~REMOVED) {
-            struct prudence_hash_node *node = prudence_lockfree_node_(walk->link);
+            struct prudence_hash_node *node = prudence_lockfree_hash_node_(walk->link);
 
             walk->link = load_acquire(&node->next);
             if (!(walk->link & REMOVED))
@@ -312,10 +360,10 @@ struct prudence_hash_node *prudence_lockfree_hash_next(struct prudence_lockfree_
     }
 }
 
-struct prudence_hash_node *prudence_lockfree_hash_first(struct prudence_lockfree_walk *walk,
+struct prudence_hash_node *prudence_lockfree_hash_first(struct prudence_lockfree_hash_walk *walk,
                                                         const struct prudence_lockfree_hash *table)
 {
-    *walk = (struct prudence_lockfree_walk){.table = table};
+    *walk = (struct prudence_lockfree_hash_walk){.table = table};
     return prudence_lockfree_hash_next(walk);
 }
 
@@ -324,7 +372,7 @@ static void collect(uintptr_t link, struct prudence_lockfree_hash_stats *stats)
     uint64_t objects = 0, removed = 0;
 
     while (link) {
-        uintptr_t next = load_acquire(&prudence_lockfree_node_(link)->next);
+        uintptr_t next = load_acquire(&prudence_lockfree_hash_node_(link)->next);
 
         removed += next & REMOVED;
         objects += !(next & REMOVED);

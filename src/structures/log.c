@@ -64,12 +64,15 @@ struct prudence_log *prudence_log_create(size_t bytes, struct prudence_domain *d
     return log;
 }
 
-void prudence_log_destroy(struct prudence_log *log)
+int prudence_log_destroy(struct prudence_log *log)
 {
     if (!log)
-        return;
+        return EINVAL;
+    if (load_relaxed(&log->flushing))
+        return EBUSY;
     prudence_free(log->buffers[0].entries);
     prudence_free(log);
+    return 0;
 }
 
 /* Takes a place in the buffer, or returns NULL if there is no room. */

@@ -7,35 +7,25 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/stats.h"
-#include "structures/map_values.h"
+#include "structures/attributes.h"
 #include "structures/object_count.h"
 #include "structures/own_sections.h"
 #include "structures/waiting.h"
 #include "structures/writers.h"
-#include "valid_name.h"
-
-#define FLAGS ((unsigned)PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES)
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-static const struct prudence_map_attr defaults = {.size = sizeof defaults};
-
-static bool is_valid(const char *name, const struct prudence_map_attr *attr)
+bool map_flags_are_valid(const char *what, const char *name, unsigned flags, unsigned reserved)
 {
-    static const char what[] = "prudence_map_create";
+    const unsigned unknown = flags & ~(unsigned)PRUDENCE_MAP_BYTES;
 
-    if (!name_is_valid(what, name))
-        return false;
-    if (attr->size != sizeof *attr)
-        os_report("%s: '%s': attr->size is %zu, not sizeof(struct prudence_map_attr), which is %zu",
-                  what, name, attr->size, sizeof *attr);
-    else if (attr->flags & ~FLAGS)
-        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name,
-                  attr->flags & ~FLAGS);
-    else if (attr->reserved)
-        os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
+    if (unknown)
+        os_report("%s: '%s': attr->flags has unknown bits (0x%x)", what, name, unknown);
+    else if (reserved)
+        os_report("%s: '%s': attr->reserved is %u, not 0", what, name, reserved);
     else
         return true;
+    errno = EINVAL;
     return false;
 }
 
@@ -59,35 +49,25 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
             return false;
         }
     }
-    if (!map->values || map_entries_make(map, name, domain))
-        return true;
-    destroy_caches(map);
-    return false;
+    return true;
 }
 
-struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
+struct prudence_map *map_make(const char *name, bool bytes, struct prudence_domain *domain)
 {
     struct prudence_map *map;
-    size_t words, bytes;
+    size_t words, size;
 
-    if (!attr)
-        attr = &defaults;
-    if (!is_valid(name, attr)) {
-        errno = EINVAL;
-        return NULL;
-    }
     process_start();
     words = object_counters();
-    bytes = sizeof *map + words * sizeof map->writers[0];
-    map = prudence_aligned_alloc(CACHE_LINES_APART, bytes);
+    size = sizeof *map + words * sizeof map->writers[0];
+    map = prudence_aligned_alloc(CACHE_LINES_APART, size);
     if (!map)
         return NULL;
-    __builtin_memset(map, 0, bytes);
+    __builtin_memset(map, 0, size);
     map->writers_mask = (unsigned)words - 1;
-    map->allocated = bytes;
-    map->bytes = attr->flags & PRUDENCE_MAP_BYTES;
-    map->values = attr->flags & PRUDENCE_MAP_VALUES;
-    if (!make_caches(map, name, attr->domain)) {
+    map->allocated = size;
+    map->bytes = bytes;
+    if (!make_caches(map, name, domain)) {
         prudence_free(map);
         errno = ENOMEM;
         return NULL;
@@ -98,13 +78,15 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
     return map;
 }
 
-static void dispose_one(struct prudence_map *map, struct prudence_map_node *object,
-                        void (*dispose)(struct prudence_map_node *object, void *argument),
-                        void *argument)
+struct prudence_map *prudence_map_create(const char *name, const struct prudence_map_attr *attr)
 {
-    dispose(object, argument);
-    if (map->values)
-        map_entry_free(map, object);
+    static const char what[] = "prudence_map_create";
+    struct prudence_map_attr known;
+
+    if (!attributes_take(what, name, "prudence_map_attr", attr, &known, sizeof known) ||
+        !map_flags_are_valid(what, name, known.flags, known.reserved))
+        return NULL;
+    return map_make(name, known.flags & PRUDENCE_MAP_BYTES, known.domain);
 }
 
 /* Finds the next objects before disposing of those at hand, because the search needs a key. */
@@ -120,7 +102,7 @@ static void dispose_all(struct prudence_map *map,
         at_hand = next;
         prudence_map_next_slow(&next);
         for (unsigned i = 0; i < at_hand.count; i++)
-            dispose_one(map, at_hand.objects[i], dispose, argument);
+            dispose(at_hand.objects[i], argument);
     } while (next.count);
 }
 
@@ -149,9 +131,16 @@ static void free_nodes(struct prudence_map *map)
     }
 }
 
-int prudence_map_destroy(struct prudence_map *map,
-                         void (*dispose)(struct prudence_map_node *object, void *argument),
-                         void *argument)
+void map_unmake(struct prudence_map *map)
+{
+    tables_remove(&map->link);
+    free_nodes(map);
+    destroy_caches(map);
+    prudence_free(map);
+}
+
+int map_destroy(const char *what, void *caller, struct prudence_map *map,
+                void (*dispose)(struct prudence_map_node *object, void *argument), void *argument)
 {
     int error;
 
@@ -159,17 +148,20 @@ int prudence_map_destroy(struct prudence_map *map,
         return EINVAL;
     if (!dispose && map->top.root)
         return EBUSY;
-    error = waiting_error("prudence_map_destroy", "of map", map->caches[0]->name, map->domain,
-                          __builtin_return_address(0));
+    error = waiting_error(what, "of map", map->caches[0]->name, map->domain, caller);
     if (error)
         return error;
-    tables_remove(&map->link);
     if (dispose)
         dispose_all(map, dispose, argument);
-    free_nodes(map);
-    destroy_caches(map);
-    prudence_free(map);
+    map_unmake(map);
     return 0;
+}
+
+int prudence_map_destroy(struct prudence_map *map,
+                         void (*dispose)(struct prudence_map_node *object, void *argument),
+                         void *argument)
+{
+    return map_destroy("prudence_map_destroy", __builtin_return_address(0), map, dispose, argument);
 }
 
 /* ---------------------------------------------------------------------------------- statistics */

@@ -40,14 +40,13 @@ struct map_writers {
 } __attribute__((aligned(CACHE_LINES_APART)));
 
 struct prudence_map {
-    bool bytes;  /* keys are byte strings; constant, like the fields down to `caches` */
-    bool values; /* objects are entries of the map (map_values.h) */
+    bool bytes; /* keys are byte strings; constant, like the fields down to `caches` */
     /* Updates enter sections of the domain. Otherwise the caller is inside one. */
     bool own_sections;
     unsigned writers_mask;
     struct prudence_domain *domain;
     struct prudence_cache *caches[MAP_KINDS];
-    struct entries entries; /* used by maps of values */
+    struct entries entries; /* all objects of a map of values (map_values.c) */
     size_t allocated;       /* bytes of this structure */
     struct list link;       /* protected by tables_lock */
 
@@ -81,5 +80,16 @@ static inline uint8_t map_key_byte(const struct map_key *key, size_t at)
 {
     return key->bytes ? key->bytes[at] : (uint8_t)(key->number >> (56 - 8 * at));
 }
+
+/*
+ * map.c, for both kinds of maps. map_flags_are_valid reports what is wrong with attributes, on
+ * behalf of the public function `what`, and sets errno. map_make and map_unmake make and destroy a
+ * map; map_destroy is prudence_map_destroy on behalf of `what`.
+ */
+bool map_flags_are_valid(const char *what, const char *name, unsigned flags, unsigned reserved);
+struct prudence_map *map_make(const char *name, bool bytes, struct prudence_domain *domain);
+void map_unmake(struct prudence_map *map);
+int map_destroy(const char *what, void *caller, struct prudence_map *map,
+                void (*dispose)(struct prudence_map_node *object, void *argument), void *argument);
 
 #endif /* STRUCTURES_MAP_H */

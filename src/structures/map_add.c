@@ -197,34 +197,29 @@ int map_add(struct prudence_map *map, struct prudence_map_node *node, bool repla
 
 static bool is_usable(const struct prudence_map *map, const struct prudence_map_node *node)
 {
-    return map && node && !map->values &&
+    return map && node &&
            (!map->bytes || node->key || !((const struct prudence_map_bytes *)node)->length);
 }
 
-int prudence_map_add_unique(struct prudence_map *map, struct prudence_map_node *node,
-                            struct prudence_map_node **there)
+static int add_or_replace(struct prudence_map *map, struct prudence_map_node *node, bool replacing,
+                          struct prudence_map_node **found)
 {
-    struct prudence_map_node *found;
-    int error;
+    struct prudence_map_node *there = NULL;
+    int error = is_usable(map, node) ? map_add(map, node, replacing, &there) : EINVAL;
 
-    if (!is_usable(map, node))
-        return EINVAL;
-    error = map_add(map, node, false, &found);
-    if (error == EEXIST && there)
-        *there = found;
+    if (found)
+        *found = there;
     return error;
 }
 
-int prudence_map_add_replace(struct prudence_map *map, struct prudence_map_node *node,
-                             struct prudence_map_node **replaced)
+int prudence_map_add(struct prudence_map *map, struct prudence_map_node *node,
+                     struct prudence_map_node **there)
 {
-    struct prudence_map_node *found;
-    int error;
+    return add_or_replace(map, node, false, there);
+}
 
-    if (!is_usable(map, node) || !replaced)
-        return EINVAL;
-    error = map_add(map, node, true, &found);
-    if (!error)
-        *replaced = found;
-    return error;
+int prudence_map_put(struct prudence_map *map, struct prudence_map_node *node,
+                     struct prudence_map_node **old)
+{
+    return add_or_replace(map, node, true, old);
 }

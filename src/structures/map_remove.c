@@ -164,26 +164,39 @@ struct prudence_map_node *map_remove(struct prudence_map *map, const struct map_
     return map_object(update.there);
 }
 
-struct prudence_map_node *prudence_map_remove(struct prudence_map *map, uint64_t number)
+static int map_erase(struct prudence_map *map, const struct map_key *key,
+                     struct prudence_map_node **old)
+{
+    const bool fits = map && map_key_fits(map, key);
+    struct prudence_map_node *node = fits ? map_remove(map, key, 0) : NULL;
+
+    if (old)
+        *old = node;
+    if (!fits)
+        return EINVAL;
+    return node ? 0 : ENOENT;
+}
+
+int prudence_map_erase(struct prudence_map *map, uint64_t number, struct prudence_map_node **old)
 {
     const struct map_key key = map_key_of_number(number);
 
-    return map && !map->values && map_key_fits(map, &key) ? map_remove(map, &key, 0) : NULL;
+    return map_erase(map, &key, old);
 }
 
-struct prudence_map_node *prudence_map_remove_bytes(struct prudence_map *map, const void *bytes,
-                                                    size_t length)
+int prudence_map_erase_bytes(struct prudence_map *map, const void *bytes, size_t length,
+                             struct prudence_map_node **old)
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return map && !map->values && map_key_fits(map, &key) ? map_remove(map, &key, 0) : NULL;
+    return map_erase(map, &key, old);
 }
 
-int prudence_map_remove_node(struct prudence_map *map, struct prudence_map_node *node)
+int prudence_map_remove(struct prudence_map *map, struct prudence_map_node *node)
 {
     struct map_key key;
 
-    if (!map || !node || map->values)
+    if (!map || !node)
         return EINVAL;
     key = map_key_of(node, map->bytes);
     return map_remove(map, &key, map_link_to(node)) ? 0 : ENOENT;
@@ -203,7 +216,7 @@ int prudence_map_replace(struct prudence_map *map, struct prudence_map_node *old
 {
     struct map_key key, fresh_key;
 
-    if (!map || !old || !fresh || map->values)
+    if (!map || !old || !fresh)
         return EINVAL;
     key = map_key_of(old, map->bytes);
     fresh_key = map_key_of(fresh, map->bytes);

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of values: entries, and the updates that make them (map_values.h).
+ * Ordered maps of values (<prudence/map_values.h>, ADR 69): a map whose objects are entries,
+ * allocated here, each with a value and a copy of the key. A `struct prudence_map_values` is a
+ * `struct prudence_map` under another name, so that neither can be given to the other's functions
+ * unnoticed. The map treats entries like any other object. An update changes a value by putting
+ * another entry in the place of the first.
  *
  * An entry of a number has 16 bytes; one of a string has 24 and the string (entries.h). An entry is
  * made before the update and deferred afterwards, both outside of sections, so both may wait, as
  * for nodes.
  */
-#include "structures/map_values.h"
+#include <prudence/map_values.h>
 
 #include <errno.h>
 
-#include <prudence/map_values.h>
-
+#include "structures/attributes.h"
+#include "structures/map.h"
 #include "structures/map_add.h"
 #include "structures/map_read.h"
 #include "structures/map_remove.h"
 #include "structures/map_update.h"
 
 struct entry {
-    void *value;                    /* the word before the node, which prudence_map_value reads */
+    void *value;                    /* prudence_map_values_value reads this word before the node */
     struct prudence_map_bytes node; /* without the length if the key is a number */
     uint8_t bytes[];                /* bytes of the key */
 };
@@ -27,10 +31,9 @@ struct entry {
 
 /* -------------------------------------------------------------------------------------- entries */
 
-bool map_entries_make(struct prudence_map *map, const char *name, struct prudence_domain *domain)
+static struct prudence_map *map_of(const struct prudence_map_values *values)
 {
-    return entries_make(&map->entries, name, domain,
-                        map->bytes ? sizeof(struct entry) : NUMBER_BYTES, map->bytes);
+    return (struct prudence_map *)values;
 }
 
 static struct entry *make_entry(struct prudence_map *map, const struct map_key *key, void *value)
@@ -59,10 +62,9 @@ static size_t length_of(const struct prudence_map *map, const struct entry *entr
     return map->bytes ? entry->node.length : 0;
 }
 
-void map_entry_free(struct prudence_map *map, struct prudence_map_node *node)
+/* Frees an entry that no reader can see. */
+static void free_entry(struct prudence_map *map, struct entry *entry)
 {
-    struct entry *entry = entry_of(node);
-
     entries_free(&map->entries, entry, length_of(map, entry));
 }
 
@@ -76,32 +78,86 @@ static void *value_left_by(struct prudence_map *map, struct prudence_map_node *n
     return value;
 }
 
-/* -------------------------------------------------------------------------------------- updates */
+/* ------------------------------------------------------------------------ making and destroying */
 
-static bool fits(const struct prudence_map *map, const struct map_key *key)
+struct prudence_map_values *prudence_map_values_create(const char *name,
+                                                       const struct prudence_map_values_attr *attr)
 {
-    return map && map->values && map_key_fits(map, key);
+    static const char what[] = "prudence_map_values_create";
+    struct prudence_map_values_attr known;
+    struct prudence_map *map;
+    bool bytes;
+
+    if (!attributes_take(what, name, "prudence_map_values_attr", attr, &known, sizeof known) ||
+        !map_flags_are_valid(what, name, known.flags, known.reserved))
+        return NULL;
+    bytes = known.flags & PRUDENCE_MAP_VALUES_BYTES;
+    map = map_make(name, bytes, known.domain);
+    if (map && !entries_make(&map->entries, name, known.domain,
+                             bytes ? sizeof(struct entry) : NUMBER_BYTES, bytes)) {
+        map_unmake(map);
+        map = NULL;
+        errno = ENOMEM;
+    }
+    return (struct prudence_map_values *)map;
 }
 
-static int put(struct prudence_map *map, const struct map_key *key, void *value, void **old)
+_Static_assert((unsigned)PRUDENCE_MAP_VALUES_BYTES == (unsigned)PRUDENCE_MAP_BYTES,
+               "map_flags_are_valid checks both");
+
+struct disposal {
+    struct prudence_map *map;
+    void (*dispose)(void *value, void *argument);
+    void *argument;
+};
+
+static void map_values_dispose(struct prudence_map_node *node, void *of)
+{
+    const struct disposal *disposal = of;
+
+    disposal->dispose(prudence_map_values_value(node), disposal->argument);
+    free_entry(disposal->map, entry_of(node));
+}
+
+int prudence_map_values_destroy(struct prudence_map_values *values,
+                                void (*dispose)(void *value, void *argument), void *argument)
+{
+    struct disposal disposal = {map_of(values), dispose, argument};
+
+    return map_destroy("prudence_map_values_destroy", __builtin_return_address(0), map_of(values),
+                       dispose ? map_values_dispose : NULL, &disposal);
+}
+
+/* -------------------------------------------------------------------------------------- updates */
+
+/* Checks the arguments of an update, and forgets what it is to find. */
+static bool map_values_begin(const struct prudence_map *map, const struct map_key *key,
+                             void **found)
+{
+    if (found)
+        *found = NULL;
+    return map && map_key_fits(map, key);
+}
+
+static int map_values_put(struct prudence_map *map, const struct map_key *key, void *value,
+                          void **old)
 {
     struct prudence_map_node *replaced;
     struct entry *entry;
-    void *before = NULL;
+    void *before;
     int error;
 
-    if (!fits(map, key) || !value)
+    if (!map_values_begin(map, key, old) || !value)
         return EINVAL;
     entry = make_entry(map, key, value);
     if (!entry)
         return ENOMEM;
     error = map_add(map, &entry->node.node, true, &replaced);
     if (error) {
-        map_entry_free(map, &entry->node.node);
+        free_entry(map, entry);
         return error;
     }
-    if (replaced)
-        before = value_left_by(map, replaced);
+    before = replaced ? value_left_by(map, replaced) : NULL;
     if (old)
         *old = before;
     return 0;
@@ -110,26 +166,27 @@ static int put(struct prudence_map *map, const struct map_key *key, void *value,
 /* Returns the value of the key, loaded in a section, or NULL. */
 static void *value_of(const struct prudence_map *map, const struct map_key *key)
 {
-    struct prudence_map_node *node;
+    const struct prudence_map_node *node;
     void *value;
 
     map_section_enter(map);
     node = map_lookup(map, key);
-    value = node ? prudence_map_value(node) : NULL;
+    value = node ? prudence_map_values_value(node) : NULL;
     map_section_leave(map);
     return value;
 }
 
-/* Inserts a value, unless the key has one, which is then *there. Tries again if another thread's
- * entry prevents the insertion but leaves before its value is loaded. */
-static int insert(struct prudence_map *map, const struct map_key *key, void *value, void **there)
+/* Adds a value, unless the key has one, which is then *there. Tries again if another thread's entry
+ * prevents the addition but leaves before its value is loaded. */
+static int map_values_add(struct prudence_map *map, const struct map_key *key, void *value,
+                          void **there)
 {
     struct prudence_map_node *other;
     struct entry *entry = NULL;
     void *found;
     int error;
 
-    if (!fits(map, key) || !value)
+    if (!map_values_begin(map, key, there) || !value)
         return EINVAL;
     do {
         found = value_of(map, key);
@@ -141,112 +198,139 @@ static int insert(struct prudence_map *map, const struct map_key *key, void *val
             error = map_add(map, &entry->node.node, false, &other);
     } while (error == EEXIST && !found);
     if (error && entry)
-        map_entry_free(map, &entry->node.node);
-    if (error == EEXIST && there)
+        free_entry(map, entry);
+    if (there)
         *there = found;
     return error;
 }
 
 /* In a section: replaces the entry of the key if it has the value `old`. Returns the old entry, or
  * NULL. */
-static struct prudence_map_node *exchange_entry(struct prudence_map *map, const struct map_key *key,
-                                                const void *old, struct entry *entry)
+static struct prudence_map_node *replace_entry(struct prudence_map *map, const struct map_key *key,
+                                               const void *old, struct entry *entry)
 {
     struct prudence_map_node *node;
 
     do {
         node = map_lookup(map, key);
-        if (!node || prudence_map_value(node) != old)
+        if (!node || prudence_map_values_value(node) != old)
             return NULL;
     } while (map_replace(map, key, node, &entry->node.node));
     return node;
 }
 
-static int exchange(struct prudence_map *map, const struct map_key *key, void *old, void *fresh)
+static int map_values_replace(struct prudence_map *map, const struct map_key *key, void *old,
+                              void *fresh)
 {
     struct prudence_map_node *left;
     struct entry *entry;
 
-    if (!fits(map, key) || !old || !fresh)
+    if (!map_values_begin(map, key, NULL) || !old || !fresh)
         return EINVAL;
     entry = make_entry(map, key, fresh);
     if (!entry)
         return ENOMEM;
     map_section_enter(map);
-    left = exchange_entry(map, key, old, entry);
+    left = replace_entry(map, key, old, entry);
     map_section_leave(map);
     if (!left) {
-        map_entry_free(map, &entry->node.node);
+        free_entry(map, entry);
         return ENOENT;
     }
     value_left_by(map, left);
     return 0;
 }
 
-static void *erase(struct prudence_map *map, const struct map_key *key)
+static int map_values_erase(struct prudence_map *map, const struct map_key *key, void **old)
 {
-    struct prudence_map_node *node = fits(map, key) ? map_remove(map, key, 0) : NULL;
+    struct prudence_map_node *node;
+    void *value;
 
-    return node ? value_left_by(map, node) : NULL;
+    if (!map_values_begin(map, key, old))
+        return EINVAL;
+    node = map_remove(map, key, 0);
+    if (!node)
+        return ENOENT;
+    value = value_left_by(map, node);
+    if (old)
+        *old = value;
+    return 0;
 }
 
 /* --------------------------------------------------------------------------- both kinds of keys */
 
-int prudence_map_put(struct prudence_map *map, uint64_t number, void *value, void **old)
+int prudence_map_values_add(struct prudence_map_values *values, uint64_t number, void *value,
+                            void **there)
 {
     const struct map_key key = map_key_of_number(number);
 
-    return put(map, &key, value, old);
+    return map_values_add(map_of(values), &key, value, there);
 }
 
-int prudence_map_put_bytes(struct prudence_map *map, const void *bytes, size_t length, void *value,
-                           void **old)
+int prudence_map_values_add_bytes(struct prudence_map_values *values, const void *bytes,
+                                  size_t length, void *value, void **there)
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return put(map, &key, value, old);
+    return map_values_add(map_of(values), &key, value, there);
 }
 
-int prudence_map_insert(struct prudence_map *map, uint64_t number, void *value, void **there)
+int prudence_map_values_put(struct prudence_map_values *values, uint64_t number, void *value,
+                            void **old)
 {
     const struct map_key key = map_key_of_number(number);
 
-    return insert(map, &key, value, there);
+    return map_values_put(map_of(values), &key, value, old);
 }
 
-int prudence_map_insert_bytes(struct prudence_map *map, const void *bytes, size_t length,
-                              void *value, void **there)
+int prudence_map_values_put_bytes(struct prudence_map_values *values, const void *bytes,
+                                  size_t length, void *value, void **old)
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return insert(map, &key, value, there);
+    return map_values_put(map_of(values), &key, value, old);
 }
 
-int prudence_map_exchange(struct prudence_map *map, uint64_t number, void *old, void *fresh)
+int prudence_map_values_replace(struct prudence_map_values *values, uint64_t number, void *old,
+                                void *fresh)
 {
     const struct map_key key = map_key_of_number(number);
 
-    return exchange(map, &key, old, fresh);
+    return map_values_replace(map_of(values), &key, old, fresh);
 }
 
-int prudence_map_exchange_bytes(struct prudence_map *map, const void *bytes, size_t length,
-                                void *old, void *fresh)
+int prudence_map_values_replace_bytes(struct prudence_map_values *values, const void *bytes,
+                                      size_t length, void *old, void *fresh)
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return exchange(map, &key, old, fresh);
+    return map_values_replace(map_of(values), &key, old, fresh);
 }
 
-void *prudence_map_erase(struct prudence_map *map, uint64_t number)
+int prudence_map_values_erase(struct prudence_map_values *values, uint64_t number, void **old)
 {
     const struct map_key key = map_key_of_number(number);
 
-    return erase(map, &key);
+    return map_values_erase(map_of(values), &key, old);
 }
 
-void *prudence_map_erase_bytes(struct prudence_map *map, const void *bytes, size_t length)
+int prudence_map_values_erase_bytes(struct prudence_map_values *values, const void *bytes,
+                                    size_t length, void **old)
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return erase(map, &key);
+    return map_values_erase(map_of(values), &key, old);
+}
+
+/* ---------------------------------------------------------------------------------- statistics */
+
+uint64_t prudence_map_values_count(const struct prudence_map_values *values)
+{
+    return prudence_map_count(map_of(values));
+}
+
+int prudence_map_values_stats_sized(struct prudence_map_values *values,
+                                    struct prudence_map_stats *stats, size_t size)
+{
+    return prudence_map_stats_sized(map_of(values), stats, size);
 }

@@ -3,7 +3,7 @@
 #include "structures/routes.h"
 
 uintptr_t prudence_routes_get(const struct prudence_routes *public,
-                              const struct prudence_prefix *prefix)
+                              const struct prudence_routes_prefix *prefix)
 {
     const struct route_table *table = route_table_of(public);
     const struct route_node *node;
@@ -137,17 +137,18 @@ static bool is_within(route_key key, unsigned length, route_key within, unsigned
            (within_length == 0 || (key ^ within) >> (ROUTE_KEY_BITS - within_length) == 0);
 }
 
-void prudence_routes_walk_begin(struct prudence_routes_walk *walk,
+uintptr_t prudence_routes_first(struct prudence_routes_walk *walk,
                                 const struct prudence_routes *table,
-                                const struct prudence_prefix *within)
+                                const struct prudence_routes_prefix *within)
 {
-    static const struct prudence_prefix all;
+    static const struct prudence_routes_prefix all;
 
     *walk = (struct prudence_routes_walk){.within = within ? *within : all, .table = table};
     walk->prefix = walk->within;
+    return prudence_routes_next(walk);
 }
 
-bool prudence_routes_walk_next(struct prudence_routes_walk *walk)
+uintptr_t prudence_routes_next(struct prudence_routes_walk *walk)
 {
     const struct route_table *table = route_table_of(walk->table);
     route_key key, within;
@@ -156,15 +157,14 @@ bool prudence_routes_walk_next(struct prudence_routes_walk *walk)
 
     if (!route_prefix_key(table, &walk->within, &within) ||
         !route_prefix_key(table, &walk->prefix, &key))
-        return false;
+        return 0;
     where = go_to(&spot, table, key, walk->prefix.length);
     if (walk->begun && where == HERE)
         spot.bit *= 2; /* behind that prefix is what is below it */
     walk->begun = true;
     if ((where == BEHIND_HERE && !go_past(&spot)) || !go_to_prefix(&spot) ||
         !is_within(key_at(&spot), length_at(&spot), within, walk->within.length))
-        return false;
+        return 0;
     route_key_prefix(table, key_at(&spot), length_at(&spot), &walk->prefix);
-    walk->value = route_found(table, route_word(spot.path[spot.depth], spot.bit));
-    return true;
+    return route_found(table, route_word(spot.path[spot.depth], spot.bit));
 }

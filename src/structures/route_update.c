@@ -16,7 +16,8 @@ struct place {
     struct route_node *path[ROUTE_LEVELS]; /* nodes on the way from the root on, ... */
     unsigned levels[ROUTE_LEVELS];         /* ... their levels, at most `level`, ... */
     unsigned depth;                        /* ... and the number of the last */
-    uint64_t edge; /* from the last node, to one that is not on the way; 0: none */
+    uint64_t edge;  /* from the last node, to one that is not on the way; 0: none */
+    uint64_t value; /* for an addition: that of the prefix, if it is there */
 
     /*
      * For a removal: the nodes after number `stays` go. That node loses a word, so another node
@@ -269,8 +270,10 @@ static unsigned level_of_cut(const struct place *place)
 
 static int plan_add(const struct route_table *table, struct place *place, struct room *needed)
 {
-    if (is_there(place))
+    if (is_there(place)) {
+        place->value = route_word(place->path[place->depth], place->bit);
         return EEXIST;
+    }
     if (place->edge) {
         needed->words = FORK;
         needed->end_words = route_node_words(route_edge_node(place->edge));
@@ -448,7 +451,7 @@ static void defer_path(const struct route_table *table, const struct place *plac
 
 /* -------------------------------------------------------------------------------- the functions */
 
-static bool place_make(const struct route_table *table, const struct prudence_prefix *prefix,
+static bool place_make(const struct route_table *table, const struct prudence_routes_prefix *prefix,
                        struct place *place)
 {
     if (!route_prefix_key(table, prefix, &place->key))
@@ -495,17 +498,27 @@ static int prepare(struct route_table *table, struct place *place, struct room *
     }
 }
 
-int prudence_routes_add(struct prudence_routes *public, const struct prudence_prefix *prefix,
-                        uintptr_t value)
+/* Stores what an update found, if the caller wants to know. */
+static void route_tell(uintptr_t *found, uintptr_t value)
+{
+    if (found)
+        *found = value;
+}
+
+int prudence_routes_add(struct prudence_routes *public, const struct prudence_routes_prefix *prefix,
+                        uintptr_t value, uintptr_t *there)
 {
     struct route_table *table = route_table_of(public);
     struct place place;
     struct room room;
     int error;
 
+    route_tell(there, 0);
     if (!value || value > ROUTE_VALUE_MOST || !place_make(table, prefix, &place))
         return EINVAL;
     error = prepare(table, &place, &room, plan_add);
+    if (error == EEXIST)
+        route_tell(there, place.value);
     if (error)
         return error;
     route_tell_added(table, value);
@@ -524,35 +537,37 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_pr
     return 0;
 }
 
-int prudence_routes_remove(struct prudence_routes *public, const struct prudence_prefix *prefix,
-                           uintptr_t *old)
+int prudence_routes_erase(struct prudence_routes *public,
+                          const struct prudence_routes_prefix *prefix, uintptr_t *old)
 {
     struct route_table *table = route_table_of(public);
     struct place place;
     struct room room;
     int error;
 
+    route_tell(old, 0);
     if (!place_make(table, prefix, &place))
         return EINVAL;
     error = prepare(table, &place, &room, plan_remove);
     if (error)
         return error;
-    if (old)
-        *old = route_word(place.path[place.depth], place.bit);
+    route_tell(old, route_word(place.path[place.depth], place.bit));
     commit_remove(table, &place, &room);
     os_lock_release(&table->lock);
     defer_path(table, &place, place.stays);
     return 0;
 }
 
-int prudence_routes_replace(struct prudence_routes *public, const struct prudence_prefix *prefix,
-                            uintptr_t value, uintptr_t *old)
+int prudence_routes_replace(struct prudence_routes *public,
+                            const struct prudence_routes_prefix *prefix, uintptr_t value,
+                            uintptr_t *old)
 {
     struct route_table *table = route_table_of(public);
     struct place place;
     struct route_node *node;
     bool there;
 
+    route_tell(old, 0);
     if (!value || value > ROUTE_VALUE_MOST || !place_make(table, prefix, &place))
         return EINVAL;
     os_lock_take(&table->lock);
@@ -560,8 +575,7 @@ int prudence_routes_replace(struct prudence_routes *public, const struct prudenc
     there = is_there(&place);
     if (there) {
         node = place.path[place.depth];
-        if (old)
-            *old = route_word(node, place.bit);
+        route_tell(old, route_word(node, place.bit));
         route_tell_added(table, value);
         store_release(&node->words[route_value_at(node, place.bit)], value);
         hand_down(table, node, place.level, place.key, place.bit, place.bit, value);

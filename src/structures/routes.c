@@ -11,17 +11,17 @@
 
 #include "heap/heap.h"
 #include "slab/stats.h"
+#include "structures/attributes.h"
 #include "structures/routes.h"
 #include "structures/route_index.h"
 #include "structures/route_shortcut.h"
 #include "structures/route_words.h"
 #include "structures/waiting.h"
 #include "structures/writers.h"
-#include "valid_name.h"
 
 /* ------------------------------------------------------------------------------------- prefixes */
 
-bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
+bool route_prefix_key(const struct route_table *table, const struct prudence_routes_prefix *prefix,
                       route_key *key)
 {
     route_key address = 0;
@@ -35,9 +35,9 @@ bool route_prefix_key(const struct route_table *table, const struct prudence_pre
 }
 
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
-                      struct prudence_prefix *prefix)
+                      struct prudence_routes_prefix *prefix)
 {
-    *prefix = (struct prudence_prefix){.length = length};
+    *prefix = (struct prudence_routes_prefix){.length = length};
     for (unsigned i = 0; i < table->length_most / 8; i++)
         prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
 }
@@ -84,25 +84,21 @@ size_t route_node_memory(const struct route_table *table, const struct route_nod
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-static const struct prudence_routes_attr defaults = {.size = sizeof defaults};
-
-static bool is_valid(const char *name, const struct prudence_routes_attr *attr)
+static bool routes_read_attributes(const char *name, const struct prudence_routes_attr *given,
+                                   struct prudence_routes_attr *attr)
 {
     static const char what[] = "prudence_routes_create";
 
-    if (!name_is_valid(what, name))
+    if (!attributes_take(what, name, "prudence_routes_attr", given, attr, sizeof *attr))
         return false;
-    if (attr->size != sizeof *attr)
-        os_report(
-            "%s: '%s': attr->size is %zu, not sizeof(struct prudence_routes_attr), which is %zu",
-            what, name, attr->size, sizeof *attr);
-    else if (attr->family > PRUDENCE_ROUTES_IPV6)
+    if (attr->family > PRUDENCE_ROUTES_IPV6)
         os_report("%s: '%s': attr->family is %u, not of enum prudence_routes_family", what, name,
                   attr->family);
     else if (attr->reserved)
         os_report("%s: '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
     else
         return true;
+    errno = EINVAL;
     return false;
 }
 
@@ -173,16 +169,13 @@ static bool make_parts(struct route_table *table, const char *name,
 }
 
 struct prudence_routes *prudence_routes_create(const char *name,
-                                               const struct prudence_routes_attr *attr)
+                                               const struct prudence_routes_attr *given)
 {
+    struct prudence_routes_attr attr;
     struct route_table *table;
 
-    if (!attr)
-        attr = &defaults;
-    if (!is_valid(name, attr)) {
-        errno = EINVAL;
+    if (!routes_read_attributes(name, given, &attr))
         return NULL;
-    }
     if (!processor_is_enough()) {
         errno = ENOTSUP;
         return NULL;
@@ -191,11 +184,11 @@ struct prudence_routes *prudence_routes_create(const char *name,
     if (!table)
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
-    table->length_most = attr->family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
-    table->node_front = attr->family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
-    table->sizes = attr->family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
+    table->length_most = attr.family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
+    table->node_front = attr.family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
+    table->sizes = attr.family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (make_parts(table, name, attr)) {
+    if (make_parts(table, name, &attr)) {
         tables_add(&route_tables, &table->link);
         return &table->public;
     }

@@ -195,10 +195,10 @@ static inline route_key route_key_along(route_key key, unsigned level, uint64_t 
 }
 
 /* Converts a prefix to a key. Returns false if it is not a prefix of this table. */
-bool route_prefix_key(const struct route_table *table, const struct prudence_prefix *prefix,
+bool route_prefix_key(const struct route_table *table, const struct prudence_routes_prefix *prefix,
                       route_key *key);
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
-                      struct prudence_prefix *prefix);
+                      struct prudence_routes_prefix *prefix);
 
 /* Returns the size class of nodes with this number of words. */
 unsigned route_node_size(const struct route_table *table, unsigned words);

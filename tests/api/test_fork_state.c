@@ -118,7 +118,7 @@ static void update_table(uint64_t key)
     struct prudence_hash_node *node = prudence_cache_alloc(nodes);
 
     prudence_read_lock();
-    prudence_hash_add(table, key, node);
+    prudence_hash_add_duplicate(table, key, node);
     assert_int_equal(prudence_hash_remove(table, node), 0);
     prudence_read_unlock();
     prudence_cache_free_deferred(nodes, node);
@@ -149,7 +149,7 @@ static void program_tables(void)
         assert_child(updates_go_on, NULL);
     store_relaxed(&no_more_updates, true);
     other_end();
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_cache_destroy(nodes), 0);
 }
 

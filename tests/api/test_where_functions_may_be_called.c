@@ -38,6 +38,7 @@
 #include <prudence/urcu-compat.h>
 
 #include "support/gp_child.h"
+#include "support/updates.h"
 
 /* ---------------------------------------------------------------------------------- the places */
 
@@ -447,10 +448,10 @@ static struct prudence_hash *used_hash(void)
     struct prudence_hash_walk walk;
     struct prudence_hash_node *node;
 
-    prudence_hash_add(table, 1, &nodes[0]);
-    if (prudence_hash_add_unique(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+    prudence_hash_add_duplicate(table, 1, &nodes[0]);
+    if (hash_add_found(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
         prudence_hash_resize(table, 4096) || prudence_hash_replace(table, &nodes[0], &nodes[1]) ||
-        prudence_hash_add_replace(table, 1, any_node, NULL, &nodes[0]) != &nodes[1] ||
+        hash_put_found(table, 1, any_node, NULL, &nodes[0]) != &nodes[1] ||
         prudence_hash_lookup(table, 1, any_node, NULL) != &nodes[0] ||
         prudence_hash_lookup_slow(table, 1, any_node, NULL) != &nodes[0] ||
         prudence_hash_stats(table, &stats) || prudence_hash_count(table) != 1)
@@ -467,8 +468,8 @@ static int use_names(void)
     struct prudence_hash *table = prudence_hash_create("used", NULL);
     struct prudence_hash_name names[6] = {0}, *replaced;
 
-    prudence_hash_add(table, 1, &names[0].node);
-    prudence_hash_add(table, 2, &names[1].node);
+    prudence_hash_add_duplicate(table, 1, &names[0].node);
+    prudence_hash_add_duplicate(table, 2, &names[1].node);
     if (prudence_hash_rename(table, &names[0], table, 3, any_node, NULL, &names[2]) ||
         prudence_hash_exchange(table, &names[2], &names[3], table, &names[1], &names[4]) ||
         prudence_hash_rename_replace(table, &names[3], table, 2, any_node, NULL, &names[5],
@@ -481,37 +482,41 @@ static int use_names(void)
 
 static int use_lockfree_hash(void)
 {
-    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create(2);
+    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create("used", NULL);
     struct prudence_hash_node nodes[4], *node;
     struct prudence_lockfree_hash_stats stats;
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
 
-    prudence_lockfree_hash_add(table, 1, &nodes[0]);
-    if (prudence_lockfree_hash_add_unique(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
-        prudence_lockfree_hash_add_replace(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+    prudence_lockfree_hash_add_duplicate(table, 1, &nodes[0]);
+    if (lockfree_add_found(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
+        lockfree_put_found(table, 1, any_node, NULL, &nodes[1]) != &nodes[0] ||
         prudence_lockfree_hash_replace(table, &nodes[1], &nodes[2]) ||
         prudence_lockfree_hash_stats(table, &stats) || stats.objects != 1)
         abort();
     prudence_lockfree_hash_for_each(&walk, table, node) if (node != &nodes[2]) abort();
     if (prudence_lockfree_hash_remove(table, &nodes[2]))
         abort();
-    return prudence_lockfree_hash_destroy(table);
+    return prudence_lockfree_hash_destroy(table, NULL, NULL);
 }
 
 static struct prudence_id_table *used_ids(void)
 {
     struct prudence_id_table *table = prudence_id_table_create("used", NULL);
     struct prudence_id_table_stats stats;
+    struct prudence_id_table_walk walk;
     uint32_t id;
 
     for (uint32_t i = 0; i < 100; i++) /* one array is replaced */
-        if (prudence_id_insert(table, table, &id) || id != i)
+        if (prudence_id_table_add(table, table, &id) || id != i)
             abort();
-    if (prudence_id_replace(table, 7, table) != table || prudence_id_next(table, &id) != table ||
-        prudence_id_count(table) != 100 || prudence_id_table_stats(table, &stats))
+    if (ids_replace_found(table, 7, table) != table ||
+        prudence_id_table_first(&walk, table) != table ||
+        prudence_id_table_first_from(&walk, table, 98) != table ||
+        prudence_id_table_next(&walk) != table || walk.id != 99 ||
+        prudence_id_table_count(table) != 100 || prudence_id_table_stats(table, &stats))
         abort();
     for (uint32_t i = 0; i < 100; i++)
-        prudence_id_remove(table, i);
+        prudence_id_table_erase(table, i, NULL);
     return table;
 }
 
@@ -519,20 +524,20 @@ static struct prudence_id_table *used_ids(void)
 static struct prudence_routes *used_routes(void)
 {
     struct prudence_routes *table = prudence_routes_create("used", NULL);
-    struct prudence_prefix prefix = {.address = {10}, .length = 8};
+    struct prudence_routes_prefix prefix = {.address = {10}, .length = 8};
     struct prudence_routes_stats stats;
     struct prudence_routes_walk walk;
-    uintptr_t old;
+    uintptr_t old, value;
 
-    if (prudence_routes_add(table, &prefix, 1) ||
+    if (prudence_routes_add(table, &prefix, 1, NULL) ||
         prudence_routes_replace(table, &prefix, 2, &old) || old != 1 ||
         prudence_routes_get(table, &prefix) != 2 ||
         prudence_routes_lookup_ipv4(table, prefix.address) != 2 ||
         prudence_routes_count(table) != 1 || prudence_routes_stats(table, &stats))
         abort();
-    prudence_routes_for_each(&walk, table, NULL) if (walk.value != 2) abort();
+    prudence_routes_for_each(&walk, table, NULL, value) if (value != 2) abort();
     prefix.length = 9;
-    if (prudence_routes_add(table, &prefix, 3) || prudence_routes_remove(table, &prefix, &old))
+    if (prudence_routes_add(table, &prefix, 3, NULL) || prudence_routes_erase(table, &prefix, &old))
         abort();
     return table;
 }
@@ -550,21 +555,21 @@ static struct prudence_map *used_map(bool bytes)
         nodes[i].node.key = i;
         if (bytes)
             prudence_map_set_bytes(&nodes[i], &"0123456789"[i], 1);
-        if (prudence_map_add_unique(map, &nodes[i].node, NULL))
+        if (prudence_map_add(map, &nodes[i].node, NULL))
             abort();
     }
     other = nodes[3];
     if (prudence_map_replace(map, &nodes[3].node, &other.node) ||
-        prudence_map_add_replace(map, &nodes[3].node, &there) || there != &other.node ||
+        prudence_map_put(map, &nodes[3].node, &there) || there != &other.node ||
         prudence_map_stats(map, &stats) || prudence_map_count(map) != 10 ||
         prudence_map_lowest(map) != &nodes[0].node || prudence_map_highest(map) != &nodes[9].node ||
         prudence_map_after(map, &nodes[3].node) != &nodes[4].node ||
         prudence_map_before(map, &nodes[3].node) != &nodes[2].node ||
-        prudence_map_remove_node(map, &nodes[9].node))
+        prudence_map_remove(map, &nodes[9].node))
         abort();
     for (unsigned i = 0; i < 9; i++)
-        if ((bytes ? prudence_map_remove_bytes(map, &"0123456789"[i], 1)
-                   : prudence_map_remove(map, i)) != &nodes[i].node)
+        if ((bytes ? map_erase_bytes_found(map, &"0123456789"[i], 1) : map_erase_found(map, i)) !=
+            &nodes[i].node)
             abort();
     return map;
 }
@@ -580,7 +585,7 @@ static struct prudence_map *searched_map(bool bytes)
     only.node.key = 5;
     if (bytes)
         prudence_map_set_bytes(&only, "5", 1);
-    if (prudence_map_add_unique(map, node, NULL) || prudence_map_first(&walk, map) != node ||
+    if (prudence_map_add(map, node, NULL) || prudence_map_first(&walk, map) != node ||
         prudence_map_next_slow(&walk))
         abort();
     if (bytes ? prudence_map_lookup_bytes(map, "5", 1) != node ||
@@ -591,29 +596,34 @@ static struct prudence_map *searched_map(bool bytes)
                     prudence_map_floor(map, 6) != node ||
                     prudence_map_first_from(&walk, map, 4) != node)
         abort();
-    if (prudence_map_remove_node(map, node))
+    if (prudence_map_remove(map, node))
         abort();
     return map;
 }
 
 /* Replaces a value twice, and erases it. */
-static struct prudence_map *used_values(bool bytes)
+static struct prudence_map_values *used_values(bool bytes)
 {
-    struct prudence_map_attr attr = {
-        .size = sizeof attr, .flags = PRUDENCE_MAP_VALUES | (bytes ? PRUDENCE_MAP_BYTES : 0)};
-    struct prudence_map *map = prudence_map_create("used", &attr);
+    struct prudence_map_values_attr attr = {.size = sizeof attr,
+                                            .flags = bytes ? PRUDENCE_MAP_VALUES_BYTES : 0};
+    struct prudence_map_values *map = prudence_map_values_create("used", &attr);
+    struct prudence_map_stats stats;
     static char values[3];
     void *old;
 
-    if (bytes ? prudence_map_insert_bytes(map, "5", 1, &values[0], NULL) ||
-                    prudence_map_put_bytes(map, "5", 1, &values[1], &old) ||
-                    prudence_map_exchange_bytes(map, "5", 1, &values[1], &values[2])
-              : prudence_map_insert(map, 5, &values[0], NULL) ||
-                    prudence_map_put(map, 5, &values[1], &old) ||
-                    prudence_map_exchange(map, 5, &values[1], &values[2]))
+    if (bytes ? prudence_map_values_add_bytes(map, "5", 1, &values[0], NULL) ||
+                    prudence_map_values_put_bytes(map, "5", 1, &values[1], &old) ||
+                    prudence_map_values_replace_bytes(map, "5", 1, &values[1], &values[2]) ||
+                    prudence_map_values_get_bytes(map, "5", 1) != &values[2]
+              : prudence_map_values_add(map, 5, &values[0], NULL) ||
+                    prudence_map_values_put(map, 5, &values[1], &old) ||
+                    prudence_map_values_replace(map, 5, &values[1], &values[2]) ||
+                    prudence_map_values_get(map, 5) != &values[2])
         abort();
-    if (old != &values[0] ||
-        (bytes ? prudence_map_erase_bytes(map, "5", 1) : prudence_map_erase(map, 5)) != &values[2])
+    if (old != &values[0] || prudence_map_values_count(map) != 1 ||
+        prudence_map_values_stats(map, &stats) ||
+        (bytes ? map_values_erase_bytes_found(map, "5", 1) : map_values_erase_found(map, 5)) !=
+            &values[2])
         abort();
     return map;
 }
@@ -621,46 +631,47 @@ static struct prudence_map *used_values(bool bytes)
 /* Does the same in a hash table, with walks. */
 static struct prudence_hash_values *used_hash_values(bool bytes)
 {
-    struct prudence_hash_attr attr = {.size = sizeof attr,
-                                      .flags = bytes ? PRUDENCE_HASH_BYTES : 0};
+    struct prudence_hash_values_attr attr = {.size = sizeof attr,
+                                             .flags = bytes ? PRUDENCE_HASH_VALUES_BYTES : 0};
     struct prudence_hash_values *table = prudence_hash_values_create("used", &attr);
     struct prudence_hash_values_walk walk;
     struct prudence_hash_stats stats;
     static char values[3];
     void *old;
 
-    if (bytes ? prudence_hash_values_insert_bytes(table, "5", 1, &values[0], NULL) ||
+    if (bytes ? prudence_hash_values_add_bytes(table, "5", 1, &values[0], NULL) ||
                     prudence_hash_values_put_bytes(table, "5", 1, &values[1], &old) ||
-                    prudence_hash_values_exchange_bytes(table, "5", 1, &values[1], &values[2]) ||
+                    prudence_hash_values_replace_bytes(table, "5", 1, &values[1], &values[2]) ||
                     prudence_hash_values_get_bytes(table, "5", 1) != &values[2]
-              : prudence_hash_values_insert(table, 5, &values[0], NULL) ||
+              : prudence_hash_values_add(table, 5, &values[0], NULL) ||
                     prudence_hash_values_put(table, 5, &values[1], &old) ||
-                    prudence_hash_values_exchange(table, 5, &values[1], &values[2]) ||
+                    prudence_hash_values_replace(table, 5, &values[1], &values[2]) ||
                     prudence_hash_values_get(table, 5) != &values[2])
         abort();
     if (old != &values[0] || prudence_hash_values_first(&walk, table) != &values[2] ||
         prudence_hash_values_next(&walk) || prudence_hash_values_count(table) != 1 ||
         prudence_hash_values_stats(table, &stats))
         abort();
-    if ((bytes ? prudence_hash_values_erase_bytes(table, "5", 1)
-               : prudence_hash_values_erase(table, 5)) != &values[2])
+    if ((bytes ? hash_values_erase_bytes_found(table, "5", 1)
+               : hash_values_erase_found(table, 5)) != &values[2])
         abort();
     return table;
 }
 
 BODY(hash_values, return result_of(used_hash_values(false) && used_hash_values(true));)
 BODY(hash_values_destroy, return prudence_hash_values_destroy(used_hash_values(false), NULL, NULL);)
-BODY(map, return result_of(searched_map(false) && searched_map(true) && used_values(false) &&
-                           used_values(true));)
+BODY(map, return result_of(searched_map(false) && searched_map(true));)
 BODY(map_destroy, return prudence_map_destroy(used_map(false), NULL, NULL);)
+BODY(map_values, return result_of(used_values(false) && used_values(true));)
+BODY(map_values_destroy, return prudence_map_values_destroy(used_values(false), NULL, NULL);)
 BODY(hash, return result_of(used_hash() != NULL);)
 BODY(names, return use_names();)
 BODY(lockfree_hash, return use_lockfree_hash();)
-BODY(hash_destroy, return prudence_hash_destroy(used_hash());)
+BODY(hash_destroy, return prudence_hash_destroy(used_hash(), NULL, NULL);)
 BODY(id_table, return result_of(used_ids() != NULL);)
 BODY(routes, return result_of(used_routes() != NULL);)
 BODY(routes_destroy, return prudence_routes_destroy(used_routes());)
-BODY(id_table_destroy, return prudence_id_table_destroy(used_ids());)
+BODY(id_table_destroy, return prudence_id_table_destroy(used_ids(), NULL, NULL);)
 
 static struct prudence_counter *used_counter(void)
 {
@@ -802,49 +813,54 @@ static const struct row {
     {"prudence_inline3_cache_replace", NULL, "", ""},
     {"prudence_inline3_stay_loaded", NULL, "", ""}, /* by constructors */
     {"prudence_hash_create", do_hash, EVERYWHERE,
-     "prudence_hash_add prudence_hash_add_unique prudence_hash_add_replace prudence_hash_replace "
+     "prudence_hash_add_duplicate prudence_hash_add prudence_hash_put prudence_hash_replace "
      "prudence_hash_remove prudence_hash_resize prudence_hash_lookup_slow prudence_hash_first "
      "prudence_hash_next prudence_hash_count prudence_hash_stats_sized"},
     {"prudence_hash_destroy", do_hash_destroy, FOR_READERS, ""},
     {"prudence_hash_rename", do_names, EVERYWHERE,
      "prudence_hash_rename_replace prudence_hash_exchange"},
     {"prudence_hash_values_create", do_hash_values, EVERYWHERE,
-     "prudence_hash_values_insert prudence_hash_values_insert_bytes prudence_hash_values_put "
-     "prudence_hash_values_put_bytes prudence_hash_values_exchange "
-     "prudence_hash_values_exchange_bytes prudence_hash_values_erase "
+     "prudence_hash_values_add prudence_hash_values_add_bytes prudence_hash_values_put "
+     "prudence_hash_values_put_bytes prudence_hash_values_replace "
+     "prudence_hash_values_replace_bytes prudence_hash_values_erase "
      "prudence_hash_values_erase_bytes prudence_hash_values_get prudence_hash_values_get_bytes "
      "prudence_hash_values_first prudence_hash_values_next prudence_hash_values_count "
      "prudence_hash_values_stats_sized"},
     {"prudence_hash_values_destroy", do_hash_values_destroy, FOR_READERS, ""},
     {"prudence_id_table_create", do_id_table, EVERYWHERE,
-     "prudence_id_insert prudence_id_replace prudence_id_remove prudence_id_next "
-     "prudence_id_count prudence_id_table_stats_sized"},
+     "prudence_id_table_add prudence_id_table_replace prudence_id_table_erase "
+     "prudence_id_table_first prudence_id_table_first_from prudence_id_table_next "
+     "prudence_id_table_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
     {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
     {"prudence_routes2_create", do_routes, EVERYWHERE,
-     "prudence_routes_add prudence_routes_replace prudence_routes_remove prudence_routes_get "
-     "prudence_routes_walk_begin prudence_routes_walk_next prudence_routes_count "
+     "prudence_routes_add prudence_routes_replace prudence_routes_erase prudence_routes_get "
+     "prudence_routes_first prudence_routes_next prudence_routes_count "
      "prudence_routes_stats_sized"},
     {"prudence_routes_destroy", do_routes_destroy, FOR_READERS, ""},
     {"prudence_lockfree_hash_create", do_lockfree_hash, EVERYWHERE,
-     "prudence_lockfree_hash_add prudence_lockfree_hash_add_unique "
-     "prudence_lockfree_hash_add_replace prudence_lockfree_hash_replace "
+     "prudence_lockfree_hash_add_duplicate prudence_lockfree_hash_add "
+     "prudence_lockfree_hash_put prudence_lockfree_hash_replace "
      "prudence_lockfree_hash_remove prudence_lockfree_hash_first prudence_lockfree_hash_next "
      "prudence_lockfree_hash_stats_sized prudence_lockfree_hash_destroy"},
     {"prudence_malloc", do_malloc, EVERYWHERE, ""},
     {"prudence_map_create", do_map, EVERYWHERE,
-     "prudence_map_add_unique prudence_map_add_replace prudence_map_replace prudence_map_remove "
-     "prudence_map_remove_bytes prudence_map_remove_node prudence_map_lookup "
+     "prudence_map_add prudence_map_put prudence_map_replace prudence_map_erase "
+     "prudence_map_erase_bytes prudence_map_remove prudence_map_lookup "
      "prudence_map_lookup_bytes prudence_map_ceiling prudence_map_ceiling_bytes "
      "prudence_map_floor prudence_map_floor_bytes prudence_map_after prudence_map_before "
      "prudence_map_lowest prudence_map_highest prudence_map_first prudence_map_first_from "
      "prudence_map_first_from_bytes prudence_map_next_slow prudence_map_count "
-     "prudence_map_stats_sized prudence_map_insert prudence_map_insert_bytes prudence_map_put "
-     "prudence_map_put_bytes prudence_map_exchange prudence_map_exchange_bytes "
-     "prudence_map_erase prudence_map_erase_bytes"},
+     "prudence_map_stats_sized"},
     {"prudence_map_destroy", do_map_destroy, FOR_READERS, ""},
+    {"prudence_map_values_create", do_map_values, EVERYWHERE,
+     "prudence_map_values_add prudence_map_values_add_bytes prudence_map_values_put "
+     "prudence_map_values_put_bytes prudence_map_values_replace prudence_map_values_replace_bytes "
+     "prudence_map_values_erase prudence_map_values_erase_bytes prudence_map_values_count "
+     "prudence_map_values_stats_sized"},
+    {"prudence_map_values_destroy", do_map_values_destroy, FOR_READERS, ""},
     {"prudence_manual_advance", do_manual_advance, EVERYWHERE, ""},
     {"prudence_next_cache_sized", do_next_cache, EVERYWHERE, ""},
     {"prudence_next_domain_sized", do_next_domain, EVERYWHERE, ""},

@@ -41,8 +41,7 @@ static void set_route(struct prudence_hash *routes, struct prudence_cache *cache
     fresh->address = address;
     fresh->next_hop = hop;
     prudence_read_lock();
-    old = prudence_hash_add_replace(routes, prudence_hash_mix(address), is_address, &address,
-                                    &fresh->node);
+    prudence_hash_put(routes, prudence_hash_mix(address), is_address, &address, &fresh->node, &old);
     prudence_read_unlock();
     if (old)
         prudence_cache_free_deferred(cache, prudence_hash_entry(old, struct route, node));

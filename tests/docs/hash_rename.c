@@ -102,7 +102,7 @@ int main(void)
     fill_entry(old, &from, NULL);
     prudence_hash_name_init(&old->name);
     prudence_read_lock();
-    prudence_hash_add(names, hash_of(&from), &old->name.node);
+    prudence_hash_add_duplicate(names, hash_of(&from), &old->name.node);
     prudence_read_unlock();
     __atomic_fetch_add(&renames_begun, 1, __ATOMIC_RELEASE);
     if (rename_entry(names, entries, old, &to))

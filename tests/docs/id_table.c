@@ -21,7 +21,7 @@ static int user_of(struct prudence_id_table *sessions, uint32_t id)
     int user = -1;
 
     prudence_read_lock();
-    session = prudence_id_lookup(sessions, id);
+    session = prudence_id_table_lookup(sessions, id);
     if (session)
         user = session->user;
     prudence_read_unlock();
@@ -33,7 +33,7 @@ static struct session *find_session(struct prudence_id_table *sessions, uint32_t
     struct session *session;
 
     prudence_read_lock();
-    session = prudence_id_lookup(sessions, id);
+    session = prudence_id_table_lookup(sessions, id);
     if (session && !prudence_ref_get_unless_zero(&session->references))
         session = NULL;
     prudence_read_unlock();
@@ -50,19 +50,22 @@ int main(void)
 {
     struct prudence_id_table *sessions = prudence_id_table_create("sessions", NULL);
     struct session *session = prudence_malloc(sizeof *session);
+    void *erased;
     uint32_t id;
 
     session->user = 7;
     prudence_ref_init(&session->references, 1);
-    int error = prudence_id_insert(sessions, session, &session->id);
+    int error = prudence_id_table_add(sessions, session, &session->id);
     if (error)
         return 1;
     id = session->id;
     if (user_of(sessions, id) != 7 || find_session(sessions, id) != session)
         return 1;
-    leave_session(prudence_id_remove(sessions, id));
+    if (prudence_id_table_erase(sessions, id, &erased) || erased != session)
+        return 1;
+    leave_session(session);
     if (find_session(sessions, id))
         return 1;
     leave_session(session);
-    return prudence_id_table_destroy(sessions);
+    return prudence_id_table_destroy(sessions, NULL, NULL);
 }

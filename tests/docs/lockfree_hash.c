@@ -42,10 +42,10 @@ int main(void)
 {
     struct request *request = prudence_malloc(sizeof *request);
 
-    requests = prudence_lockfree_hash_create(64);
+    requests = prudence_lockfree_hash_create("requests", NULL);
     request->number = SIGUSR1;
     prudence_read_lock();
-    prudence_lockfree_hash_add(requests, prudence_hash_mix(SIGUSR1), &request->node);
+    prudence_lockfree_hash_add_duplicate(requests, prudence_hash_mix(SIGUSR1), &request->node);
     prudence_read_unlock();
     signal(SIGUSR1, handler);
     raise(SIGUSR1);

@@ -32,9 +32,10 @@ static uint64_t bytes_between(struct prudence_map *flows, uint64_t from, uint64_
 
 static void end_flow(struct prudence_map *flows, struct prudence_cache *cache, uint64_t key)
 {
-    struct prudence_map_node *node = prudence_map_remove(flows, key); /* in no section */
+    struct prudence_map_node *node;
 
-    if (node) /* of several threads that remove the key, one gets the object */
+    /* In no section. Of several threads that erase the key, one gets the object. */
+    if (!prudence_map_erase(flows, key, &node))
         prudence_cache_free_deferred(cache, prudence_map_entry(node, struct flow, node));
 }
 
@@ -48,7 +49,7 @@ int main(void)
 
         flow->node.key = key;
         flow->bytes = 100;
-        if (prudence_map_add_unique(flows, &flow->node, NULL))
+        if (prudence_map_add(flows, &flow->node, NULL))
             return 1;
     }
     end_flow(flows, cache, 5);

@@ -14,23 +14,24 @@ struct user {
 
 #include <prudence/map_values.h>
 
-static int set_owner(struct prudence_map *owners, const char *name, struct user *user)
+static int set_owner(struct prudence_map_values *owners, const char *name, struct user *user)
 {
     void *old;
-    int error = prudence_map_put_bytes(owners, name, strlen(name), user, &old); /* in no section */
+    int error =
+        prudence_map_values_put_bytes(owners, name, strlen(name), user, &old); /* in no section */
 
     if (!error)
         prudence_free_deferred(old); /* readers may still have it; NULL is ignored */
     return error;
 }
 
-static int id_of_owner(struct prudence_map *owners, const char *name)
+static int id_of_owner(struct prudence_map_values *owners, const char *name)
 {
     const struct user *user;
     int id;
 
     prudence_read_lock();
-    user = prudence_map_get_bytes(owners, name, strlen(name));
+    user = prudence_map_values_get_bytes(owners, name, strlen(name));
     id = user ? user->id : -1;
     prudence_read_unlock();
     return id;
@@ -38,9 +39,9 @@ static int id_of_owner(struct prudence_map *owners, const char *name)
 
 int main(void)
 {
-    const struct prudence_map_attr attr = {.size = sizeof attr,
-                                           .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
-    struct prudence_map *owners = prudence_map_create("owners", &attr);
+    const struct prudence_map_values_attr attr = {.size = sizeof attr,
+                                                  .flags = PRUDENCE_MAP_VALUES_BYTES};
+    struct prudence_map_values *owners = prudence_map_values_create("owners", &attr);
 
     for (int id = 1; id < 4; id++) {
         struct user *user = prudence_malloc(sizeof *user);

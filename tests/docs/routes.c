@@ -10,10 +10,11 @@
 
 static int add_routes(struct prudence_routes *routes)
 {
-    const struct prudence_prefix all = {.length = 0}, net = {.address = {192, 0, 2}, .length = 24};
-    int error = prudence_routes_add(routes, &all, 1); /* 0.0.0.0/0 by next hop 1 */
+    const struct prudence_routes_prefix all = {.length = 0},
+                                        net = {.address = {192, 0, 2}, .length = 24};
+    int error = prudence_routes_add(routes, &all, 1, NULL); /* 0.0.0.0/0 by next hop 1 */
 
-    return error ? error : prudence_routes_add(routes, &net, 2);
+    return error ? error : prudence_routes_add(routes, &net, 2, NULL);
 }
 
 static unsigned next_hop(const struct prudence_routes *routes, const struct in_addr *address)
@@ -35,12 +36,13 @@ static void print_route(const unsigned char *address, unsigned length, uintptr_t
 
 static void print_below(struct prudence_routes *routes)
 {
-    const struct prudence_prefix net = {.address = {192, 0, 2}, .length = 24};
+    const struct prudence_routes_prefix net = {.address = {192, 0, 2}, .length = 24};
     struct prudence_routes_walk walk;
+    uintptr_t hop;
 
     prudence_read_lock();
-    prudence_routes_for_each(&walk, routes, &net)
-        print_route(walk.prefix.address, walk.prefix.length, walk.value);
+    prudence_routes_for_each(&walk, routes, &net, hop)
+        print_route(walk.prefix.address, walk.prefix.length, hop);
     prudence_read_unlock();
 }
 

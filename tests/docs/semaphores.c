@@ -14,7 +14,7 @@ struct semaphore {
 /* Returns with the lock taken, and inside the section that its caller entered. */
 static struct semaphore *lock_semaphore(struct prudence_id_table *table, uint32_t id)
 {
-    struct semaphore *semaphore = prudence_id_lookup(table, id);
+    struct semaphore *semaphore = prudence_id_table_lookup(table, id);
 
     if (!semaphore)
         return NULL;
@@ -27,10 +27,12 @@ static struct semaphore *lock_semaphore(struct prudence_id_table *table, uint32_
 
 static void delete_semaphore(struct prudence_id_table *table, uint32_t id)
 {
-    struct semaphore *semaphore = prudence_id_remove(table, id);
+    struct semaphore *semaphore;
+    void *erased;
 
-    if (!semaphore)
+    if (prudence_id_table_erase(table, id, &erased))
         return; /* another thread deletes it */
+    semaphore = erased;
     pthread_mutex_lock(&semaphore->lock);
     semaphore->deleted = true;
     pthread_mutex_unlock(&semaphore->lock);
@@ -44,7 +46,7 @@ int main(void)
     uint32_t id;
 
     *semaphore = (struct semaphore){.lock = PTHREAD_MUTEX_INITIALIZER, .value = 1};
-    if (prudence_id_insert(table, semaphore, &id))
+    if (prudence_id_table_add(table, semaphore, &id))
         return 1;
     prudence_read_lock();
     found = lock_semaphore(table, id);

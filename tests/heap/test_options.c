@@ -77,6 +77,9 @@ static void unknown_names_are_reported(void **state)
     expect_report("limits", "1M", ENOENT);
     expect_report("LIMIT", "1M", ENOENT);
     expect_report("nonsense", "17", ENOENT);
+    assert_non_null(strstr(output, "unknown option"));
+    expect_report("latent_ceiling", "64M", ENOENT);
+    assert_non_null(strstr(output, "reserved for a later version"));
 }
 
 static void bad_values_are_reported(void **state)

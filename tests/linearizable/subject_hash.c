@@ -5,6 +5,7 @@
 #include <prudence/rcu.h>
 
 #include "history.h"
+#include "support/updates.h"
 
 /* one or two in each of eight of 64 buckets; from 512 buckets on, each in its own */
 #define KEYS 12
@@ -60,7 +61,7 @@ static uint64_t value_of(const struct object *object)
 
 static struct object *put(uint64_t key, struct object *fresh)
 {
-    return object_of(prudence_hash_add_replace(table, hash_of(key), has_key, &key, &fresh->node));
+    return object_of(hash_put_found(table, hash_of(key), has_key, &key, &fresh->node));
 }
 
 /* Replaces in two steps, so a lookup in between finds neither object. */
@@ -71,7 +72,7 @@ static struct object *broken_put(uint64_t key, struct object *fresh)
     if (!old || prudence_hash_remove(table, &old->node))
         return put(key, fresh);
     maybe_yield();
-    prudence_hash_add(table, hash_of(key), &fresh->node);
+    prudence_hash_add_duplicate(table, hash_of(key), &fresh->node);
     return old;
 }
 
@@ -98,7 +99,7 @@ static struct object *add(struct operation *operation, uint64_t key, uint64_t ch
 
     if (choice < 4) {
         operation_begins(operation, UNIQUE, key, fresh->value);
-        old = object_of(prudence_hash_add_unique(table, hash_of(key), has_key, &key, &fresh->node));
+        old = object_of(hash_add_found(table, hash_of(key), has_key, &key, &fresh->node));
         operation_ends(operation, value_of(old));
         return old ? fresh : NULL;
     }
@@ -109,7 +110,7 @@ static struct object *add(struct operation *operation, uint64_t key, uint64_t ch
         return old;
     }
     operation_begins(operation, ADD, key, fresh->value);
-    prudence_hash_add(table, hash_of(key), &fresh->node);
+    prudence_hash_add_duplicate(table, hash_of(key), &fresh->node);
     operation_ends(operation, 0);
     return NULL;
 }
@@ -176,7 +177,7 @@ static void unmake(void)
     prudence_read_lock();
     prudence_hash_for_each(&walk, table, node) prudence_hash_remove(table, node);
     prudence_read_unlock();
-    prudence_hash_destroy(table);
+    prudence_hash_destroy(table, NULL, NULL);
 }
 
 const struct subject hash_subjects[] = {

@@ -4,6 +4,7 @@
 #include <prudence/rcu.h>
 
 #include "history.h"
+#include "support/updates.h"
 
 #define IDS 70 /* the array grows at 64 */
 
@@ -22,7 +23,7 @@ static void insert(struct operation *operation)
 
     operation_begins(operation, UNIQUE, 0, value);
     maybe_yield();
-    prudence_id_insert(table, object_of(value), &id);
+    prudence_id_table_add(table, object_of(value), &id);
     operation_ends(operation, 0);
     operation->key = id;
 }
@@ -33,22 +34,22 @@ static void operate_with(struct operation *operation, uint64_t *random,
     uint32_t id = (uint32_t)below(random, IDS);
     uint64_t choice = below(random, 10), value;
 
-    if (choice < 3 && prudence_id_count(table) < IDS) {
+    if (choice < 3 && prudence_id_table_count(table) < IDS) {
         insert(operation);
     } else if (choice < 5) {
         operation_begins(operation, TAKE, id, 0);
         maybe_yield();
-        operation_ends(operation, (uintptr_t)prudence_id_remove(table, id));
+        operation_ends(operation, (uintptr_t)ids_erase_found(table, id));
     } else if (choice < 7) {
         value = fresh_value();
         operation_begins(operation, SWAP, id, value);
         maybe_yield();
-        operation_ends(operation, (uintptr_t)prudence_id_replace(table, id, object_of(value)));
+        operation_ends(operation, (uintptr_t)ids_replace_found(table, id, object_of(value)));
     } else {
         prudence_read_lock();
         operation_begins(operation, LOOKUP, id, 0);
         maybe_yield();
-        operation_ends(operation, (uintptr_t)prudence_id_lookup(lookups, id));
+        operation_ends(operation, (uintptr_t)prudence_id_table_lookup(lookups, id));
         prudence_read_unlock();
     }
 }
@@ -81,11 +82,11 @@ static void make_stale(void)
 
 static void unmake(void)
 {
+    struct prudence_id_table_walk walk;
     void *object;
-    uint32_t id;
 
-    prudence_id_for_each(table, id, object) prudence_id_remove(table, id);
-    prudence_id_table_destroy(table);
+    prudence_id_table_for_each(&walk, table, object) prudence_id_table_erase(table, walk.id, NULL);
+    prudence_id_table_destroy(table, NULL, NULL);
 }
 
 static void unmake_stale(void)

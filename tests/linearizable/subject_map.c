@@ -14,6 +14,7 @@
 #include <prudence/rcu.h>
 
 #include "history.h"
+#include "support/updates.h"
 
 #define KEYS    48 /* more than a walk fetches at once */
 #define PASSING 40 /* objects of the disturbing thread, between the keys */
@@ -67,8 +68,8 @@ static struct object *take(uint64_t key)
 {
     const char *text = texts[2 * key];
 
-    return object_of(strings ? prudence_map_remove_bytes(map, text, strlen(text))
-                             : prudence_map_remove(map, number_of(2 * key)));
+    return object_of(strings ? map_erase_bytes_found(map, text, strlen(text))
+                             : map_erase_found(map, number_of(2 * key)));
 }
 
 static struct object *make_object(uint64_t key)
@@ -92,7 +93,7 @@ static struct object *put(struct object *fresh)
 {
     struct prudence_map_node *replaced;
 
-    prudence_map_add_replace(map, &fresh->node.node, &replaced);
+    prudence_map_put(map, &fresh->node.node, &replaced);
     return object_of(replaced);
 }
 
@@ -116,7 +117,7 @@ static struct object *update_found(struct operation *operation, struct object *f
     operation_begins(operation, fresh ? EXCHANGE : REMOVE, found->key, found->value);
     operation->second = value_of(fresh);
     error = fresh ? prudence_map_replace(map, &found->node.node, &fresh->node.node)
-                  : prudence_map_remove_node(map, &found->node.node);
+                  : prudence_map_remove(map, &found->node.node);
     operation_ends(operation, !error);
     return error ? fresh : found;
 }
@@ -128,7 +129,7 @@ static struct object *add_unique(struct operation *operation, uint64_t key)
     struct prudence_map_node *there = NULL;
 
     operation_begins(operation, UNIQUE, key, fresh->value);
-    prudence_map_add_unique(map, &fresh->node.node, &there);
+    prudence_map_add(map, &fresh->node.node, &there);
     operation_ends(operation, value_of(object_of(there)));
     return there ? fresh : NULL;
 }
@@ -332,10 +333,10 @@ static void disturb(uint64_t *random)
         passing[i] = make_object(0);
         passing[i]->key = KEYS;
         set_key(passing[i], 2 * ((first + i) % KEYS) + 1);
-        prudence_map_add_unique(map, &passing[i]->node.node, NULL);
+        prudence_map_add(map, &passing[i]->node.node, NULL);
     }
     for (unsigned i = 0; i < PASSING; i++) {
-        prudence_map_remove_node(map, &passing[i]->node.node);
+        prudence_map_remove(map, &passing[i]->node.node);
         prudence_cache_free_deferred(cache, passing[i]);
     }
 }

@@ -36,9 +36,9 @@ static void address_of(uint64_t key, unsigned char *bytes)
         bytes[i] = is_ipv6 ? last[(key + i) % KEYS] : 0;
 }
 
-static struct prudence_prefix prefix_of_length(uint64_t key, unsigned length)
+static struct prudence_routes_prefix prefix_of_length(uint64_t key, unsigned length)
 {
-    struct prudence_prefix prefix = {.length = length};
+    struct prudence_routes_prefix prefix = {.length = length};
 
     address_of(key, prefix.address);
     for (unsigned bit = length; bit < 128; bit++)
@@ -46,7 +46,7 @@ static struct prudence_prefix prefix_of_length(uint64_t key, unsigned length)
     return prefix;
 }
 
-static struct prudence_prefix prefix_of(uint64_t key, uint64_t which)
+static struct prudence_routes_prefix prefix_of(uint64_t key, uint64_t which)
 {
     return prefix_of_length(key, lengths[is_ipv6][which]);
 }
@@ -60,7 +60,7 @@ static uintptr_t route_to(uint64_t key)
                    : prudence_routes_lookup_ipv4(table, address);
 }
 
-static uintptr_t replace(const struct prudence_prefix *prefix, uintptr_t value)
+static uintptr_t replace(const struct prudence_routes_prefix *prefix, uintptr_t value)
 {
     uintptr_t old = 0;
 
@@ -69,14 +69,14 @@ static uintptr_t replace(const struct prudence_prefix *prefix, uintptr_t value)
 }
 
 /* Replaces in two steps; in between, the address has a shorter prefix, or none. */
-static uintptr_t broken_replace(const struct prudence_prefix *prefix, uintptr_t value)
+static uintptr_t broken_replace(const struct prudence_routes_prefix *prefix, uintptr_t value)
 {
     uintptr_t old = 0;
 
-    if (prudence_routes_remove(table, prefix, &old))
+    if (prudence_routes_erase(table, prefix, &old))
         return 0;
     maybe_yield();
-    prudence_routes_add(table, prefix, value);
+    prudence_routes_add(table, prefix, value, NULL);
     return old;
 }
 
@@ -87,7 +87,7 @@ static uintptr_t broken_route_to(uint64_t key)
     uintptr_t value = 0;
 
     for (uint64_t which = LENGTHS; which-- > 0 && !value;) {
-        const struct prudence_prefix prefix = prefix_of(key, which);
+        const struct prudence_routes_prefix prefix = prefix_of(key, which);
 
         value = prudence_routes_get(table, &prefix);
         maybe_yield();
@@ -96,11 +96,11 @@ static uintptr_t broken_route_to(uint64_t key)
 }
 
 static void update(struct operation *operation, uint64_t *random,
-                   uintptr_t (*replace_one)(const struct prudence_prefix *, uintptr_t))
+                   uintptr_t (*replace_one)(const struct prudence_routes_prefix *, uintptr_t))
 {
     const uint64_t key = below(random, KEYS), which = below(random, LENGTHS),
                    choice = below(random, 10);
-    const struct prudence_prefix prefix = prefix_of(key, which);
+    const struct prudence_routes_prefix prefix = prefix_of(key, which);
     const uint64_t value = choice < 7 ? fresh_value() : 0;
     uintptr_t old = 0;
 
@@ -111,17 +111,17 @@ static void update(struct operation *operation, uint64_t *random,
                      key, value);
     operation->second = which;
     if (choice < 4)
-        old = prudence_routes_add(table, &prefix, value) == 0;
+        old = prudence_routes_add(table, &prefix, value, NULL) == 0;
     else if (choice < 7)
         old = replace_one(&prefix, value);
     else
-        prudence_routes_remove(table, &prefix, &old);
+        prudence_routes_erase(table, &prefix, &old);
     operation_ends(operation, old);
 }
 
 static void operate_with(struct operation *operation, uint64_t *random,
                          uintptr_t (*look_up)(uint64_t key),
-                         uintptr_t (*replace_one)(const struct prudence_prefix *, uintptr_t))
+                         uintptr_t (*replace_one)(const struct prudence_routes_prefix *, uintptr_t))
 {
     if (below(random, 2)) {
         update(operation, random, replace_one);
@@ -153,11 +153,11 @@ static void operate_by_length(struct operation *operation, uint64_t *random)
  * address's way change, but no answer. */
 static void disturb_beside(uint64_t key, unsigned bit, unsigned length)
 {
-    struct prudence_prefix prefix = prefix_of_length(key, length);
+    struct prudence_routes_prefix prefix = prefix_of_length(key, length);
 
     prefix.address[bit / 8] ^= (unsigned char)(0x80u >> bit % 8);
-    if (prudence_routes_add(table, &prefix, WRONG))
-        prudence_routes_remove(table, &prefix, NULL);
+    if (prudence_routes_add(table, &prefix, WRONG, NULL))
+        prudence_routes_erase(table, &prefix, NULL);
 }
 
 static void disturb(uint64_t *random)

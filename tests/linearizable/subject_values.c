@@ -5,6 +5,7 @@
 #include <prudence/rcu.h>
 
 #include "history.h"
+#include "support/updates.h"
 
 #define KEYS 12
 
@@ -38,10 +39,10 @@ static void *put(uint64_t key, void *fresh)
 /* Replaces in two steps, so a lookup in between finds neither value. */
 static void *broken_put(uint64_t key, void *fresh)
 {
-    void *old = prudence_hash_values_erase(table, key);
+    void *old = hash_values_erase_found(table, key);
 
     maybe_yield();
-    return old && !prudence_hash_values_insert(table, key, fresh, NULL) ? old : put(key, fresh);
+    return old && !prudence_hash_values_add(table, key, fresh, NULL) ? old : put(key, fresh);
 }
 
 static void exchange(struct operation *operation, uint64_t key)
@@ -50,7 +51,7 @@ static void exchange(struct operation *operation, uint64_t key)
 
     operation_begins(operation, EXCHANGE, key, old ? old : fresh_value());
     operation->second = fresh;
-    operation_ends(operation, !prudence_hash_values_exchange(
+    operation_ends(operation, !prudence_hash_values_replace(
                                   table, key, object_of(operation->argument), object_of(fresh)));
 }
 
@@ -65,14 +66,14 @@ static void operate_with(struct operation *operation, uint64_t *random,
         operation_ends(operation, (uintptr_t)put_one(key, object_of(value)));
     } else if (choice < 4) {
         operation_begins(operation, UNIQUE, key, value);
-        prudence_hash_values_insert(table, key, object_of(value), &there);
+        prudence_hash_values_add(table, key, object_of(value), &there);
         operation_ends(operation, (uintptr_t)there);
     } else if (choice < 6) {
         exchange(operation, key);
     } else if (choice < 8) {
         operation_begins(operation, TAKE, key, 0);
         maybe_yield();
-        operation_ends(operation, (uintptr_t)prudence_hash_values_erase(table, key));
+        operation_ends(operation, (uintptr_t)hash_values_erase_found(table, key));
     } else {
         operation_begins(operation, LOOKUP, key, 0);
         operation_ends(operation, get(key));
@@ -97,7 +98,7 @@ static void come_and_go(uint64_t *random)
     for (uint64_t key = KEYS; key < count; key++)
         prudence_hash_values_put(table, key, table, NULL);
     for (uint64_t key = KEYS; key < count; key++)
-        prudence_hash_values_erase(table, key);
+        prudence_hash_values_erase(table, key, NULL);
 }
 
 static void make(void)

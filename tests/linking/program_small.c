@@ -392,7 +392,7 @@ static void update_names(unsigned long round)
     prudence_read_lock();
     found = prudence_hash_lookup_name(names, from, has_key, &from);
     if (!found) {
-        before = prudence_hash_add_replace(names, to, has_key, &to, &fresh->name.node);
+        prudence_hash_put(names, to, has_key, &to, &fresh->name.node, &before);
         old = before ? prudence_hash_entry(before, struct object, name.node) : NULL;
     } else {
         old = prudence_hash_entry(found, struct object, name);
@@ -441,7 +441,7 @@ static void update_twins(unsigned long round)
 
     prudence_read_lock();
     old = prudence_hash_lookup(names, hash_of(round), is_in_table, &round);
-    prudence_hash_add(names, hash_of(round), &fresh->name.node);
+    prudence_hash_add_duplicate(names, hash_of(round), &fresh->name.node);
     touch(fresh);
     if (round % 8 < 2 || !old || prudence_hash_remove(names, old))
         old = NULL;
@@ -466,7 +466,7 @@ static void update_lockfree_twins(unsigned long round)
 
     prudence_read_lock();
     old = prudence_lockfree_hash_lookup(lockfree, hash_of(round), is_in_table, &round);
-    prudence_lockfree_hash_add(lockfree, hash_of(round), &fresh->name.node);
+    prudence_lockfree_hash_add_duplicate(lockfree, hash_of(round), &fresh->name.node);
     touch(fresh);
     if (round % 8 < 2 || !old || prudence_lockfree_hash_remove(lockfree, old))
         old = NULL;
@@ -486,7 +486,8 @@ static void read_lockfree_twins(unsigned long round)
 
 /* --------------------------------------------------------------------------------- ordered maps */
 
-static struct prudence_map *bytes, *numbers;
+static struct prudence_map *bytes;
+static struct prudence_map_values *numbers;
 
 static struct object *of_bytes(struct prudence_map_node *node)
 {
@@ -500,7 +501,7 @@ static void update_bytes(unsigned long round)
     struct prudence_map_node *old;
 
     prudence_map_set_bytes(&fresh->map_node, &fresh->key, sizeof fresh->key);
-    if (prudence_map_add_replace(bytes, &fresh->map_node.node, &old))
+    if (prudence_map_put(bytes, &fresh->map_node.node, &old))
         abort();
     touch(fresh);
     prudence_free_deferred(of_bytes(old));
@@ -521,7 +522,7 @@ static void update_numbers(unsigned long round)
     struct object *fresh = make(round % KEYS);
     void *old;
 
-    if (prudence_map_put(numbers, fresh->key, fresh, &old))
+    if (prudence_map_values_put(numbers, fresh->key, fresh, &old))
         abort();
     touch(fresh);
     prudence_free_deferred(old);
@@ -532,11 +533,12 @@ static void read_numbers(unsigned long round)
     struct prudence_map_walk walk;
     struct prudence_map_node *node;
 
-    check(prudence_map_get(numbers, round % KEYS));
-    prudence_map_for_each_from(&walk, numbers, round % KEYS, node) check(prudence_map_value(node));
-    node = prudence_map_first_from(&walk, numbers, round % KEYS);
+    check(prudence_map_values_get(numbers, round % KEYS));
+    prudence_map_for_each_from(&walk, prudence_map_values_nodes(numbers), round % KEYS, node)
+        check(prudence_map_values_value(node));
+    node = prudence_map_first_from(&walk, prudence_map_values_nodes(numbers), round % KEYS);
     for (; node; node = prudence_map_next(&walk))
-        check(prudence_map_value(node));
+        check(prudence_map_values_value(node));
 }
 
 /* --------------------------------------------------------------------------- what is polled for */
@@ -755,8 +757,8 @@ static void look_at_tables(void)
 
     if (prudence_hash_stats(names, &of_hash) || prudence_hash_values_stats(values, &of_hash) ||
         prudence_lockfree_hash_stats(lockfree, &of_lockfree) ||
-        prudence_map_stats(numbers, &of_map) || prudence_id_table_stats(ids, &of_ids) ||
-        prudence_routes_stats(routes, &of_routes))
+        prudence_map_stats(bytes, &of_map) || prudence_map_values_stats(numbers, &of_map) ||
+        prudence_id_table_stats(ids, &of_ids) || prudence_routes_stats(routes, &of_routes))
         abort();
 }
 
@@ -872,15 +874,14 @@ static void update_all(void)
 static bool made(void)
 {
     const struct prudence_map_attr of_bytes = {.size = sizeof of_bytes,
-                                               .flags = PRUDENCE_MAP_BYTES},
-                                   of_values = {.size = sizeof of_values,
-                                                .flags = PRUDENCE_MAP_VALUES};
+                                               .flags = PRUDENCE_MAP_BYTES};
+    const struct prudence_lockfree_hash_attr of_keys = {.size = sizeof of_keys, .buckets = KEYS};
 
     log_of_all = prudence_log_create(1 << 12, NULL);
     names = prudence_hash_create("names", NULL);
-    lockfree = prudence_lockfree_hash_create(KEYS);
+    lockfree = prudence_lockfree_hash_create("lockfree", &of_keys);
     bytes = prudence_map_create("bytes", &of_bytes);
-    numbers = prudence_map_create("numbers", &of_values);
+    numbers = prudence_map_values_create("numbers", NULL);
     counter = prudence_counter_create();
     domain = prudence_domain_create("domain", PRUDENCE_DOMAIN_MEMB, NULL);
     quiescent = prudence_domain_create("quiescent", PRUDENCE_DOMAIN_QSBR, NULL);

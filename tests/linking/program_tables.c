@@ -38,7 +38,8 @@ struct object {
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
 static struct prudence_lockfree_hash *lockfree;
-static struct prudence_map *map, *strings;
+static struct prudence_map *map;
+static struct prudence_map_values *strings;
 static struct prudence_routes *routes4, *routes6;
 static struct prudence_hash_values *values;
 static const char *race = "";
@@ -105,10 +106,12 @@ static struct object *of_map(struct prudence_map_node *node)
 static void update_hash(unsigned long key, bool removes)
 {
     struct object *fresh = removes ? NULL : make(key), *old;
+    struct prudence_hash_node *replaced;
 
     prudence_read_lock();
     if (fresh) {
-        old = of_hash(prudence_hash_add_replace(table, key, has_key, &key, &fresh->node));
+        prudence_hash_put(table, key, has_key, &key, &fresh->node, &replaced);
+        old = of_hash(replaced);
         touch(fresh, "hash");
     } else {
         old = of_hash(prudence_hash_lookup(table, key, has_key, &key));
@@ -129,11 +132,13 @@ static unsigned long key_shared(unsigned long key)
 static void update_lockfree(unsigned long key, bool removes)
 {
     struct object *fresh = removes ? NULL : make(key), *old;
+    struct prudence_hash_node *replaced;
 
     prudence_read_lock();
     if (fresh) {
-        old = of_lockfree(prudence_lockfree_hash_add_replace(lockfree, key, has_key_too, &key,
-                                                             &fresh->lockfree_node));
+        prudence_lockfree_hash_put(lockfree, key, has_key_too, &key, &fresh->lockfree_node,
+                                   &replaced);
+        old = of_lockfree(replaced);
         touch(fresh, "lockfree");
     } else {
         old = of_lockfree(prudence_lockfree_hash_lookup(lockfree, key, has_key_too, &key));
@@ -147,14 +152,15 @@ static void update_lockfree(unsigned long key, bool removes)
 
 static void update_ids(unsigned long key, bool removes)
 {
-    struct object *fresh = removes ? NULL : make(key), *old;
+    struct object *fresh = removes ? NULL : make(key);
     uint32_t id = (uint32_t)key;
+    void *old;
 
     if (removes) {
-        old = prudence_id_remove(ids, id);
+        prudence_id_table_erase(ids, id, &old);
     } else {
-        old = prudence_id_replace(ids, id, fresh);
-        if (!old && prudence_id_insert(ids, fresh, &id))
+        if (prudence_id_table_replace(ids, id, fresh, &old) &&
+            prudence_id_table_add(ids, fresh, &id))
             abort();
         touch(fresh, "ids");
     }
@@ -164,19 +170,18 @@ static void update_ids(unsigned long key, bool removes)
 
 static void update_map(unsigned long key, bool removes)
 {
-    struct object *fresh = removes ? NULL : make(key), *old;
-    struct prudence_map_node *replaced;
+    struct object *fresh = removes ? NULL : make(key);
+    struct prudence_map_node *old;
 
     if (removes) {
-        old = of_map(prudence_map_remove(map, key));
+        prudence_map_erase(map, key, &old);
     } else {
-        if (prudence_map_add_replace(map, &fresh->map_node, &replaced))
+        if (prudence_map_put(map, &fresh->map_node, &old))
             abort();
         touch(fresh, "map");
-        old = of_map(replaced);
     }
-    check(old);
-    prudence_free_deferred(old);
+    check(of_map(old));
+    prudence_free_deferred(of_map(old));
 }
 
 static size_t text_of(char text[32], unsigned long key)
@@ -192,9 +197,9 @@ static void update_strings(unsigned long key, bool removes)
     void *old = NULL;
 
     if (removes) {
-        old = prudence_map_erase_bytes(strings, text, length);
+        prudence_map_values_erase_bytes(strings, text, length, &old);
     } else {
-        if (prudence_map_put_bytes(strings, text, length, fresh, &old))
+        if (prudence_map_values_put_bytes(strings, text, length, fresh, &old))
             abort();
         touch(fresh, "strings");
     }
@@ -203,9 +208,9 @@ static void update_strings(unsigned long key, bool removes)
 
 /* Returns prefixes of many lengths, so that nodes get and lose prefixes and children at any
  * place. Two keys may have the same one. */
-static struct prudence_prefix prefix_of(unsigned long key)
+static struct prudence_routes_prefix prefix_of(unsigned long key)
 {
-    struct prudence_prefix prefix = {
+    struct prudence_routes_prefix prefix = {
         {10, (unsigned char)(key * 7), (unsigned char)(key + key / 256)}, 8 + (unsigned)(key % 17)};
 
     for (unsigned bit = prefix.length; bit < 24; bit++)
@@ -216,15 +221,15 @@ static struct prudence_prefix prefix_of(unsigned long key)
 static void update_routes(struct prudence_routes *routes, const char *name, unsigned long key,
                           bool removes)
 {
-    const struct prudence_prefix prefix = prefix_of(key);
+    const struct prudence_routes_prefix prefix = prefix_of(key);
     struct object *fresh = removes ? NULL : make(key);
     uintptr_t value = (uintptr_t)fresh, old = 0;
 
     if (removes)
-        prudence_routes_remove(routes, &prefix, &old);
+        prudence_routes_erase(routes, &prefix, &old);
     else
         while (prudence_routes_replace(routes, &prefix, value, &old) &&
-               prudence_routes_add(routes, &prefix, value)) {
+               prudence_routes_add(routes, &prefix, value, NULL)) {
         }
     if (fresh)
         touch(fresh, name);
@@ -243,7 +248,7 @@ static void update_values(unsigned long key, bool removes)
         void *old = NULL;
 
         if (removes)
-            old = prudence_hash_values_erase_bytes(values, text, length);
+            prudence_hash_values_erase_bytes(values, text, length, &old);
         else if (prudence_hash_values_put_bytes(values, text, length, fresh, &old))
             abort();
         if (fresh)
@@ -257,7 +262,7 @@ static void update_values(unsigned long key, bool removes)
 
 static void look_up(unsigned long key)
 {
-    const struct prudence_prefix prefix = prefix_of(key);
+    const struct prudence_routes_prefix prefix = prefix_of(key);
     char text[32];
     size_t length = text_of(text, key);
 
@@ -266,11 +271,11 @@ static void look_up(unsigned long key)
     check((struct object *)prudence_routes_lookup_ipv4(routes4, prefix.address));
     check((struct object *)prudence_routes_lookup_ipv6(routes6, prefix.address));
     check(of_hash(prudence_hash_lookup(table, key, has_key, &key)));
-    check(prudence_id_lookup(ids, (uint32_t)key));
+    check(prudence_id_table_lookup(ids, (uint32_t)key));
     check(of_map(prudence_map_lookup(map, key)));
     check(of_map(prudence_map_ceiling(map, key)));
     check(of_map(prudence_map_highest(map)));
-    check(prudence_map_get_bytes(strings, text, length));
+    check(prudence_map_values_get_bytes(strings, text, length));
     check(prudence_hash_values_get_bytes(values, text, length));
     prudence_read_unlock();
 }
@@ -278,27 +283,29 @@ static void look_up(unsigned long key)
 static void walk(void)
 {
     struct prudence_hash_walk of_table;
-    struct prudence_lockfree_walk of_lockfree_table;
+    struct prudence_lockfree_hash_walk of_lockfree_table;
     struct prudence_routes_walk of_routes;
     struct prudence_map_walk of_tree;
     struct prudence_hash_values_walk of_values;
+    struct prudence_id_table_walk of_ids;
     struct prudence_hash_node *node;
     struct prudence_map_node *place;
+    uintptr_t route;
     void *object;
-    uint32_t id;
 
     prudence_read_lock();
     for (unsigned long key = 0; key < KEYS; key++) {
-        const struct prudence_prefix prefix = prefix_of(key);
+        const struct prudence_routes_prefix prefix = prefix_of(key);
 
         check((struct object *)prudence_routes_get(routes4, &prefix));
     }
     prudence_hash_for_each(&of_table, table, node) check(of_hash(node));
     prudence_lockfree_hash_for_each(&of_lockfree_table, lockfree, node) check(of_lockfree(node));
-    prudence_id_for_each(ids, id, object) check(object);
+    prudence_id_table_for_each(&of_ids, ids, object) check(object);
     prudence_map_for_each(&of_tree, map, place) check(of_map(place));
-    prudence_map_for_each(&of_tree, strings, place) check(prudence_map_value(place));
-    prudence_routes_for_each(&of_routes, routes6, NULL) check((struct object *)of_routes.value);
+    prudence_map_for_each(&of_tree, prudence_map_values_nodes(strings), place)
+        check(prudence_map_values_value(place));
+    prudence_routes_for_each(&of_routes, routes6, NULL, route) check((struct object *)route);
     prudence_hash_values_for_each(&of_values, values, object) check(object);
     prudence_read_unlock();
 }
@@ -386,10 +393,13 @@ static void *run(void *number)
 
 int main(void)
 {
-    struct prudence_map_attr attr = {.size = sizeof attr,
-                                     .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    struct prudence_map_values_attr of_strings = {.size = sizeof of_strings,
+                                                  .flags = PRUDENCE_MAP_VALUES_BYTES};
+    struct prudence_lockfree_hash_attr of_half = {.size = sizeof of_half,
+                                                  .buckets = THREADS * KEYS / 2};
     struct prudence_routes_attr ipv6 = {.size = sizeof ipv6, .family = PRUDENCE_ROUTES_IPV6};
-    struct prudence_hash_attr of_bytes = {.size = sizeof of_bytes, .flags = PRUDENCE_HASH_BYTES};
+    struct prudence_hash_values_attr of_bytes = {.size = sizeof of_bytes,
+                                                 .flags = PRUDENCE_HASH_VALUES_BYTES};
     pthread_t threads[THREADS];
 
     if (getenv("RACE"))
@@ -397,8 +407,8 @@ int main(void)
     table = prudence_hash_create("test", NULL);
     ids = prudence_id_table_create("test", NULL);
     map = prudence_map_create("test", NULL);
-    strings = prudence_map_create("test", &attr);
-    lockfree = prudence_lockfree_hash_create(THREADS * KEYS / 2);
+    strings = prudence_map_values_create("test", &of_strings);
+    lockfree = prudence_lockfree_hash_create("test", &of_half);
     routes4 = prudence_routes_create("test", NULL);
     routes6 = prudence_routes_create("test", &ipv6);
     values = prudence_hash_values_create("test", &of_bytes);

@@ -119,7 +119,7 @@ static void fill_hash(void)
 {
     hash = prudence_hash_create("hash", NULL);
     for (unsigned long key = 0; key < KEYS; key++)
-        prudence_hash_add(hash, prudence_hash_mix(key), &make(key)->node);
+        prudence_hash_add_duplicate(hash, prudence_hash_mix(key), &make(key)->node);
 }
 
 static void change_hash(unsigned long key)
@@ -139,10 +139,10 @@ static struct prudence_lockfree_hash *lockfree;
 
 static void fill_lockfree(void)
 {
-    lockfree = prudence_lockfree_hash_create(64);
+    lockfree = prudence_lockfree_hash_create("lockfree", NULL);
     prudence_read_lock();
     for (unsigned long key = 0; key < KEYS; key++)
-        prudence_lockfree_hash_add(lockfree, prudence_hash_mix(key), &make(key)->node);
+        prudence_lockfree_hash_add_duplicate(lockfree, prudence_hash_mix(key), &make(key)->node);
     prudence_read_unlock();
 }
 
@@ -165,7 +165,7 @@ static void fill_names(void)
 {
     names = prudence_hash_create("names", NULL);
     for (unsigned long key = 0; key < KEYS; key++)
-        prudence_hash_add(names, prudence_hash_mix(key), &make(key)->name.node);
+        prudence_hash_add_duplicate(names, prudence_hash_mix(key), &make(key)->name.node);
 }
 
 /* Renames to a key that others do not have, or removes. */
@@ -202,14 +202,15 @@ static void change_numbers(unsigned long key)
     if (is_replaced(key))
         must(!prudence_hash_values_put(numbers, key, make(key), &old));
     else
-        old = prudence_hash_values_erase(numbers, key);
+        must(!prudence_hash_values_erase(numbers, key, &old));
     prudence_synchronize();
     drop(old);
 }
 
 static void fill_strings(void)
 {
-    const struct prudence_hash_attr attr = {.size = sizeof attr, .flags = PRUDENCE_HASH_BYTES};
+    const struct prudence_hash_values_attr attr = {.size = sizeof attr,
+                                                   .flags = PRUDENCE_HASH_VALUES_BYTES};
     char text[64];
 
     strings = prudence_hash_values_create("strings", &attr);
@@ -226,14 +227,15 @@ static void change_strings(unsigned long key)
     if (is_replaced(key))
         must(!prudence_hash_values_put_bytes(strings, text, length, make(key), &old));
     else
-        old = prudence_hash_values_erase_bytes(strings, text, length);
+        must(!prudence_hash_values_erase_bytes(strings, text, length, &old));
     prudence_synchronize();
     drop(old);
 }
 
 /* --------------------------------------------------------------------------------- ordered maps */
 
-static struct prudence_map *map, *map_of_bytes, *map_of_numbers, *map_of_strings;
+static struct prudence_map *map, *map_of_bytes;
+static struct prudence_map_values *map_of_numbers, *map_of_strings;
 
 static void fill_map(void)
 {
@@ -242,7 +244,7 @@ static void fill_map(void)
         struct value *value = make(key);
 
         value->map_node.key = key * key;
-        must(!prudence_map_add_unique(map, &value->map_node, NULL));
+        must(!prudence_map_add(map, &value->map_node, NULL));
     }
 }
 
@@ -256,7 +258,7 @@ static void change_map(unsigned long key)
         fresh->map_node.key = key * key;
         must(!prudence_map_replace(map, old, &fresh->map_node));
     } else {
-        must(!prudence_map_remove_node(map, old));
+        must(!prudence_map_remove(map, old));
     }
     prudence_synchronize();
     drop(prudence_map_entry(old, struct value, map_node));
@@ -272,7 +274,7 @@ static void fill_map_of_bytes(void)
         struct value *value = make(key);
 
         prudence_map_set_bytes(&value->map_bytes, &value->key, sizeof value->key);
-        must(!prudence_map_add_unique(map_of_bytes, &value->map_bytes.node, NULL));
+        must(!prudence_map_add(map_of_bytes, &value->map_bytes.node, NULL));
     }
 }
 
@@ -286,7 +288,7 @@ static void change_map_of_bytes(unsigned long key)
         prudence_map_set_bytes(&fresh->map_bytes, &fresh->key, sizeof fresh->key);
         must(!prudence_map_replace(map_of_bytes, old, &fresh->map_bytes.node));
     } else {
-        must(!prudence_map_remove_node(map_of_bytes, old));
+        must(!prudence_map_remove(map_of_bytes, old));
     }
     prudence_synchronize();
     drop(prudence_map_entry(old, struct value, map_bytes.node));
@@ -294,11 +296,9 @@ static void change_map_of_bytes(unsigned long key)
 
 static void fill_map_of_numbers(void)
 {
-    const struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_VALUES};
-
-    map_of_numbers = prudence_map_create("map of numbers", &attr);
+    map_of_numbers = prudence_map_values_create("map of numbers", NULL);
     for (unsigned long key = 0; key < KEYS; key++)
-        must(!prudence_map_put(map_of_numbers, key, make(key), NULL));
+        must(!prudence_map_values_put(map_of_numbers, key, make(key), NULL));
 }
 
 static void change_map_of_numbers(unsigned long key)
@@ -306,22 +306,23 @@ static void change_map_of_numbers(unsigned long key)
     void *old;
 
     if (is_replaced(key))
-        must(!prudence_map_put(map_of_numbers, key, make(key), &old));
+        must(!prudence_map_values_put(map_of_numbers, key, make(key), &old));
     else
-        old = prudence_map_erase(map_of_numbers, key);
+        must(!prudence_map_values_erase(map_of_numbers, key, &old));
     prudence_synchronize();
     drop(old);
 }
 
 static void fill_map_of_strings(void)
 {
-    const struct prudence_map_attr attr = {.size = sizeof attr,
-                                           .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    const struct prudence_map_values_attr attr = {.size = sizeof attr,
+                                                  .flags = PRUDENCE_MAP_VALUES_BYTES};
     char text[64];
 
-    map_of_strings = prudence_map_create("map of strings", &attr);
+    map_of_strings = prudence_map_values_create("map of strings", &attr);
     for (unsigned long key = 0; key < KEYS; key++)
-        must(!prudence_map_put_bytes(map_of_strings, text, text_of(text, key), make(key), NULL));
+        must(!prudence_map_values_put_bytes(map_of_strings, text, text_of(text, key), make(key),
+                                            NULL));
 }
 
 static void change_map_of_strings(unsigned long key)
@@ -331,9 +332,9 @@ static void change_map_of_strings(unsigned long key)
     void *old;
 
     if (is_replaced(key))
-        must(!prudence_map_put_bytes(map_of_strings, text, length, make(key), &old));
+        must(!prudence_map_values_put_bytes(map_of_strings, text, length, make(key), &old));
     else
-        old = prudence_map_erase_bytes(map_of_strings, text, length);
+        must(!prudence_map_values_erase_bytes(map_of_strings, text, length, &old));
     prudence_synchronize();
     drop(old);
 }
@@ -344,9 +345,9 @@ static struct prudence_routes *routes4, *routes6;
 
 /* Returns prefixes of any length, from the default route on; enough for a wider index, and for
  * paths that skip levels. */
-static struct prudence_prefix prefix_of(unsigned long key, unsigned bytes)
+static struct prudence_routes_prefix prefix_of(unsigned long key, unsigned bytes)
 {
-    struct prudence_prefix prefix = {.length = (unsigned)(key * 8 * bytes / KEYS)};
+    struct prudence_routes_prefix prefix = {.length = (unsigned)(key * 8 * bytes / KEYS)};
 
     for (unsigned bit = 0; bit < prefix.length; bit++)
         if (key * 0x9e3779b97f4a7c15u >> bit % 61 & 1)
@@ -356,10 +357,10 @@ static struct prudence_prefix prefix_of(unsigned long key, unsigned bytes)
 
 static bool adds_route(struct prudence_routes *routes, unsigned long key, unsigned bytes)
 {
-    const struct prudence_prefix prefix = prefix_of(key, bytes);
+    const struct prudence_routes_prefix prefix = prefix_of(key, bytes);
     struct value *value = make(key);
 
-    if (!prudence_routes_add(routes, &prefix, (uintptr_t)value))
+    if (!prudence_routes_add(routes, &prefix, (uintptr_t)value, NULL))
         return true;
     drop(value);
     return false;
@@ -367,7 +368,7 @@ static bool adds_route(struct prudence_routes *routes, unsigned long key, unsign
 
 static void change_route(struct prudence_routes *routes, unsigned long key, unsigned bytes)
 {
-    const struct prudence_prefix prefix = prefix_of(key, bytes);
+    const struct prudence_routes_prefix prefix = prefix_of(key, bytes);
     struct value *fresh = NULL;
     uintptr_t old = 0;
 
@@ -376,7 +377,7 @@ static void change_route(struct prudence_routes *routes, unsigned long key, unsi
         if (prudence_routes_replace(routes, &prefix, (uintptr_t)fresh, &old))
             drop(fresh);
     } else {
-        prudence_routes_remove(routes, &prefix, &old);
+        prudence_routes_erase(routes, &prefix, &old);
     }
     prudence_synchronize();
     drop((struct value *)old);
@@ -421,14 +422,15 @@ static void fill_ids(void)
 
     ids = prudence_id_table_create("ids", NULL);
     for (unsigned long key = 0; key < KEYS; key++)
-        must(!prudence_id_insert(ids, make(key), &id));
+        must(!prudence_id_table_add(ids, make(key), &id));
 }
 
 static void change_ids(unsigned long key)
 {
-    struct value *old = is_replaced(key) ? prudence_id_replace(ids, (uint32_t)key, make(key))
-                                         : prudence_id_remove(ids, (uint32_t)key);
+    void *old;
 
+    must(!(is_replaced(key) ? prudence_id_table_replace(ids, (uint32_t)key, make(key), &old)
+                            : prudence_id_table_erase(ids, (uint32_t)key, &old)));
     prudence_synchronize();
     drop(old);
 }

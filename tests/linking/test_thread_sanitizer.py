@@ -51,7 +51,7 @@ def inlined():
     for header in (ROOT / "include/prudence").glob("*.h"):
         text = without_comments(header)
         if header.name not in OTHERS:
-            functions |= set(re.findall(r"^static inline [^;{(]*?\b(\w+)\(", text, re.M))
+            functions |= set(re.findall(r"^(?:static inline|PRUDENCE_INLINE) [^;{(]*?\b(\w+)\(", text, re.M))
             macros |= set(re.findall(r"^#define (prudence_\w*[a-z])\(", text, re.M))
     return functions, macros
 

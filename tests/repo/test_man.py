@@ -39,7 +39,7 @@ def functions(header):
     text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
     text = re.sub(r"^#(?!define).*$", "", text, flags=re.M)
     declared = set(re.findall(r"PRUDENCE_API[^;{]*?\b((?:prudence|scm)_\w+)\(", text))
-    inlined = set(re.findall(r"^static inline[^;{]*?\b((?:prudence|scm)_\w+)\(", text, flags=re.M))
+    inlined = set(re.findall(r"^(?:static inline|PRUDENCE_INLINE)\b[^;{]*?\b((?:prudence|scm)_\w+)\(", text, flags=re.M))
     macros = set(re.findall(r"#define (prudence_\w+)\(", text))
     return declared | inlined | macros
 

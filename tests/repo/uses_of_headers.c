@@ -28,10 +28,11 @@ struct element {
 
 int use_reading(struct element **place, struct element *fresh, struct prudence_domain *domain);
 int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint64_t key);
-int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix);
+int use_routes(struct prudence_routes *table, const struct prudence_routes_prefix *prefix);
 int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash *lockfree,
                      struct prudence_hash_name *name, uint64_t key);
 int use_map(struct prudence_map *map, struct element *fresh, uint64_t key);
+int use_map_values(struct prudence_map_values *map, uint64_t key);
 int use_values(struct prudence_hash_values *table);
 int use_lists(struct prudence_list *list, struct element *fresh);
 int use_hlists(struct prudence_hlist_head *list, struct element *fresh);
@@ -80,11 +81,11 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
 {
     struct prudence_hash_stats stats;
     struct prudence_id_table_stats id_stats;
+    struct prudence_id_table_walk id_walk;
     struct prudence_hash_walk walk;
     struct prudence_hash_node *node =
         prudence_hash_lookup(table, prudence_hash_mix(key), has_number, &key);
-    void *object = prudence_id_lookup(ids, 1);
-    uint32_t id;
+    void *object = prudence_id_table_lookup(ids, 1);
     int sum = node || object;
 
     if (node && prudence_hash_next_duplicate(node, has_number, &key))
@@ -93,23 +94,24 @@ int use_tables(struct prudence_hash *table, struct prudence_id_table *ids, uint6
     {
         sum += prudence_hash_entry(node, struct element, hash_node)->number;
     }
-    prudence_id_for_each(ids, id, object)
+    prudence_id_table_for_each(&id_walk, ids, object)
     {
         sum++;
     }
     return sum + prudence_hash_stats(table, &stats) + prudence_id_table_stats(ids, &id_stats);
 }
 
-int use_routes(struct prudence_routes *table, const struct prudence_prefix *prefix)
+int use_routes(struct prudence_routes *table, const struct prudence_routes_prefix *prefix)
 {
     struct prudence_routes_stats stats;
     struct prudence_routes_walk walk;
     uintptr_t sum = prudence_routes_lookup_ipv4(table, prefix->address) +
                     prudence_routes_lookup_ipv6(table, prefix->address);
+    uintptr_t value;
 
-    prudence_routes_for_each(&walk, table, prefix)
+    prudence_routes_for_each(&walk, table, prefix, value)
     {
-        sum += walk.value;
+        sum += value + walk.prefix.length;
     }
     return prudence_routes_stats(table, &stats) + (sum != 0);
 }
@@ -118,7 +120,7 @@ int use_other_hashes(struct prudence_hash *table, struct prudence_lockfree_hash 
                      struct prudence_hash_name *name, uint64_t key)
 {
     struct prudence_lockfree_hash_stats stats;
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node =
         prudence_lockfree_hash_lookup(lockfree, key, has_number, &key);
     int sum = 0;
@@ -153,9 +155,23 @@ int use_map(struct prudence_map *map, struct element *fresh, uint64_t key)
     }
     prudence_map_for_each_from_bytes(&walk, map, "key", 3, node)
     {
-        sum += prudence_map_value(node) == prudence_map_get(map, key);
+        sum++;
     }
-    return sum + (prudence_map_get_bytes(map, "key", 3) == fresh) + prudence_map_stats(map, &stats);
+    return sum + prudence_map_stats(map, &stats);
+}
+
+int use_map_values(struct prudence_map_values *map, uint64_t key)
+{
+    struct prudence_map_stats stats;
+    struct prudence_map_walk walk;
+    struct prudence_map_node *node;
+    int sum = 0;
+
+    prudence_map_for_each(&walk, prudence_map_values_nodes(map), node)
+    {
+        sum += prudence_map_values_value(node) == prudence_map_values_get(map, key);
+    }
+    return sum + prudence_map_values_stats(map, &stats);
 }
 
 int use_values(struct prudence_hash_values *table)

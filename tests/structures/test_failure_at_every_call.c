@@ -8,6 +8,7 @@
  */
 #include "structures/route_words.h"
 #include "support/deep.h"
+#include "support/updates.h"
 #include "support/hash_test.h"
 
 #include <prudence/hash_rename.h>
@@ -67,7 +68,7 @@ static void use_hash(void)
     }
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i].key = i;
-        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
     }
     check_items(table, ITEMS);
     resized = prudence_hash_resize(table, 1 << 18) == 0;
@@ -80,7 +81,7 @@ static void use_hash(void)
     for (unsigned i = ITEMS; i-- > 0;)
         check(prudence_hash_remove(table, &items[i].node) == 0);
     check_items(table, 0);
-    check(prudence_hash_destroy(table) == 0);
+    check(prudence_hash_destroy(table, NULL, NULL) == 0);
 }
 
 /* ------------------------------------------------------------------------ renames, and no locks
@@ -105,7 +106,7 @@ static void use_renames(void)
         table = prudence_hash_create("test", NULL);
     }
     for (unsigned i = 0; i < ITEMS / 20; i++)
-        prudence_hash_add(table, hash_mixed(2 * i), &names[2 * i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(2 * i), &names[2 * i].node);
     for (unsigned i = 0; i < ITEMS / 20; i++) {
         struct prudence_hash_name *fresh = &names[2 * i + 1];
 
@@ -117,26 +118,28 @@ static void use_renames(void)
     check(prudence_hash_count(table) == ITEMS / 20);
     for (unsigned i = 0; i < ITEMS / 20; i++)
         check(!prudence_hash_remove(table, &names[2 * i + 1].node));
-    check(prudence_hash_destroy(table) == 0);
+    check(prudence_hash_destroy(table, NULL, NULL) == 0);
 }
 
 static void use_lockfree_hash(void)
 {
     struct prudence_lockfree_hash *table;
+    const struct prudence_lockfree_hash_attr attr = {
+        .size = sizeof attr, .buckets = 100000}; /* enough for a separate mapping */
     struct prudence_hash_node *there = &items[0].node;
 
     memory_fail(plan.first, plan.count);
-    table = prudence_lockfree_hash_create(100000); /* large enough for a separate mapping */
+    table = prudence_lockfree_hash_create("test", &attr);
     if (!table) {
         check(errno == ENOMEM);
         end_of_failures();
-        table = prudence_lockfree_hash_create(100000);
+        table = prudence_lockfree_hash_create("test", &attr);
     }
-    prudence_lockfree_hash_add(table, 1, there);
+    prudence_lockfree_hash_add_duplicate(table, 1, there);
     check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
     check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
     end_of_failures();
-    check(prudence_lockfree_hash_destroy(table) == 0);
+    check(prudence_lockfree_hash_destroy(table, NULL, NULL) == 0);
 }
 
 /* -------------------------------------------------------------------------------- tables of ids */
@@ -146,8 +149,8 @@ static char objects[IDS];
 static void check_ids(struct prudence_id_table *table, uint32_t count)
 {
     for (uint32_t i = 0; i < IDS; i++)
-        check(prudence_id_lookup(table, i) == (i < count ? &objects[i] : NULL));
-    check(prudence_id_count(table) == count);
+        check(prudence_id_table_lookup(table, i) == (i < count ? &objects[i] : NULL));
+    check(prudence_id_table_count(table) == count);
 }
 
 static void use_ids(void)
@@ -163,21 +166,21 @@ static void use_ids(void)
         table = prudence_id_table_create("test", NULL);
     }
     for (uint32_t i = 0; i < IDS; i++) {
-        int error = prudence_id_insert(table, &objects[i], &id);
+        int error = prudence_id_table_add(table, &objects[i], &id);
 
         if (error) {
             check(error == ENOMEM);
             end_of_failures();
             check_ids(table, i);
-            error = prudence_id_insert(table, &objects[i], &id);
+            error = prudence_id_table_add(table, &objects[i], &id);
         }
         check(!error && id == i);
     }
     end_of_failures();
     check_ids(table, IDS);
     for (uint32_t i = 0; i < IDS; i++)
-        check(prudence_id_remove(table, i) == &objects[i]);
-    check(prudence_id_table_destroy(table) == 0);
+        check(ids_erase_found(table, i) == &objects[i]);
+    check(prudence_id_table_destroy(table, NULL, NULL) == 0);
 }
 
 /* --------------------------------------------------------------------------------------- routes */
@@ -186,9 +189,9 @@ static void use_ids(void)
 
 static unsigned routes_family;
 
-static struct prudence_prefix route_number(unsigned i)
+static struct prudence_routes_prefix route_number(unsigned i)
 {
-    struct prudence_prefix prefix = {
+    struct prudence_routes_prefix prefix = {
         .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
         .length = i % 64 ? 22 + i % 11 : 8 + (i >> 6) % 9};
 
@@ -203,7 +206,7 @@ static struct prudence_prefix route_number(unsigned i)
 
 static bool is_new_route(unsigned i)
 {
-    struct prudence_prefix prefix = route_number(i), other;
+    struct prudence_routes_prefix prefix = route_number(i), other;
 
     for (unsigned j = 0; j < i; j += 64) { /* only the short ones may be present already */
         other = route_number(j);
@@ -218,7 +221,7 @@ static void check_routes(struct prudence_routes *table, unsigned first, unsigned
     uint64_t count = 0;
 
     for (unsigned i = 0; i < ROUTES; i++) {
-        struct prudence_prefix prefix = route_number(i);
+        struct prudence_routes_prefix prefix = route_number(i);
         bool in = i >= first && i < end && is_new_route(i);
 
         count += in;
@@ -232,12 +235,12 @@ static void check_routes(struct prudence_routes *table, unsigned first, unsigned
 /* Adds or removes a route. The update may be refused once, and then has changed nothing. */
 static void update_route(struct prudence_routes *table, unsigned i, bool adds)
 {
-    struct prudence_prefix prefix = route_number(i);
+    struct prudence_routes_prefix prefix = route_number(i);
 
     for (;;) {
         uintptr_t old = 0;
-        int error = adds ? prudence_routes_add(table, &prefix, 1 + i)
-                         : prudence_routes_remove(table, &prefix, &old);
+        int error = adds ? prudence_routes_add(table, &prefix, 1 + i, NULL)
+                         : prudence_routes_erase(table, &prefix, &old);
 
         if (!error) {
             check(adds || old == 1 + i);
@@ -315,13 +318,13 @@ static void check_names(struct prudence_map *map, unsigned first, unsigned end)
 
 static void add_name(struct prudence_map *map, struct prudence_map_bytes *node, unsigned before)
 {
-    int error = prudence_map_add_unique(map, &node->node, NULL);
+    int error = prudence_map_add(map, &node->node, NULL);
 
     if (error) {
         check(error == ENOMEM);
         end_of_failures();
         check_names(map, 0, before);
-        error = prudence_map_add_unique(map, &node->node, NULL);
+        error = prudence_map_add(map, &node->node, NULL);
     }
     check(!error);
 }
@@ -336,11 +339,11 @@ static void add_and_remove_twins(struct prudence_map *map)
     memset(text, 'x', sizeof text);
     for (unsigned i = 0; i < 2; i++)
         prudence_map_set_bytes(&twins[i], text, sizeof text - i);
-    check(!prudence_map_add_unique(map, &twins[0].node, NULL));
-    while (prudence_map_add_unique(map, &twins[1].node, NULL))
+    check(!prudence_map_add(map, &twins[0].node, NULL));
+    while (prudence_map_add(map, &twins[1].node, NULL))
         end_of_failures();
-    check(prudence_map_remove_bytes(map, text, sizeof text) == &twins[0].node);
-    check(prudence_map_remove_bytes(map, text, sizeof text - 1) == &twins[1].node);
+    check(map_erase_bytes_found(map, text, sizeof text) == &twins[0].node);
+    check(map_erase_bytes_found(map, text, sizeof text - 1) == &twins[1].node);
 }
 
 /* Adds names with long common beginnings, so that an addition needs several nodes. */
@@ -375,7 +378,7 @@ static void use_map(void)
     /* There is no memory for smaller nodes; the remaining names are still found. */
     memory_fail(0, UINT32_MAX);
     for (unsigned i = 0; i < NAMES; i++) {
-        check(prudence_map_remove_bytes(map, paths[i].text, strlen(paths[i].text)) ==
+        check(map_erase_bytes_found(map, paths[i].text, strlen(paths[i].text)) ==
               &paths[i].node.node);
         if (i % 499 == 0)
             check_names(map, i + 1, NAMES);
@@ -398,26 +401,26 @@ static const void *value_key(unsigned i, size_t *length)
     return text;
 }
 
-static void check_values(struct prudence_map *map, unsigned first, unsigned end)
+static void check_values(struct prudence_map_values *map, unsigned first, unsigned end)
 {
     size_t length;
 
-    check(prudence_map_count(map) == end - first);
+    check(prudence_map_values_count(map) == end - first);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
-        check(prudence_map_get_bytes(map, key, length) ==
+        check(prudence_map_values_get_bytes(map, key, length) ==
               (i >= first && i < end ? &objects[i] : NULL));
     }
 }
 
 /* Inserts a value. If the insertion is refused, nothing has changed. */
-static void insert_value(struct prudence_map *map, unsigned i)
+static void insert_value(struct prudence_map_values *map, unsigned i)
 {
     size_t length;
     const void *key = value_key(i, &length);
 
-    while (prudence_map_insert_bytes(map, key, length, &objects[i], NULL)) {
+    while (prudence_map_values_add_bytes(map, key, length, &objects[i], NULL)) {
         end_of_failures();
         check_values(map, 0, i);
         value_key(i, &length);
@@ -425,38 +428,38 @@ static void insert_value(struct prudence_map *map, unsigned i)
 }
 
 /* Changes a value twice, and back. */
-static void change_value(struct prudence_map *map, unsigned i)
+static void change_value(struct prudence_map_values *map, unsigned i)
 {
     size_t length;
     const void *key = value_key(i, &length);
     void *old;
 
-    while (prudence_map_put_bytes(map, key, length, &objects[IDS - 1], &old)) {
+    while (prudence_map_values_put_bytes(map, key, length, &objects[IDS - 1], &old)) {
         end_of_failures();
         check_values(map, 0, i + 1);
         value_key(i, &length);
     }
     check(old == &objects[i]);
-    while (prudence_map_exchange_bytes(map, key, length, &objects[IDS - 1], &objects[i]))
+    while (prudence_map_values_replace_bytes(map, key, length, &objects[IDS - 1], &objects[i]))
         end_of_failures();
 }
 
 static void use_values(void)
 {
-    const struct prudence_map_attr attr = {.size = sizeof attr,
-                                           .flags = PRUDENCE_MAP_BYTES | PRUDENCE_MAP_VALUES};
+    const struct prudence_map_values_attr attr = {.size = sizeof attr,
+                                                  .flags = PRUDENCE_MAP_VALUES_BYTES};
     struct prudence_map_stats empty, stats;
-    struct prudence_map *map;
+    struct prudence_map_values *map;
     size_t length;
 
     memory_fail(plan.first, plan.count);
-    map = prudence_map_create("test", &attr);
+    map = prudence_map_values_create("test", &attr);
     if (!map) {
         check(errno == ENOMEM);
         end_of_failures();
-        map = prudence_map_create("test", &attr);
+        map = prudence_map_values_create("test", &attr);
     }
-    check(prudence_map_stats(map, &empty) == 0);
+    check(prudence_map_values_stats(map, &empty) == 0);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         insert_value(map, i);
         change_value(map, i);
@@ -467,12 +470,12 @@ static void use_values(void)
     for (unsigned i = 0; i < NAMES / 10; i++) {
         const void *key = value_key(i, &length);
 
-        check(prudence_map_erase_bytes(map, key, length) == &objects[i]);
+        check(map_values_erase_bytes_found(map, key, length) == &objects[i]);
     }
     memory_fail(UINT32_MAX, 0);
     check_values(map, 0, 0);
-    check(prudence_map_stats(map, &stats) == 0 && stats.bytes_live == empty.bytes_live);
-    check(prudence_map_destroy(map, NULL, NULL) == 0);
+    check(prudence_map_values_stats(map, &stats) == 0 && stats.bytes_live == empty.bytes_live);
+    check(prudence_map_values_destroy(map, NULL, NULL) == 0);
 }
 
 /* Does the same in a hash table, where only a new key needs memory. */
@@ -496,7 +499,7 @@ static void add_hash_value(struct prudence_hash_values *table, unsigned i)
     size_t length;
     const void *key = value_key(i, &length);
 
-    while (i % 2 ? prudence_hash_values_insert_bytes(table, key, length, &objects[i], &old)
+    while (i % 2 ? prudence_hash_values_add_bytes(table, key, length, &objects[i], &old)
                  : prudence_hash_values_put_bytes(table, key, length, &objects[i], &old)) {
         end_of_failures();
         check_hash_values(table, 0, i);
@@ -507,7 +510,8 @@ static void add_hash_value(struct prudence_hash_values *table, unsigned i)
 
 static void use_hash_values(void)
 {
-    const struct prudence_hash_attr attr = {.size = sizeof attr, .flags = PRUDENCE_HASH_BYTES};
+    const struct prudence_hash_values_attr attr = {.size = sizeof attr,
+                                                   .flags = PRUDENCE_HASH_VALUES_BYTES};
     struct prudence_hash_values *table;
     struct prudence_hash_stats stats;
     size_t length;
@@ -530,9 +534,9 @@ static void use_hash_values(void)
 
         check(!prudence_hash_values_put_bytes(table, key, length, &objects[IDS - 1], &old));
         check(old == &objects[i]);
-        check(!prudence_hash_values_exchange_bytes(table, key, length, &objects[IDS - 1],
-                                                   &objects[i]));
-        check(prudence_hash_values_erase_bytes(table, key, length) == &objects[i]);
+        check(!prudence_hash_values_replace_bytes(table, key, length, &objects[IDS - 1],
+                                                  &objects[i]));
+        check(hash_values_erase_bytes_found(table, key, length) == &objects[i]);
     }
     memory_fail(UINT32_MAX, 0);
     check_hash_values(table, 0, 0);

@@ -17,6 +17,7 @@
 
 #include "structures/hash_resize.h"
 #include "support/name_test.h"
+#include "support/updates.h"
 #include "support/routes_test.h"
 #include "support/fork_at_step.h"
 
@@ -43,7 +44,7 @@ static void make_hash(void)
     table = table_of_domain(NULL, 64, 0, PRUDENCE_HASH_FIXED);
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i].key = i;
-        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
     }
 }
 
@@ -69,7 +70,7 @@ static void make_hash_that_shrinks(void)
 static void update_hash(void)
 {
     extra[0].key = ITEMS;
-    prudence_hash_add(table, hash_mixed(ITEMS), &extra[0].node);
+    prudence_hash_add_duplicate(table, hash_mixed(ITEMS), &extra[0].node);
     extra[1].key = 0;
     prudence_hash_replace(table, &items[0].node, &extra[1].node);
     prudence_hash_remove(table, &items[1].node);
@@ -90,7 +91,7 @@ static void empty_hash(void)
 static void destroy_hash(void)
 {
     empty_hash();
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 static void use_hash(void)
@@ -103,7 +104,7 @@ static void use_hash(void)
     assert_true(prudence_hash_count(table) <= 3);
     assert_non_null(look_up(table, hash_mixed(0), 0));
     for (unsigned i = 2; i < ITEMS; i++)
-        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
     assert_int_equal(prudence_hash_resize(table, 2048), 0);
     check_chains(table);
 }
@@ -123,7 +124,7 @@ static void make_values(void)
 static void update_values(void)
 {
     prudence_hash_values_put(of_values, 0, &named[100], NULL);
-    prudence_hash_values_erase(of_values, 1);
+    prudence_hash_values_erase(of_values, 1, NULL);
     prudence_hash_values_put(of_values, 60, &named[60], NULL);
 }
 
@@ -137,7 +138,7 @@ static void use_values(void)
         count += prudence_hash_values_get(of_values, i) == &named[i];
     assert_int_equal(prudence_hash_values_count(of_values), count);
     for (unsigned i = 2; i < 60; i++)
-        assert_ptr_equal(prudence_hash_values_erase(of_values, i), &named[i]);
+        assert_ptr_equal(hash_values_erase_found(of_values, i), &named[i]);
     for (unsigned i = 0; i < ITEMS; i++)
         assert_int_equal(prudence_hash_values_put(of_values, i, &named[i], NULL), 0);
     assert_int_equal(prudence_hash_values_count(of_values), ITEMS);
@@ -170,8 +171,8 @@ static void make_names(void)
 {
     table = table_of_domain(NULL, 64, 0, 0);
     other_table = table_of_domain(NULL, 64, 0, 0);
-    prudence_hash_add(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
-    prudence_hash_add(other_table, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
+    prudence_hash_add_duplicate(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
+    prudence_hash_add_duplicate(other_table, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
 }
 
 /* Renames to the other table, and within it. */
@@ -203,8 +204,8 @@ static void destroy_names(void)
 {
     remove_all(table);
     remove_all(other_table);
-    assert_int_equal(prudence_hash_destroy(table), 0);
-    assert_int_equal(prudence_hash_destroy(other_table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_hash_destroy(other_table, NULL, NULL), 0);
 }
 
 /* --------------------------------------------------------------------------------- table of ids */
@@ -215,17 +216,17 @@ static void make_ids(void)
 
     ids = prudence_id_table_create("test", NULL);
     for (unsigned i = 0; i < 64; i++)
-        assert_int_equal(prudence_id_insert(ids, &named[i], &id), 0);
+        assert_int_equal(prudence_id_table_add(ids, &named[i], &id), 0);
 }
 
 static void update_ids(void)
 {
     uint32_t id;
 
-    prudence_id_replace(ids, 0, &named[ITEMS - 1]);
-    prudence_id_remove(ids, 1);
-    prudence_id_insert(ids, &named[1], &id);
-    prudence_id_insert(ids, &named[64], &id); /* the array grows */
+    prudence_id_table_replace(ids, 0, &named[ITEMS - 1], NULL);
+    prudence_id_table_erase(ids, 1, NULL);
+    prudence_id_table_add(ids, &named[1], &id);
+    prudence_id_table_add(ids, &named[64], &id); /* the array grows */
 }
 
 static void use_ids(void)
@@ -233,20 +234,21 @@ static void use_ids(void)
     uint32_t id;
 
     for (uint32_t i = 2; i < 64; i++)
-        assert_ptr_equal(prudence_id_remove(ids, i), &named[i]);
-    assert_true(prudence_id_count(ids) <= 3);
+        assert_ptr_equal(ids_erase_found(ids, i), &named[i]);
+    assert_true(prudence_id_table_count(ids) <= 3);
     for (uint32_t i = 2; i < ITEMS; i++)
-        assert_int_equal(prudence_id_insert(ids, &named[i], &id), 0);
+        assert_int_equal(prudence_id_table_add(ids, &named[i], &id), 0);
 }
 
 static void destroy_ids(void)
 {
+    struct prudence_id_table_walk walk;
     void *object;
-    uint32_t id;
 
-    prudence_id_for_each(ids, id, object) assert_ptr_equal(prudence_id_remove(ids, id), object);
-    assert_int_equal(prudence_id_count(ids), 0);
-    assert_int_equal(prudence_id_table_destroy(ids), 0);
+    prudence_id_table_for_each(&walk, ids, object)
+        assert_ptr_equal(ids_erase_found(ids, walk.id), object);
+    assert_int_equal(prudence_id_table_count(ids), 0);
+    assert_int_equal(prudence_id_table_destroy(ids, NULL, NULL), 0);
 }
 
 /* ---------------------------------------------------------------------------------- ordered map */
@@ -261,7 +263,7 @@ static void make_map(void)
     map = prudence_map_create("test", NULL);
     for (unsigned i = 0; i < ITEMS; i++) {
         mapped[i].key = i;
-        assert_int_equal(prudence_map_add_unique(map, &mapped[i], NULL), 0);
+        assert_int_equal(prudence_map_add(map, &mapped[i], NULL), 0);
     }
 }
 
@@ -272,13 +274,13 @@ static void update_map(void)
     struct prudence_map_node *replaced;
 
     changed[0].key = ITEMS;
-    prudence_map_add_unique(map, &changed[0], NULL);
+    prudence_map_add(map, &changed[0], NULL);
     changed[1].key = 0;
-    prudence_map_add_replace(map, &changed[1], &replaced);
+    prudence_map_put(map, &changed[1], &replaced);
     changed[2].key = FAR;
-    prudence_map_add_unique(map, &changed[2], NULL);
-    prudence_map_remove(map, FAR);
-    prudence_map_remove(map, 1);
+    prudence_map_add(map, &changed[2], NULL);
+    prudence_map_erase(map, FAR, NULL);
+    prudence_map_erase(map, 1, NULL);
 }
 
 static uint64_t count_mapped(void)
@@ -296,19 +298,19 @@ static void use_map(void)
     assert_int_equal(prudence_map_count(map), count_mapped());
     for (unsigned i = 2; i < ITEMS; i++) {
         assert_ptr_equal(prudence_map_lookup(map, i), &mapped[i]);
-        assert_ptr_equal(prudence_map_remove(map, i), &mapped[i]);
+        assert_ptr_equal(map_erase_found(map, i), &mapped[i]);
     }
     assert_int_equal(prudence_map_count(map), count_mapped());
     assert_non_null(prudence_map_lookup(map, 0));
     for (unsigned i = 2; i < ITEMS; i++)
-        assert_int_equal(prudence_map_add_unique(map, &mapped[i], NULL), 0);
+        assert_int_equal(prudence_map_add(map, &mapped[i], NULL), 0);
 }
 
 static void destroy_map(void)
 {
     for (unsigned i = 0; i <= ITEMS; i++)
-        prudence_map_remove(map, i);
-    prudence_map_remove(map, FAR);
+        prudence_map_erase(map, i, NULL);
+    prudence_map_erase(map, FAR, NULL);
     assert_int_equal(prudence_map_count(map), 0);
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
@@ -319,25 +321,25 @@ static void destroy_map(void)
 
 static struct prudence_routes *routes;
 
-static struct prudence_prefix route_number(unsigned i)
+static struct prudence_routes_prefix route_number(unsigned i)
 {
-    return (struct prudence_prefix){.address = {0x24, 0, (unsigned char)i}, .length = 48};
+    return (struct prudence_routes_prefix){.address = {0x24, 0, (unsigned char)i}, .length = 48};
 }
 
 static int add_route(const char *text, uintptr_t value)
 {
-    const struct prudence_prefix prefix = prefix_of(text);
+    const struct prudence_routes_prefix prefix = prefix_of(text);
 
-    return prudence_routes_add(routes, &prefix, value);
+    return prudence_routes_add(routes, &prefix, value, NULL);
 }
 
 static void make_routes(void)
 {
     routes = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
     for (unsigned i = 0; i < ROUTES; i++) {
-        const struct prudence_prefix prefix = route_number(i);
+        const struct prudence_routes_prefix prefix = route_number(i);
 
-        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i), 0);
+        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i, NULL), 0);
     }
     assert_int_equal(add_route("2001:db8::/32", 1), 0);
     assert_int_equal(add_route("2001:db8:1::/48", 2), 0);
@@ -347,13 +349,13 @@ static void make_routes(void)
  * and two are joined. */
 static void update_routes(void)
 {
-    const struct prudence_prefix first = prefix_of("2001:db8::/32"),
-                                 second = prefix_of("2001:db8:1::/48");
+    const struct prudence_routes_prefix first = prefix_of("2001:db8::/32"),
+                                        second = prefix_of("2001:db8:1::/48");
 
     add_route("2400::/18", 9);
     add_route("2001:db8:1:2::/64", 3);
     add_route("2001:db8:8000::/48", 4);
-    prudence_routes_remove(routes, &first, NULL);
+    prudence_routes_erase(routes, &first, NULL);
     prudence_routes_replace(routes, &second, 5, NULL);
 }
 
@@ -365,17 +367,17 @@ static void use_routes(void)
     check_trie(routes);
     assert_true(value == 2 || value == 5);
     for (unsigned i = 0; i < ROUTES; i++) {
-        const struct prudence_prefix prefix = route_number(i);
+        const struct prudence_routes_prefix prefix = route_number(i);
         uintptr_t old;
 
-        assert_int_equal(prudence_routes_remove(routes, &prefix, &old), 0);
+        assert_int_equal(prudence_routes_erase(routes, &prefix, &old), 0);
         assert_int_equal(old, 100 + i);
     }
     for (unsigned i = 0; i < 2 * ROUTES; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {0x26, (unsigned char)(i >> 8), (unsigned char)i}, .length = 40};
 
-        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i), 0);
+        assert_int_equal(prudence_routes_add(routes, &prefix, 100 + i, NULL), 0);
     }
     check_trie(routes);
 }
@@ -482,12 +484,12 @@ static void update_in_handler(void)
     if (!handlers_update)
         return;
     item->key = ITEMS;
-    prudence_hash_add(table, hash_mixed(ITEMS), &item->node);
+    prudence_hash_add_duplicate(table, hash_mixed(ITEMS), &item->node);
     assert_int_equal(prudence_hash_remove(table, &item->node), 0);
     assert_int_equal(prudence_hash_resize(table, 512), 0);
-    assert_ptr_equal(prudence_id_remove(ids, 5), &named[5]);
-    assert_ptr_equal(prudence_map_remove(map, 5), &mapped[5]);
-    assert_int_equal(prudence_map_add_unique(map, &mapped[5], NULL), 0);
+    assert_ptr_equal(ids_erase_found(ids, 5), &named[5]);
+    assert_ptr_equal(map_erase_found(map, 5), &mapped[5]);
+    assert_int_equal(prudence_map_add(map, &mapped[5], NULL), 0);
     assert_int_equal(add_route("::/0", 6), 0);
 }
 
@@ -510,7 +512,7 @@ static void handlers_may_update(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     check_chains(table);
-    assert_int_equal(prudence_id_insert(ids, &named[5], &id), 0);
+    assert_int_equal(prudence_id_table_add(ids, &named[5], &id), 0);
     assert_int_equal(id, 5);
     assert_int_equal(prudence_map_count(map), count_mapped());
     assert_int_equal(prudence_routes_count(routes), ROUTES + 3);

@@ -5,6 +5,7 @@
  * do. Without the flag, the object may be deleted.
  */
 #include "support/slab_test.h"
+#include "support/updates.h"
 
 #include <pthread.h>
 
@@ -27,7 +28,7 @@ static uint64_t found, obsolete;
 
 static struct semaphore *lock_semaphore(uint32_t id)
 {
-    struct semaphore *semaphore = prudence_id_lookup(table, id);
+    struct semaphore *semaphore = prudence_id_table_lookup(table, id);
 
     if (!semaphore)
         return NULL;
@@ -57,7 +58,7 @@ static void use(uint32_t id)
 /* Returns whether this thread has deleted the semaphore. */
 static bool delete_semaphore(uint32_t id)
 {
-    struct semaphore *semaphore = prudence_id_remove(table, id);
+    struct semaphore *semaphore = ids_erase_found(table, id);
 
     if (!semaphore)
         return false;
@@ -83,7 +84,7 @@ static void delete_and_make(uint32_t id)
         semaphore = prudence_malloc(sizeof *semaphore);
         *semaphore = (struct semaphore){.lock = PTHREAD_MUTEX_INITIALIZER};
         __atomic_store_n(&exists[id], true, __ATOMIC_RELAXED);
-        assert_int_equal(prudence_id_insert(table, semaphore, &got), 0);
+        assert_int_equal(prudence_id_table_add(table, semaphore, &got), 0);
         assert_int_equal(got, id);
     }
     pthread_mutex_unlock(&making);
@@ -115,7 +116,7 @@ static void nothing_deleted_is_locked(void **state)
 
         *semaphore = (struct semaphore){.lock = PTHREAD_MUTEX_INITIALIZER};
         exists[i] = true;
-        assert_int_equal(prudence_id_insert(table, semaphore, &id), 0);
+        assert_int_equal(prudence_id_table_add(table, semaphore, &id), 0);
     }
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run, (void *)(i + 1)), 0);
@@ -124,7 +125,7 @@ static void nothing_deleted_is_locked(void **state)
     assert_true(found > 0);
     for (uint32_t i = 0; i < SEMAPHORES; i++)
         assert_true(delete_semaphore(i));
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
 /* Arranges the one moment that matters: the object is found, then deleted, then locked. */
@@ -136,15 +137,15 @@ static void an_object_that_is_deleted_in_between_is_not_found(void **state)
     (void)state;
     table = prudence_id_table_create("semaphores", NULL);
     *semaphore = (struct semaphore){.lock = PTHREAD_MUTEX_INITIALIZER};
-    assert_int_equal(prudence_id_insert(table, semaphore, &id), 0);
+    assert_int_equal(prudence_id_table_add(table, semaphore, &id), 0);
     prudence_read_lock();
-    stale = prudence_id_lookup(table, id);
+    stale = prudence_id_table_lookup(table, id);
     assert_true(delete_semaphore(id));
     assert_ptr_equal(stale, semaphore);
     assert_true(stale->deleted);
     assert_null(lock_semaphore(id));
     prudence_read_unlock();
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
 int main(void)

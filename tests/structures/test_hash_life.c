@@ -2,6 +2,7 @@
 /* Making and destroying hash tables, statistics, latent arrays, forks, threads that end. */
 #include "structures/hash_resize.h"
 #include "support/hash_test.h"
+#include "support/updates.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -15,7 +16,7 @@ static void add_items(struct prudence_hash *table, unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++) {
         items[i].key = i;
-        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
     }
 }
 
@@ -57,7 +58,7 @@ static void bad_attributes_are_refused(void **state)
     attr.buckets = 1000;
     attr.buckets_most = 999;
     REFUSED("test", &attr);
-    assert_int_equal(prudence_hash_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_hash_destroy(NULL, NULL, NULL), EINVAL);
     assert_int_equal(prudence_hash_stats(NULL, (struct prudence_hash_stats *)NULL), EINVAL);
 }
 
@@ -67,16 +68,16 @@ static void only_an_empty_table_is_destroyed(void **state)
 
     (void)state;
     add_items(table, 0, 1);
-    assert_int_equal(prudence_hash_destroy(table), EBUSY);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), EBUSY);
     assert_int_equal(prudence_hash_count(table), 1);
     remove_items(table, 0, 1);
     prudence_read_lock();
-    assert_int_equal(prudence_hash_destroy(table), EDEADLK);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), EDEADLK);
     prudence_read_unlock();
     add_items(table, 0, 100);
     expect_items(table, 0, 100);
     remove_items(table, 0, 100);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 static void buckets_follow_objects_within_bounds(void **state)
@@ -100,7 +101,7 @@ static void buckets_follow_objects_within_bounds(void **state)
     assert_true(stats.bytes_live >= 512 * sizeof(uintptr_t));
     expect_items(table, 0, 100);
     remove_items(table, 0, 100);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 /* The updates after a resize share its work, so none waits long, and the resize ends before the
@@ -122,7 +123,7 @@ static void a_resize_ends_before_the_next(void **state)
     }
     assert_true(worst <= 2);
     remove_items(table, 0, ITEMS);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 static void a_fixed_table_is_resized_by_hand(void **state)
@@ -141,7 +142,7 @@ static void a_fixed_table_is_resized_by_hand(void **state)
     assert_int_equal(hash_stats_of(table).buckets, 64);
     expect_items(table, 0, 5000);
     remove_items(table, 0, 5000);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 /* Replaced arrays are latent until the readers of the table's own domain have left. */
@@ -160,7 +161,7 @@ static void replaced_arrays_are_latent(void **state)
     all_readers_leave(domain);
     assert_int_equal(hash_stats_of(table).bytes_latent, 0);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -182,7 +183,7 @@ static void a_reader_that_stays_keeps_little(void **state)
     assert_true(stats.bytes_latent > 0);
     assert_true(stats.grows < 20);
     all_readers_leave(domain);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -212,18 +213,18 @@ static void an_update_locks_one_bucket(void **state)
     (void)state;
     locked_table = prudence_hash_create("test", NULL);
     add_items(locked_table, 0, 50);
-    assert_ptr_equal(prudence_hash_add_unique(locked_table, hash_mixed(3), match_under_lock, &key,
-                                              &items[60].node),
-                     &items[3].node);
+    assert_ptr_equal(
+        hash_add_found(locked_table, hash_mixed(3), match_under_lock, &key, &items[60].node),
+        &items[3].node);
     items[60].key = 3;
-    assert_ptr_equal(prudence_hash_add_replace(locked_table, hash_mixed(3), match_under_lock, &key,
-                                               &items[60].node),
-                     &items[3].node);
+    assert_ptr_equal(
+        hash_put_found(locked_table, hash_mixed(3), match_under_lock, &key, &items[60].node),
+        &items[3].node);
     assert_int_equal(compared, 2);
     check_chains(locked_table);
     remove_all(locked_table);
     check_chains(locked_table);
-    assert_int_equal(prudence_hash_destroy(locked_table), 0);
+    assert_int_equal(prudence_hash_destroy(locked_table, NULL, NULL), 0);
 }
 
 /* --------------------------------------------------------------------------------- equal hashes */
@@ -236,7 +237,7 @@ static bool match_and_exchange(const struct prudence_hash_node *node, const void
 {
     if (prudence_hash_entry(node, const struct item, node) == &items[1] && !at_other) {
         at_other = true;
-        prudence_hash_add(equal, 42, &items[2].node);
+        prudence_hash_add_duplicate(equal, 42, &items[2].node);
         assert_int_equal(prudence_hash_remove(equal, &items[0].node), 0);
     }
     return item_has_key(node, key);
@@ -252,13 +253,13 @@ static void duplicates_of_equal_hashes_may_be_missed(void **state)
     equal = prudence_hash_create("test", NULL);
     items[0].key = items[2].key = key;
     items[1].key = 8;
-    prudence_hash_add(equal, 42, &items[0].node);
-    prudence_hash_add(equal, 42, &items[1].node);
+    prudence_hash_add_duplicate(equal, 42, &items[0].node);
+    prudence_hash_add_duplicate(equal, 42, &items[1].node);
     assert_null(prudence_hash_lookup(equal, 42, match_and_exchange, &key));
     assert_true(at_other);
     assert_ptr_equal(look_up(equal, 42, key), &items[2]);
     remove_all(equal);
-    assert_int_equal(prudence_hash_destroy(equal), 0);
+    assert_int_equal(prudence_hash_destroy(equal, NULL, NULL), 0);
 }
 
 /* --------------------------------------------------------------------------- processes, threads */
@@ -269,7 +270,7 @@ static void in_child(struct prudence_hash *table)
     add_items(table, 5000, ITEMS);
     expect_items(table, 0, ITEMS);
     remove_items(table, 0, ITEMS);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 /* Forks in the middle of a resize: both processes continue. */
@@ -316,7 +317,7 @@ static void a_thread_ends(void **state)
     expect_items(table, 0, 9000);
     assert_int_equal(prudence_hash_count(table), 9000);
     remove_items(table, 0, 9000);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 int main(void)

@@ -43,17 +43,17 @@ static struct prudence_hash_name others[2]; /* in the table */
 /* Every way to put a node into a table. */
 static void add(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_hash_add(table, hash, node);
+    prudence_hash_add_duplicate(table, hash, node);
 }
 
 static void add_unique(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_hash_add_unique(table, hash, none, NULL, node);
+    prudence_hash_add(table, hash, none, NULL, node, NULL);
 }
 
 static void add_replace(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_hash_add_replace(table, hash, any, NULL, node);
+    prudence_hash_put(table, hash, any, NULL, node, NULL);
 }
 
 static void replace(uint64_t hash, struct prudence_hash_node *node)
@@ -82,17 +82,17 @@ static void exchange(uint64_t hash, struct prudence_hash_node *node)
 
 static void lockfree_add(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_lockfree_hash_add(lockfree, hash, node);
+    prudence_lockfree_hash_add_duplicate(lockfree, hash, node);
 }
 
 static void lockfree_add_unique(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_lockfree_hash_add_unique(lockfree, hash, none, NULL, node);
+    prudence_lockfree_hash_add(lockfree, hash, none, NULL, node, NULL);
 }
 
 static void lockfree_add_replace(uint64_t hash, struct prudence_hash_node *node)
 {
-    prudence_lockfree_hash_add_replace(lockfree, hash, none, NULL, node);
+    prudence_lockfree_hash_put(lockfree, hash, none, NULL, node, NULL);
 }
 
 static void lockfree_replace(uint64_t hash, struct prudence_hash_node *node)
@@ -106,15 +106,15 @@ static const struct way {
     void (*put)(uint64_t hash, struct prudence_hash_node *node);
     bool lockfree;
 } ways[] = {
-    {"prudence_hash_add", add, false},
-    {"prudence_hash_add_unique", add_unique, false},
-    {"prudence_hash_add_replace", add_replace, false},
+    {"prudence_hash_add_duplicate", add, false},
+    {"prudence_hash_add", add_unique, false},
+    {"prudence_hash_put", add_replace, false},
     {"prudence_hash_replace", replace, false},
     {"prudence_hash_rename", rename_to, false},
     {"prudence_hash_exchange", exchange, false},
-    {"prudence_lockfree_hash_add", lockfree_add, true},
-    {"prudence_lockfree_hash_add_unique", lockfree_add_unique, true},
-    {"prudence_lockfree_hash_add_replace", lockfree_add_replace, true},
+    {"prudence_lockfree_hash_add_duplicate", lockfree_add, true},
+    {"prudence_lockfree_hash_add", lockfree_add_unique, true},
+    {"prudence_lockfree_hash_put", lockfree_add_replace, true},
     {"prudence_lockfree_hash_replace", lockfree_replace, true},
 };
 
@@ -123,20 +123,20 @@ static const struct way {
 static void begin(const struct way *way, struct prudence_hash_node *node)
 {
     table = prudence_hash_create("misused", NULL);
-    lockfree = prudence_lockfree_hash_create(4);
+    lockfree = prudence_lockfree_hash_create("misused", NULL);
     if (!table || !lockfree)
         abort();
     prudence_read_lock();
     for (unsigned i = 0; i < 2; i++) {
         if (way->lockfree)
-            prudence_lockfree_hash_add(lockfree, 10 + i, &others[i].node);
+            prudence_lockfree_hash_add_duplicate(lockfree, 10 + i, &others[i].node);
         else
-            prudence_hash_add(table, 10 + i, &others[i].node);
+            prudence_hash_add_duplicate(table, 10 + i, &others[i].node);
     }
     if (node && way->lockfree)
-        prudence_lockfree_hash_add(lockfree, 1, node);
+        prudence_lockfree_hash_add_duplicate(lockfree, 1, node);
     else if (node)
-        prudence_hash_add(table, 1, node);
+        prudence_hash_add_duplicate(table, 1, node);
 }
 
 static struct {
@@ -208,12 +208,12 @@ static int does_nothing_wrong(void *unused)
     if (now.way->lockfree) {
         if (prudence_lockfree_hash_remove(lockfree, &name.node))
             return 1;
-        prudence_hash_add(table, 1, &name.node);
+        prudence_hash_add_duplicate(table, 1, &name.node);
         return prudence_hash_remove(table, &name.node) ? 2 : 42;
     }
     if (prudence_hash_remove(table, &name.node))
         return 3;
-    prudence_hash_add(table, 1, &name.node);
+    prudence_hash_add_duplicate(table, 1, &name.node);
     return prudence_hash_remove(table, &name.node) ? 4 : 42;
 }
 

@@ -8,6 +8,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/hash_test.h"
+#include "support/updates.h"
 #include "support/test_seed.h"
 
 #define KEYS       700
@@ -71,7 +72,7 @@ static void add(uint64_t key)
 {
     struct item *item = unused_item(key);
 
-    prudence_hash_add(table, hash(key), &item->node);
+    prudence_hash_add_duplicate(table, hash(key), &item->node);
     model_add(item);
 }
 
@@ -79,8 +80,7 @@ static void add_unique(uint64_t key)
 {
     struct item *item = unused_item(key);
     unsigned at = newest(key, count);
-    struct item *there =
-        item_of(prudence_hash_add_unique(table, hash(key), item_has_key, &key, &item->node));
+    struct item *there = item_of(hash_add_found(table, hash(key), item_has_key, &key, &item->node));
 
     assert_ptr_equal(there, at ? order[at - 1] : NULL);
     if (!at)
@@ -91,8 +91,7 @@ static void add_replace(uint64_t key)
 {
     struct item *item = unused_item(key);
     unsigned at = newest(key, count);
-    struct item *old =
-        item_of(prudence_hash_add_replace(table, hash(key), item_has_key, &key, &item->node));
+    struct item *old = item_of(hash_put_found(table, hash(key), item_has_key, &key, &item->node));
 
     assert_ptr_equal(old, at ? order[at - 1] : NULL);
     if (at)
@@ -191,7 +190,7 @@ static void all_functions(bool resizing)
         }
         remove_all(table);
         all_readers_leave(domain);
-        assert_int_equal(prudence_hash_destroy(table), 0);
+        assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
         assert_int_equal(prudence_domain_destroy(domain), 0);
     }
 }

@@ -11,16 +11,16 @@ static void begin(void)
 {
     table = prudence_hash_create("table", NULL);
     other = prudence_hash_create("other", NULL);
-    prudence_hash_add(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
-    prudence_hash_add(other, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
+    prudence_hash_add_duplicate(table, hash_mixed(1), &entry_set(&a, 1, 10)->name.node);
+    prudence_hash_add_duplicate(other, hash_mixed(2), &entry_set(&b, 2, 20)->name.node);
 }
 
 static void end(void)
 {
     remove_all(table);
     remove_all(other);
-    assert_int_equal(prudence_hash_destroy(table), 0);
-    assert_int_equal(prudence_hash_destroy(other), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
+    assert_int_equal(prudence_hash_destroy(other, NULL, NULL), 0);
 }
 
 static int rename_to(struct prudence_hash *from, struct entry *old, struct prudence_hash *to,
@@ -107,7 +107,7 @@ static void misuse(void *unused)
     assert_ptr_equal(find(other, hash_mixed(2), 2), &b);
     end();
     all_readers_leave(domain);
-    assert_int_equal(prudence_hash_destroy(far), 0);
+    assert_int_equal(prudence_hash_destroy(far, NULL, NULL), 0);
 }
 
 static void misuse_is_refused_and_named(void **state)
@@ -238,8 +238,8 @@ static void two_threads(struct prudence_hash *of_low, struct prudence_hash *of_h
 
     left = of_low;
     right = of_high;
-    prudence_hash_add(left, hash_mixed(0), &entry_set(&a, 0, 10)->name.node);
-    prudence_hash_add(right, hash_mixed(1), &entry_set(&b, 21, 20)->name.node);
+    prudence_hash_add_duplicate(left, hash_mixed(0), &entry_set(&a, 0, 10)->name.node);
+    prudence_hash_add_duplicate(right, hash_mixed(1), &entry_set(&b, 21, 20)->name.node);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, rename_there_and_back, &number[i]), 0);
     for (unsigned i = 0; i < 2; i++)

@@ -41,10 +41,11 @@ static void begin(unsigned place, bool one_table)
     hash_of_old = hash_for(places[place][0]);
     hash_of_new = hash_for(places[place][1]);
     for (unsigned i = 0; i < OTHERS; i++) {
-        prudence_hash_add(from, hash_of_old, &entry_set(&others[i], i, 0)->name.node);
-        prudence_hash_add(to, hash_of_new, &entry_set(&others[OTHERS + i], i, 0)->name.node);
+        prudence_hash_add_duplicate(from, hash_of_old, &entry_set(&others[i], i, 0)->name.node);
+        prudence_hash_add_duplicate(to, hash_of_new,
+                                    &entry_set(&others[OTHERS + i], i, 0)->name.node);
         if (i == OTHERS / 2)
-            prudence_hash_add(from, hash_of_old, &entry_set(&old, OLD, 1)->name.node);
+            prudence_hash_add_duplicate(from, hash_of_old, &entry_set(&old, OLD, 1)->name.node);
     }
     entry_set(&fresh, NEW, 1);
     looks = 0;
@@ -52,17 +53,17 @@ static void begin(unsigned place, bool one_table)
 
 static void add_victim(void)
 {
-    prudence_hash_add(to, hash_of_new, &entry_set(&victim, NEW, 2)->name.node);
+    prudence_hash_add_duplicate(to, hash_of_new, &entry_set(&victim, NEW, 2)->name.node);
 }
 
 static void end(void)
 {
     assert_true(looks > 10);
     remove_all(from);
-    assert_int_equal(prudence_hash_destroy(from), 0);
+    assert_int_equal(prudence_hash_destroy(from, NULL, NULL), 0);
     if (to != from) {
         remove_all(to);
-        assert_int_equal(prudence_hash_destroy(to), 0);
+        assert_int_equal(prudence_hash_destroy(to, NULL, NULL), 0);
     }
 }
 

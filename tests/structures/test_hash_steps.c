@@ -10,6 +10,7 @@
 #include "structures/hash_move.h"
 #include "structures/hash_resize.h"
 #include "support/hash_test.h"
+#include "support/updates.h"
 #include "support/deep.h"
 #include "support/step.h"
 
@@ -67,7 +68,7 @@ static void begin_table(unsigned order)
     assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << order), 0);
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i].key = i;
-        prudence_hash_add(table, hash_here(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_here(i), &items[i].node);
     }
     steps = looks = 0;
     either = UINT64_MAX;
@@ -78,7 +79,7 @@ static void end_table(void)
     assert_true(looks > 20);
     check_chains(table);
     remove_all(table);
-    assert_int_equal(prudence_hash_destroy(table), 0);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
 static unsigned order_wanted;
@@ -147,14 +148,12 @@ static void update(void *argument)
 
     (void)argument;
     assert_int_equal(prudence_hash_remove(table, &items[key].node), 0);
-    assert_null(
-        prudence_hash_add_unique(table, hash_here(key), item_has_key, &key, &items[key].node));
+    assert_null(hash_add_found(table, hash_here(key), item_has_key, &key, &items[key].node));
     extra[0].key = extra[1].key = key;
     assert_int_equal(prudence_hash_replace(table, &items[key].node, &extra[0].node), 0);
-    assert_ptr_equal(
-        prudence_hash_add_replace(table, hash_here(key), item_has_key, &key, &extra[1].node),
-        &extra[0].node);
-    prudence_hash_add(table, hash_here(key), &items[key].node);
+    assert_ptr_equal(hash_put_found(table, hash_here(key), item_has_key, &key, &extra[1].node),
+                     &extra[0].node);
+    prudence_hash_add_duplicate(table, hash_here(key), &items[key].node);
     assert_int_equal(prudence_hash_remove(table, &extra[1].node), 0);
 }
 

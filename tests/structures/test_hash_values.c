@@ -12,6 +12,7 @@
 #define VALUES_CALL(name) prudence_hash_values_##name
 #include "structures/hash_resize.h"
 #include "support/values_model.h"
+#include "support/updates.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -23,7 +24,7 @@
 
 static struct prudence_hash_values *make_table(unsigned flags, struct prudence_domain *domain)
 {
-    struct prudence_hash_attr attr = {.size = sizeof attr, .flags = flags, .domain = domain};
+    struct prudence_hash_values_attr attr = {.size = sizeof attr, .flags = flags, .domain = domain};
     struct prudence_hash_values *table = prudence_hash_values_create("test", &attr);
 
     assert_non_null(table);
@@ -111,9 +112,10 @@ static void destroy_with_all(struct prudence_hash_values *table)
 static void random_operations(unsigned operations)
 {
     static void (*const all[])(struct prudence_hash_values * table,
-                               unsigned index) = {put, insert, exchange, erase};
+                               unsigned index) = {put, add, replace, erase};
     struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
-    struct prudence_hash_values *table = make_table(map_strings ? PRUDENCE_HASH_BYTES : 0, domain);
+    struct prudence_hash_values *table =
+        make_table(map_strings ? PRUDENCE_HASH_VALUES_BYTES : 0, domain);
 
     model = calloc(map_key_count, sizeof model[0]);
     for (unsigned i = 0; i < operations; i++) {
@@ -164,14 +166,14 @@ static void walks_may_end_and_erase(void **unused)
     {
         assert_ptr_equal(value, &values[walk.key]);
         if (walk.key % 3)
-            assert_ptr_equal(prudence_hash_values_erase(table, walk.key), value);
+            assert_ptr_equal(hash_values_erase_found(table, walk.key), value);
         seen++;
     }
     prudence_read_unlock();
     assert_int_equal(seen, 3000);
     assert_int_equal(prudence_hash_values_count(table), 1000);
     for (uint64_t i = 0; i < 3000; i++)
-        assert_ptr_equal(prudence_hash_values_erase(table, i), i % 3 ? NULL : &values[i]);
+        assert_ptr_equal(hash_values_erase_found(table, i), i % 3 ? NULL : &values[i]);
     assert_null(prudence_hash_values_first(&walk, table));
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
 }
@@ -189,7 +191,7 @@ static void strings_of_any_length(void **unused)
     static const size_t bytes[] = {64,  64,  64,   128,  128,  256,  256,
                                    512, 512, 4096, 4096, 8192, 8192, 102400};
     struct prudence_domain *domain = manual_domain();
-    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     uint64_t live = hash_stats(table).bytes_live;
     char *text = malloc(LONG);
 
@@ -198,11 +200,11 @@ static void strings_of_any_length(void **unused)
         void *old = NULL;
 
         memset(text, 'a' + (int)i, LONG);
-        assert_int_equal(
-            prudence_hash_values_insert_bytes(table, text, lengths[i], &values[i], NULL), 0);
+        assert_int_equal(prudence_hash_values_add_bytes(table, text, lengths[i], &values[i], NULL),
+                         0);
         assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
-        assert_int_equal(
-            prudence_hash_values_insert_bytes(table, text, lengths[i], &values[0], &old), EEXIST);
+        assert_int_equal(prudence_hash_values_add_bytes(table, text, lengths[i], &values[0], &old),
+                         EEXIST);
         assert_ptr_equal(old, &values[i]);
         assert_int_equal(
             prudence_hash_values_put_bytes(table, text, lengths[i], &values[i + 1], &old), 0);
@@ -210,7 +212,7 @@ static void strings_of_any_length(void **unused)
         assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
         assert_int_equal(hash_stats(table).bytes_latent, 0);
         assert_ptr_equal(prudence_hash_values_get_bytes(table, text, lengths[i]), &values[i + 1]);
-        assert_ptr_equal(prudence_hash_values_erase_bytes(table, text, lengths[i]), &values[i + 1]);
+        assert_ptr_equal(hash_values_erase_bytes_found(table, text, lengths[i]), &values[i + 1]);
         assert_int_equal(hash_stats(table).bytes_live, live);
         assert_true(hash_stats(table).bytes_latent >= bytes[i]);
         all_readers_leave(domain);
@@ -223,7 +225,7 @@ static void strings_of_any_length(void **unused)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static void refused(const char *name, const struct prudence_hash_attr *attr)
+static void refused(const char *name, const struct prudence_hash_values_attr *attr)
 {
     errno = 0;
     assert_null(prudence_hash_values_create(name, attr));
@@ -232,7 +234,8 @@ static void refused(const char *name, const struct prudence_hash_attr *attr)
 
 static void bad_attributes_are_refused(void **unused)
 {
-    struct prudence_hash_attr attr = {.size = sizeof attr};
+    struct prudence_hash_values_attr attr = {.size = sizeof attr};
+    struct prudence_hash_attr of_objects = {.size = sizeof of_objects};
 
     (void)unused;
     refused(NULL, NULL);
@@ -240,11 +243,13 @@ static void bad_attributes_are_refused(void **unused)
     attr.size--;
     refused("test", &attr);
     attr.size++;
-    attr.flags = PRUDENCE_HASH_FIXED; /* such a table is never resized */
+    attr.flags = PRUDENCE_HASH_FIXED; /* a flag of tables of objects */
     refused("test", &attr);
-    attr.flags = PRUDENCE_HASH_BYTES; /* a flag of tables of objects */
-    assert_null(prudence_hash_create("test", &attr));
+    of_objects.flags = PRUDENCE_HASH_VALUES_BYTES; /* a flag of tables of values */
+    errno = 0;
+    assert_null(prudence_hash_create("test", &of_objects));
     assert_int_equal(errno, EINVAL);
+    attr.flags = PRUDENCE_HASH_VALUES_BYTES;
     attr.reserved = 1;
     refused("test", &attr);
 }
@@ -252,37 +257,38 @@ static void bad_attributes_are_refused(void **unused)
 static void wrong_arguments_are_refused(void **unused)
 {
     struct prudence_hash_values *table = prudence_hash_values_create("test", NULL);
-    struct prudence_hash_values *names = make_table(PRUDENCE_HASH_BYTES, NULL);
+    struct prudence_hash_values *names = make_table(PRUDENCE_HASH_VALUES_BYTES, NULL);
     struct prudence_hash_stats stats;
     void *value = values, *old = NULL;
 
     (void)unused;
     assert_int_equal(prudence_hash_values_put(NULL, 1, value, &old), EINVAL);
     assert_int_equal(prudence_hash_values_put(table, 1, NULL, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_insert(NULL, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_insert(table, 1, NULL, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_exchange(NULL, 1, value, value), EINVAL);
-    assert_int_equal(prudence_hash_values_exchange(table, 1, NULL, value), EINVAL);
-    assert_int_equal(prudence_hash_values_exchange(table, 1, value, NULL), EINVAL);
-    assert_null(prudence_hash_values_erase(NULL, 1));
+    assert_int_equal(prudence_hash_values_add(NULL, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_add(table, 1, NULL, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_replace(NULL, 1, value, value), EINVAL);
+    assert_int_equal(prudence_hash_values_replace(table, 1, NULL, value), EINVAL);
+    assert_int_equal(prudence_hash_values_replace(table, 1, value, NULL), EINVAL);
+    assert_int_equal(prudence_hash_values_erase(NULL, 1, &old), EINVAL);
     assert_null(prudence_hash_values_get(NULL, 1));
     assert_null(prudence_hash_values_get_bytes(NULL, "a", 1));
     /* Keys of the other kind, and strings without an address. */
     assert_int_equal(prudence_hash_values_put_bytes(table, "12345678", 8, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_insert_bytes(table, "", 0, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_exchange_bytes(table, "", 0, value, value), EINVAL);
-    assert_null(prudence_hash_values_erase_bytes(table, "", 0));
+    assert_int_equal(prudence_hash_values_add_bytes(table, "", 0, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_replace_bytes(table, "", 0, value, value), EINVAL);
+    assert_int_equal(prudence_hash_values_erase_bytes(table, "", 0, &old), EINVAL);
     assert_null(prudence_hash_values_get_bytes(table, "", 0));
     assert_int_equal(prudence_hash_values_put(names, 1, value, &old), EINVAL);
     assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_insert(names, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_exchange(names, 1, value, value), EINVAL);
-    assert_null(prudence_hash_values_erase(names, 1));
+    assert_int_equal(prudence_hash_values_add(names, 1, value, &old), EINVAL);
+    assert_int_equal(prudence_hash_values_replace(names, 1, value, value), EINVAL);
+    assert_int_equal(prudence_hash_values_erase(names, 1, &old), EINVAL);
     assert_null(prudence_hash_values_get(names, 1));
-    assert_null(prudence_hash_values_erase_bytes(names, NULL, 8));
+    assert_int_equal(prudence_hash_values_erase_bytes(names, NULL, 8, &old), EINVAL);
+    assert_null(old);
     assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 0, value, &old),
                      0); /* the empty string */
-    assert_ptr_equal(prudence_hash_values_erase_bytes(names, "", 0), value);
+    assert_ptr_equal(hash_values_erase_bytes_found(names, "", 0), value);
     assert_null(old);
     assert_int_equal(prudence_hash_values_stats(NULL, &stats), EINVAL);
     assert_int_equal(prudence_hash_values_stats(table, (struct prudence_hash_stats *)NULL), EINVAL);
@@ -349,15 +355,15 @@ static uint64_t *number_in_first(struct prudence_hash_values *table)
 static void keys_are_compared(void **unused)
 {
     struct prudence_hash_values *table = make_table(0, NULL),
-                                *names = make_table(PRUDENCE_HASH_BYTES, NULL);
+                                *names = make_table(PRUDENCE_HASH_VALUES_BYTES, NULL);
     struct prudence_hash_values_walk walk;
 
     (void)unused;
     assert_int_equal(prudence_hash_values_put(table, 1, &values[1], NULL), 0);
     *number_in_first(table) = 2;
     assert_null(prudence_hash_values_get(table, 1));
-    assert_null(prudence_hash_values_erase(table, 1));
-    assert_int_equal(prudence_hash_values_insert(table, 1, &values[2], NULL), 0);
+    assert_null(hash_values_erase_found(table, 1));
+    assert_int_equal(prudence_hash_values_add(table, 1, &values[2], NULL), 0);
     assert_int_equal(prudence_hash_values_count(table), 2);
     assert_int_equal(prudence_hash_values_put_bytes(names, "here", 4, &values[1], NULL), 0);
     *number_in_first(names) = 3;
@@ -399,7 +405,7 @@ static void tables_have_secrets_of_their_own(void **unused)
 static void an_entry_stays_for_its_readers(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
-    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     struct prudence_hash_values_walk walk;
     uint64_t live = hash_stats(table).bytes_live;
 
@@ -407,16 +413,16 @@ static void an_entry_stays_for_its_readers(void **unused)
     assert_int_equal(prudence_hash_values_put_bytes(table, "here", 4, &values[1], NULL), 0);
     assert_ptr_equal(prudence_hash_values_first(&walk, table), &values[1]);
     assert_int_equal(hash_stats(table).bytes_live, live + 64);
-    assert_int_equal(prudence_hash_values_exchange_bytes(table, "here", 4, &values[1], &values[2]),
+    assert_int_equal(prudence_hash_values_replace_bytes(table, "here", 4, &values[1], &values[2]),
                      0);
-    assert_ptr_equal(prudence_hash_values_erase_bytes(table, "here", 4), &values[2]);
+    assert_ptr_equal(hash_values_erase_bytes_found(table, "here", 4), &values[2]);
     assert_int_equal(hash_stats(table).bytes_live, live);
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(prudence_hash_values_put_bytes(table, &i, sizeof i, &values[9], NULL), 0);
     assert_int_equal(walk.length, 4);
     assert_memory_equal(walk.bytes, "here", 4);
     for (unsigned i = 0; i < 1000; i++)
-        assert_ptr_equal(prudence_hash_values_erase_bytes(table, &i, sizeof i), &values[9]);
+        assert_ptr_equal(hash_values_erase_bytes_found(table, &i, sizeof i), &values[9]);
     assert_null(prudence_hash_values_next(&walk));
     all_readers_leave(domain);
     assert_int_equal(hash_stats(table).bytes_latent, 0);
@@ -439,7 +445,7 @@ static void an_array_is_deferred_outside_of_sections(void **unused)
     hash_step(table->table);
     assert_int_equal(table->table->phase, HASH_LEAVING);
     assert_int_equal(hash_stats(table).bytes_latent, 0);
-    assert_int_equal(prudence_hash_values_exchange(table, 0, values, values), 0);
+    assert_int_equal(prudence_hash_values_replace(table, 0, values, values), 0);
     assert_int_equal(table->table->phase, HASH_IDLE);
     assert_true(hash_stats(table).bytes_latent >= view_bytes(small));
     all_readers_leave(domain);
@@ -453,7 +459,7 @@ static void an_array_is_deferred_outside_of_sections(void **unused)
 static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
 {
     struct prudence_domain *domain = manual_domain();
-    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_BYTES, domain);
+    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
     char text[1000] = {0};
 
@@ -465,7 +471,7 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
         most = max_size(most, hash_stats(table).bytes_latent);
         assert_true(most <= LIMIT && i < 100000);
         assert_int_equal(prudence_hash_values_put_bytes(table, text, length, values, NULL), 0);
-        assert_ptr_equal(prudence_hash_values_erase_bytes(table, text, length), values);
+        assert_ptr_equal(hash_values_erase_bytes_found(table, text, length), values);
     }
     assert_true(most > LIMIT / 2);
     assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
@@ -481,7 +487,7 @@ static void come_and_go(struct prudence_hash_values *table)
     for (uint64_t i = 0; i < 500; i++)
         assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
     for (uint64_t i = 0; i < 500; i++)
-        assert_ptr_equal(prudence_hash_values_erase(table, i), &values[i]);
+        assert_ptr_equal(hash_values_erase_found(table, i), &values[i]);
 }
 
 static void updates_in_each_kind_of_domain(void **unused)
@@ -531,7 +537,7 @@ static void a_child_goes_on(void **unused)
     child = fork();
     for (uint64_t i = 0; i < 1000; i++) {
         assert_ptr_equal(prudence_hash_values_get(table, i), &values[i]);
-        assert_ptr_equal(prudence_hash_values_erase(table, i), &values[i]);
+        assert_ptr_equal(hash_values_erase_found(table, i), &values[i]);
     }
     come_and_go(table);
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
@@ -556,11 +562,11 @@ static uint64_t count_up(bool erases)
         void *value = NULL;
 
         if (erases)
-            return (uintptr_t)prudence_hash_values_erase_bytes(shared, "counter", 7);
-        if (!prudence_hash_values_insert_bytes(shared, "counter", 7, (void *)1, &value))
+            return (uintptr_t)hash_values_erase_bytes_found(shared, "counter", 7);
+        if (!prudence_hash_values_add_bytes(shared, "counter", 7, (void *)1, &value))
             return 0;
-        if (!prudence_hash_values_exchange_bytes(shared, "counter", 7, value,
-                                                 (void *)((uintptr_t)value + 1)))
+        if (!prudence_hash_values_replace_bytes(shared, "counter", 7, value,
+                                                (void *)((uintptr_t)value + 1)))
             return 0;
     }
 }
@@ -582,7 +588,7 @@ static void no_count_is_lost(void **unused)
     pthread_t threads[THREADS];
 
     (void)unused;
-    shared = make_table(PRUDENCE_HASH_BYTES, domain);
+    shared = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
     for (unsigned i = 0; i < THREADS; i++) {

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "support/slab_test.h"
+#include "support/updates.h"
 
 #include <prudence/id_table.h>
 
@@ -24,25 +25,29 @@ static void *model[IDS]; /* by number */
 
 static void check_all(struct prudence_id_table *table)
 {
-    uint32_t id, last = 0;
+    struct prudence_id_table_walk walk;
+    uint32_t last = 0;
     uint64_t found = 0, there = 0;
     void *object;
 
-    prudence_id_for_each(table, id, object)
+    prudence_id_table_for_each(&walk, table, object)
     {
-        assert_ptr_equal(object, model[id]);
-        assert_true(!found || id > last);
-        last = id;
+        assert_ptr_equal(object, model[walk.id]);
+        assert_true(!found || walk.id > last);
+        last = walk.id;
         found++;
     }
-    for (id = 0; id < IDS; id++) {
-        assert_ptr_equal(prudence_id_lookup(table, id), model[id]);
+    assert_null(prudence_id_table_next(&walk)); /* at the end it stays there */
+    object = prudence_id_table_first_from(&walk, table, last);
+    assert_true(!found || (object == model[last] && walk.id == last));
+    for (uint32_t id = 0; id < IDS; id++) {
+        assert_ptr_equal(prudence_id_table_lookup(table, id), model[id]);
         there += model[id] != NULL;
     }
     assert_int_equal(found, there);
-    assert_int_equal(prudence_id_count(table), there);
-    assert_null(prudence_id_lookup(table, UINT32_MAX));
-    assert_null(prudence_id_lookup(table, 1u << 30));
+    assert_int_equal(prudence_id_table_count(table), there);
+    assert_null(prudence_id_table_lookup(table, UINT32_MAX));
+    assert_null(prudence_id_table_lookup(table, 1u << 30));
 }
 
 static uint32_t lowest_free(void)
@@ -71,15 +76,15 @@ static void it_answers_as_the_model_does(void **state)
         switch ((random >> 20) % (step % 20000 < 12000 ? 8 : 5)) {
         case 0:
         case 1:
-            assert_ptr_equal(prudence_id_remove(table, id), model[id]);
+            assert_ptr_equal(ids_erase_found(table, id), model[id]);
             model[id] = NULL;
             break;
         case 2:
-            assert_ptr_equal(prudence_id_replace(table, id, object), model[id]);
+            assert_ptr_equal(ids_replace_found(table, id, object), model[id]);
             model[id] = model[id] ? object : NULL;
             break;
         default:
-            assert_int_equal(prudence_id_insert(table, object, &id), 0);
+            assert_int_equal(prudence_id_table_add(table, object, &id), 0);
             if (step % 16 == 0)
                 assert_int_equal(id, lowest_free());
             assert_null(model[id]);
@@ -90,14 +95,15 @@ static void it_answers_as_the_model_does(void **state)
     }
     check_all(table);
     for (uint32_t id = 0; id < IDS; id++)
-        assert_ptr_equal(prudence_id_remove(table, id), model[id]);
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+        assert_ptr_equal(ids_erase_found(table, id), model[id]);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
 static void bad_arguments_are_refused(void **state)
 {
     struct prudence_id_table_attr attr = {.size = sizeof attr, .ids = 5, .ids_most = 4};
     struct prudence_id_table *table;
+    void *old = &old;
     uint32_t id = 77;
 
     (void)state;
@@ -109,18 +115,21 @@ static void bad_arguments_are_refused(void **state)
     assert_null(prudence_id_table_create("test", &attr));
     assert_int_equal(errno, EINVAL);
     table = prudence_id_table_create("test", NULL);
-    assert_int_equal(prudence_id_insert(table, NULL, &id), EINVAL);
-    assert_null(prudence_id_replace(table, 0, NULL));
+    assert_int_equal(prudence_id_table_add(table, NULL, &id), EINVAL);
+    assert_int_equal(prudence_id_table_add(table, objects, NULL), EINVAL);
+    assert_int_equal(prudence_id_table_count(table), 0);
+    assert_int_equal(prudence_id_table_replace(table, 0, NULL, &old), EINVAL);
+    assert_null(old);
     assert_int_equal(id, 77);
-    assert_int_equal(prudence_id_table_destroy(NULL), EINVAL);
-    assert_int_equal(prudence_id_insert(table, objects, &id), 0);
-    assert_int_equal(prudence_id_table_destroy(table), EBUSY);
-    assert_ptr_equal(prudence_id_remove(table, id), objects);
-    assert_null(prudence_id_remove(table, id));
+    assert_int_equal(prudence_id_table_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_id_table_add(table, objects, &id), 0);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), EBUSY);
+    assert_ptr_equal(ids_erase_found(table, id), objects);
+    assert_null(ids_erase_found(table, id));
     prudence_read_lock();
-    assert_int_equal(prudence_id_table_destroy(table), EDEADLK);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), EDEADLK);
     prudence_read_unlock();
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
 static void identifiers_are_below_the_most(void **state)
@@ -133,14 +142,14 @@ static void identifiers_are_below_the_most(void **state)
         struct prudence_id_table *table = prudence_id_table_create("test", &attr);
 
         for (uint32_t i = 0; i < attr.ids_most; i++) {
-            assert_int_equal(prudence_id_insert(table, &objects[i], &id), 0);
+            assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
             assert_int_equal(id, i);
         }
-        assert_int_equal(prudence_id_insert(table, objects, &id), ENOSPC);
-        assert_int_equal(prudence_id_count(table), attr.ids_most);
+        assert_int_equal(prudence_id_table_add(table, objects, &id), ENOSPC);
+        assert_int_equal(prudence_id_table_count(table), attr.ids_most);
         for (uint32_t i = 0; i < attr.ids_most; i++)
-            assert_ptr_equal(prudence_id_remove(table, i), &objects[i]);
-        assert_int_equal(prudence_id_table_destroy(table), 0);
+            assert_ptr_equal(ids_erase_found(table, i), &objects[i]);
+        assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     }
 }
 
@@ -187,15 +196,15 @@ static void old_arrays_stay_for_their_readers(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 512; i++)
-        assert_int_equal(prudence_id_insert(table, &objects[i], &id), 0);
+        assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
     assert_ptr_equal(before.view, table->view);
-    assert_int_equal(prudence_id_insert(table, &objects[512], &id), 0);
+    assert_int_equal(prudence_id_table_add(table, &objects[512], &id), 0);
     assert_ptr_not_equal(before.view, table->view);
     for (uint32_t i = 0; i < 512; i++)
-        assert_ptr_equal(prudence_id_lookup(&before, i), &objects[i]);
-    assert_null(prudence_id_lookup(&before, 512));
+        assert_ptr_equal(prudence_id_table_lookup(&before, i), &objects[i]);
+    assert_null(prudence_id_table_lookup(&before, 512));
     for (uint32_t i = 0; i < 513; i++)
-        assert_ptr_equal(prudence_id_lookup(table, i), &objects[i]);
+        assert_ptr_equal(prudence_id_table_lookup(table, i), &objects[i]);
     assert_int_equal(prudence_id_table_stats(table, &stats), 0);
     assert_int_equal(stats.objects, 513);
     assert_int_equal(stats.slots, 1024);
@@ -210,8 +219,8 @@ static void old_arrays_stay_for_their_readers(void **state)
     assert_int_equal(prudence_id_table_stats(table, &stats), 0);
     assert_int_equal(stats.bytes_latent, 0);
     for (uint32_t i = 0; i < 513; i++)
-        prudence_id_remove(table, i);
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+        prudence_id_table_erase(table, i, NULL);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -226,15 +235,15 @@ static void a_child_goes_on(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 1000; i++)
-        assert_int_equal(prudence_id_insert(table, &objects[i], &id), 0);
+        assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
     child = fork();
     for (uint32_t i = 1000; i < 3000; i++) {
-        assert_int_equal(prudence_id_insert(table, &objects[i], &id), 0);
-        assert_ptr_equal(prudence_id_lookup(table, i - 900), &objects[i - 900]);
+        assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
+        assert_ptr_equal(prudence_id_table_lookup(table, i - 900), &objects[i - 900]);
     }
     for (uint32_t i = 0; i < 3000; i++)
-        assert_ptr_equal(prudence_id_remove(table, i), &objects[i]);
-    assert_int_equal(prudence_id_table_destroy(table), 0);
+        assert_ptr_equal(ids_erase_found(table, i), &objects[i]);
+    assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     if (!child)
         _exit(0);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -250,10 +259,10 @@ static void look(const greg_t *registers)
 {
     (void)registers;
     for (uint32_t i = 0; i < 64; i++)
-        if (prudence_id_lookup(stepped, i) != &objects[i])
+        if (prudence_id_table_lookup(stepped, i) != &objects[i])
             fail_msg("object %u is not found", i);
     for (uint32_t i = 64; i < 600; i++) {
-        const void *found = prudence_id_lookup(stepped, i);
+        const void *found = prudence_id_table_lookup(stepped, i);
 
         if (found && found != &objects[i])
             fail_msg("another object is found for %u", i);
@@ -263,7 +272,7 @@ static void look(const greg_t *registers)
 
 static void insert_one(void *argument)
 {
-    assert_int_equal(prudence_id_insert(stepped, &objects[64], argument), 0);
+    assert_int_equal(prudence_id_table_add(stepped, &objects[64], argument), 0);
 }
 
 /* During growth no object is missing, and no slot of the new array is visible before it is
@@ -275,13 +284,13 @@ static void between_any_two_instructions(void **state)
     (void)state;
     stepped = prudence_id_table_create("test", NULL);
     for (uint32_t i = 0; i < 64; i++)
-        assert_int_equal(prudence_id_insert(stepped, &objects[i], &id), 0);
+        assert_int_equal(prudence_id_table_add(stepped, &objects[i], &id), 0);
     step_through(insert_one, &id, look);
     assert_int_equal(id, 64);
     assert_true(looks > 500);
     for (uint32_t i = 0; i < 65; i++)
-        prudence_id_remove(stepped, i);
-    assert_int_equal(prudence_id_table_destroy(stepped), 0);
+        prudence_id_table_erase(stepped, i, NULL);
+    assert_int_equal(prudence_id_table_destroy(stepped, NULL, NULL), 0);
 }
 
 #endif

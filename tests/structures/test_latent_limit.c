@@ -9,6 +9,7 @@
  * than the test.
  */
 #include "support/hash_test.h"
+#include "support/updates.h"
 
 #include <pthread.h>
 
@@ -51,8 +52,7 @@ static void replace_key(uint64_t key)
     assert_non_null(fresh);
     fresh->key = key;
     prudence_read_lock();
-    old = item_of(
-        prudence_hash_add_replace(table, hash_mixed(key), item_has_key, &key, &fresh->node));
+    old = item_of(hash_put_found(table, hash_mixed(key), item_has_key, &key, &fresh->node));
     prudence_read_unlock();
     if (old)
         prudence_cache_free_deferred(cache, old);
@@ -80,11 +80,11 @@ static void *storm(void *number)
         for (unsigned i = 0; i < 2 * KEYS; i++)
             replace_key(first + i % KEYS);
         for (unsigned i = 0; i < IDS; i++)
-            assert_int_equal(prudence_id_insert(ids, &operations, &id[i]), 0);
+            assert_int_equal(prudence_id_table_add(ids, &operations, &id[i]), 0);
         for (unsigned i = 0; i < KEYS; i++)
             remove_key(first + i);
         for (unsigned i = 0; i < IDS; i++)
-            assert_ptr_equal(prudence_id_remove(ids, id[i]), &operations);
+            assert_ptr_equal(ids_erase_found(ids, id[i]), &operations);
     }
     return NULL;
 }
@@ -130,7 +130,7 @@ static void resizes_go_on(const struct prudence_hash_stats *stood)
     assert_int_equal(prudence_cache_barrier(cache), 0);
     for (unsigned i = 0; i < 40000; i++) {
         items[i].key = i;
-        prudence_hash_add(table, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
     }
     assert_true(hash_stats_of(table).grows > stood->grows);
     remove_all(table);
@@ -177,7 +177,7 @@ static void an_array_without_room_is_kept(void **state)
     prudence_read_lock(); /* no deferral may wait here */
     for (unsigned i = 0; i < 40000; i++) {
         items[i].key = i;
-        prudence_hash_add(manual, hash_mixed(i), &items[i].node);
+        prudence_hash_add_duplicate(manual, hash_mixed(i), &items[i].node);
         assert_true(hash_stats_of(manual).bytes_latent <= 8 << 10);
     }
     kept = hash_stats_of(manual);
@@ -190,7 +190,7 @@ static void an_array_without_room_is_kept(void **state)
         for (unsigned k = 0; k < 10000; k++)
             assert_int_equal(prudence_hash_remove(manual, &items[k].node), 0);
         for (unsigned k = 0; k < 10000; k++)
-            prudence_hash_add(manual, hash_mixed(k), &items[k].node);
+            prudence_hash_add_duplicate(manual, hash_mixed(k), &items[k].node);
     }
     assert_true(hash_stats_of(manual).buckets >= 40000);
     assert_int_equal(stats().latent_overruns, before.latent_overruns);
@@ -199,7 +199,7 @@ static void an_array_without_room_is_kept(void **state)
     set_limit();
     remove_all(manual);
     all_readers_leave(domain);
-    assert_int_equal(prudence_hash_destroy(manual), 0);
+    assert_int_equal(prudence_hash_destroy(manual, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
@@ -217,7 +217,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    return prudence_hash_destroy(table) || prudence_id_table_destroy(ids) ||
+    return prudence_hash_destroy(table, NULL, NULL) || prudence_id_table_destroy(ids, NULL, NULL) ||
            prudence_cache_destroy(cache);
 }
 

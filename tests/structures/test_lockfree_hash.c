@@ -6,6 +6,7 @@
  * ctest: not-with thread (one thread)
  */
 #include "support/lockfree_test.h"
+#include "support/updates.h"
 
 #define KEYS       40
 #define ITEMS      400
@@ -28,18 +29,15 @@ static void bad_arguments_are_refused(void **unused)
 {
     (void)unused;
     errno = 0;
-    assert_null(prudence_lockfree_hash_create(0));
+    assert_null(prudence_lockfree_hash_create("", NULL));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(prudence_lockfree_hash_create(1));
+    assert_null(lockfree_of((UINT64_C(1) << 40) + 1));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(prudence_lockfree_hash_create((UINT64_C(1) << 40) + 1));
-    assert_int_equal(errno, EINVAL);
-    errno = 0;
-    assert_null(prudence_lockfree_hash_create(UINT64_C(1) << 40)); /* 8 TiB */
+    assert_null(lockfree_of(UINT64_C(1) << 40)); /* 8 TiB */
     assert_int_equal(errno, ENOMEM);
-    assert_int_equal(prudence_lockfree_hash_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_lockfree_hash_destroy(NULL, NULL, NULL), EINVAL);
     assert_int_equal(
         prudence_lockfree_hash_stats(NULL, (struct prudence_lockfree_hash_stats *)NULL), EINVAL);
 }
@@ -49,10 +47,10 @@ static void only_an_empty_table_is_destroyed(void **unused)
     struct prudence_lockfree_hash_stats stats;
 
     (void)unused;
-    table = prudence_lockfree_hash_create(1000);
+    table = lockfree_of(1000);
     items[0].key = 3;
-    prudence_lockfree_hash_add(table, hash_mixed(3), &items[0].node);
-    assert_int_equal(prudence_lockfree_hash_destroy(table), EBUSY);
+    prudence_lockfree_hash_add_duplicate(table, hash_mixed(3), &items[0].node);
+    assert_int_equal(prudence_lockfree_hash_destroy(table, NULL, NULL), EBUSY);
     assert_ptr_equal(find(table, hash_mixed(3), 3), &items[0]);
     stats = lockfree_stats(table);
     assert_int_equal(stats.objects, 1);
@@ -61,7 +59,7 @@ static void only_an_empty_table_is_destroyed(void **unused)
     assert_int_equal(stats.buckets, 1024);
     assert_int_equal(stats.bytes_live, 64 + 1024 * 8);
     assert_int_equal(prudence_lockfree_hash_remove(table, &items[0].node), 0);
-    assert_int_equal(prudence_lockfree_hash_destroy(table), 0);
+    assert_int_equal(prudence_lockfree_hash_destroy(table, NULL, NULL), 0);
 }
 
 /* ---------------------------------------------------------------------------------------- model */
@@ -106,16 +104,14 @@ static void add(uint64_t key)
 
     switch (below(3)) {
     case 0:
-        prudence_lockfree_hash_add(table, hash(key), &item->node);
+        prudence_lockfree_hash_add_duplicate(table, hash(key), &item->node);
         at = 0;
         break;
     case 1:
-        there =
-            prudence_lockfree_hash_add_unique(table, hash(key), item_has_key, &key, &item->node);
+        there = lockfree_add_found(table, hash(key), item_has_key, &key, &item->node);
         break;
     default:
-        there =
-            prudence_lockfree_hash_add_replace(table, hash(key), item_has_key, &key, &item->node);
+        there = lockfree_put_found(table, hash(key), item_has_key, &key, &item->node);
         assert_ptr_equal(item_of(there), at ? order[at - 1] : NULL);
         model_set(at ? at - 1 : count, item);
         return;
@@ -158,7 +154,7 @@ static void check_key(uint64_t key)
 
 static void check_all(void)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
     unsigned found = 0;
 
@@ -181,7 +177,7 @@ static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
     state = seed;
     count = 0;
     memset(items, 0, sizeof items);
-    table = prudence_lockfree_hash_create(16);
+    table = lockfree_of(16);
     for (unsigned step = 0; step < OPERATIONS; step++) {
         uint64_t key = below(KEYS);
 
@@ -207,16 +203,16 @@ static void table_and_model_agree(void **unused)
 
 static void fill(unsigned objects)
 {
-    table = prudence_lockfree_hash_create(2);
+    table = lockfree_of(2);
     for (unsigned i = 0; i < objects; i++) {
         items[i].key = i;
-        prudence_lockfree_hash_add(table, 0, &items[i].node);
+        prudence_lockfree_hash_add_duplicate(table, 0, &items[i].node);
     }
 }
 
 static struct item *found_from(const struct item *at, uint64_t key)
 {
-    return item_of(prudence_lockfree_search_((uintptr_t)&at->node, 0, item_has_key, &key));
+    return item_of(prudence_lockfree_hash_search_((uintptr_t)&at->node, 0, item_has_key, &key));
 }
 
 /* A reader at an object finds the objects after it, whatever is removed and replaced around it,
@@ -255,7 +251,7 @@ static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
 /* The body of a walk replaces and removes the walk's objects: each key appears once. */
 static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
     unsigned seen[10] = {0};
 

@@ -35,7 +35,7 @@ static void body(void)
  * after them. */
 static int in_child(void *unused)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
 
     setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
@@ -51,7 +51,7 @@ static int in_child(void *unused)
         assert_int_equal(prudence_lockfree_hash_remove(table, node), 0);
     prudence_read_unlock();
     assert_int_equal(lockfree_stats(table).removed, 0);
-    assert_int_equal(prudence_lockfree_hash_destroy(table), 0);
+    assert_int_equal(prudence_lockfree_hash_destroy(table, NULL, NULL), 0);
     return 42;
 }
 

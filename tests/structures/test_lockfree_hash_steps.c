@@ -28,7 +28,7 @@ struct outcome {
 
 static void note_chain(struct outcome *outcome)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
 
     prudence_lockfree_hash_for_each(&walk, table, node) outcome->chain[outcome->length++] =
@@ -55,10 +55,10 @@ static struct outcome one_after_the_other(unsigned first, unsigned second, bool 
 /* Returns whether the bucket leads to the object, removed or not. */
 static bool is_linked(int number)
 {
-    uintptr_t link = *prudence_lockfree_bucket_(table, prudence_hash_spread_(0));
+    uintptr_t link = *prudence_lockfree_hash_bucket_(table, prudence_hash_spread_(0));
 
-    while (link && prudence_lockfree_node_(link) != &items[number].node)
-        link = prudence_lockfree_node_(link)->next & ~PRUDENCE_LOCKFREE_REMOVED;
+    while (link && prudence_lockfree_hash_node_(link) != &items[number].node)
+        link = prudence_lockfree_hash_node_(link)->next & ~PRUDENCE_LOCKFREE_HASH_REMOVED;
     return link;
 }
 
@@ -126,7 +126,7 @@ static void every_two_updates(void **state)
 
 static void look_at_all(const greg_t *registers)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
     unsigned seen[32] = {0};
 

@@ -24,14 +24,14 @@ static void add_items(struct prudence_map *map, unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++) {
         items[i].node.node.key = key_of(i);
-        assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+        assert_int_equal(prudence_map_add(map, &items[i].node.node, NULL), 0);
     }
 }
 
 static void remove_items(struct prudence_map *map, unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++)
-        assert_ptr_equal(item_of(prudence_map_remove(map, key_of(i))), &items[i]);
+        assert_ptr_equal(item_of(map_erase_found(map, key_of(i))), &items[i]);
 }
 
 static void expect_items(struct prudence_map *map, unsigned first, unsigned end)
@@ -71,17 +71,16 @@ static void bad_arguments_are_refused(void **state)
     struct prudence_map_stats stats;
 
     (void)state;
-    assert_int_equal(prudence_map_add_unique(NULL, node, &there), EINVAL);
-    assert_int_equal(prudence_map_add_unique(map, NULL, &there), EINVAL);
-    assert_int_equal(prudence_map_add_replace(NULL, node, &there), EINVAL);
-    assert_int_equal(prudence_map_add_replace(map, NULL, &there), EINVAL);
-    assert_int_equal(prudence_map_add_replace(map, node, NULL), EINVAL);
+    assert_int_equal(prudence_map_add(NULL, node, &there), EINVAL);
+    assert_int_equal(prudence_map_add(map, NULL, &there), EINVAL);
+    assert_int_equal(prudence_map_put(NULL, node, &there), EINVAL);
+    assert_int_equal(prudence_map_put(map, NULL, &there), EINVAL);
     assert_int_equal(prudence_map_replace(map, NULL, node), EINVAL);
     assert_int_equal(prudence_map_replace(map, node, NULL), EINVAL);
     assert_int_equal(prudence_map_replace(NULL, node, node), EINVAL);
-    assert_int_equal(prudence_map_remove_node(map, NULL), EINVAL);
-    assert_int_equal(prudence_map_remove_node(NULL, node), EINVAL);
-    assert_null(prudence_map_remove(NULL, 1));
+    assert_int_equal(prudence_map_remove(map, NULL), EINVAL);
+    assert_int_equal(prudence_map_remove(NULL, node), EINVAL);
+    assert_int_equal(prudence_map_erase(NULL, 1, &there), EINVAL);
     assert_int_equal(prudence_map_stats(NULL, &stats), EINVAL);
     assert_int_equal(prudence_map_stats(map, (struct prudence_map_stats *)NULL), EINVAL);
     assert_int_equal(prudence_map_destroy(NULL, NULL, NULL), EINVAL);
@@ -102,28 +101,28 @@ static void keys_of_the_other_kind_are_not_found(void **state)
     (void)state;
     add_items(numbers, 0, 1);
     prudence_map_set_bytes(&name, "\0\0\0\0\0\0\0\0", 8);
-    assert_int_equal(prudence_map_add_unique(strings, &name.node, NULL), 0);
+    assert_int_equal(prudence_map_add(strings, &name.node, NULL), 0);
     assert_null(prudence_map_lookup(strings, 0));
     assert_null(prudence_map_ceiling(strings, 0));
     assert_null(prudence_map_floor(strings, UINT64_MAX));
     assert_null(prudence_map_first_from(&walk, strings, 0));
     assert_null(prudence_map_next(&walk));
-    assert_null(prudence_map_remove(strings, 0));
+    assert_int_equal(prudence_map_erase(strings, 0, NULL), EINVAL);
     assert_null(prudence_map_lookup_bytes(numbers, "\0\0\0\0\0\0\0\0", 8));
     assert_null(prudence_map_lookup_bytes(numbers, NULL, 1));
     assert_null(prudence_map_lookup_bytes(strings, NULL, 1));
     assert_null(prudence_map_ceiling_bytes(numbers, "", 0));
     assert_null(prudence_map_floor_bytes(numbers, "\377", 1));
     assert_null(prudence_map_first_from_bytes(&walk, numbers, "", 0));
-    assert_null(prudence_map_remove_bytes(numbers, "\0\0\0\0\0\0\0\0", 8));
+    assert_int_equal(prudence_map_erase_bytes(numbers, "\0\0\0\0\0\0\0\0", 8, NULL), EINVAL);
     /* The empty string may lack an address; others need one. */
     prudence_map_set_bytes(&twins[0].node, NULL, 0);
-    assert_int_equal(prudence_map_add_unique(strings, &twins[0].node.node, NULL), 0);
+    assert_int_equal(prudence_map_add(strings, &twins[0].node.node, NULL), 0);
     assert_ptr_equal(prudence_map_lookup_bytes(strings, NULL, 0), &twins[0].node.node);
     prudence_map_set_bytes(&twins[1].node, NULL, 1);
-    assert_int_equal(prudence_map_add_unique(strings, &twins[1].node.node, NULL), EINVAL);
-    assert_ptr_equal(prudence_map_remove_bytes(strings, NULL, 0), &twins[0].node.node);
-    assert_int_equal(prudence_map_remove_node(strings, &name.node), 0);
+    assert_int_equal(prudence_map_add(strings, &twins[1].node.node, NULL), EINVAL);
+    assert_ptr_equal(map_erase_bytes_found(strings, NULL, 0), &twins[0].node.node);
+    assert_int_equal(prudence_map_remove(strings, &name.node), 0);
     remove_items(numbers, 0, 1);
     assert_int_equal(prudence_map_destroy(strings, NULL, NULL), 0);
     assert_int_equal(prudence_map_destroy(numbers, NULL, NULL), 0);
@@ -179,7 +178,7 @@ static void nodes_are_counted_and_latent(void **state)
     assert_int_equal(map_stats_of(map).nodes, 0);
     for (unsigned i = 0; i < 5; i++) {
         twins[i].node.node.key = i;
-        assert_int_equal(prudence_map_add_unique(map, &twins[i].node.node, NULL), 0);
+        assert_int_equal(prudence_map_add(map, &twins[i].node.node, NULL), 0);
     }
     assert_int_equal(map_stats_of(map).objects, 5);
     assert_int_equal(map_stats_of(map).nodes, 1);
@@ -187,7 +186,7 @@ static void nodes_are_counted_and_latent(void **state)
     assert_int_equal(map_stats_of(map).replaced, 1);
     assert_int_equal(map_stats_of(map).bytes_latent, small);
     for (unsigned i = 0; i < 5; i++)
-        assert_non_null(prudence_map_remove(map, i));
+        assert_non_null(map_erase_found(map, i));
     assert_int_equal(map_stats_of(map).nodes, 0);
     assert_int_equal(map_stats_of(map).bytes_live, empty);
     assert_int_equal(map_stats_of(map).bytes_latent, 2 * small + map->caches[1]->stride);
@@ -206,15 +205,15 @@ static void keys_that_come_again_find_their_slot(void **state)
     (void)state;
     for (unsigned i = 0; i < 10; i++) {
         twins[i].node.node.key = i;
-        assert_int_equal(prudence_map_add_unique(map, &twins[i].node.node, NULL), 0);
+        assert_int_equal(prudence_map_add(map, &twins[i].node.node, NULL), 0);
     }
     for (unsigned round = 0; round < 1000; round++) {
-        assert_ptr_equal(prudence_map_remove(map, round % 10), &twins[round % 10].node.node);
-        assert_int_equal(prudence_map_add_unique(map, &twins[round % 10].node.node, NULL), 0);
+        assert_ptr_equal(map_erase_found(map, round % 10), &twins[round % 10].node.node);
+        assert_int_equal(prudence_map_add(map, &twins[round % 10].node.node, NULL), 0);
     }
     assert_int_equal(map_stats_of(map).replaced, 1);
     for (unsigned i = 0; i < 10; i++)
-        prudence_map_remove(map, i);
+        prudence_map_erase(map, i, NULL);
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
@@ -334,11 +333,11 @@ static void *contend(void *argument)
             if (item->index) /* it is, or was, in the map, so other threads may be reading it */
                 continue;
             item->node.node.key = i % 50 * 3;
-            item->index = !prudence_map_add_unique(shared, &item->node.node, NULL);
+            item->index = !prudence_map_add(shared, &item->node.node, NULL);
             won[number] += item->index;
         }
         for (unsigned i = 0; i < 50; i++)
-            won[number] -= prudence_map_remove(shared, i * 3) != NULL;
+            won[number] -= map_erase_found(shared, i * 3) != NULL;
     }
     return NULL;
 }
@@ -361,7 +360,7 @@ static void one_of_several_threads_succeeds(void **state)
         left += won[i];
     assert_int_equal(prudence_map_count(shared), left);
     for (unsigned i = 0; i < 50; i++)
-        left -= prudence_map_remove(shared, i * 3) != NULL;
+        left -= map_erase_found(shared, i * 3) != NULL;
     assert_int_equal(left, 0);
     assert_int_equal(map_stats_of(shared).nodes, 0);
     assert_int_equal(prudence_map_destroy(shared, NULL, NULL), 0);

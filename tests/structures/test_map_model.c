@@ -46,7 +46,7 @@ static void add_unique(unsigned index)
 {
     struct item *item = unused_item(index);
     struct prudence_map_node *there = NULL;
-    int error = prudence_map_add_unique(map, &item->node.node, &there);
+    int error = prudence_map_add(map, &item->node.node, &there);
 
     assert_int_equal(error, model[index] ? EEXIST : 0);
     assert_ptr_equal(item_of(there), error ? model[index] : NULL);
@@ -61,7 +61,7 @@ static void add_replace(unsigned index)
     struct item *item = unused_item(index);
     struct prudence_map_node *replaced;
 
-    assert_int_equal(prudence_map_add_replace(map, &item->node.node, &replaced), 0);
+    assert_int_equal(prudence_map_put(map, &item->node.node, &replaced), 0);
     assert_ptr_equal(item_of(replaced), model[index]);
     count += !model[index];
     model[index] = item;
@@ -89,9 +89,9 @@ static void take_away(unsigned index, bool by_node)
 
     if (old && by_node) {
         other = unused_item(index);
-        assert_int_equal(prudence_map_remove_node(map, &other->node.node), ENOENT);
-        assert_int_equal(prudence_map_remove_node(map, &old->node.node), 0);
-        assert_int_equal(prudence_map_remove_node(map, &old->node.node), ENOENT);
+        assert_int_equal(prudence_map_remove(map, &other->node.node), ENOENT);
+        assert_int_equal(prudence_map_remove(map, &old->node.node), 0);
+        assert_int_equal(prudence_map_remove(map, &old->node.node), ENOENT);
     } else {
         assert_ptr_equal(remove_index(map, index), old);
     }

@@ -43,7 +43,7 @@ static void look_at_all(const greg_t *registers)
 static void add_moving(void *unused)
 {
     (void)unused;
-    assert_int_equal(prudence_map_add_unique(map, &items[moving].node.node, NULL), 0);
+    assert_int_equal(prudence_map_add(map, &items[moving].node.node, NULL), 0);
 }
 
 /* While its object is replaced, the key stays. */
@@ -54,7 +54,7 @@ static void replace_moving(void *unused)
     (void)unused;
     assert_int_equal(prudence_map_replace(map, &items[moving].node.node, &twins[moving].node.node),
                      0);
-    assert_int_equal(prudence_map_add_replace(map, &items[moving].node.node, &replaced), 0);
+    assert_int_equal(prudence_map_put(map, &items[moving].node.node, &replaced), 0);
     assert_ptr_equal(item_of(replaced), &twins[moving]);
 }
 
@@ -155,7 +155,7 @@ static void come_or_go(bool coming)
         if (stays[i] || i == first_key)
             continue;
         if (coming)
-            assert_int_equal(prudence_map_add_unique(map, &items[i].node.node, NULL), 0);
+            assert_int_equal(prudence_map_add(map, &items[i].node.node, NULL), 0);
         else
             assert_ptr_equal(remove_index(map, i), &items[i]);
     }
@@ -171,7 +171,7 @@ static void others_go_on(const greg_t *registers)
         return;
     happened = step_enough = true;
     if (others == SAME_GOES && adding)
-        same_done = prudence_map_add_unique(map, &twins[first_key].node.node, NULL) == 0;
+        same_done = prudence_map_add(map, &twins[first_key].node.node, NULL) == 0;
     else if (others == SAME_GOES)
         same_done = remove_index(map, first_key) != NULL;
     else
@@ -186,7 +186,7 @@ static void first_update(void *unused)
 
     (void)unused;
     if (adding)
-        done = prudence_map_add_unique(map, &items[first_key].node.node, NULL) == 0;
+        done = prudence_map_add(map, &items[first_key].node.node, NULL) == 0;
     else
         done = remove_index(map, first_key) != NULL;
     step_enough = true;
@@ -210,7 +210,7 @@ static bool stop_update(void)
     if (before)
         come_or_go(true);
     if (!adding)
-        assert_int_equal(prudence_map_add_unique(map, &items[first_key].node.node, NULL), 0);
+        assert_int_equal(prudence_map_add(map, &items[first_key].node.node, NULL), 0);
     happened = same_done = false;
     looks = 0;
     step_through(first_update, NULL, others_go_on);
@@ -288,7 +288,7 @@ static void another_goes_on(const greg_t *registers)
         return;
     happened = step_enough = true;
     if (lonely)
-        assert_int_equal(prudence_map_add_unique(map, &items[1].node.node, NULL), 0);
+        assert_int_equal(prudence_map_add(map, &items[1].node.node, NULL), 0);
     else
         assert_ptr_equal(remove_index(map, 1), &items[1]);
 }

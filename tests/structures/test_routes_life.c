@@ -10,16 +10,16 @@
 
 static int add(struct prudence_routes *table, const char *text, uintptr_t value)
 {
-    const struct prudence_prefix prefix = prefix_of(text);
+    const struct prudence_routes_prefix prefix = prefix_of(text);
 
-    return prudence_routes_add(table, &prefix, value);
+    return prudence_routes_add(table, &prefix, value, NULL);
 }
 
 static int drop(struct prudence_routes *table, const char *text)
 {
-    const struct prudence_prefix prefix = prefix_of(text);
+    const struct prudence_routes_prefix prefix = prefix_of(text);
 
-    return prudence_routes_remove(table, &prefix, NULL);
+    return prudence_routes_erase(table, &prefix, NULL);
 }
 
 static uintptr_t route(const struct prudence_routes *table, const char *text)
@@ -52,26 +52,26 @@ static void bad_attributes_are_refused(void **state)
     assert_int_equal(prudence_routes_stats(NULL, (struct prudence_routes_stats *)NULL), EINVAL);
 }
 
-static void expect_refused(struct prudence_routes *table, const struct prudence_prefix *prefix)
+static void expect_refused(struct prudence_routes *table,
+                           const struct prudence_routes_prefix *prefix)
 {
     struct prudence_routes_walk walk;
-    uintptr_t old = 77;
+    uintptr_t there = 77, replaced = 77, erased = 77;
 
-    assert_int_equal(prudence_routes_add(table, prefix, 1), EINVAL);
-    assert_int_equal(prudence_routes_replace(table, prefix, 1, &old), EINVAL);
-    assert_int_equal(prudence_routes_remove(table, prefix, &old), EINVAL);
+    assert_int_equal(prudence_routes_add(table, prefix, 1, &there), EINVAL);
+    assert_int_equal(prudence_routes_replace(table, prefix, 1, &replaced), EINVAL);
+    assert_int_equal(prudence_routes_erase(table, prefix, &erased), EINVAL);
     assert_int_equal(prudence_routes_get(table, prefix), 0);
-    assert_int_equal(old, 77);
+    assert_true(!there && !replaced && !erased);
     if (prefix)
-        prudence_routes_for_each(&walk, table, prefix)
-            fail_msg("a walk within no prefix finds one");
+        assert_int_equal(prudence_routes_first(&walk, table, prefix), 0);
 }
 
 static void bad_prefixes_are_refused(void **state)
 {
     struct prudence_routes *ipv4 = routes_of(PRUDENCE_ROUTES_IPV4, 0, NULL),
                            *ipv6 = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
-    struct prudence_prefix prefix;
+    struct prudence_routes_prefix prefix;
 
     (void)state;
     assert_int_equal(add(ipv4, "0.0.0.0/0", 5), 0);
@@ -84,7 +84,7 @@ static void bad_prefixes_are_refused(void **state)
     prefix = prefix_of("::/129");
     expect_refused(ipv6, &prefix);
     for (unsigned length = 0; length < 128; length++) { /* one bit after the length */
-        prefix = (struct prudence_prefix){.length = length};
+        prefix = (struct prudence_routes_prefix){.length = length};
         prefix.address[length / 8] = (unsigned char)(0x80u >> length % 8);
         expect_refused(ipv6, &prefix);
         if (length < 32)
@@ -95,11 +95,11 @@ static void bad_prefixes_are_refused(void **state)
     }
     prefix = prefix_of("10.0.0.0/8"); /* IPv4 ignores bytes after the first 4 */
     prefix.address[4] = 1;
-    assert_int_equal(prudence_routes_add(ipv4, &prefix, 1), 0);
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, 1, NULL), 0);
     assert_int_equal(drop(ipv4, "10.0.0.0/8"), 0);
     prefix = prefix_of("10.0.0.0/8");
-    assert_int_equal(prudence_routes_add(ipv4, &prefix, 0), EINVAL);
-    assert_int_equal(prudence_routes_add(ipv4, &prefix, (uintptr_t)1 << 63), EINVAL);
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, 0, NULL), EINVAL);
+    assert_int_equal(prudence_routes_add(ipv4, &prefix, (uintptr_t)1 << 63, NULL), EINVAL);
     assert_int_equal(prudence_routes_replace(ipv4, &prefix, 0, NULL), EINVAL);
     assert_int_equal(prudence_routes_replace(ipv4, &prefix, UINTPTR_MAX, NULL), EINVAL);
     assert_int_equal(prudence_routes_count(ipv4), 1);
@@ -139,12 +139,12 @@ static void a_table_is_destroyed_with_its_prefixes(void **state)
     for (unsigned family = 0; family < 2; family++) {
         table = routes_of(family, 1 << 11, NULL);
         for (unsigned i = 0; i < 5000; i++) {
-            struct prudence_prefix prefix = {.length = 1 + i % 32};
+            struct prudence_routes_prefix prefix = {.length = 1 + i % 32};
 
             for (unsigned byte = 0; byte < 4; byte++)
                 prefix.address[byte] = (unsigned char)(i * 2654435761u >> 8 * byte);
             prefix_trim(&prefix);
-            (void)prudence_routes_add(table, &prefix, 1);
+            (void)prudence_routes_add(table, &prefix, 1, NULL);
         }
         prudence_read_lock();
         assert_int_equal(prudence_routes_destroy(table), EDEADLK);
@@ -169,7 +169,7 @@ static void all_readers_leave(struct prudence_domain *domain)
 
 /* Returns the last node on the way to this prefix, which an update of the prefix replaces. */
 static const struct route_node *last_node(const struct prudence_routes *public,
-                                          const struct prudence_prefix *prefix)
+                                          const struct prudence_routes_prefix *prefix)
 {
     const struct route_table *table = route_table_of(public);
     const struct route_node *node = table->root;
@@ -203,14 +203,14 @@ static void replaced_nodes_stay(unsigned family)
     uint64_t deferred = 0;
 
     for (unsigned i = 0; i < KEPT; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {family ? 0x20 : 10, 0, (unsigned char)i, 0, (unsigned char)(i * 16)},
             .length = family ? 40 : 24};
 
         kept[i].node = last_node(table, &prefix);
         kept[i].bytes = sizeof *kept[i].node + route_node_words(kept[i].node) * sizeof(uint64_t);
         memcpy(kept[i].copy, kept[i].node, kept[i].bytes);
-        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
         if (i % 32 == 31) {
             assert_int_equal(add(table, family ? "::/0" : "0.0.0.0/0", 7), 0);
             assert_int_equal(drop(table, family ? "::/0" : "0.0.0.0/0"), 0);
@@ -254,12 +254,12 @@ static void what_ipv6_defers(void **state)
     assert_int_equal(routes_stats_of(table).bytes_latent, 2 * 64);
     all_readers_leave(domain);
     for (unsigned i = 0; table->shortcuts == shortcuts; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {0x24, 0, (unsigned char)(i >> 5), (unsigned char)(i << 3)}, .length = 32};
 
         before = routes_stats_of(table).bytes_latent;
         assert_true(i < 4096);
-        assert_int_equal(prudence_routes_add(table, &prefix, 3), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 3, NULL), 0);
     }
     assert_in_range(routes_stats_of(table).bytes_latent, before + replaced,
                     before + replaced + 1088);
@@ -279,11 +279,11 @@ static void a_replaced_index_is_latent(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 256; i++) {
-        const struct prudence_prefix prefix = {.address = {(unsigned char)i}, .length = 8};
+        const struct prudence_routes_prefix prefix = {.address = {(unsigned char)i}, .length = 8};
 
         before = routes_stats_of(table).bytes_latent;
         assert_int_equal(routes_stats_of(table).index_bits, 7);
-        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
     }
     assert_int_equal(routes_stats_of(table).index_bits, 13);
     assert_in_range(routes_stats_of(table).bytes_latent, before + index, before + index + 1056);
@@ -302,10 +302,10 @@ static void an_update_defers_little(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 65536; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
 
-        assert_int_equal(prudence_routes_add(table, &prefix, 1), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1, NULL), 0);
     }
     all_readers_leave(domain);
     before = routes_stats_of(table).bytes_latent;
@@ -352,25 +352,26 @@ static void a_walk_may_update(void **state)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     struct prudence_routes_walk walk;
-    const struct prudence_prefix within = prefix_of("10.0.0.0/15");
+    const struct prudence_routes_prefix within = prefix_of("10.0.0.0/15");
     unsigned found = 0;
+    uintptr_t value;
 
     (void)state;
     for (unsigned i = 0; i < 512; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
             .length = i % 64 ? 22 : 16};
 
-        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
     }
-    prudence_routes_for_each(&walk, table, &within)
+    prudence_routes_for_each(&walk, table, &within, value)
     {
-        assert_int_equal(prudence_routes_remove(table, &walk.prefix, NULL), 0);
+        assert_int_equal(prudence_routes_erase(table, &walk.prefix, NULL), 0);
         found++;
     }
     assert_int_equal(found, 128);
     assert_int_equal(prudence_routes_count(table), 384);
-    assert_false(prudence_routes_walk_next(&walk));
+    assert_int_equal(prudence_routes_next(&walk), 0);
     check_trie(table);
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
@@ -380,21 +381,22 @@ static void a_walk_may_update(void **state)
 static void a_walk_does_not_go_back(void **state)
 {
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
-    struct prudence_prefix prefix = {.length = 48};
+    struct prudence_routes_prefix prefix = {.length = 48};
     struct prudence_routes_walk walk;
     unsigned found = 0;
+    uintptr_t value;
 
     (void)state;
     for (unsigned i = 0; i < 200; i++) {
         prefix.address[0] = (unsigned char)(i / 2);
         prefix.address[4] = (unsigned char)(i % 2);
-        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 1 + i, NULL), 0);
     }
-    prudence_routes_for_each(&walk, table, NULL)
+    prudence_routes_for_each(&walk, table, NULL, value)
     {
-        assert_int_equal(walk.value, ++found);
+        assert_int_equal(value, ++found);
         if (found % 2 == 0)
-            assert_int_equal(prudence_routes_remove(table, &walk.prefix, NULL), 0);
+            assert_int_equal(prudence_routes_erase(table, &walk.prefix, NULL), 0);
     }
     assert_int_equal(found, 200);
     check_trie(table);
@@ -412,10 +414,10 @@ static void a_child_goes_on(void **state)
     child = fork();
     assert_int_equal(route(table, "10.1.2.3"), 1);
     for (unsigned i = 0; i < 3000; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
 
-        assert_int_equal(prudence_routes_add(table, &prefix, 2), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 2, NULL), 0);
     }
     assert_int_equal(route(table, "10.1.2.3"), 2);
     assert_int_equal(drop(table, "10.1.2.0/24"), 0);

@@ -25,10 +25,10 @@ static unsigned char random_byte(void)
     return next() % 5 ? bytes[next() % 8] : (unsigned char)next();
 }
 
-static struct prudence_prefix random_prefix(unsigned most)
+static struct prudence_routes_prefix random_prefix(unsigned most)
 {
     static const unsigned likely[] = {0, 1, 7, 8, 12, 13, 18, 19, 20, 24, 25, 31, 32};
-    struct prudence_prefix prefix = {.length = (unsigned)(next() % (most + 1))};
+    struct prudence_routes_prefix prefix = {.length = (unsigned)(next() % (most + 1))};
 
     if (next() % 2)
         prefix.length = likely[next() % (sizeof likely / sizeof likely[0])] * (most / 32);
@@ -44,7 +44,7 @@ static struct prudence_prefix random_prefix(unsigned most)
 }
 
 /* Returns an address in the prefix, or right before or after it. */
-static struct address address_near(const struct prudence_prefix *prefix, unsigned most)
+static struct address address_near(const struct prudence_routes_prefix *prefix, unsigned most)
 {
     struct address address;
     unsigned carry = (unsigned)(next() % 3);
@@ -64,51 +64,53 @@ static struct address address_near(const struct prudence_prefix *prefix, unsigne
 
 /* -------------------------------------------------------------------------------------- updates */
 
-static void add(struct prudence_routes *table, const struct prudence_prefix *prefix)
+static void add(struct prudence_routes *table, const struct prudence_routes_prefix *prefix)
 {
     const uintptr_t value = 1 + next() % (next() % 2 ? 3 : (uint64_t)1 << 31);
 
     if (known_prefix(prefix)) {
-        assert_int_equal(prudence_routes_add(table, prefix, value), EEXIST);
+        assert_int_equal(prudence_routes_add(table, prefix, value, NULL), EEXIST);
         return;
     }
     if (known_count == KNOWN_MOST)
         return;
-    assert_int_equal(prudence_routes_add(table, prefix, value), 0);
+    assert_int_equal(prudence_routes_add(table, prefix, value, NULL), 0);
     known[known_count++] = (struct known){*prefix, value};
 }
 
-static void replace(struct prudence_routes *table, const struct prudence_prefix *prefix)
+static void replace(struct prudence_routes *table, const struct prudence_routes_prefix *prefix)
 {
     struct known *there = known_prefix(prefix);
     uintptr_t value = 1 + next() % 1000, old = 77;
 
     assert_int_equal(prudence_routes_replace(table, prefix, value, &old), there ? 0 : ENOENT);
-    assert_int_equal(old, there ? there->value : 77);
+    assert_int_equal(old, there ? there->value : 0);
     if (there)
         there->value = value;
 }
 
-static void remove_one(struct prudence_routes *table, const struct prudence_prefix *prefix)
+static void remove_one(struct prudence_routes *table, const struct prudence_routes_prefix *prefix)
 {
     struct known *there = known_prefix(prefix);
     uintptr_t old = 77;
 
-    assert_int_equal(prudence_routes_remove(table, prefix, &old), there ? 0 : ENOENT);
-    assert_int_equal(old, there ? there->value : 77);
+    assert_int_equal(prudence_routes_erase(table, prefix, &old), there ? 0 : ENOENT);
+    assert_int_equal(old, there ? there->value : 0);
     if (there)
         *there = known[--known_count];
 }
 
 /* ------------------------------------------------------------------------------------ questions */
 
-static void check_walk(const struct prudence_routes *table, const struct prudence_prefix *within)
+static void check_walk(const struct prudence_routes *table,
+                       const struct prudence_routes_prefix *within)
 {
     struct prudence_routes_walk walk;
     unsigned at = 0;
+    uintptr_t value;
 
     qsort(known, known_count, sizeof known[0], compare_prefixes);
-    prudence_routes_for_each(&walk, table, within)
+    prudence_routes_for_each(&walk, table, within, value)
     {
         while (at < known_count && within &&
                (known[at].prefix.length < within->length ||
@@ -116,7 +118,7 @@ static void check_walk(const struct prudence_routes *table, const struct prudenc
             at++;
         assert_true(at < known_count);
         assert_memory_equal(&walk.prefix, &known[at].prefix, sizeof walk.prefix);
-        assert_int_equal(walk.value, known[at].value);
+        assert_int_equal(value, known[at].value);
         at++;
     }
     for (; at < known_count; at++)
@@ -125,7 +127,7 @@ static void check_walk(const struct prudence_routes *table, const struct prudenc
 }
 
 static void check_addresses(const struct prudence_routes *table,
-                            const struct prudence_prefix *prefix, unsigned most)
+                            const struct prudence_routes_prefix *prefix, unsigned most)
 {
     const struct known *there = known_prefix(prefix);
 
@@ -145,7 +147,7 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
     seed = 4711 + prefixes + family + test_seed(0) * 1000;
     known_count = 0;
     for (unsigned step = 1; step <= 8000; step++) {
-        const struct prudence_prefix prefix = random_prefix(most);
+        const struct prudence_routes_prefix prefix = random_prefix(most);
         /* The table fills and empties in turn. */
         const unsigned kind = (unsigned)(next() % (step / 1000 % 2 ? 6 : 12));
 
@@ -163,7 +165,7 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
         assert_int_equal(prudence_routes_count(table), known_count);
     }
     while (known_count) {
-        const struct prudence_prefix prefix = known[known_count / 2].prefix;
+        const struct prudence_routes_prefix prefix = known[known_count / 2].prefix;
 
         remove_one(table, &prefix);
         check_addresses(table, &prefix, most);
@@ -193,9 +195,9 @@ static void ipv6_is_as_the_model(void **state)
 
 #define MANY 140000u
 
-static struct prudence_prefix many_prefix(unsigned i)
+static struct prudence_routes_prefix many_prefix(unsigned i)
 {
-    struct prudence_prefix prefix = {.length = i % 9 ? 24 : 8 + i % 25};
+    struct prudence_routes_prefix prefix = {.length = i % 9 ? 24 : 8 + i % 25};
     uint64_t bits = i * UINT64_C(0x9e3779b97f4a7c15);
 
     for (unsigned byte = 0; byte < 4; byte++)
@@ -207,7 +209,7 @@ static struct prudence_prefix many_prefix(unsigned i)
 static uintptr_t by_its_prefixes(const struct prudence_routes *table, const struct address *address)
 {
     for (unsigned length = 33; length-- > 0;) {
-        struct prudence_prefix prefix = {.length = length};
+        struct prudence_routes_prefix prefix = {.length = length};
         uintptr_t value;
 
         memcpy(prefix.address, address->bytes, 4);
@@ -238,8 +240,8 @@ static void the_index_grows_with_the_table(void **state)
     (void)state;
     assert_int_equal(routes_stats_of(table).index_bits, 7);
     for (unsigned i = 0; i < MANY; i++) {
-        const struct prudence_prefix prefix = many_prefix(i);
-        int error = prudence_routes_add(table, &prefix, 1 + i);
+        const struct prudence_routes_prefix prefix = many_prefix(i);
+        int error = prudence_routes_add(table, &prefix, 1 + i, NULL);
 
         assert_true(!error || error == EEXIST);
         added += !error;
@@ -253,8 +255,8 @@ static void the_index_grows_with_the_table(void **state)
     assert_int_equal(prudence_routes_count(table), added);
     check_many(table);
     for (unsigned i = 0; i < MANY; i++) {
-        const struct prudence_prefix prefix = many_prefix(i);
-        int error = prudence_routes_remove(table, &prefix, NULL);
+        const struct prudence_routes_prefix prefix = many_prefix(i);
+        int error = prudence_routes_erase(table, &prefix, NULL);
 
         assert_true(!error || error == ENOENT);
         added -= !error;

@@ -28,17 +28,17 @@ struct update {
 
 static void apply(struct prudence_routes *table, const struct update *update)
 {
-    const struct prudence_prefix prefix = prefix_of(update->prefix);
+    const struct prudence_routes_prefix prefix = prefix_of(update->prefix);
 
     switch (update->kind) {
     case ADD:
-        assert_int_equal(prudence_routes_add(table, &prefix, update->value), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, update->value, NULL), 0);
         break;
     case REPLACE:
         assert_int_equal(prudence_routes_replace(table, &prefix, update->value, NULL), 0);
         break;
     case REMOVE:
-        assert_int_equal(prudence_routes_remove(table, &prefix, NULL), 0);
+        assert_int_equal(prudence_routes_erase(table, &prefix, NULL), 0);
     }
 }
 
@@ -54,7 +54,7 @@ static void revert(struct prudence_routes *table, const struct update *update, u
 
 static uintptr_t value_of(const struct prudence_routes *table, const struct update *update)
 {
-    const struct prudence_prefix prefix = prefix_of(update->prefix);
+    const struct prudence_routes_prefix prefix = prefix_of(update->prefix);
 
     return prudence_routes_get(table, &prefix);
 }
@@ -66,9 +66,9 @@ static struct prudence_routes *table_with(unsigned family, uint64_t prefixes,
     struct prudence_routes *table = routes_of(family, prefixes, NULL);
 
     for (unsigned i = 0; texts[i]; i++) {
-        const struct prudence_prefix prefix = prefix_of(texts[i]);
+        const struct prudence_routes_prefix prefix = prefix_of(texts[i]);
 
-        assert_int_equal(prudence_routes_add(table, &prefix, 100 + i), 0);
+        assert_int_equal(prudence_routes_add(table, &prefix, 100 + i, NULL), 0);
     }
     return table;
 }
@@ -180,9 +180,10 @@ static void walk_and_look(const greg_t *registers)
 {
     struct prudence_routes_walk walk;
     unsigned found = 0;
+    uintptr_t value;
 
     look(registers);
-    prudence_routes_for_each(&walk, stepped, NULL) found++;
+    prudence_routes_for_each(&walk, stepped, NULL, value) found++;
     if (found + 1 < prudence_routes_count(stepped) || found > prudence_routes_count(stepped) + 1)
         fail_msg("a walk finds %u", found);
 }
@@ -242,11 +243,11 @@ static void so_it_is_with_wider_indexes(void **state)
 static void fill_up(unsigned count)
 {
     for (unsigned i = 0; prudence_routes_count(stepped) < count; i++) {
-        const struct prudence_prefix prefix = {
+        const struct prudence_routes_prefix prefix = {
             .address = {(unsigned char)(100 + i / 256), (unsigned char)i, 0, 0},
             .length = is_ipv6(stepped) ? 48 : 16};
 
-        assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i), 0);
+        assert_int_equal(prudence_routes_add(stepped, &prefix, 1000 + i, NULL), 0);
     }
 }
 

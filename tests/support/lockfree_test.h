@@ -7,6 +7,13 @@
 
 #include "support/hash_test.h"
 
+HASH_TEST_UNUSED static struct prudence_lockfree_hash *lockfree_of(uint64_t buckets)
+{
+    const struct prudence_lockfree_hash_attr attr = {.size = sizeof attr, .buckets = buckets};
+
+    return prudence_lockfree_hash_create("test", &attr);
+}
+
 HASH_TEST_UNUSED static struct item *find(const struct prudence_lockfree_hash *table, uint64_t hash,
                                           uint64_t key)
 {
@@ -24,12 +31,12 @@ lockfree_stats(const struct prudence_lockfree_hash *table)
 
 HASH_TEST_UNUSED static void empty_and_destroy(struct prudence_lockfree_hash *table)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
 
     prudence_lockfree_hash_for_each(&walk, table, node)
         assert_int_equal(prudence_lockfree_hash_remove(table, node), 0);
-    assert_int_equal(prudence_lockfree_hash_destroy(table), 0);
+    assert_int_equal(prudence_lockfree_hash_destroy(table, NULL, NULL), 0);
 }
 
 #endif /* TESTS_SUPPORT_LOCKFREE_TEST_H */

@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_LOCKFREE_UPDATES_H
 
 #include "support/lockfree_test.h"
+#include "support/updates.h"
 
 #define CHAIN 5 /* initial objects, with keys 0 (the last) to 4 (the first) */
 
@@ -13,10 +14,10 @@ static struct prudence_lockfree_hash *table;
 HASH_TEST_UNUSED static void begin_chain(void)
 {
     memset(items, 0, sizeof items);
-    table = prudence_lockfree_hash_create(2);
+    table = lockfree_of(2);
     for (unsigned i = 0; i < CHAIN; i++) {
         items[i].key = i;
-        prudence_lockfree_hash_add(table, 0, &items[i].node);
+        prudence_lockfree_hash_add_duplicate(table, 0, &items[i].node);
     }
 }
 
@@ -55,17 +56,15 @@ static struct update_result replace_number(int number, unsigned update)
     return (struct update_result){.result = error, .gone = error ? -1 : number};
 }
 
-static struct update_result add_unique(uint64_t key, unsigned update)
+static struct update_result add(uint64_t key, unsigned update)
 {
-    return found(prudence_lockfree_hash_add_unique(table, 0, item_has_key, &key,
-                                                   &fresh_item(update, key)->node),
+    return found(lockfree_add_found(table, 0, item_has_key, &key, &fresh_item(update, key)->node),
                  false);
 }
 
-static struct update_result add_replace(uint64_t key, unsigned update)
+static struct update_result put(uint64_t key, unsigned update)
 {
-    return found(prudence_lockfree_hash_add_replace(table, 0, item_has_key, &key,
-                                                    &fresh_item(update, key)->node),
+    return found(lockfree_put_found(table, 0, item_has_key, &key, &fresh_item(update, key)->node),
                  true);
 }
 
@@ -75,17 +74,17 @@ HASH_TEST_UNUSED static struct update_result run_update(unsigned update)
 {
     switch (update) {
     case 0:
-        prudence_lockfree_hash_add(table, 0, &fresh_item(0, 10)->node);
+        prudence_lockfree_hash_add_duplicate(table, 0, &fresh_item(0, 10)->node);
         return (struct update_result){.gone = -1};
     case 1:
     case 2:
-        return add_unique(10, update); /* absent key: 1 and 2 also compete */
+        return add(10, update); /* absent key: 1 and 2 also compete */
     case 3:
-        return add_unique(2, update);
+        return add(2, update);
     case 4:
-        return add_replace(10, update);
+        return put(10, update);
     case 5:
-        return add_replace(2, update);
+        return put(2, update);
     case 6:
         return replace_number(2, update);
     case 7:

@@ -7,6 +7,7 @@
 #define TESTS_SUPPORT_MAP_TEST_H
 
 #include "support/slab_test.h"
+#include "support/updates.h"
 
 #include <prudence/map.h>
 
@@ -151,8 +152,8 @@ MAP_TEST_UNUSED static struct item *remove_index(struct prudence_map *map, unsig
 {
     const struct test_key *key = &map_keys[index];
 
-    return item_of(map_strings ? prudence_map_remove_bytes(map, key->bytes, key->length)
-                               : prudence_map_remove(map, number_of(index)));
+    return item_of(map_strings ? map_erase_bytes_found(map, key->bytes, key->length)
+                               : map_erase_found(map, number_of(index)));
 }
 
 MAP_TEST_UNUSED static struct prudence_map_stats map_stats_of(struct prudence_map *map)

@@ -34,10 +34,10 @@ ROUTES_TEST_UNUSED static struct address address_of(const char *text)
     return address;
 }
 
-ROUTES_TEST_UNUSED static struct prudence_prefix prefix_of(const char *text)
+ROUTES_TEST_UNUSED static struct prudence_routes_prefix prefix_of(const char *text)
 {
     const char *slash = strchr(text, '/');
-    struct prudence_prefix prefix = {.length = (unsigned)strtoul(slash + 1, NULL, 10)};
+    struct prudence_routes_prefix prefix = {.length = (unsigned)strtoul(slash + 1, NULL, 10)};
     char address[64];
     struct address bytes;
 
@@ -48,7 +48,7 @@ ROUTES_TEST_UNUSED static struct prudence_prefix prefix_of(const char *text)
 }
 
 /* Clears the bits after the prefix's length. */
-ROUTES_TEST_UNUSED static void prefix_trim(struct prudence_prefix *prefix)
+ROUTES_TEST_UNUSED static void prefix_trim(struct prudence_routes_prefix *prefix)
 {
     for (unsigned bit = prefix->length; bit < 128; bit++)
         prefix->address[bit / 8] &= (unsigned char)~(0x80u >> bit % 8);
@@ -86,12 +86,13 @@ routes_stats_of(struct prudence_routes *table)
 #define KNOWN_MOST 600u
 
 static struct known {
-    struct prudence_prefix prefix;
+    struct prudence_routes_prefix prefix;
     uintptr_t value;
 } known[KNOWN_MOST];
 static unsigned known_count;
 
-static bool prefix_matches(const struct prudence_prefix *prefix, const unsigned char *address)
+static bool prefix_matches(const struct prudence_routes_prefix *prefix,
+                           const unsigned char *address)
 {
     const unsigned whole = prefix->length / 8, bits = prefix->length % 8;
 
@@ -99,7 +100,7 @@ static bool prefix_matches(const struct prudence_prefix *prefix, const unsigned 
            (!bits || (prefix->address[whole] ^ address[whole]) >> (8 - bits) == 0);
 }
 
-ROUTES_TEST_UNUSED static struct known *known_prefix(const struct prudence_prefix *prefix)
+ROUTES_TEST_UNUSED static struct known *known_prefix(const struct prudence_routes_prefix *prefix)
 {
     for (unsigned i = 0; i < known_count; i++)
         if (known[i].prefix.length == prefix->length &&
@@ -122,7 +123,7 @@ ROUTES_TEST_UNUSED static uintptr_t known_route(const struct address *address)
 /* Orders by address, then by length. */
 ROUTES_TEST_UNUSED static int compare_prefixes(const void *a, const void *b)
 {
-    const struct prudence_prefix *one = a, *other = b; /* the first member of struct known */
+    const struct prudence_routes_prefix *one = a, *other = b; /* the first member of struct known */
     int order = memcmp(one->address, other->address, sizeof one->address);
 
     return order ? order : (one->length > other->length) - (one->length < other->length);

@@ -4,8 +4,8 @@
  * (map_test.h). The tables have the same interface under two names, so before including this file a
  * test defines the type and the function names:
  *
- * #define VALUES_TABLE struct prudence_map
- * #define VALUES_CALL(name) prudence_map_##name
+ * #define VALUES_TABLE struct prudence_map_values
+ * #define VALUES_CALL(name) prudence_map_values_##name
  *
  * The caller's bytes are overwritten after a call has returned, so the table must have copied them.
  */
@@ -58,11 +58,11 @@ static void put(VALUES_TABLE *table, unsigned index)
     model[index] = value;
 }
 
-static void insert(VALUES_TABLE *table, unsigned index)
+static void add(VALUES_TABLE *table, unsigned index)
 {
-    void *value = some_value(), *there = NULL;
-    int error = map_strings ? VALUES_CALL(insert_bytes)(table, given, given_length, value, &there)
-                            : VALUES_CALL(insert)(table, number_of(index), value, &there);
+    void *value = some_value(), *there = &there;
+    int error = map_strings ? VALUES_CALL(add_bytes)(table, given, given_length, value, &there)
+                            : VALUES_CALL(add)(table, number_of(index), value, &there);
 
     assert_int_equal(error, model[index] ? EEXIST : 0);
     assert_ptr_equal(there, model[index]);
@@ -70,11 +70,11 @@ static void insert(VALUES_TABLE *table, unsigned index)
         model[index] = value;
 }
 
-static void exchange(VALUES_TABLE *table, unsigned index)
+static void replace(VALUES_TABLE *table, unsigned index)
 {
     void *fresh = some_value(), *old = below(3) && model[index] ? model[index] : some_value();
-    int error = map_strings ? VALUES_CALL(exchange_bytes)(table, given, given_length, old, fresh)
-                            : VALUES_CALL(exchange)(table, number_of(index), old, fresh);
+    int error = map_strings ? VALUES_CALL(replace_bytes)(table, given, given_length, old, fresh)
+                            : VALUES_CALL(replace)(table, number_of(index), old, fresh);
 
     assert_int_equal(error, old == model[index] ? 0 : ENOENT);
     if (!error)
@@ -83,10 +83,14 @@ static void exchange(VALUES_TABLE *table, unsigned index)
 
 static void erase(VALUES_TABLE *table, unsigned index)
 {
-    void *value = map_strings ? VALUES_CALL(erase_bytes)(table, given, given_length)
-                              : VALUES_CALL(erase)(table, number_of(index));
+    void *value = &value;
+    bool tells = below(2);
+    int error = map_strings
+                    ? VALUES_CALL(erase_bytes)(table, given, given_length, tells ? &value : NULL)
+                    : VALUES_CALL(erase)(table, number_of(index), tells ? &value : NULL);
 
-    assert_ptr_equal(value, model[index]);
+    assert_int_equal(error, model[index] ? 0 : ENOENT);
+    assert_true(!tells || value == model[index]);
     model[index] = NULL;
 }
 

@@ -13,6 +13,7 @@
 #include <prudence/hash_values.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS   6
 #define WRITERS   5
@@ -86,9 +87,8 @@ static bool insert(uint64_t key, struct object *object)
 {
     char text[64];
 
-    return !(strings
-                 ? prudence_hash_values_insert_bytes(table, text, text_of(text, key), object, NULL)
-                 : prudence_hash_values_insert(table, key, object, NULL));
+    return !(strings ? prudence_hash_values_add_bytes(table, text, text_of(text, key), object, NULL)
+                     : prudence_hash_values_add(table, key, object, NULL));
 }
 
 static bool exchange(uint64_t key, struct object *old, struct object *fresh)
@@ -96,16 +96,16 @@ static bool exchange(uint64_t key, struct object *old, struct object *fresh)
     char text[64];
 
     return !(strings
-                 ? prudence_hash_values_exchange_bytes(table, text, text_of(text, key), old, fresh)
-                 : prudence_hash_values_exchange(table, key, old, fresh));
+                 ? prudence_hash_values_replace_bytes(table, text, text_of(text, key), old, fresh)
+                 : prudence_hash_values_replace(table, key, old, fresh));
 }
 
 static struct object *erase(uint64_t key)
 {
     char text[64];
 
-    return strings ? prudence_hash_values_erase_bytes(table, text, text_of(text, key))
-                   : prudence_hash_values_erase(table, key);
+    return strings ? hash_values_erase_bytes_found(table, text, text_of(text, key))
+                   : hash_values_erase_found(table, key);
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -252,11 +252,11 @@ static void *writer(void *seed)
 
 static void set_up(const char *variant)
 {
-    struct prudence_hash_attr attr = {.size = sizeof attr};
+    struct prudence_hash_values_attr attr = {.size = sizeof attr};
 
     strings = !strcmp(variant, "strings");
     readers_stay = !strcmp(variant, "limit");
-    attr.flags = strings ? PRUDENCE_HASH_BYTES : 0;
+    attr.flags = strings ? PRUDENCE_HASH_VALUES_BYTES : 0;
     table = prudence_hash_values_create("torture", &attr);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (uint64_t key = 0; key < LASTING; key++)

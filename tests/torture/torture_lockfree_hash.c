@@ -13,6 +13,7 @@
 #include <prudence/lockfree_hash.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS   6
 #define WRITERS   6
@@ -114,7 +115,7 @@ static void read_keys(uint64_t *random)
 static void walk(void)
 {
     unsigned char visits[KEYS] = {0};
-    struct prudence_lockfree_walk at;
+    struct prudence_lockfree_hash_walk at;
     struct prudence_hash_node *node;
 
     prudence_lockfree_hash_for_each(&at, table, node)
@@ -142,8 +143,7 @@ static struct object *update_contended(struct object **fresh, uint64_t key)
     struct object *other;
 
     __atomic_store_n(&(*fresh)->key, key, __ATOMIC_RELAXED);
-    other = object_of(
-        prudence_lockfree_hash_add_unique(table, hash_of_key(key), has_key, &key, &(*fresh)->node));
+    other = object_of(lockfree_add_found(table, hash_of_key(key), has_key, &key, &(*fresh)->node));
     if (!other) {
         if (prudence_lockfree_hash_next_duplicate(&(*fresh)->node, has_key, &key))
             torture_violation("key %llu is there twice", (unsigned long long)key);
@@ -164,8 +164,8 @@ static struct object *update_replaced(struct object **fresh, uint64_t key, bool 
         if (!old || prudence_lockfree_hash_replace(table, &old->node, &(*fresh)->node))
             return NULL;
     } else {
-        old = object_of(prudence_lockfree_hash_add_replace(table, hash_of_key(key), has_key, &key,
-                                                           &(*fresh)->node));
+        old =
+            object_of(lockfree_put_found(table, hash_of_key(key), has_key, &key, &(*fresh)->node));
         if (!old)
             torture_violation("key %llu was not there", (unsigned long long)key);
     }
@@ -214,7 +214,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     else if (old)
         TORTURE_CHECK(!prudence_lockfree_hash_replace(table, &old->node, &(*mine)->node));
     else
-        prudence_lockfree_hash_add(table, hash_of_key(key), &(*mine)->node);
+        prudence_lockfree_hash_add_duplicate(table, hash_of_key(key), &(*mine)->node);
     prudence_read_unlock();
     if (old)
         retire(old);
@@ -311,12 +311,15 @@ static void *writer(void *number)
 
 static void set_up(const char *variant)
 {
-    table = prudence_lockfree_hash_create(strstr(variant, "crowded") ? 2 : 128);
+    const struct prudence_lockfree_hash_attr attr = {
+        .size = sizeof attr, .buckets = strstr(variant, "crowded") ? 2 : 128};
+
+    table = prudence_lockfree_hash_create("torture", &attr);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < KEY_CONTENDED; i++) {
         struct object *object = make(i);
 
-        prudence_lockfree_hash_add(table, hash_of_key(i), &object->node);
+        prudence_lockfree_hash_add_duplicate(table, hash_of_key(i), &object->node);
         if (i < LASTING)
             lasting[i] = object;
     }
@@ -325,7 +328,7 @@ static void set_up(const char *variant)
 static void tear_down(void)
 {
     struct prudence_lockfree_hash_stats stats;
-    struct prudence_lockfree_walk at;
+    struct prudence_lockfree_hash_walk at;
     struct prudence_hash_node *node;
     unsigned left = 0;
 
@@ -342,7 +345,7 @@ static void tear_down(void)
     prudence_read_unlock();
     TORTURE_CHECK(left == stats.objects);
     TORTURE_CHECK(left >= KEY_CONTENDED && left <= KEY_CONTENDED + CONTENDED);
-    TORTURE_CHECK(prudence_lockfree_hash_destroy(table) == 0);
+    TORTURE_CHECK(prudence_lockfree_hash_destroy(table, NULL, NULL) == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 

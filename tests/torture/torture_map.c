@@ -13,6 +13,7 @@
 #include <prudence/map.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS 8
 #define WRITERS 6
@@ -173,8 +174,8 @@ static struct object *remove_key(uint64_t key)
     char text[24];
 
     if (!strings)
-        return object_of(prudence_map_remove(map, key << shift));
-    return object_of(prudence_map_remove_bytes(map, text, (size_t)text_of(text, key)));
+        return object_of(map_erase_found(map, key << shift));
+    return object_of(map_erase_bytes_found(map, text, (size_t)text_of(text, key)));
 }
 
 /* Updates a key that no other thread updates, so the thread knows its state. */
@@ -197,9 +198,9 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     } else {
         *mine = make(key);
         if (old || how == 3)
-            TORTURE_CHECK(prudence_map_add_replace(map, &(*mine)->node.node, &replaced) == 0);
+            TORTURE_CHECK(prudence_map_put(map, &(*mine)->node.node, &replaced) == 0);
         else
-            TORTURE_CHECK(prudence_map_add_unique(map, &(*mine)->node.node, NULL) == 0);
+            TORTURE_CHECK(prudence_map_add(map, &(*mine)->node.node, NULL) == 0);
         TORTURE_CHECK(!replaced == !old && (!old || object_of(replaced) == old));
     }
     if (old)
@@ -212,7 +213,7 @@ static void update_contended(uint64_t *random)
     uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
     struct object *fresh = make(key), *other;
 
-    if (prudence_map_add_unique(map, &fresh->node.node, NULL) == 0)
+    if (prudence_map_add(map, &fresh->node.node, NULL) == 0)
         return;
     torture_mark_set(&fresh->mark, TORTURE_NEW, 0);
     prudence_cache_free(cache, fresh);
@@ -266,7 +267,7 @@ static void set_up(const char *variant)
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
         lasting[i] = make((uint64_t)i * SPACING);
-        TORTURE_CHECK(prudence_map_add_unique(map, &lasting[i]->node.node, NULL) == 0);
+        TORTURE_CHECK(prudence_map_add(map, &lasting[i]->node.node, NULL) == 0);
     }
 }
 

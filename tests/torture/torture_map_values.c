@@ -14,6 +14,7 @@
 #include <prudence/map_values.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS 8
 #define WRITERS 6
@@ -29,7 +30,7 @@ struct object {
     uint64_t key; /* atomic, because a late reader reads it beside the next owner */
 };
 
-static struct prudence_map *map;
+static struct prudence_map_values *map;
 static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
 static uint64_t lookups, walks, updates, forks;
@@ -73,8 +74,8 @@ static struct object *get(uint64_t key)
 {
     char text[TEXT_MOST];
 
-    return strings ? prudence_map_get_bytes(map, text, text_of(text, key))
-                   : prudence_map_get(map, key);
+    return strings ? prudence_map_values_get_bytes(map, text, text_of(text, key))
+                   : prudence_map_values_get(map, key);
 }
 
 static struct object *put(uint64_t key, struct object *fresh)
@@ -82,8 +83,9 @@ static struct object *put(uint64_t key, struct object *fresh)
     char text[TEXT_MOST];
     void *old;
 
-    TORTURE_CHECK((strings ? prudence_map_put_bytes(map, text, text_of(text, key), fresh, &old)
-                           : prudence_map_put(map, key, fresh, &old)) == 0);
+    TORTURE_CHECK((strings
+                       ? prudence_map_values_put_bytes(map, text, text_of(text, key), fresh, &old)
+                       : prudence_map_values_put(map, key, fresh, &old)) == 0);
     return old;
 }
 
@@ -92,8 +94,9 @@ static struct object *insert(uint64_t key, struct object *fresh)
 {
     char text[TEXT_MOST];
     void *there = NULL;
-    int error = strings ? prudence_map_insert_bytes(map, text, text_of(text, key), fresh, &there)
-                        : prudence_map_insert(map, key, fresh, &there);
+    int error = strings
+                    ? prudence_map_values_add_bytes(map, text, text_of(text, key), fresh, &there)
+                    : prudence_map_values_add(map, key, fresh, &there);
 
     TORTURE_CHECK(error == (there ? EEXIST : 0));
     return there;
@@ -102,8 +105,9 @@ static struct object *insert(uint64_t key, struct object *fresh)
 static bool exchange(uint64_t key, struct object *old, struct object *fresh)
 {
     char text[TEXT_MOST];
-    int error = strings ? prudence_map_exchange_bytes(map, text, text_of(text, key), old, fresh)
-                        : prudence_map_exchange(map, key, old, fresh);
+    int error = strings
+                    ? prudence_map_values_replace_bytes(map, text, text_of(text, key), old, fresh)
+                    : prudence_map_values_replace(map, key, old, fresh);
 
     TORTURE_CHECK(error == 0 || error == ENOENT);
     return !error;
@@ -113,8 +117,8 @@ static struct object *erase(uint64_t key)
 {
     char text[TEXT_MOST];
 
-    return strings ? prudence_map_erase_bytes(map, text, text_of(text, key))
-                   : prudence_map_erase(map, key);
+    return strings ? map_values_erase_bytes_found(map, text, text_of(text, key))
+                   : map_values_erase_found(map, key);
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -122,7 +126,7 @@ static struct object *erase(uint64_t key)
 /* Checks a value that the reader has just found, inside its section: its key equals the map's. */
 static uint64_t look_at(const struct prudence_map_node *node)
 {
-    const struct object *object = prudence_map_value(node);
+    const struct object *object = prudence_map_values_value(node);
     const uint64_t key = torture_object_seen(&object->mark, &object->key);
     char text[TEXT_MOST];
 
@@ -170,13 +174,14 @@ static void walk(uint64_t *random)
 {
     uint64_t from = torture_below(random, KEYS), least = from, most = torture_below(random, 300);
     uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the next lasting key */
+    const struct prudence_map *nodes = prudence_map_values_nodes(map);
     struct prudence_map_walk at;
     struct prudence_map_node *node;
     char text[TEXT_MOST];
 
     prudence_read_lock();
-    node = strings ? prudence_map_first_from_bytes(&at, map, text, text_of(text, from))
-                   : prudence_map_first_from(&at, map, from);
+    node = strings ? prudence_map_first_from_bytes(&at, nodes, text, text_of(text, from))
+                   : prudence_map_first_from(&at, nodes, from);
     for (; node && most--; node = prudence_map_next(&at)) {
         uint64_t key = look_at(node);
 
@@ -326,12 +331,12 @@ static void fork_until(uint64_t end)
 
 static void set_up(const char *variant)
 {
-    struct prudence_map_attr attr = {.size = sizeof attr};
+    struct prudence_map_values_attr attr = {.size = sizeof attr};
 
     readers_stay = !strcmp(variant, "limit");
     strings = !strcmp(variant, "strings") || !strcmp(variant, "fork") || readers_stay;
-    attr.flags = PRUDENCE_MAP_VALUES | (strings ? PRUDENCE_MAP_BYTES : 0);
-    map = prudence_map_create("torture", &attr);
+    attr.flags = strings ? PRUDENCE_MAP_VALUES_BYTES : 0;
+    map = prudence_map_values_create("torture", &attr);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
         lasting[i] = make((uint64_t)i * SPACING);
@@ -355,9 +360,9 @@ static void tear_down(void)
     }
     TORTURE_CHECK(left >= LASTING && left <= 2 * LASTING);
     prudence_trim(); /* nodes in quarantine, or resting by shuffle, count until then */
-    prudence_map_stats(map, &stats);
+    prudence_map_values_stats(map, &stats);
     TORTURE_CHECK(stats.objects == 0 && stats.nodes == 0);
-    TORTURE_CHECK(prudence_map_destroy(map, NULL, NULL) == 0);
+    TORTURE_CHECK(prudence_map_values_destroy(map, NULL, NULL) == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 

@@ -15,6 +15,7 @@
 #include <prudence/hash_rename.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS 8
 #define WRITERS 6
@@ -236,8 +237,7 @@ static void crowd(uint64_t *random)
              : prudence_hash_rename_replace(table_of(key), &old->name, table_of(to),
                                             hash_of_key(to), has_key, &to, &fresh->name, &replaced);
     if (error) {
-        node = prudence_hash_add_unique(table_of(to), hash_of_key(to), has_key, &to,
-                                        &fresh->name.node);
+        node = hash_add_found(table_of(to), hash_of_key(to), has_key, &to, &fresh->name.node);
         there = node ? prudence_hash_entry(node, struct entry, name.node) : NULL;
         if (there && prudence_hash_remove(table_of(to), node))
             there = NULL;
@@ -286,7 +286,7 @@ static void *resizer(void *unused)
 
 static void add(uint64_t key, uint64_t object)
 {
-    prudence_hash_add(table_of(key), hash_of_key(key), &make(key, object)->name.node);
+    prudence_hash_add_duplicate(table_of(key), hash_of_key(key), &make(key, object)->name.node);
 }
 
 static void set_up(const char *variant)
@@ -332,7 +332,7 @@ static void tear_down(void)
     }
     TORTURE_CHECK(left == OBJECTS + 2 * PAIRS);
     for (unsigned t = 0; t < 2; t++)
-        TORTURE_CHECK(prudence_hash_destroy(tables[t]) == 0);
+        TORTURE_CHECK(prudence_hash_destroy(tables[t], NULL, NULL) == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 

@@ -43,9 +43,9 @@ static void put_address(unsigned char *bytes, uint32_t address)
     memcpy(bytes, &in_order, sizeof in_order);
 }
 
-static struct prudence_prefix prefix_of(uint64_t route)
+static struct prudence_routes_prefix prefix_of(uint64_t route)
 {
-    struct prudence_prefix prefix = {.length = route & 0xff};
+    struct prudence_routes_prefix prefix = {.length = route & 0xff};
 
     if (is_ipv6 && !prefix.length)
         return prefix;
@@ -138,12 +138,13 @@ static void walk(void)
     struct prudence_routes_walk at;
     unsigned lasting = 0;
     uint64_t last = 0;
+    uintptr_t value;
     bool first = true;
 
     prudence_read_lock();
-    prudence_routes_for_each(&at, table, NULL)
+    prudence_routes_for_each(&at, table, NULL, value)
     {
-        uint64_t route = look_at(at.value);
+        uint64_t route = look_at(value);
 
         if (!first && route <= last)
             torture_violation("a walk goes from %llx to %llx", (unsigned long long)last,
@@ -174,16 +175,16 @@ static void *reader(void *seed)
 
 static void add(uint64_t route)
 {
-    const struct prudence_prefix prefix = prefix_of(route);
+    const struct prudence_routes_prefix prefix = prefix_of(route);
 
-    TORTURE_CHECK(prudence_routes_add(table, &prefix, (uintptr_t)make(route)) == 0);
+    TORTURE_CHECK(prudence_routes_add(table, &prefix, (uintptr_t)make(route), NULL) == 0);
 }
 
 static void drop(uint64_t route)
 {
-    const struct prudence_prefix prefix = prefix_of(route);
+    const struct prudence_routes_prefix prefix = prefix_of(route);
     uintptr_t old;
-    int error = prudence_routes_remove(table, &prefix, &old);
+    int error = prudence_routes_erase(table, &prefix, &old);
 
     if (error)
         torture_violation("a prefix of this thread's is not there to be removed");
@@ -193,7 +194,7 @@ static void drop(uint64_t route)
 
 static void replace(uint64_t route)
 {
-    const struct prudence_prefix prefix = prefix_of(route);
+    const struct prudence_routes_prefix prefix = prefix_of(route);
     uintptr_t old;
 
     TORTURE_CHECK(prudence_routes_replace(table, &prefix, (uintptr_t)make(route), &old) == 0);
@@ -217,12 +218,12 @@ static void update_own(unsigned writer, unsigned char *mine, uint64_t *random)
 {
     const unsigned i = torture_below(random, OWN);
     const uint64_t route = own_route(writer, i);
-    const struct prudence_prefix prefix = prefix_of(route);
+    const struct prudence_routes_prefix prefix = prefix_of(route);
 
     if (!mine[i]) {
         struct object *object = make(route);
 
-        if (!prudence_routes_add(table, &prefix, (uintptr_t)object)) {
+        if (!prudence_routes_add(table, &prefix, (uintptr_t)object, NULL)) {
             mine[i] = 1;
         } else { /* the prefix exists */
             torture_mark_set(&object->mark, TORTURE_NEW, 0);
@@ -290,12 +291,13 @@ static void tear_down(void)
 {
     struct prudence_routes_walk at;
     unsigned left = 0;
+    uintptr_t value;
 
-    prudence_routes_for_each(&at, table, NULL)
+    prudence_routes_for_each(&at, table, NULL, value)
     {
-        TORTURE_CHECK(prudence_routes_remove(table, &at.prefix, NULL) == 0);
-        TORTURE_CHECK(prudence_routes_remove(table, &at.prefix, NULL) == ENOENT);
-        retire(at.value);
+        TORTURE_CHECK(prudence_routes_erase(table, &at.prefix, NULL) == 0);
+        TORTURE_CHECK(prudence_routes_erase(table, &at.prefix, NULL) == ENOENT);
+        retire(value);
         left++;
     }
     TORTURE_CHECK(left == 2 * LASTING + WRITERS);

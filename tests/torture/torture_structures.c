@@ -14,6 +14,7 @@
 #include <prudence/id_table.h>
 
 #include "support/torture_objects.h"
+#include "support/updates.h"
 
 #define READERS   10
 #define WRITERS   6
@@ -139,7 +140,7 @@ static void read_ids(uint64_t *random)
         const struct object *object;
 
         id = torture_below(random, 2 * IDS);
-        object = prudence_id_lookup(ids, id);
+        object = prudence_id_table_lookup(ids, id);
         if (object) {
             look_at(object, __atomic_load_n(&object->key, __ATOMIC_RELAXED));
             if (__atomic_load_n(&object->id, __ATOMIC_RELAXED) != id)
@@ -149,12 +150,13 @@ static void read_ids(uint64_t *random)
             torture_violation("lasting id %u is not found", id);
     }
     if (torture_below(random, 20) == 0) {
+        struct prudence_id_table_walk walk;
         uint32_t next = 0;
 
-        prudence_id_for_each(ids, id, found)
+        prudence_id_table_for_each(&walk, ids, found)
         {
-            next += id == next && id < LASTING;
-            if (id >= LASTING)
+            next += walk.id == next && walk.id < LASTING;
+            if (walk.id >= LASTING)
                 break;
         }
         if (next < LASTING)
@@ -212,19 +214,17 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         TORTURE_CHECK(prudence_hash_replace(table, &old->node, &fresh->node) == 0);
         break;
     case 1:
-        TORTURE_CHECK(prudence_hash_add_replace(table, hash_of_key(key), has_key, &key,
-                                                &fresh->node) == &old->node);
+        TORTURE_CHECK(hash_put_found(table, hash_of_key(key), has_key, &key, &fresh->node) ==
+                      &old->node);
         break;
     case 2:
-        TORTURE_CHECK(
-            !prudence_hash_add_replace(table, hash_of_key(key), has_key, &key, &fresh->node));
+        TORTURE_CHECK(!hash_put_found(table, hash_of_key(key), has_key, &key, &fresh->node));
         break;
     case 3:
-        TORTURE_CHECK(
-            !prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
+        TORTURE_CHECK(!hash_add_found(table, hash_of_key(key), has_key, &key, &fresh->node));
         break;
     default:
-        prudence_hash_add(table, hash_of_key(key), &fresh->node);
+        prudence_hash_add_duplicate(table, hash_of_key(key), &fresh->node);
     }
     prudence_read_unlock();
     if (old)
@@ -239,8 +239,7 @@ static void update_contended(uint64_t *random)
     int error = ENOENT;
 
     prudence_read_lock();
-    other =
-        object_of(prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &fresh->node));
+    other = object_of(hash_add_found(table, hash_of_key(key), has_key, &key, &fresh->node));
     if (other)
         error = prudence_hash_remove(table, &other->node);
     else if (prudence_hash_next_duplicate(&fresh->node, has_key, &key))
@@ -261,15 +260,15 @@ static void update_ids(struct object **mine, uint64_t *random)
     if (old && torture_below(random, 2)) {
         *mine = make(old->key);
         __atomic_store_n(&(*mine)->id, old->id, __ATOMIC_RELAXED);
-        TORTURE_CHECK(prudence_id_replace(ids, old->id, *mine) == old);
+        TORTURE_CHECK(ids_replace_found(ids, old->id, *mine) == old);
         retire(old);
     } else if (old) {
-        TORTURE_CHECK(prudence_id_remove(ids, old->id) == old);
+        TORTURE_CHECK(ids_erase_found(ids, old->id) == old);
         retire(old);
         *mine = NULL;
     } else {
         *mine = make(1);
-        TORTURE_CHECK(prudence_id_insert(ids, *mine, &(*mine)->id) == 0);
+        TORTURE_CHECK(prudence_id_table_add(ids, *mine, &(*mine)->id) == 0);
     }
 }
 
@@ -301,7 +300,7 @@ static void *writer(void *number)
         if (mine[i])
             remove_and_retire(mine[i]);
     for (unsigned i = 0; i < IDS; i++)
-        if (by_id[i] && prudence_id_remove(ids, by_id[i]->id) == by_id[i])
+        if (by_id[i] && ids_erase_found(ids, by_id[i]->id) == by_id[i])
             retire(by_id[i]);
     free(mine);
     free(by_id);
@@ -334,8 +333,8 @@ static void set_up(const char *variant)
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
         lasting[i] = make(i);
-        prudence_hash_add(table, hash_of_key(i), &lasting[i]->node);
-        TORTURE_CHECK(prudence_id_insert(ids, lasting[i], &lasting[i]->id) == 0);
+        prudence_hash_add_duplicate(table, hash_of_key(i), &lasting[i]->node);
+        TORTURE_CHECK(prudence_id_table_add(ids, lasting[i], &lasting[i]->id) == 0);
     }
 }
 
@@ -351,16 +350,16 @@ static void tear_down(void)
         TORTURE_CHECK(prudence_hash_remove(table, node) == 0);
         TORTURE_CHECK(prudence_hash_remove(table, node) == ENOENT);
         if (object_of(node)->key < LASTING)
-            TORTURE_CHECK(prudence_id_remove(ids, object_of(node)->id) == object_of(node));
+            TORTURE_CHECK(ids_erase_found(ids, object_of(node)->id) == object_of(node));
         retire(object_of(node));
         left++;
     }
     prudence_read_unlock();
     TORTURE_CHECK(left >= LASTING && left <= LASTING + CONTENDED);
     TORTURE_CHECK(prudence_hash_count(table) == 0);
-    TORTURE_CHECK(prudence_id_count(ids) == 0);
-    TORTURE_CHECK(prudence_hash_destroy(table) == 0);
-    TORTURE_CHECK(prudence_id_table_destroy(ids) == 0);
+    TORTURE_CHECK(prudence_id_table_count(ids) == 0);
+    TORTURE_CHECK(prudence_hash_destroy(table, NULL, NULL) == 0);
+    TORTURE_CHECK(prudence_id_table_destroy(ids, NULL, NULL) == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 

@@ -54,7 +54,7 @@ static void make_lockfree(unsigned count)
     lockfree = explore_alloc(sizeof *lockfree);
     lockfree->view = (uintptr_t)buckets | 1;
     for (unsigned i = 0; i < count; i++)
-        prudence_lockfree_hash_add(lockfree, 0, &make_object(i, i)->node);
+        prudence_lockfree_hash_add_duplicate(lockfree, 0, &make_object(i, i)->node);
     for (unsigned i = 0; i < 6; i++) {
         gone[i] = NULL;
         results[i] = -1;
@@ -63,16 +63,16 @@ static void make_lockfree(unsigned count)
 
 static bool is_linked(const struct object *object)
 {
-    uintptr_t link = *prudence_lockfree_bucket_(lockfree, 0);
+    uintptr_t link = *prudence_lockfree_hash_bucket_(lockfree, 0);
 
-    while (link && prudence_lockfree_node_(link) != &object->node)
-        link = prudence_lockfree_node_(link)->next & ~PRUDENCE_LOCKFREE_REMOVED;
+    while (link && prudence_lockfree_hash_node_(link) != &object->node)
+        link = prudence_lockfree_hash_node_(link)->next & ~PRUDENCE_LOCKFREE_HASH_REMOVED;
     return link;
 }
 
 static unsigned count_of(uint64_t key)
 {
-    struct prudence_lockfree_walk walk;
+    struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
     unsigned count = 0;
 
@@ -104,16 +104,17 @@ static void adds_unique(void *of)
     uint64_t key = object->key;
 
     results[explore_self()] =
-        prudence_lockfree_hash_add_unique(lockfree, 0, has_key, &key, &object->node) == NULL;
+        prudence_lockfree_hash_add(lockfree, 0, has_key, &key, &object->node, NULL) == 0;
 }
 
 static void adds_replacing(void *of)
 {
     struct object *object = of;
     uint64_t key = object->key;
+    struct prudence_hash_node *old;
 
-    gone[explore_self()] =
-        object_of(prudence_lockfree_hash_add_replace(lockfree, 0, has_key, &key, &object->node));
+    prudence_lockfree_hash_put(lockfree, 0, has_key, &key, &object->node, &old);
+    gone[explore_self()] = object_of(old);
     results[explore_self()] = gone[explore_self()] == NULL;
 }
 
@@ -142,7 +143,7 @@ static void all_are_removed(void)
 static void the_chain_is_empty(void)
 {
     what_is_gone_is_unlinked();
-    explore_assert(*prudence_lockfree_bucket_(lockfree, 0) == 0);
+    explore_assert(*prudence_lockfree_hash_bucket_(lockfree, 0) == 0);
 }
 
 static void one_is_left(void)
@@ -359,7 +360,7 @@ static void make_names(unsigned count_of_tables, unsigned old_bucket, unsigned n
     tables[1] = count_of_tables == 2 ? make_table() : tables[0];
     old_hash = hash_of_bucket(old_bucket, 5);
     new_hash = hash_of_bucket(new_bucket, 6);
-    prudence_hash_add(tables[0], old_hash, &make_name(0, OLD, 1)->name.node);
+    prudence_hash_add_duplicate(tables[0], old_hash, &make_name(0, OLD, 1)->name.node);
 }
 
 static unsigned object_under(unsigned table, uint64_t hash, uint64_t key)
@@ -425,7 +426,7 @@ static void finds_the_new_name(void *unused)
 static void a_name_is_replaced(void)
 {
     make_names(2, 0, 1);
-    prudence_hash_add(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
+    prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
     explore_thread(finds_the_new_name, NULL);
     explore_thread(renames, NULL);
 }
@@ -455,7 +456,7 @@ static void looks_for_exchanged(void *unused)
 static void an_exchange(void)
 {
     make_names(1, 0, 1);
-    prudence_hash_add(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
+    prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
     explore_thread(looks_for_exchanged, NULL);
     explore_thread(exchanges, NULL);
 }
@@ -484,7 +485,7 @@ static void renames_back(void *unused)
 static void renames_in_opposite_directions(void)
 {
     make_names(1, 0, 1);
-    prudence_hash_add(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
+    prudence_hash_add_duplicate(tables[1], new_hash, &make_name(1, NEW, 2)->name.node);
     explore_thread(renames_there, NULL);
     explore_thread(renames_back, NULL);
 }
@@ -526,7 +527,7 @@ static void a_rename_beside_a_larger_array(void)
 static void a_rename_in_a_chain_that_is_cut(void)
 {
     make_names(1, 0, 0);
-    prudence_hash_add(tables[0], old_hash, &make_name(3, 5, 5)->name.node);
+    prudence_hash_add_duplicate(tables[0], old_hash, &make_name(3, 5, 5)->name.node);
     begin_resize(2);
     explore_thread(moves_a_group, tables);
     explore_thread(renames, NULL);

@@ -48,14 +48,14 @@ static void puts_value(void *number)
 
 static void exchanges_value(void *number)
 {
-    if (!prudence_hash_values_exchange(values, KEY, &items[0], made_item(number)))
+    if (!prudence_hash_values_replace(values, KEY, &items[0], made_item(number)))
         left[explore_self()] = &items[0];
 }
 
 static void erases_value(void *unused)
 {
     (void)unused;
-    left[explore_self()] = prudence_hash_values_erase(values, KEY);
+    prudence_hash_values_erase(values, KEY, &left[explore_self()]);
 }
 
 /* Gets a value that always exists; or one that may be gone. */

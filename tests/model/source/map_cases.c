@@ -45,12 +45,15 @@ static void add(unsigned number)
 
     item->node.key = key_of_item[number];
     item->value = MADE;
-    explore_assert(prudence_map_add_unique(map, &item->node, NULL) == 0);
+    explore_assert(prudence_map_add(map, &item->node, NULL) == 0);
 }
 
 static void remove_item(unsigned number)
 {
-    explore_assert(prudence_map_remove(map, key_of_item[number]) == &items[number].node);
+    struct prudence_map_node *node;
+
+    explore_assert(prudence_map_erase(map, key_of_item[number], &node) == 0 &&
+                   node == &items[number].node);
 }
 
 static struct item *find(unsigned number)

@@ -17,7 +17,7 @@
 #define MADE 42
 
 static unsigned values[4]; /* plain: a thread that finds one sees earlier writes to it */
-static struct prudence_map *map;
+static struct prudence_map_values *map;
 static void *taken_out[EXPLORE_THREADS_MAX]; /* by each thread */
 
 static void *value(unsigned number)
@@ -29,32 +29,34 @@ static void *value(unsigned number)
 /* Gives the key value 0, and its neighbour another one. */
 static void make_values(void)
 {
-    map = explore_alloc_aligned(sizeof *map + 2 * sizeof map->writers[0], CACHE_LINES_APART);
-    map->writers_mask = 1;
-    map->values = true;
-    map->own_sections = true;
-    map->domain = explored_domain;
+    struct prudence_map *made =
+        explore_alloc_aligned(sizeof *made + 2 * sizeof made->writers[0], CACHE_LINES_APART);
+
+    map = (struct prudence_map_values *)made;
+    made->writers_mask = 1;
+    made->own_sections = true;
+    made->domain = explored_domain;
     for (unsigned kind = 0; kind < MAP_KINDS; kind++)
-        map->caches[kind] = explored_cache(map_node_bytes(kind));
-    map->entries = (struct entries){.classes = 1};
-    map->entries.caches[0] = explored_cache(sizeof(void *) + sizeof(struct prudence_map_node));
+        made->caches[kind] = explored_cache(map_node_bytes(kind));
+    made->entries = (struct entries){.classes = 1};
+    made->entries.caches[0] = explored_cache(sizeof(void *) + sizeof(struct prudence_map_node));
     for (unsigned i = 0; i < EXPLORE_THREADS_MAX; i++)
         taken_out[i] = NULL;
-    explore_assert(prudence_map_put(map, KEY, value(0), NULL) == 0);
-    explore_assert(prudence_map_put(map, KEY + 1, value(3), NULL) == 0);
+    explore_assert(prudence_map_values_put(map, KEY, value(0), NULL) == 0);
+    explore_assert(prudence_map_values_put(map, KEY + 1, value(3), NULL) == 0);
 }
 
 static void puts_one(void *number)
 {
-    explore_assert(prudence_map_put(map, KEY, value((unsigned)(uintptr_t)number),
-                                    &taken_out[explore_self()]) == 0);
+    explore_assert(prudence_map_values_put(map, KEY, value((unsigned)(uintptr_t)number),
+                                           &taken_out[explore_self()]) == 0);
     explore_assert(!taken_out[explore_self()] || *(unsigned *)taken_out[explore_self()] == MADE);
 }
 
 static void exchanges(void *number)
 {
     void *fresh = value((unsigned)(uintptr_t)number);
-    const int error = prudence_map_exchange(map, KEY, &values[0], fresh);
+    const int error = prudence_map_values_replace(map, KEY, &values[0], fresh);
 
     explore_assert(error == 0 || error == ENOENT);
     if (!error)
@@ -64,16 +66,16 @@ static void exchanges(void *number)
 static void erases(void *unused)
 {
     (void)unused;
-    taken_out[explore_self()] = prudence_map_erase(map, KEY);
+    prudence_map_values_erase(map, KEY, &taken_out[explore_self()]);
     enter();
-    explore_assert(prudence_map_get(map, KEY + 1) == &values[3]);
+    explore_assert(prudence_map_values_get(map, KEY + 1) == &values[3]);
     leave();
 }
 
 static void inserts(void *number)
 {
     void *there = NULL;
-    const int error = prudence_map_insert(map, KEY, value((unsigned)(uintptr_t)number), &there);
+    const int error = prudence_map_values_add(map, KEY, value((unsigned)(uintptr_t)number), &there);
 
     explore_assert(error == (there ? EEXIST : 0) && (!there || *(unsigned *)there == MADE));
     if (!error)
@@ -86,7 +88,7 @@ static void gets(void *unused)
 
     (void)unused;
     enter();
-    found = prudence_map_get(map, KEY);
+    found = prudence_map_values_get(map, KEY);
     explore_assert(!found || *found == MADE);
     leave();
 }
@@ -103,12 +105,12 @@ static unsigned times_taken_out(const void *of)
 /* Checks that each value is in the map, or was taken out once, or was never put. */
 static void each_is_in_one_place(void)
 {
-    const void *now = prudence_map_get(map, KEY);
+    const void *now = prudence_map_values_get(map, KEY);
 
     explore_assert(times_taken_out(&values[0]) + (now == &values[0]) == 1);
     for (unsigned i = 1; i < 3; i++)
         explore_assert(times_taken_out(&values[i]) + (now == &values[i]) <= 1);
-    explore_assert(prudence_map_count(map) == 1 + (now != NULL));
+    explore_assert(prudence_map_values_count(map) == 1 + (now != NULL));
 }
 
 static void two_exchanges(void)
@@ -142,7 +144,7 @@ static void insertion_beside_erasure(void)
 static void two_insertions(void)
 {
     make_values();
-    taken_out[0] = prudence_map_erase(map, KEY);
+    prudence_map_values_erase(map, KEY, &taken_out[0]);
     explore_thread(inserts, (void *)1);
     explore_thread(inserts, (void *)2);
 }

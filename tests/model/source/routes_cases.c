@@ -86,9 +86,9 @@ static struct known *known_prefix(uint64_t of, unsigned length)
     return &known[known_count++];
 }
 
-static struct prudence_prefix prefix_of(uint64_t of, unsigned length)
+static struct prudence_routes_prefix prefix_of(uint64_t of, unsigned length)
 {
-    struct prudence_prefix prefix = {.length = length};
+    struct prudence_routes_prefix prefix = {.length = length};
 
     for (unsigned i = 0; i < 8; i++)
         prefix.address[i] = (unsigned char)(of >> (56 - 8 * i));
@@ -106,16 +106,16 @@ static unsigned item_of(uintptr_t value)
 /* Applies the update from the next moment on. */
 static void apply(const struct update *update, unsigned number)
 {
-    const struct prudence_prefix prefix = prefix_of(update->address, update->length);
+    const struct prudence_routes_prefix prefix = prefix_of(update->address, update->length);
     uintptr_t value = (uintptr_t)&items[number];
 
     items[number].value = MADE;
     if (update->kind == ADD)
-        explore_assert(prudence_routes_add(&table->public, &prefix, value) == 0);
+        explore_assert(prudence_routes_add(&table->public, &prefix, value, NULL) == 0);
     else if (update->kind == REPLACE)
         explore_assert(prudence_routes_replace(&table->public, &prefix, value, NULL) == 0);
     else
-        explore_assert(prudence_routes_remove(&table->public, &prefix, NULL) == 0);
+        explore_assert(prudence_routes_erase(&table->public, &prefix, NULL) == 0);
 }
 
 /* -------------------------------------------------------------------------- tables, and threads */
@@ -206,7 +206,7 @@ static void gets(void *unused)
 {
     enter();
     for (unsigned i = 0; i < known_count; i++) {
-        const struct prudence_prefix prefix = prefix_of(known[i].address, known[i].length);
+        const struct prudence_routes_prefix prefix = prefix_of(known[i].address, known[i].length);
         unsigned moment = (unsigned)load_acquire(&updates_made);
         const unsigned item = item_of(prudence_routes_get(&table->public, &prefix));
 
@@ -224,19 +224,21 @@ static unsigned walk_all(void)
 {
     struct prudence_routes_walk walk;
     unsigned seen = 0, count = 0;
+    uintptr_t value;
 
-    prudence_routes_for_each(&walk, &table->public, NULL)
+    prudence_routes_for_each(&walk, &table->public, NULL, value)
     {
         unsigned i = 0;
 
         for (; i < known_count; i++) {
-            const struct prudence_prefix prefix = prefix_of(known[i].address, known[i].length);
+            const struct prudence_routes_prefix prefix =
+                prefix_of(known[i].address, known[i].length);
 
             if (prefix.length == walk.prefix.length &&
                 !__builtin_memcmp(prefix.address, walk.prefix.address, sizeof prefix.address))
                 break;
         }
-        explore_assert(i < known_count && !(seen & 1u << i) && item_of(walk.value));
+        explore_assert(i < known_count && !(seen & 1u << i) && item_of(value));
         seen |= 1u << i;
         count++;
     }

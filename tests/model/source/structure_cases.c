@@ -191,7 +191,7 @@ static void add(unsigned number)
 {
     struct item *item = make_item(number);
 
-    prudence_hash_add(table, hash_of_key(number), &item->node);
+    prudence_hash_add_duplicate(table, hash_of_key(number), &item->node);
 }
 
 static bool find(uint64_t key)
@@ -379,7 +379,7 @@ static void adds_unique(void *argument)
 
     item->key = key;
     item->value = MADE;
-    if (!prudence_hash_add_unique(table, hash_of_key(key), has_key, &key, &item->node))
+    if (!prudence_hash_add(table, hash_of_key(key), has_key, &key, &item->node, NULL))
         add_relaxed(&added, 1);
     explore_note();
 }
@@ -438,7 +438,7 @@ static void make_ids(unsigned count)
     ids = prudence_id_table_create("explored", NULL);
     for (unsigned i = 0; i < count; i++) {
         values[i] = MADE;
-        explore_assert(prudence_id_insert(ids, &values[i], &id) == 0);
+        explore_assert(prudence_id_table_add(ids, &values[i], &id) == 0);
     }
 }
 
@@ -448,7 +448,7 @@ static void inserts(void *argument)
     uint32_t id;
 
     values[number] = MADE;
-    explore_assert(prudence_id_insert(ids, &values[number], &id) == 0);
+    explore_assert(prudence_id_table_add(ids, &values[number], &id) == 0);
     explore_assert(id == number);
 }
 
@@ -458,10 +458,10 @@ static void looks_ids_up(void *argument)
     unsigned *found;
 
     enter();
-    explore_assert(prudence_id_lookup(ids, 7) == &values[7]);
-    found = prudence_id_lookup(ids, last);
+    explore_assert(prudence_id_table_lookup(ids, 7) == &values[7]);
+    found = prudence_id_table_lookup(ids, last);
     explore_assert(!found || *found == MADE);
-    explore_assert(prudence_id_lookup(ids, 9) == &values[9]);
+    explore_assert(prudence_id_table_lookup(ids, 9) == &values[9]);
     if (found)
         explore_note();
     leave();
@@ -498,7 +498,7 @@ static void forks(void *argument)
         explore_assert(prudence_hash_count(table) == nodes);
         explore_assert(load_relaxed(&hash_of(table)->cursor) == cursor);
     }
-    explore_assert(prudence_id_count(ids) == (prudence_id_lookup(ids, 10) ? 11 : 10));
+    explore_assert(prudence_id_table_count(ids) == (prudence_id_table_lookup(ids, 10) ? 11 : 10));
     tables_fork_done();
     explore_note();
 }

@@ -58,85 +58,85 @@ PRUDENCE_API void prudence_gp_cond_synchronize_expedited(prudence_gp_t cookie);
  * Do for a full state what the functions without _full do. same_state says whether two are the
  * same.
  */
-static inline void prudence_gp_get_completed_full(prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_get_completed_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_get_completed();
 }
 
-static inline void prudence_gp_get_state_full(prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_get_state_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_get_state();
 }
 
-static inline void prudence_gp_start_poll_full(prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_start_poll_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_start_poll();
 }
 
-static inline void prudence_gp_start_poll_expedited_full(prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_start_poll_expedited_full(prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_gp_start_poll_expedited();
 }
 
-static inline bool prudence_gp_poll_state_full(const prudence_gp_full_t *state)
+PRUDENCE_INLINE bool prudence_gp_poll_state_full(const prudence_gp_full_t *state)
 {
     return prudence_gp_poll_state(state->private_cookie);
 }
 
-static inline void prudence_gp_cond_synchronize_full(const prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_cond_synchronize_full(const prudence_gp_full_t *state)
 {
     prudence_gp_cond_synchronize(state->private_cookie);
 }
 
-static inline void prudence_gp_cond_synchronize_expedited_full(const prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_gp_cond_synchronize_expedited_full(const prudence_gp_full_t *state)
 {
     prudence_gp_cond_synchronize_expedited(state->private_cookie);
 }
 
-static inline bool prudence_gp_same_state_full(const prudence_gp_full_t *a,
-                                               const prudence_gp_full_t *b)
+PRUDENCE_INLINE bool prudence_gp_same_state_full(const prudence_gp_full_t *a,
+                                                 const prudence_gp_full_t *b)
 {
     return prudence_gp_same_state(a->private_cookie, b->private_cookie);
 }
 
-static inline void prudence_domain_get_completed_full(struct prudence_domain *domain,
-                                                      prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_domain_get_completed_full(struct prudence_domain *domain,
+                                                        prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_domain_get_completed(domain);
 }
 
-static inline void prudence_domain_get_state_full(struct prudence_domain *domain,
-                                                  prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_domain_get_state_full(struct prudence_domain *domain,
+                                                    prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_domain_get_state(domain);
 }
 
-static inline void prudence_domain_start_poll_full(struct prudence_domain *domain,
-                                                   prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_domain_start_poll_full(struct prudence_domain *domain,
+                                                     prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_domain_start_poll(domain);
 }
 
-static inline void prudence_domain_start_poll_expedited_full(struct prudence_domain *domain,
-                                                             prudence_gp_full_t *state)
+PRUDENCE_INLINE void prudence_domain_start_poll_expedited_full(struct prudence_domain *domain,
+                                                               prudence_gp_full_t *state)
 {
     state->private_cookie = prudence_domain_start_poll_expedited(domain);
 }
 
-static inline bool prudence_domain_poll_state_full(struct prudence_domain *domain,
-                                                   const prudence_gp_full_t *state)
+PRUDENCE_INLINE bool prudence_domain_poll_state_full(struct prudence_domain *domain,
+                                                     const prudence_gp_full_t *state)
 {
     return prudence_domain_poll_state(domain, state->private_cookie);
 }
 
-static inline int prudence_domain_cond_synchronize_full(struct prudence_domain *domain,
-                                                        const prudence_gp_full_t *state)
+PRUDENCE_INLINE int prudence_domain_cond_synchronize_full(struct prudence_domain *domain,
+                                                          const prudence_gp_full_t *state)
 {
     return prudence_domain_cond_synchronize(domain, state->private_cookie);
 }
 
-static inline int prudence_domain_cond_synchronize_expedited_full(struct prudence_domain *domain,
-                                                                  const prudence_gp_full_t *state)
+PRUDENCE_INLINE int prudence_domain_cond_synchronize_expedited_full(struct prudence_domain *domain,
+                                                                    const prudence_gp_full_t *state)
 {
     return prudence_domain_cond_synchronize_expedited(domain, state->private_cookie);
 }

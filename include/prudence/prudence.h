@@ -28,6 +28,8 @@
  *    prudence_trim(), or at the end of the process). docs/reference/misuse.md has a table of when
  *    each misuse is reported. Options that look for more (guard, zero_on_free, quarantine;
  *    Valgrind, AddressSanitizer) are in docs/reference/options.md.
+ *  - Bindings: a function that a header defines is in the library under the same name as well
+ *    (<prudence/bindings.h>).
  *  - Waiting: allocating and deferring may wait for a grace period under memory pressure, but never
  *    inside a read-side critical section and never with a lock of the library held. They wait no
  *    longer than the option wait_max for one and the same section of a reader that has a CPU, or
@@ -106,6 +108,13 @@ PRUDENCE_API void *prudence_realloc(void *object, size_t size);
  */
 PRUDENCE_API PRUDENCE_MALLOC void *prudence_aligned_alloc(size_t alignment, size_t size);
 
+/*
+ * Works like prudence_realloc, with memory aligned to `alignment` bytes, which must be a power of
+ * two (otherwise NULL with errno EINVAL). `object` may be aligned in any way. If the alignment is
+ * more than 16, a large block is copied when it grows.
+ */
+PRUDENCE_API void *prudence_aligned_realloc(void *object, size_t alignment, size_t size);
+
 /* Returns the number of usable bytes of `object`, at least the size asked for; 0 for NULL. */
 PRUDENCE_API size_t prudence_usable_size(const void *object);
 
@@ -149,7 +158,12 @@ enum prudence_cache_flags {
     PRUDENCE_CACHE_DESTRUCT_SOON = 1 << 1,
 };
 
-/* Attributes of a cache. Zero is the default of each. Set `size` to sizeof this structure. */
+/*
+ * Attributes of a cache. Zero is the default of each. Set `size` to sizeof this structure, which
+ * grows at the end. A program that was compiled with an older version gets the defaults of members
+ * that it does not have. A newer member that is not 0, and that this library does not know, is
+ * refused (EINVAL).
+ */
 struct prudence_cache_attr {
     size_t size;       /* sizeof(struct prudence_cache_attr); new members may follow */
     size_t alignment;  /* of each object, a power of two up to 4096; 0: 16 (8 below 16 bytes) */

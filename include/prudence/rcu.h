@@ -189,7 +189,7 @@ prudence_domain_shared_of(const struct prudence_domain *domain)
  * started. A reader that stops fencing must see whatever was unlinked before drivers stopped
  * counting on the fence.
  */
-static inline void prudence_read_lock(void)
+PRUDENCE_INLINE void prudence_read_lock(void)
 {
     struct prudence_reader *self = prudence_reader_self;
     uint64_t word;
@@ -228,7 +228,7 @@ static inline void prudence_read_lock(void)
 }
 
 /* Leaves a read-side critical section. Async-signal-safe. One unlock too many is misuse. */
-static inline void prudence_read_unlock(void)
+PRUDENCE_INLINE void prudence_read_unlock(void)
 {
     struct prudence_reader *self = prudence_reader_self;
     uint64_t word;
@@ -255,7 +255,7 @@ static inline void prudence_read_unlock(void)
  */
 PRUDENCE_API bool prudence_read_lock_held(void);
 
-static inline bool prudence_is_reading(void)
+PRUDENCE_INLINE bool prudence_is_reading(void)
 {
     const struct prudence_reader *self = prudence_reader_self;
 
@@ -285,7 +285,7 @@ PRUDENCE_API bool prudence_gp_poll_state(prudence_gp_t cookie);
 PRUDENCE_API void prudence_gp_cond_synchronize(prudence_gp_t cookie);
 
 /* Returns whether both cookies name the same grace period. */
-static inline bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
+PRUDENCE_INLINE bool prudence_gp_same_state(prudence_gp_t a, prudence_gp_t b)
 {
     return a.private_value == b.private_value;
 }
@@ -392,7 +392,7 @@ PRUDENCE_API void prudence_qsbr_offline(struct prudence_domain *domain);
  */
 PRUDENCE_API void prudence_qsbr_announce(struct prudence_domain *domain);
 
-static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
+PRUDENCE_INLINE void prudence_qsbr_quiescent(struct prudence_domain *domain)
 {
     const struct prudence_domain_shared *shared = prudence_domain_shared_of(domain);
     const struct prudence_reader *self = prudence_qsbr_self;
@@ -414,7 +414,7 @@ static inline void prudence_qsbr_quiescent(struct prudence_domain *domain)
  * Returns whether this thread is online in the qsbr domain. Inlined form of
  * prudence_domain_read_lock_held.
  */
-static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
+PRUDENCE_INLINE bool prudence_qsbr_is_online(struct prudence_domain *domain)
 {
     const struct prudence_reader *self = prudence_qsbr_self;
 
@@ -434,7 +434,7 @@ static inline bool prudence_qsbr_is_online(struct prudence_domain *domain)
  * PRUDENCE_QSBR_BLOCKING(domain) does the same for the rest of the enclosing block, however the
  * block is left (GCC and Clang; C and C++).
  */
-static inline bool prudence_qsbr_blocking_begin(struct prudence_domain *domain)
+PRUDENCE_INLINE bool prudence_qsbr_blocking_begin(struct prudence_domain *domain)
 {
     bool online = prudence_domain_read_lock_held(domain);
 
@@ -443,7 +443,7 @@ static inline bool prudence_qsbr_blocking_begin(struct prudence_domain *domain)
     return online;
 }
 
-static inline void prudence_qsbr_blocking_end(struct prudence_domain *domain, bool was_online)
+PRUDENCE_INLINE void prudence_qsbr_blocking_end(struct prudence_domain *domain, bool was_online)
 {
     if (was_online)
         prudence_qsbr_online(domain);

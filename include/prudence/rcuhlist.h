@@ -5,7 +5,8 @@
  * of <prudence/rculist.h>. Writers exclude each other; readers are inside a section; a removed
  * element keeps `next`, and may be freed, changed or added again only after a grace period.
  *
- * Header only; C11 and C++17. Nothing here waits or allocates.
+ * C11 and C++17. Nothing here waits or allocates. Programs need no library for this header.
+ * Bindings find the functions in the library (<prudence/bindings.h>).
  */
 #ifndef PRUDENCE_RCUHLIST_H
 #define PRUDENCE_RCUHLIST_H
@@ -41,12 +42,12 @@ struct prudence_hlist_head {
 /* ------------------------------------------------------------------------------------- writers */
 
 /* Initialises an empty list, or a node that is in no list, before others can find them. */
-static inline void prudence_hlist_init(struct prudence_hlist_head *head)
+PRUDENCE_INLINE void prudence_hlist_init(struct prudence_hlist_head *head)
 {
     head->first = PRUDENCE_NULL;
 }
 
-static inline void prudence_hlist_node_init(struct prudence_hlist_node *node)
+PRUDENCE_INLINE void prudence_hlist_node_init(struct prudence_hlist_node *node)
 {
     node->next = PRUDENCE_NULL;
     node->pprev = PRUDENCE_NULL;
@@ -56,7 +57,7 @@ static inline void prudence_hlist_node_init(struct prudence_hlist_node *node)
  * Returns whether the node is in no list: never added, or removed by prudence_hlist_del_init_rcu or
  * prudence_hlist_del_rcu.
  */
-static inline bool prudence_hlist_unhashed(const struct prudence_hlist_node *node)
+PRUDENCE_INLINE bool prudence_hlist_unhashed(const struct prudence_hlist_node *node)
 {
     return !node->pprev;
 }
@@ -74,27 +75,27 @@ static inline void prudence_hlist_insert_rcu_(struct prudence_hlist_node *node,
         next->pprev = &node->next;
 }
 
-static inline void prudence_hlist_add_head_rcu(struct prudence_hlist_node *node,
-                                               struct prudence_hlist_head *head)
+PRUDENCE_INLINE void prudence_hlist_add_head_rcu(struct prudence_hlist_node *node,
+                                                 struct prudence_hlist_head *head)
 {
     prudence_hlist_insert_rcu_(node, &head->first);
 }
 
-static inline void prudence_hlist_add_before_rcu(struct prudence_hlist_node *node,
-                                                 struct prudence_hlist_node *next)
+PRUDENCE_INLINE void prudence_hlist_add_before_rcu(struct prudence_hlist_node *node,
+                                                   struct prudence_hlist_node *next)
 {
     prudence_hlist_insert_rcu_(node, next->pprev);
 }
 
-static inline void prudence_hlist_add_behind_rcu(struct prudence_hlist_node *node,
-                                                 struct prudence_hlist_node *previous)
+PRUDENCE_INLINE void prudence_hlist_add_behind_rcu(struct prudence_hlist_node *node,
+                                                   struct prudence_hlist_node *previous)
 {
     prudence_hlist_insert_rcu_(node, &previous->next);
 }
 
 /* Adds at the end, which walks the whole list. */
-static inline void prudence_hlist_add_tail_rcu(struct prudence_hlist_node *node,
-                                               struct prudence_hlist_head *head)
+PRUDENCE_INLINE void prudence_hlist_add_tail_rcu(struct prudence_hlist_node *node,
+                                                 struct prudence_hlist_head *head)
 {
     struct prudence_hlist_node **at = &head->first;
 
@@ -115,21 +116,21 @@ static inline void prudence_hlist_unlink_rcu_(struct prudence_hlist_node *node)
  * Remove the node. `next` stays for readers that are there. Afterwards the node is unhashed. Only
  * the init form may be called for a node that is in no list, and then does nothing.
  */
-static inline void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
+PRUDENCE_INLINE void prudence_hlist_del_rcu(struct prudence_hlist_node *node)
 {
     prudence_hlist_unlink_rcu_(node);
     node->pprev = PRUDENCE_NULL;
 }
 
-static inline void prudence_hlist_del_init_rcu(struct prudence_hlist_node *node)
+PRUDENCE_INLINE void prudence_hlist_del_init_rcu(struct prudence_hlist_node *node)
 {
     if (!prudence_hlist_unhashed(node))
         prudence_hlist_del_rcu(node);
 }
 
 /* Replaces `old` by `fresh` in one step. */
-static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
-                                              struct prudence_hlist_node *fresh)
+PRUDENCE_INLINE void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
+                                                struct prudence_hlist_node *fresh)
 {
     fresh->next = old->next;
     fresh->pprev = old->pprev;
@@ -140,8 +141,8 @@ static inline void prudence_hlist_replace_rcu(struct prudence_hlist_node *old,
 }
 
 /* Exchanges the lists of both heads. A reader that is in one of the lists finishes that list. */
-static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *left,
-                                                  struct prudence_hlist_head *right)
+PRUDENCE_INLINE void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *left,
+                                                    struct prudence_hlist_head *right)
 {
     struct prudence_hlist_node *node1 = left->first, *node2 = right->first;
 
@@ -159,11 +160,20 @@ static inline void prudence_hlists_swap_heads_rcu(struct prudence_hlist_head *le
  * Return the first node of a list, or the next of one, or NULL if there is none. Call them in a
  * section, or under the writers' lock.
  */
-#define prudence_hlist_first_rcu(head) __atomic_load_n(&(head)->first, __ATOMIC_CONSUME)
-#define prudence_hlist_next_rcu(node)  __atomic_load_n(&(node)->next, __ATOMIC_CONSUME)
+PRUDENCE_INLINE struct prudence_hlist_node *
+prudence_hlist_first_rcu(const struct prudence_hlist_head *head)
+{
+    return __atomic_load_n(&head->first, __ATOMIC_CONSUME);
+}
+
+PRUDENCE_INLINE struct prudence_hlist_node *
+prudence_hlist_next_rcu(const struct prudence_hlist_node *node)
+{
+    return __atomic_load_n(&node->next, __ATOMIC_CONSUME);
+}
 
 /* Returns whether the list is empty at this moment, which may be over on return. */
-static inline bool prudence_hlist_empty(const struct prudence_hlist_head *head)
+PRUDENCE_INLINE bool prudence_hlist_empty(const struct prudence_hlist_head *head)
 {
     return !__atomic_load_n(&head->first, __ATOMIC_RELAXED);
 }

@@ -12,7 +12,8 @@
  *    or removed in that time in either state. Emptiness and then an element are two questions; use
  *    prudence_list_first_or_null_rcu.
  *
- * Header only; C11 and C++17. Nothing here waits or allocates.
+ * C11 and C++17. Nothing here waits or allocates. Programs need no library for this header.
+ * Bindings find the functions in the library (<prudence/bindings.h>).
  */
 #ifndef PRUDENCE_RCULIST_H
 #define PRUDENCE_RCULIST_H
@@ -42,12 +43,12 @@ struct prudence_list {
 /* ------------------------------------------------------------------------------------- writers */
 
 /* Initialises a list that no reader knows yet; the _rcu form one that readers may be at. */
-static inline void prudence_list_init(struct prudence_list *head)
+PRUDENCE_INLINE void prudence_list_init(struct prudence_list *head)
 {
     head->next = head->prev = head;
 }
 
-static inline void prudence_list_init_rcu(struct prudence_list *head)
+PRUDENCE_INLINE void prudence_list_init_rcu(struct prudence_list *head)
 {
     __atomic_store_n(&head->next, head, __ATOMIC_RELAXED);
     __atomic_store_n(&head->prev, head, __ATOMIC_RELAXED);
@@ -67,13 +68,13 @@ static inline void prudence_list_insert_rcu_(struct prudence_list *link, struct 
  * Adds after `head` (an element or the list's head); _tail adds before the head, so at the end of
  * the list.
  */
-static inline void prudence_list_add_rcu(struct prudence_list *link, struct prudence_list *head)
+PRUDENCE_INLINE void prudence_list_add_rcu(struct prudence_list *link, struct prudence_list *head)
 {
     prudence_list_insert_rcu_(link, head, head->next);
 }
 
-static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
-                                              struct prudence_list *head)
+PRUDENCE_INLINE void prudence_list_add_tail_rcu(struct prudence_list *link,
+                                                struct prudence_list *head)
 {
     prudence_list_insert_rcu_(link, head->prev, head);
 }
@@ -82,7 +83,7 @@ static inline void prudence_list_add_tail_rcu(struct prudence_list *link,
  * Removes the element. `next` stays for readers that are there. Release: a reader may get to the
  * next element by this store alone, and sees everything that the adding thread wrote.
  */
-static inline void prudence_list_del_rcu(struct prudence_list *link)
+PRUDENCE_INLINE void prudence_list_del_rcu(struct prudence_list *link)
 {
     link->next->prev = link->prev;
     __atomic_store_n(&link->prev->next, link->next, __ATOMIC_RELEASE);
@@ -90,7 +91,8 @@ static inline void prudence_list_del_rcu(struct prudence_list *link)
 }
 
 /* Replaces `old` by `fresh` in one step. */
-static inline void prudence_list_replace_rcu(struct prudence_list *old, struct prudence_list *fresh)
+PRUDENCE_INLINE void prudence_list_replace_rcu(struct prudence_list *old,
+                                               struct prudence_list *fresh)
 {
     fresh->next = old->next;
     fresh->prev = old->prev;
@@ -118,26 +120,31 @@ static inline void prudence_list_splice_rcu_(struct prudence_list *list, struct 
  * Moves all of `list`, which then is empty, after `head`, or to its end. `synchronize` waits for a
  * grace period of the readers of `list`.
  */
-static inline void prudence_list_splice_init_rcu(struct prudence_list *list,
-                                                 struct prudence_list *head,
-                                                 void (*synchronize)(void))
+PRUDENCE_INLINE void prudence_list_splice_init_rcu(struct prudence_list *list,
+                                                   struct prudence_list *head,
+                                                   void (*synchronize)(void))
 {
     prudence_list_splice_rcu_(list, head, head->next, synchronize);
 }
 
-static inline void prudence_list_splice_tail_init_rcu(struct prudence_list *list,
-                                                      struct prudence_list *head,
-                                                      void (*synchronize)(void))
+PRUDENCE_INLINE void prudence_list_splice_tail_init_rcu(struct prudence_list *list,
+                                                        struct prudence_list *head,
+                                                        void (*synchronize)(void))
 {
     prudence_list_splice_rcu_(list, head->prev, head, synchronize);
 }
 
 /* ------------------------------------------------------------------------------------- readers */
 
-/* Returns the link after an element or the head; a reader then also sees the element's contents. */
-#define prudence_list_next_rcu(link) __atomic_load_n(&(link)->next, __ATOMIC_CONSUME)
+#define prudence_list_next_(link) __atomic_load_n(&(link)->next, __ATOMIC_CONSUME)
 
-static inline bool prudence_list_empty(const struct prudence_list *head)
+/* Returns the link after an element or the head; a reader then also sees the element's contents. */
+PRUDENCE_INLINE struct prudence_list *prudence_list_next_rcu(const struct prudence_list *link)
+{
+    return prudence_list_next_(link);
+}
+
+PRUDENCE_INLINE bool prudence_list_empty(const struct prudence_list *head)
 {
     return __atomic_load_n(&head->next, __ATOMIC_RELAXED) == head;
 }
@@ -151,7 +158,7 @@ static inline struct prudence_list *prudence_list_other_rcu_(struct prudence_lis
 }
 
 /* Returns the first element's link, or NULL if there is none. */
-static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence_list *head)
+PRUDENCE_INLINE struct prudence_list *prudence_list_first_link_rcu(struct prudence_list *head)
 {
     return prudence_list_other_rcu_(head, head);
 }
@@ -185,24 +192,25 @@ static inline struct prudence_list *prudence_list_first_link_rcu(struct prudence
     for ((link) = prudence_list_next_rcu(link); (link) != (head);                                  \
          (link) = prudence_list_next_rcu(link))
 
+/* The loops load without a call, because strict compilers warn of casts of a function's value. */
 #define prudence_list_entry_of_(pos, link, member)                                                 \
     prudence_list_entry(link, __typeof__(*(pos)), member)
 
 /* Runs for each element; `pos` points to the element, and to no element after the loop. */
 #define prudence_list_for_each_entry_rcu(pos, head, member)                                        \
-    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(head), member);               \
+    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_(head), member);                  \
          &(pos)->member != (head);                                                                 \
-         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_(&(pos)->member), member))
 
 /* Run for the elements after `pos`, and from `pos` on. `pos` was found in the same section. */
 #define prudence_list_for_each_entry_continue_rcu(pos, head, member)                               \
-    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member);     \
+    for ((pos) = prudence_list_entry_of_(pos, prudence_list_next_(&(pos)->member), member);        \
          &(pos)->member != (head);                                                                 \
-         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_(&(pos)->member), member))
 
 #define prudence_list_for_each_entry_from_rcu(pos, head, member)                                   \
     for (; &(pos)->member != (head);                                                               \
-         (pos) = prudence_list_entry_of_(pos, prudence_list_next_rcu(&(pos)->member), member))
+         (pos) = prudence_list_entry_of_(pos, prudence_list_next_(&(pos)->member), member))
 
 /*
  * For writers, under their lock; `following` is the successor, so `pos` may be removed. Readers

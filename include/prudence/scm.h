@@ -297,15 +297,28 @@ struct scm_mem_info {
     unsigned long threads;        /* threads that take part now, blocked ones included */
 };
 
-PRUDENCE_API void scm_get_mem_info(struct scm_mem_info *info);
-
 /* Figures of regions. A region with dates is one short-term object above. */
 struct scm_region_info {
     unsigned long regions; /* number that have not ended */
     unsigned long bytes;   /* bytes of their pages, and of ended ones that wait to be freed */
 };
 
-PRUDENCE_API void scm_get_region_info(struct scm_region_info *info);
+/*
+ * Fill `info`, of which the program was compiled with `size` bytes (as in <prudence/stats.h>).
+ * Return 0, or EINVAL for NULL. The functions without a size are for C and C++.
+ */
+PRUDENCE_API int scm_get_mem_info_sized(struct scm_mem_info *info, size_t size);
+PRUDENCE_API int scm_get_region_info_sized(struct scm_region_info *info, size_t size);
+
+static inline void scm_get_mem_info(struct scm_mem_info *info)
+{
+    scm_get_mem_info_sized(info, sizeof *info);
+}
+
+static inline void scm_get_region_info(struct scm_region_info *info)
+{
+    scm_get_region_info_sized(info, sizeof *info);
+}
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
+#include "valid_attr.h"
 #include "valid_name.h"
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
@@ -27,29 +28,23 @@ _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, t
 
 #define SIZE_BEFORE_DESTRUCTOR offsetof(struct prudence_cache_attr, destructor)
 
-static void (*destructor_of(const struct prudence_cache_attr *attr))(void *object, void *context)
-{
-    return attr->size > SIZE_BEFORE_DESTRUCTOR ? attr->destructor : NULL;
-}
-
-/* Reports the first attribute that is invalid. */
-static bool attributes_are_valid(const char *name, const struct prudence_cache_attr *attr)
+/* Takes the program's attributes over to `attr`. Reports the first that is invalid. */
+static bool attributes_are_valid(const char *name, const struct prudence_cache_attr *given,
+                                 struct prudence_cache_attr *attr)
 {
     static const char what[] = "prudence_cache_create";
+    const struct attr_names names = {what, "cache", name, "attr", "prudence_cache_attr"};
 
-    if (!attr)
+    if (!given)
         return true;
-    if (attr->size != sizeof *attr && attr->size != SIZE_BEFORE_DESTRUCTOR)
-        os_report(
-            "%s: cache '%s': attr->size is %zu, not sizeof(struct prudence_cache_attr), which is "
-            "%zu",
-            what, name, attr->size, sizeof *attr);
-    else if (attr->flags & ~FLAGS)
+    if (!attr_take(&names, given, attr, sizeof *attr, SIZE_BEFORE_DESTRUCTOR))
+        return false;
+    if (attr->flags & ~FLAGS)
         os_report("%s: cache '%s': attr->flags has unknown bits (0x%x)", what, name,
                   attr->flags & ~FLAGS);
     else if (attr->reserved)
         os_report("%s: cache '%s': attr->reserved is %u, not 0", what, name, attr->reserved);
-    else if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !destructor_of(attr))
+    else if (attr->flags & PRUDENCE_CACHE_DESTRUCT_SOON && !attr->destructor)
         os_report("%s: cache '%s': PRUDENCE_CACHE_DESTRUCT_SOON needs a destructor", what, name);
     else if (attr->alignment & (attr->alignment - 1) || attr->alignment > OS_PAGE_SIZE)
         os_report("%s: cache '%s': attr->alignment is %zu, not a power of two up to %zu", what,
@@ -60,7 +55,8 @@ static bool attributes_are_valid(const char *name, const struct prudence_cache_a
 }
 
 /* Reports the first argument that is invalid. */
-static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *attr)
+static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *given,
+                     struct prudence_cache_attr *attr)
 {
     if (!name_is_valid("prudence_cache_create", name))
         return false;
@@ -69,30 +65,29 @@ static bool is_valid(const char *name, size_t object_size, const struct prudence
                   object_size, OBJECT_SIZE_MAX);
         return false;
     }
-    return attributes_are_valid(name, attr);
+    return attributes_are_valid(name, given, attr);
 }
 
 static struct prudence_cache *create(const char *name, size_t object_size,
-                                     const struct prudence_cache_attr *attr, unsigned more_flags)
+                                     const struct prudence_cache_attr *given, unsigned more_flags)
 {
     struct cache_layout layout = {.object_size = object_size, .flags = more_flags, .named = true};
+    struct prudence_cache_attr attr = {.size = sizeof attr};
     struct prudence_cache *cache;
 
-    if (!is_valid(name, object_size, attr)) {
+    if (!is_valid(name, object_size, given, &attr)) {
         errno = EINVAL;
         return NULL;
     }
-    if (attr) {
-        layout.alignment = attr->alignment;
-        layout.flags |= attr->flags;
-        layout.constructor = attr->constructor;
-        layout.destructor = destructor_of(attr);
-        layout.context = attr->context;
-        layout.domain = attr->domain;
-        if (attr->domain)
-            gp_domain_check(attr->domain, "prudence_cache_create", __builtin_return_address(0));
-        layout.object_cache_bytes = attr->object_cache_bytes;
-    }
+    layout.alignment = attr.alignment;
+    layout.flags |= attr.flags;
+    layout.constructor = attr.constructor;
+    layout.destructor = attr.destructor;
+    layout.context = attr.context;
+    layout.domain = attr.domain;
+    layout.object_cache_bytes = attr.object_cache_bytes;
+    if (attr.domain)
+        gp_domain_check(attr.domain, "prudence_cache_create", __builtin_return_address(0));
     process_start();
     if (process_starting) {
         os_report(

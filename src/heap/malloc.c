@@ -244,6 +244,64 @@ static bool has_pages_for(const struct slab *slab, size_t size)
            slab_usable_bytes(slab) - size < os_page_size;
 }
 
+/* Returns whether a live object may stay in place when resized. A large block does not grow. */
+static bool may_stay(struct slab *slab, void *object, size_t size)
+{
+    if (instruments_move(slab) || object_call_is_nested())
+        return false;
+    if (is_large(slab) && !slab->cache->margin)
+        return !load_relaxed(&slab->extensions) && has_pages_for(slab, size);
+    return keeps_its_place(slab, object, size);
+}
+
+/* Like prudence_aligned_realloc(), for an object of a slab that prudence_realloc() might move to
+ * another alignment. */
+static void *realloc_aligned(struct slab *slab, void *object, size_t alignment, size_t size)
+{
+    static const char what[] = "prudence_aligned_realloc";
+    bool aligned = !((uintptr_t)object & (alignment - 1));
+    size_t usable;
+    void *moved;
+
+    if (unlikely(load_relaxed(&slab->extensions)))
+        slab_check_live(slab, object, what);
+    object_require_unfreed(slab, object, what);
+    usable = object_usable(slab, object);
+    if (aligned && may_stay(slab, object, size))
+        return object;
+    moved = prudence_aligned_alloc(alignment, size);
+    if (moved) {
+        memcpy(moved, object, min_size(size, usable));
+        if (!extensions_own(slab, object))
+            prudence_free(object);
+    } else if (aligned && size <= usable) {
+        store_relaxed(&shrinking_has_failed, true);
+        return object; /* shrinking need not fail */
+    }
+    return moved;
+}
+
+void *prudence_aligned_realloc(void *object, size_t alignment, size_t size)
+{
+    size_t usable;
+    void *moved;
+
+    if (!object || !is_power_of_two(alignment))
+        return prudence_aligned_alloc(alignment, size);
+    if (alignment <= 16 && !((uintptr_t)object & (alignment - 1)))
+        return prudence_realloc(object, size);
+    if (likely(slab_of(object)) || !nested_has(object))
+        return realloc_aligned(object_slab(object, "prudence_aligned_realloc"), object, alignment,
+                               size);
+    usable = nested_usable(object, "prudence_aligned_realloc");
+    moved = prudence_aligned_alloc(alignment, size);
+    if (moved) {
+        memcpy(moved, object, min_size(size, usable));
+        prudence_free(object);
+    }
+    return moved;
+}
+
 void object_require_size(struct slab *slab, const void *object, size_t size, const char *what)
 {
     size_t asked = extensions_size_asked(slab, object), room = slab_usable_bytes(slab);

@@ -71,7 +71,7 @@ static void add_thread(struct scm_mem_info *info, const struct scm_thread *threa
     add_counts(info, &thread->counts, &thread->begin);
 }
 
-void scm_get_mem_info(struct scm_mem_info *info)
+static void count_memory(struct scm_mem_info *info)
 {
     struct list *item;
 
@@ -102,13 +102,24 @@ void scm_get_mem_info(struct scm_mem_info *info)
     os_lock_release(&slab_caches_lock);
 }
 
+int scm_get_mem_info_sized(struct scm_mem_info *info, size_t size)
+{
+    struct scm_mem_info all;
+
+    if (!info)
+        return EINVAL;
+    count_memory(&all);
+    give_sized(info, size, &all, sizeof all);
+    return 0;
+}
+
 static void add_regions(struct scm_region_info *info, const struct scm_counts *counts)
 {
     info->regions += (uint64_t)load_relaxed(&counts->regions);
     info->bytes += (uint64_t)load_relaxed(&counts->region_bytes);
 }
 
-void scm_get_region_info(struct scm_region_info *info)
+static void count_regions(struct scm_region_info *info)
 {
     struct list *item;
 
@@ -125,4 +136,15 @@ void scm_get_region_info(struct scm_region_info *info)
         add_regions(info, &list_entry(item, struct scm_thread, link)->counts);
     }
     os_lock_release(&scm_lock);
+}
+
+int scm_get_region_info_sized(struct scm_region_info *info, size_t size)
+{
+    struct scm_region_info all;
+
+    if (!info)
+        return EINVAL;
+    count_regions(&all);
+    give_sized(info, size, &all, sizeof all);
+    return 0;
 }

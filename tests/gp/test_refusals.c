@@ -65,6 +65,14 @@ static int attributes_of_another_size(void *unused)
     return create("odd", PRUDENCE_DOMAIN_MEMB, 7, 0);
 }
 
+static int attributes_of_a_newer_version(void *unused)
+{
+    struct prudence_domain_attr attr[2] = {{.size = sizeof attr}, {.flags = 1}};
+
+    (void)unused;
+    return as_refused(prudence_domain_create("odd", PRUDENCE_DOMAIN_MEMB, attr));
+}
+
 static int unknown_flags(void *unused)
 {
     (void)unused;
@@ -120,6 +128,14 @@ static int external_of_another_size(void *unused)
 {
     (void)unused;
     return external(8, NULL);
+}
+
+static int external_of_a_newer_version(void *unused)
+{
+    struct prudence_domain_ops ops[2] = {{.size = sizeof ops}, {.size = 1}};
+
+    (void)unused;
+    return as_refused(prudence_domain_create_external("odd", ops, NULL));
 }
 
 static int external_that_does_nothing(void *unused)
@@ -192,12 +208,15 @@ static const struct refusal {
     {external_by_create,
      "domain 'odd': external domains are made by prudence_domain_create_external"},
     {attributes_of_another_size, "domain 'odd': attr->size is 7, not"},
+    {attributes_of_a_newer_version,
+     "domain 'odd': byte 24 of struct prudence_domain_attr is not 0"},
     {unknown_flags, "domain 'odd': attr->flags is 0x5"},
     {set_of_none, "set 'odd' has no members"},
     {set_of_null, "set 'odd': member 1 is NULL"},
     {set_of_many, "set 'odd' has more than 64 members"},
     {external_without_ops, "domain 'odd': ops is NULL"},
     {external_of_another_size, "domain 'odd': ops->size is 8, not"},
+    {external_of_a_newer_version, "domain 'odd': byte 56 of struct prudence_domain_ops is not 0"},
     {external_that_does_nothing, "domain 'odd': ops has neither synchronize nor"},
     {external_with_half_a_poll, "domain 'odd': ops has one of start_poll and poll_state"},
     {destroy_named, "domain 'busy' is not destroyed: 2 caches or sets use it"},

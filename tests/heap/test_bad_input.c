@@ -103,6 +103,40 @@ static void caches_that_cannot_be(void **state)
     expect_invalid("size", 64, &attr, "'size': attr->size is 0");
 }
 
+static void never(void *object, void *context)
+{
+    (void)object, (void)context;
+    abort();
+}
+
+/* A program that was compiled with older headers is served, and so is one with newer headers that
+ * asks for nothing that this library does not know. */
+static void attributes_of_other_versions(void **state)
+{
+    struct prudence_cache_attr older = {.size = offsetof(struct prudence_cache_attr, destructor),
+                                        .alignment = 64,
+                                        .destructor = never};
+    struct {
+        struct prudence_cache_attr attr;
+        unsigned char more[16];
+    } newer = {.attr = {.size = sizeof newer, .alignment = 64}};
+    const struct prudence_cache_attr *served[] = {&older, &newer.attr};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct prudence_cache *cache = prudence_cache_create("served", 40, served[i]);
+
+        assert_non_null(cache);
+        assert_int_equal(stats_of(cache).object_stride, 64);
+        prudence_cache_free(cache, prudence_cache_alloc(cache));
+        assert_int_equal(prudence_cache_destroy(cache), 0);
+    }
+    newer.more[9] = 1;
+    expect_invalid("newer", 64, &newer.attr,
+                   "'newer': byte 73 of struct prudence_cache_attr is not 0, and this library "
+                   "knows only the first 64 bytes");
+}
+
 /* A truncated name ends with a whole UTF-8 character. */
 static void names_are_cut_between_characters(void **state)
 {
@@ -143,13 +177,10 @@ static void no_memory_for_a_cache(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zero_bytes_are_a_unique_object),
-        cmocka_unit_test(null_is_ignored),
-        cmocka_unit_test(errno_is_kept_by_frees),
-        cmocka_unit_test(caches_that_cannot_be),
-        cmocka_unit_test(names_are_copied),
-        cmocka_unit_test(names_are_cut_between_characters),
-        cmocka_unit_test(no_memory_for_a_cache),
+        cmocka_unit_test(zero_bytes_are_a_unique_object),   cmocka_unit_test(null_is_ignored),
+        cmocka_unit_test(errno_is_kept_by_frees),           cmocka_unit_test(caches_that_cannot_be),
+        cmocka_unit_test(attributes_of_other_versions),     cmocka_unit_test(names_are_copied),
+        cmocka_unit_test(names_are_cut_between_characters), cmocka_unit_test(no_memory_for_a_cache),
     };
 
     pin_thread();

@@ -165,6 +165,11 @@ static void try_realloc(void *(*reallocate)(void *object, size_t size), size_t o
     prudence_free(block);
 }
 
+static void *realloc_aligned(void *object, size_t size)
+{
+    return prudence_aligned_realloc(object, 256, size);
+}
+
 static void *realloc_of_nothing(size_t size)
 {
     return prudence_realloc(NULL, size);
@@ -186,8 +191,10 @@ static void reallocating(void **state)
             try_realloc(scm_realloc, old_sizes[k], boundary_size(i));
         }
     }
-    for (unsigned i = 0; i < BOUNDARY_SIZES; i++)
+    for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         try_alloc(realloc_of_nothing, boundary_size(i));
+        try_realloc(realloc_aligned, 100, boundary_size(i));
+    }
     for (unsigned i = 0; i < 64; i++) { /* no neighbour was overwritten */
         assert_true(has_pattern(small[i], 16));
         prudence_free(small[i]);
@@ -257,16 +264,20 @@ static void creating_caches(void **state)
     }
 }
 
-/* An attribute structure with any size but its own is refused. */
+/* A larger attribute structure with members that are not 0 is refused, and a size that none has. */
 static void creating_caches_by_attributes_of_another_size(void **state)
 {
-    struct prudence_cache_attr attr = {.size = 0};
+    static union {
+        struct prudence_cache_attr attr;
+        unsigned char bytes[4096];
+    } larger;
 
     (void)state;
+    memset(larger.bytes + sizeof larger.attr, 1, sizeof larger - sizeof larger.attr);
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
-        attr.size = boundary_size(i);
+        larger.attr.size = boundary_size(i);
         errno = 0;
-        assert_null(prudence_cache_create("boundary", 64, &attr));
+        assert_null(prudence_cache_create("boundary", 64, &larger.attr));
         assert_int_equal(errno, EINVAL);
     }
 }

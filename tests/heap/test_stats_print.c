@@ -7,6 +7,8 @@
  *
  * ctest: not-with thread (one thread)
  */
+#include <prudence/scm.h>
+
 #include "support/slab_test.h"
 
 static char text[1 << 16];
@@ -73,6 +75,9 @@ union sized {
     struct prudence_stats total;
     struct prudence_cache_stats cache;
     struct prudence_domain_stats domain;
+    struct prudence_reader_stats reader;
+    struct scm_mem_info memory;
+    struct scm_region_info regions;
     unsigned char bytes[1024];
 };
 
@@ -83,6 +88,57 @@ static void expect_only(const union sized *given, const void *all, size_t known,
     assert_memory_equal(given->bytes, all, common);
     for (size_t i = common; i < sizeof given->bytes; i++)
         assert_int_equal(given->bytes[i], i < size ? 0 : 0xaa);
+}
+
+/* Fills `given` as a program does that was compiled with `size` bytes of it, and `all` as this one
+ * does. Returns the size of this one's structure. */
+static size_t fill_of_first(unsigned which, union sized *all, union sized *given, size_t size)
+{
+    struct prudence_walk walks[2] = {PRUDENCE_WALK_INIT, PRUDENCE_WALK_INIT};
+
+    switch (which) {
+    case 0:
+        assert_int_equal(prudence_next_cache(&walks[0], &all->cache), 0);
+        assert_int_equal(prudence_next_cache_sized(&walks[1], &given->cache, size), 0);
+        return sizeof all->cache;
+    case 1:
+        assert_int_equal(prudence_next_domain(&walks[0], &all->domain), 0);
+        assert_int_equal(prudence_next_domain_sized(&walks[1], &given->domain, size), 0);
+        return sizeof all->domain;
+    case 2:
+        assert_int_equal(prudence_next_reader(&walks[0], &all->reader), 0);
+        assert_int_equal(prudence_next_reader_sized(&walks[1], &given->reader, size), 0);
+        return sizeof all->reader;
+    case 3:
+        scm_get_mem_info(&all->memory);
+        assert_int_equal(scm_get_mem_info_sized(&given->memory, size), 0);
+        return sizeof all->memory;
+    default:
+        scm_get_region_info(&all->regions);
+        assert_int_equal(scm_get_region_info_sized(&given->regions, size), 0);
+        return sizeof all->regions;
+    }
+}
+
+static void other_structures_of_other_versions_are_filled(void **state)
+{
+    union sized all, given;
+
+    (void)state;
+    prudence_read_lock();
+    prudence_read_unlock();
+    scm_free(scm_malloc(100));
+    for (unsigned which = 0; which < 5; which++)
+        for (size_t size = 8; size <= sizeof given - 8; size += 8) {
+            size_t known;
+
+            memset(&all, 0, sizeof all);
+            memset(&given, 0xaa, sizeof given);
+            known = fill_of_first(which, &all, &given, size);
+            expect_only(&given, &all, known, size);
+        }
+    assert_int_equal(scm_get_mem_info_sized(NULL, 8), EINVAL);
+    assert_int_equal(scm_get_region_info_sized(NULL, 8), EINVAL);
 }
 
 static void structures_of_other_versions_are_filled(void **state)
@@ -118,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_cache_stands_there),
         cmocka_unit_test(structures_of_other_versions_are_filled),
+        cmocka_unit_test(other_structures_of_other_versions_are_filled),
         cmocka_unit_test(bad_input_is_refused),
     };
 

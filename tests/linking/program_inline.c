@@ -2,10 +2,10 @@
 /*
  * A program (or with -DPLUGIN a shared object for host.c) with inlined fast paths, which
  * test_inline.py builds and links in every possible way. Compiles as C and as C++, and without
- * PRUDENCE_INLINE uses calls only. It checks that the library has counted every operation, object
+ * INLINED uses calls only. It checks that the library has counted every operation, object
  * for object; with an argument it misuses the library.
  */
-#ifdef PRUDENCE_INLINE
+#ifdef INLINED
 #include <prudence/inline.h>
 #endif
 #include <prudence/prudence.h>

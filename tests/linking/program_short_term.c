@@ -172,8 +172,13 @@ static void run(void *(*first)(void *), void *(*second)(void *))
 
 int main(void)
 {
+    struct scm_region_info regions;
+    struct scm_mem_info memory;
+
     run(has_dates_first, has_dates_last);
     run(reads_by_global_time, gives_by_global_time);
-    puts("done");
+    scm_get_mem_info(&memory);
+    scm_get_region_info(&regions);
+    puts(memory.num_alloc && !regions.regions ? "done" : "wrong figures");
     return 0;
 }

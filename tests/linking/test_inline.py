@@ -68,7 +68,7 @@ class Inline(unittest.TestCase):
 
     def build(self, compiler, *flags, source="program_inline.c", include=ROOT / "include", inlined=True, **how):
         out = self.folder / f"{next(self.serial)}"
-        define = ["-DPRUDENCE_INLINE"] if inlined else []
+        define = ["-DINLINED"] if inlined else []
         said = self.call(compiler, *STRICT, *define, f"-I{include}", HERE / source, "-o", out, *flags, "-pthread", **how)
         return said if how else out
 
@@ -92,7 +92,7 @@ class Inline(unittest.TestCase):
 
     def build_in_steps(self, compiler, *flags):
         out, part = self.folder / f"{next(self.serial)}", self.folder / f"{next(self.serial)}.o"
-        self.call(compiler, *flags, *STRICT, "-DPRUDENCE_INLINE", "-O2", f"-I{ROOT}/include", "-c",
+        self.call(compiler, *flags, *STRICT, "-DINLINED", "-O2", f"-I{ROOT}/include", "-c",
                   HERE / "program_inline.c", "-o", part)
         self.call(compiler, part, "-o", out, *linked(SHARED), "-pthread")
         return out
@@ -110,7 +110,7 @@ class Inline(unittest.TestCase):
     def test_sanitized_programs_call(self):
         for sanitizer in ("address", "thread"):
             program = self.folder / f"{next(self.serial)}.o"
-            self.call("gcc", *STRICT, "-DPRUDENCE_INLINE", "-O2", f"-fsanitize={sanitizer}", f"-I{ROOT}/include", "-c",
+            self.call("gcc", *STRICT, "-DINLINED", "-O2", f"-fsanitize={sanitizer}", f"-I{ROOT}/include", "-c",
                       HERE / "program_inline.c", "-o", program)
             self.assertNotIn("prudence_inline", self.call("nm", program))
 
@@ -161,7 +161,8 @@ class Inline(unittest.TestCase):
                   f"-I{self.headers_of(layout)}", f"-I{ROOT}/src", f"-I{ROOT}/src/os/posix", f"-I{ROOT}/src/gp/user",
                   "-c", ROOT / "src/heap/inline.c", "-o", renamed)
         self.call("ar", "r", archive, renamed)
-        self.call("gcc", "-shared", "-Wl,-soname,libprudence.so.0", "-Wl,-z,nodelete", "-Wl,--whole-archive", archive,
+        self.call("gcc", "-shared", "-Wl,-soname,libprudence.so.0", "-Wl,-z,nodelete",
+                  f"-Wl,--version-script={ROOT}/cmake/prudence.map", "-Wl,--whole-archive", archive,
                   "-Wl,--no-whole-archive", "-pthread", "-o", folder / "libprudence.so.0")
         (folder / "libprudence.so").symlink_to("libprudence.so.0")
         return folder / "libprudence.so"
@@ -226,7 +227,7 @@ class Inline(unittest.TestCase):
 
     def plugin(self, compiler, *flags):
         out = self.folder / f"plugin{next(self.serial)}.so"
-        self.call(compiler, *STRICT, "-DPRUDENCE_INLINE", "-DPLUGIN", "-O2", "-fPIC", "-shared", f"-I{ROOT}/include",
+        self.call(compiler, *STRICT, "-DINLINED", "-DPLUGIN", "-O2", "-fPIC", "-shared", f"-I{ROOT}/include",
                   HERE / "program_inline.c", "-o", out, *flags, "-pthread")
         return out
 

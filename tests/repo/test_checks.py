@@ -478,6 +478,10 @@ class Symbols(Check):
         self.compile("int other;")
         self.fails("check-symbols", "-shown", arguments=(self.library, self.list))
 
+    def test_a_name_without_a_version(self):
+        self.compile("int shown(void) { return 1; } int prudence_more(void) { return 1; }")
+        self.fails("check-symbols", "+prudence_more without-version", arguments=(self.library, self.list))
+
     def test_no_library(self):
         self.fails("check-symbols", arguments=(self.root / "missing.so", self.list))
 

@@ -98,7 +98,7 @@ class Man(unittest.TestCase):
         self.assertEqual(declared, functions(ROOT / "include/prudence/scm.h"))
         header = " ".join((ROOT / "include/prudence/scm.h").read_text().split())
         for line in re.findall(r"^\.B ((?:int|void|struct).*;)$", synopsis, re.M):
-            self.assertIn(line, header)
+            self.assertIn(line.rstrip(";"), header)  # inline functions have a body there
 
     def test_every_option_with_its_default(self):
         page = source("libprudence-malloc.7")

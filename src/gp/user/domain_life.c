@@ -12,6 +12,7 @@
 #include "gp/user/external.h"
 #include "gp/user/readers.h"
 #include "gp/user/slots.h"
+#include "valid_attr.h"
 #include "valid_name.h"
 
 static const struct gp_scheme *const schemes[] = {
@@ -37,22 +38,20 @@ static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_
 
 /* Reports the attribute that is not valid. */
 static bool domain_life_attributes_are_valid(const char *name,
-                                             const struct prudence_domain_attr *attr)
+                                             const struct prudence_domain_attr *given)
 {
     static const char what[] = "prudence_domain_create";
+    const struct attr_names names = {what, "domain", name, "attr", "prudence_domain_attr"};
+    struct prudence_domain_attr attr;
 
-    if (!attr)
+    if (!given)
         return true;
-    if (attr->size != sizeof *attr)
-        os_report(
-            "%s: domain '%s': attr->size is %zu, not sizeof(struct prudence_domain_attr), "
-            "which is %zu",
-            what, name, attr->size, sizeof *attr);
-    else if (attr->flags || attr->reserved)
-        os_report("%s: domain '%s': attr->flags is 0x%x and attr->reserved %u, not both 0", what,
-                  name, attr->flags, attr->reserved);
-    else
+    if (!attr_take(&names, given, &attr, sizeof attr, sizeof attr))
+        return false;
+    if (!attr.flags && !attr.reserved)
         return true;
+    os_report("%s: domain '%s': attr->flags is 0x%x and attr->reserved %u, not both 0", what, name,
+              attr.flags, attr.reserved);
     return false;
 }
 

@@ -31,6 +31,7 @@
 #include "gp/user/external.h"
 #include "gp/user/set.h"
 #include "gp/user/stall.h"
+#include "valid_attr.h"
 #include "valid_name.h"
 
 #define FORK_PATIENCE_NS 200000000
@@ -259,19 +260,20 @@ static bool external_is_busy(const struct prudence_domain *domain)
 
 /* ---------------------------------------------------------------------------------------- life */
 
-/* Reports the first thing wrong with `ops`. */
-static bool ops_are_valid(const char *name, const struct prudence_domain_ops *ops)
+/* Takes the program's functions over to `ops`. Reports the first thing wrong with them. */
+static bool ops_are_valid(const char *name, const struct prudence_domain_ops *given,
+                          struct prudence_domain_ops *ops)
 {
     static const char what[] = "prudence_domain_create_external";
+    const struct attr_names names = {what, "domain", name, "ops", "prudence_domain_ops"};
 
-    if (!ops)
+    if (!given) {
         os_report("%s: domain '%s': ops is NULL", what, name);
-    else if (ops->size != sizeof *ops)
-        os_report(
-            "%s: domain '%s': ops->size is %zu, not sizeof(struct prudence_domain_ops), which is "
-            "%zu",
-            what, name, ops->size, sizeof *ops);
-    else if (!ops->start_poll != !ops->poll_state)
+        return false;
+    }
+    if (!attr_take(&names, given, ops, sizeof *ops, sizeof *ops))
+        return false;
+    if (!ops->start_poll != !ops->poll_state)
         os_report(
             "%s: domain '%s': ops has one of start_poll and poll_state, and needs both or none",
             what, name);
@@ -287,10 +289,12 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
                                                         const struct prudence_domain_ops *ops,
                                                         void *context)
 {
+    struct prudence_domain_ops known;
     struct prudence_domain *domain;
     struct external *external;
 
-    if (!name_is_valid("prudence_domain_create_external", name) || !ops_are_valid(name, ops)) {
+    if (!name_is_valid("prudence_domain_create_external", name) ||
+        !ops_are_valid(name, ops, &known)) {
         errno = EINVAL;
         return NULL;
     }
@@ -302,7 +306,7 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
         errno = ENOMEM;
         return NULL;
     }
-    external->ops = *ops;
+    external->ops = known;
     external->context = context;
     domain_queue.keep(domain->callbacks, context);
     domain->external = external;
@@ -312,7 +316,7 @@ struct prudence_domain *prudence_domain_create_external(const char *name,
         errno = EAGAIN;
         return NULL;
     }
-    add_relaxed(&externals, ops->read_lock_held != NULL);
+    add_relaxed(&externals, known.read_lock_held != NULL);
     domain_publish(domain);
     return domain;
 }

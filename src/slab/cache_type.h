@@ -63,7 +63,7 @@ struct prudence_cache {
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    uint32_t slab_extensions; /* subset of `extensions` that slabs have (only_instead) */
+    uint32_t slab_extensions; /* subset of `extensions` that slabs have as well */
     /* Bytes of pages on each side of a large block that nobody may touch. */
     uint32_t margin;
     uint16_t redzone; /* unused bytes after each object */

@@ -421,6 +421,17 @@ size_t node_shrink(struct slab_node *node, unsigned keep)
     return node_shrink_until(node, keep, ALL_BYTES);
 }
 
+/* Shrinks each node of the cache to `keep` free slabs, and merges what is safe. Returns the bytes
+ * of the slabs that went. */
+size_t node_shrink_to(struct prudence_cache *cache, unsigned keep)
+{
+    size_t bytes = 0;
+
+    for (unsigned node = 0; node < os_node_count(); node++)
+        bytes += node_shrink(&cache->nodes[node], keep);
+    return bytes;
+}
+
 /* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing is left. Disturbs no
  * other CPU. */
 size_t node_shrink_all(struct prudence_cache *cache, size_t wanted)

@@ -306,7 +306,7 @@ static void count_flush(struct slab_node *node, unsigned objects, bool first)
 static void count_overflow(struct slab_node *node, unsigned objects, bool first)
 {
     (void)first;
-    node->counts.overflowed += objects;
+    node->counts.overflowed_objects += objects;
 }
 
 /* Frees objects past the object cache. */

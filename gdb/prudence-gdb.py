@@ -3,6 +3,7 @@
 
     (gdb) source prudence-gdb.py
     (gdb) prudence caches
+    (gdb) prudence counters [CACHE]
     (gdb) prudence whois ADDRESS
     (gdb) prudence latent [CACHE]
     (gdb) prudence readers
@@ -274,6 +275,25 @@ def sums_of(copy, cache):
     return allocated - freed - deferred, cached, latent, latent_bytes + latent * number(cache["stride"])
 
 
+def counters_of(copy, cache):
+    """(name, value, what it says) of each counter of a cache, by the library's list (src/slab/figures.h)."""
+    rows = copy.symbol("export_counters")
+    holders = {"cpu_cache": [cpu for _, cpu in copy.cpu_caches(cache)], "slab_node": [node for _, node in copy.nodes(cache)],
+               "prudence_cache": [cache]}
+    for at in range(rows.type.range()[1] + 1):
+        group, _, name = rows[at]["name"].string().partition(".")
+        if group != "cache":
+            continue
+        total = 0
+        for place in rows[at]["places"].string().split(","):
+            structure, *members = place.split(".")
+            for holder in holders[structure]:
+                for member in members:
+                    holder = holder[member]
+                total += number(holder)
+        yield name, total, rows[at]["meaning"].string()
+
+
 def readers_of(domain):
     for chunk in chain(domain["chunks"], 0, lambda chunk: chunk["next"], "chunks of readers"):
         for at in range(bounded(chunk["used"], chunk["slots"].type.range()[1] + 1, "readers of a chunk")):
@@ -300,7 +320,7 @@ def table(head, rows):
 
 
 class Prudence(gdb.Command):
-    """Objects, caches and readers of Prudence: prudence caches, whois, latent, readers."""
+    """Objects, caches and readers of Prudence: prudence caches, counters, whois, latent, readers."""
 
     def __init__(self):
         super().__init__("prudence", gdb.COMMAND_DATA, prefix=True)
@@ -323,6 +343,28 @@ class Caches(gdb.Command):
                                  text(cache["domain"]["name"])))
             print(f"caches of {copy.objfile.filename}")
             table(("cache", "size", "live", "cached", "latent", "slabs", "latent bytes", "domain"), rows)
+
+
+class Counters(gdb.Command):
+    """What a cache, or each that was ever used, has counted: prudence counters [CACHE]."""
+
+    def __init__(self):
+        super().__init__("prudence counters", gdb.COMMAND_DATA)
+
+    def invoke(self, argument, from_tty):
+        known = False
+        for copy in copies():
+            for cache in copy.caches():
+                if argument and text(cache["name"]) != argument:
+                    continue
+                known = True
+                rows = list(counters_of(copy, cache))
+                if argument or any(value for _, value, _ in rows):
+                    print(f"cache '{text(cache['name'])}'")
+                    for name, value, meaning in rows:
+                        print(f"  {name:<22} {value:>12}  {meaning}")
+        if argument and not known:
+            raise gdb.GdbError(f"prudence counters: there is no cache '{argument}'")
 
 
 class Whois(gdb.Command):
@@ -400,5 +442,5 @@ class Readers(gdb.Command):
             table(("domain", "thread", "nesting", "grace periods begun"), rows)
 
 
-for command in (Prudence, Caches, Whois, Latent, Readers):
+for command in (Prudence, Caches, Counters, Whois, Latent, Readers):
     command()

@@ -149,51 +149,17 @@ void caches_stop(void)
 
 /* -------------------------------------------------------------------------------------- figures */
 
-static void fill_from_sums(struct prudence_cache_stats *stats, const struct cache_sums *sums)
-{
-    stats->allocations = sums->hits + sums->misses;
-    stats->hits = sums->hits;
-    stats->hits_after_merge = sums->hits_after_merge;
-    stats->frees = sums->frees;
-    stats->deferred_frees = sums->deferred;
-    stats->refills = sums->refills;
-    stats->refilled_objects = sums->refilled_objects;
-    stats->flushes = sums->flushes;
-    stats->flushed_objects = sums->flushed_objects;
-    stats->object_cache_churns = min(sums->refills, sums->flushes);
-    stats->grows = sums->grows;
-    stats->shrinks = sums->shrinks;
-    stats->slab_churns = min(sums->grows, sums->shrinks);
-    stats->merges = sums->merges;
-    stats->merged_objects = sums->merged_objects;
-    stats->overflowed_objects = sums->overflowed;
-    stats->premoved_slabs = sums->premoved_slabs;
-    stats->objects_latent = sums->latent;
-    stats->objects_cached = sums->cached;
-    stats->bytes_latent = sums->latent_bytes;
-    stats->object_cache_size = sums->object_cache_size;
-}
+#define COPY_FIGURE(name)           stats->name = figures.name;
+#define COPY_COUNTER(name, meaning) COPY_FIGURE(name)
 
 void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_stats *stats)
 {
-    struct cache_sums sums;
-    uint64_t gone;
+    struct cache_figures figures;
 
-    cache_sum(cache, &sums);
+    stats_figures(cache, &figures);
     memset(stats, 0, sizeof *stats);
-    fill_from_sums(stats, &sums);
     memcpy(stats->name, cache->name, sizeof stats->name);
-    stats->object_size = cache->object_size;
-    stats->object_stride = cache->stride;
-    stats->slab_size = cache->slab_bytes;
-    stats->preflushed_objects = load_relaxed(&cache->preflushed);
-    stats->busy_bypasses = load_relaxed(&cache->bypasses);
-    stats->remote_drains = load_relaxed(&cache->remote_drains);
-    stats->pressure_waits = load_relaxed(&cache->pressure_waits);
-    stats->slabs_now = load_relaxed(&cache->slabs_now);
-    stats->slabs_peak = load_relaxed(&cache->slabs_peak);
-    gone = stats->frees + stats->deferred_frees;
-    stats->objects_live = stats->allocations > gone ? stats->allocations - gone : 0;
+    ALL_FIGURES(COPY_COUNTER, COPY_FIGURE)
     if (stats->objects_live && cache->percpu)
         stats->fragmentation_permille = div64_u64(stats->slabs_now * stats->slab_size * 1000,
                                                   stats->objects_live * stats->object_size);

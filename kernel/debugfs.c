@@ -15,45 +15,17 @@ static void number(struct seq_file *file, const char *name, u64 value)
     seq_printf(file, "%-24s %llu\n", name, value);
 }
 
+#define SHOW(name)                  number(file, #name, stats.name);
+#define SHOW_COUNTER(name, meaning) SHOW(name)
+
 static int cache_show(struct seq_file *file, void *unused)
 {
     struct prudence_cache_stats stats;
 
     (void)unused;
     prudence_cache_stats(file->private, &stats);
-#define SHOW(member) number(file, #member, stats.member)
-    SHOW(object_size);
-    SHOW(object_stride);
-    SHOW(slab_size);
-    SHOW(object_cache_size);
-    SHOW(allocations);
-    SHOW(hits);
-    SHOW(hits_after_merge);
-    SHOW(frees);
-    SHOW(deferred_frees);
-    SHOW(refills);
-    SHOW(refilled_objects);
-    SHOW(flushes);
-    SHOW(flushed_objects);
-    SHOW(object_cache_churns);
-    SHOW(grows);
-    SHOW(shrinks);
-    SHOW(slab_churns);
-    SHOW(merges);
-    SHOW(merged_objects);
-    SHOW(preflushed_objects);
-    SHOW(overflowed_objects);
-    SHOW(premoved_slabs);
-    SHOW(busy_bypasses);
-    SHOW(remote_drains);
-    SHOW(pressure_waits);
-    SHOW(slabs_now);
-    SHOW(slabs_peak);
-    SHOW(objects_live);
-    SHOW(objects_latent);
-    SHOW(objects_cached);
-    SHOW(bytes_latent);
-    SHOW(fragmentation_permille);
+    ALL_FIGURES(SHOW_COUNTER, SHOW)
+    SHOW(fragmentation_permille)
     return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(cache);
@@ -64,20 +36,7 @@ static int totals_show(struct seq_file *file, void *unused)
 
     (void)unused;
     prudence_stats(&stats);
-    SHOW(page_bytes);
-    SHOW(page_bytes_peak);
-    SHOW(metadata_bytes);
-    SHOW(latent_bytes);
-    SHOW(limit_used_peak);
-    SHOW(latent_limit);
-    SHOW(cookies);
-    SHOW(requests);
-    SHOW(expedited);
-    SHOW(waits);
-    SHOW(expiries);
-    SHOW(hastened);
-    SHOW(throttle_waits);
-    SHOW(interrupts);
+    PRUDENCE_TOTALS(SHOW)
     return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(totals);
@@ -89,8 +48,8 @@ static void slabinfo_line(struct seq_file *file, struct prudence_cache *cache)
     u64 per_slab;
 
     prudence_cache_stats(cache, &stats);
-    per_slab = stats.slab_size / stats.object_stride;
-    seq_printf(file, "%-17s %6llu %6llu %6zu %4llu %4zu : tunables %4u %4u %4u", stats.name,
+    per_slab = div64_u64(stats.slab_size, stats.object_stride);
+    seq_printf(file, "%-17s %6llu %6llu %6llu %4llu %4llu : tunables %4u %4u %4u", stats.name,
                stats.objects_live, stats.slabs_now * per_slab, stats.object_stride, per_slab,
                stats.slab_size >> PAGE_SHIFT, 0, 0, 0);
     seq_printf(file, " : slabdata %6llu %6llu %6u", stats.slabs_now, stats.slabs_now, 0);

@@ -57,10 +57,10 @@ static void pages_go(struct slab *slab)
     annotate_live(slab->cache, slab->pages, slab->bytes);
 }
 
-static bool is_wanted(const struct cache_layout *layout)
+static enum extension_wish is_wanted(const struct cache_layout *layout)
 {
     (void)layout;
-    return want_init_on_free() || kasan;
+    return extension_wanted_if(want_init_on_free() || kasan);
 }
 
 static const struct slab_extension clean_extension = {

@@ -172,7 +172,7 @@ static void mix_print(const char *subject, unsigned int round, bool counted,
     pr_info(
         "BENCH {\"run\":\"mix-peak\",\"mix\":\"%s\",\"subject\":\"%s\",\"pace\":%u,"
         "\"round\":%u,\"slabs\":%llu,\"live\":%llu,\"latent\":%llu,\"cached\":%llu,"
-        "\"object_cache\":%zu,\"overflowed\":%llu,\"preflushed\":%llu,\"premoved\":%llu}\n",
+        "\"object_cache\":%llu,\"overflowed\":%llu,\"preflushed\":%llu,\"premoved\":%llu}\n",
         mix->name, subject, pace, round, peak->slabs, peak->live, peak->latent, peak->cached,
         stats->object_cache_size, stats->overflowed_objects, stats->preflushed_objects,
         stats->premoved_slabs);

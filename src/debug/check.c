@@ -12,10 +12,10 @@
 #include "slab/misuse.h"
 
 /* Quarantine and shuffle need states too, because a resting object looks live to the slab. */
-static bool check_wants(const struct cache_layout *layout)
+static enum extension_wish check_wants(const struct cache_layout *layout)
 {
     (void)layout;
-    return check_wanted || quarantine_limit || shuffle_wanted;
+    return extension_wanted_if(check_wanted || quarantine_limit || shuffle_wanted);
 }
 
 static size_t words_bytes(const struct slab *slab)
@@ -92,13 +92,14 @@ static bool check_safe(struct slab *slab, void *object)
 
 /* ------------------------------------------------------------------------------------- reports */
 
-static void check_live(const struct slab *slab, const void *object, const char *what)
+static bool check_live(const struct slab *slab, const void *object, const char *what)
 {
     enum object_state state =
         state_of_word(load_relaxed(&object_words(slab)[slab_index(slab, object)]));
 
     if (state != OBJECT_LIVE)
         report_not_live(slab, object, state == OBJECT_LATENT, what);
+    return true;
 }
 
 void check_print_word(uint64_t word)

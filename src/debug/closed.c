@@ -10,9 +10,9 @@
 #include "debug/page_jobs.h"
 #include "slab/slab.h"
 
-static bool closed_wants(const struct cache_layout *layout)
+static enum extension_wish closed_wants(const struct cache_layout *layout)
 {
-    return layout->flags & CACHE_CLOSED;
+    return extension_wanted_if(layout->flags & CACHE_CLOSED);
 }
 
 static bool closed_made(struct slab *slab)
@@ -47,7 +47,7 @@ static void closed_opened(struct page_job *job, bool done)
     slab_forget_memory(opening, opening->memory);
 }
 
-static bool closed_keeps_pages(struct slab *slab)
+static bool closed_keep_pages(struct slab *slab)
 {
     const struct opening of_slab = {
         .pages = slab->pages, .bytes = slab->bytes, .memory = slab_memory(slab)};
@@ -59,4 +59,4 @@ static bool closed_keeps_pages(struct slab *slab)
 }
 
 const struct slab_extension closed_extension = {
-    .wants = closed_wants, .made = closed_made, .keeps_pages = closed_keeps_pages};
+    .wants = closed_wants, .made = closed_made, .keep_pages = closed_keep_pages};

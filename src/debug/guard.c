@@ -193,22 +193,8 @@ static void guard_going(struct slab *slab)
 
 /* --------------------------------------------------------------- what is deferred becomes safe */
 
-/* Merges, and thereby closes pages. No other thread may ever visit the node of a quiet cache. */
-static void settle_cache(struct prudence_cache *cache)
-{
-    for (unsigned i = 0; i < os_node_count(); i++)
-        node_shrink(&cache->nodes[i], cache->free_limit);
-}
-
-/* Drives a grace period for a deferred lone object. */
-static void after_deferral(struct prudence_cache *cache, bool alone)
-{
-    if (!alone)
-        return;
-    gp_advance(cache->domain, gp_snapshot(cache->domain));
-    settle_cache(cache);
-}
-
+/* Merges in all caches, and thereby closes pages. No other thread may ever visit the node of a
+ * quiet cache. */
 static void guard_settle_all(void)
 {
     struct list *item;
@@ -219,7 +205,9 @@ static void guard_settle_all(void)
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        settle_cache(list_entry(item, struct prudence_cache, link));
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        node_shrink_to(cache, cache->free_limit);
     }
     os_lock_release(&slab_caches_lock);
     os_later_check(); /* closes pages */
@@ -257,7 +245,7 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
 
     if (!guard_interval || !guard_is_due() || !can_be_guarded(cache, size) || !has_pool())
         return NULL;
-    settle_cache(cache);
+    node_shrink_to(cache, cache->free_limit);
     slot = slot_take();
     if (!slot) {
         guard_settle_all();
@@ -273,6 +261,7 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
         slot->state = GUARD_UNUSED;
         goto failed;
     }
+    slab->hurried = true;
     slab->side[GUARD_EXTENSION] = slot;
     slot->slab = slab;
     slot->state = GUARD_IN_USE;
@@ -283,16 +272,15 @@ failed:
     return NULL;
 }
 
-static bool guard_wants(const struct cache_layout *layout)
+static enum extension_wish guard_wants(const struct cache_layout *layout)
 {
     (void)layout;
-    return guard_interval > 0;
+    return extension_wanted_if(guard_interval > 0);
 }
 
 const struct slab_extension guard_extension = {.wants = guard_wants,
                                                .going = guard_going,
                                                .instead = guarded_alloc,
-                                               .after_deferral = after_deferral,
                                                .size_asked = guard_size_asked,
                                                .explain = guard_explain};
 

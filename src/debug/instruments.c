@@ -26,10 +26,10 @@
 #include "slab/cache.h"
 #include "slab/misuse.h"
 
-static bool instruments_wants(const struct cache_layout *layout)
+static enum extension_wish instruments_wants(const struct cache_layout *layout)
 {
     (void)layout;
-    return zero_on_free || annotate_on || race_detector_on;
+    return extension_wanted_if(zero_on_free || annotate_on || race_detector_on);
 }
 
 /* ------------------------------------------------------------------------------------- zeroing */
@@ -153,13 +153,15 @@ static bool instruments_safe(struct slab *slab, void *object)
     return true;
 }
 
-static void released(struct slab *slab, void *object)
+static bool instruments_released(struct slab *slab, void *object, bool may_keep)
 {
+    (void)may_keep;
     if (!slab->alone) {
         zero(slab, object);
         annotate_released(slab, object);
     }
     annotate_passes(slab, object);
+    return false;
 }
 
 static size_t instruments_size_asked(const struct slab *slab, const void *object)
@@ -176,7 +178,7 @@ const struct slab_extension instruments_extension = {.wants = instruments_wants,
                                                      .allocated = instruments_allocated,
                                                      .deferred = instruments_deferred,
                                                      .safe = instruments_safe,
-                                                     .released = released,
+                                                     .released = instruments_released,
                                                      .size_asked = instruments_size_asked};
 
 /* --------------------------------------------------------------------------------- the process */

@@ -92,9 +92,9 @@ void large_guard_start(void)
     start_first(slab_margin || annotate_on ? 0 : (unsigned)large_guard_first);
 }
 
-static bool large_guard_wants(const struct cache_layout *layout)
+static enum extension_wish large_guard_wants(const struct cache_layout *layout)
 {
-    return layout->no_cpu_caches && slab_margin;
+    return extension_wanted_if(layout->no_cpu_caches && slab_margin);
 }
 
 /* Ends the first blocks; no further block is one. */
@@ -128,31 +128,6 @@ static bool large_guard_made(struct slab *slab)
         os_pages_protect(slab->pages, front, true);
         os_pages_protect(back, behind, true);
     }
-    return true;
-}
-
-static bool open_all(struct slab *slab)
-{
-    return os_pages_protect(slab->pages, slab->bytes, false);
-}
-
-/* Gives the front margin back; the back margin becomes part of the block. On failure the margins
- * may be open. */
-static bool drop_margins(struct slab *slab)
-{
-    size_t front = slab_front_margin(slab);
-
-    if (!open_all(slab))
-        return false;
-    os_page_owner_set(slab->pages, front, NULL);
-    if (!os_pages_cut(slab->pages, front)) {
-        os_page_owner_set(slab->pages, front, slab);
-        return false;
-    }
-    slab->pages = slab->base;
-    slab->bytes -= front;
-    slab->margin_pages = 0;
-    add_relaxed(&slab->cache->large_shrunk, front);
     return true;
 }
 
@@ -315,7 +290,7 @@ static bool large_guard_take_first(size_t size)
     return taken;
 }
 
-static bool large_guard_keeps_pages(struct slab *slab)
+static bool large_guard_keep_pages(struct slab *slab)
 {
     struct leaver leaver = {.rest = {.pages = slab->pages,
                                      .bytes = slab->bytes,
@@ -391,8 +366,7 @@ void large_guard_look_at_fault(const struct os_fault *fault)
 
 const struct slab_extension large_guard_extension = {.wants = large_guard_wants,
                                                      .made = large_guard_made,
-                                                     .keeps_pages = large_guard_keeps_pages,
-                                                     .drop_margins = drop_margins,
+                                                     .keep_pages = large_guard_keep_pages,
                                                      .explain = large_guard_explain,
                                                      .pressure = let_all_go};
 

@@ -67,14 +67,11 @@ static bool stays_in_place(const struct cache_layout *layout)
            layout->flags & CACHE_TYPESAFE;
 }
 
-static bool profile_wants(const struct cache_layout *layout)
+static enum extension_wish profile_wants(const struct cache_layout *layout)
 {
-    return sampling_rate && !(layout->flags & CACHE_CLOSED);
-}
-
-static bool only_instead(const struct cache_layout *layout)
-{
-    return !stays_in_place(layout);
+    if (!sampling_rate || layout->flags & CACHE_CLOSED)
+        return EXTENSION_UNWANTED;
+    return stays_in_place(layout) ? EXTENSION_WANTED : EXTENSION_INSTEAD;
 }
 
 /* --------------------------------------------------------------------------- where samples are */
@@ -304,7 +301,6 @@ static void profile_resized(struct slab *slab, void *object, size_t size)
 }
 
 const struct slab_extension profile_extension = {.wants = profile_wants,
-                                                 .only_instead = only_instead,
                                                  .made = profile_made,
                                                  .going = profile_going,
                                                  .instead = sampled_alloc,

@@ -129,13 +129,13 @@ static void let_leave(uint64_t limit, uint64_t goal, void (*leave)(struct slab *
 
 /* Puts an object to rest. Returns false for a lone object, for one larger than the limit, and
  * without memory to note the object. */
-static bool quarantine_keeps(struct slab *slab, void *object)
+static bool quarantine_released(struct slab *slab, void *object, bool may_keep)
 {
     size_t size = slab_object_bytes(slab);
     struct chunk *chunk;
     bool over;
 
-    if (slab->alone || size > quarantine_limit)
+    if (!may_keep || slab->alone || size > quarantine_limit)
         return false;
     os_lock_take(&lock);
     chunk = chunk_with_room();
@@ -193,14 +193,14 @@ void quarantine_flush_and_wait(void)
         wait_for_leavers();
 }
 
-static bool quarantine_wants(const struct cache_layout *layout)
+static enum extension_wish quarantine_wants(const struct cache_layout *layout)
 {
     (void)layout;
-    return quarantine_limit > 0;
+    return extension_wanted_if(quarantine_limit > 0);
 }
 
 const struct slab_extension quarantine_extension = {
-    .wants = quarantine_wants, .keeps = quarantine_keeps, .pressure = quarantine_flush};
+    .wants = quarantine_wants, .released = quarantine_released, .pressure = quarantine_flush};
 
 /* Empties the list, which has entries only if fork took nothing. The leavers' threads, and the
  * objects that they held, are not in the child. */

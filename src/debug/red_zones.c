@@ -39,9 +39,9 @@ void red_zones_start(void)
     pattern = secret[0] | UINT64_C(0x8181818181818181);
 }
 
-static bool red_zones_wants(const struct cache_layout *layout)
+static enum extension_wish red_zones_wants(const struct cache_layout *layout)
 {
-    return red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED);
+    return extension_wanted_if(red_zones_wanted && !annotate_on && !(layout->flags & CACHE_CLOSED));
 }
 
 /* --------------------------------------------------------------------------------- the pattern */

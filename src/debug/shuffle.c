@@ -47,9 +47,9 @@ static size_t shelf_bytes(const struct prudence_cache *cache)
 }
 
 /* Excludes quarantine, where objects rest in the order of frees. */
-static bool shuffle_wants(const struct cache_layout *layout)
+static enum extension_wish shuffle_wants(const struct cache_layout *layout)
 {
-    return shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches;
+    return extension_wanted_if(shuffle_wanted && !quarantine_limit && !layout->no_cpu_caches);
 }
 
 static bool shuffle_cache_made(struct prudence_cache *cache)
@@ -88,12 +88,12 @@ static void *exchange_place(void **place, void *object)
     return __atomic_exchange_n(place, object, __ATOMIC_ACQ_REL);
 }
 
-static bool shuffle_keeps(struct slab *slab, void *object)
+static bool shuffle_released(struct slab *slab, void *object, bool may_keep)
 {
     struct shelf *shelf = shelf_of(slab->cache);
     void *other;
 
-    if (slab->alone)
+    if (slab->alone || !may_keep)
         return false;
     other = exchange_place(
         &shelf->objects[os_cpu_current() * shelf->places + shuffle_draw(shelf, shelf->places)],
@@ -139,5 +139,5 @@ void shuffle_flush_all(void)
 const struct slab_extension shuffle_extension = {.wants = shuffle_wants,
                                                  .cache_made = shuffle_cache_made,
                                                  .cache_going = shuffle_cache_going,
-                                                 .keeps = shuffle_keeps,
+                                                 .released = shuffle_released,
                                                  .pressure = shuffle_flush_all};

@@ -179,7 +179,7 @@ void *prudence_realloc(void *object, size_t size)
 {
     struct slab *slab;
     size_t usable;
-    bool owned, nested;
+    bool owned = false, nested;
     void *moved;
 
     if (!object)
@@ -189,10 +189,9 @@ void *prudence_realloc(void *object, size_t size)
     nested = object_call_is_nested();
     slab = object_slab(object, "prudence_realloc");
     if (unlikely(load_relaxed(&slab->extensions)))
-        slab_check_live(slab, object, "prudence_realloc");
+        owned = !slab_check_live(slab, object, "prudence_realloc");
     object_require_unfreed(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
-    owned = extensions_own(slab, object);
     if (instruments_move(slab) || nested) {
         ; /* below */
     } else if (is_large(slab) && !owned && !slab->cache->margin) {

@@ -147,7 +147,7 @@ static void destruct_object(struct slab *slab, void *object, void **hand, unsign
     if (!claim(&due, object))
         return;
     run_destructor(&due, object);
-    extensions_released(slab, object);
+    extensions_released(slab, object, false);
     /* A handler that forks finds the object both counted and running, or neither. */
     os_busy_enter();
     destruct_runs = due.outer;
@@ -297,9 +297,9 @@ void destruct_shrink(struct prudence_cache *cache)
 
 /* -------------------------------------------------------------------------------- the extension */
 
-static bool destruct_wants(const struct cache_layout *layout)
+static enum extension_wish destruct_wants(const struct cache_layout *layout)
 {
-    return layout->destructor;
+    return extension_wanted_if(layout->destructor != NULL);
 }
 
 static bool destruct_cache_made(struct prudence_cache *cache)

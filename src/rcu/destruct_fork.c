@@ -119,7 +119,7 @@ static void take_back_hands(void)
             continue;
         for (unsigned i = 0; i < hand->count; i++)
             if (destruct_epoch(slab_known(hand->objects[i]), hand->objects[i]) == DESTRUCT_NO_EPOCH)
-                extensions_released(slab_known(hand->objects[i]), hand->objects[i]);
+                extensions_released(slab_known(hand->objects[i]), hand->objects[i], false);
         list_remove(&hand->link);
         node_put_selected(hand->cache, hand->objects, hand->count);
     }

@@ -98,8 +98,7 @@ static bool serve(struct prudence_cache *cache)
         gp_request(cache->domain, gp_snapshot(cache->domain));
         gp_drive(cache->domain);
     } else if (!soon) {
-        for (unsigned node = 0; node < os_node_count(); node++)
-            node_shrink(&cache->nodes[node], cache->free_limit);
+        node_shrink_to(cache, cache->free_limit);
     }
     return some;
 }

@@ -13,7 +13,7 @@ void export_fork_child(bool whole);
 
 /* Version of the description. Changes when a name disappears or means something else, not when a
  * member is added, moved or resized. */
-#define EXPORT_LAYOUT 1
+#define EXPORT_LAYOUT 2
 void export_layout_print(struct output *output);
 
 #endif /* RUNTIME_EXPORT_H */

@@ -3,16 +3,18 @@
  * The description that tells a watcher where the process's figures are (export.c): the addresses of
  * variables, and the offsets of members in structures. watch/prudence_watch/layout.py reads it.
  *
- *     prudence-export 1                 the layout's number
+ *     prudence-export 2                 the layout's number
  *     text version 0.1.0                '_' stands for a blank
  *     number pid 4711
  *     address slab_caches 7f0c12345678  of a variable
  *     member slab_node.latent 128 4     offset and bytes
+ *     counter cache.grows slab_node.counts.grows Slabs that the page source gave.
  *     end
  *
  * Names are those in the source, so a watcher finds a member wherever it moves. The description
  * does not tell the meaning of a member; if the meaning changes, or a name disappears,
- * EXPORT_LAYOUT changes.
+ * EXPORT_LAYOUT changes. Counters come and go without that: a line names the figure, the members or
+ * the variable that it is the sum of, and what it says. gdb reads export_counters[] instead.
  */
 
 #include "gp/user/domain.h"
@@ -20,8 +22,9 @@
 #include "gp/user/stall.h"
 #include "pages/pages.h"
 #include "process.h"
-#include "rcu/callbacks.h"
+#include "rcu/call.h"
 #include "runtime/export.h"
+#include "runtime/figures.h"
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
@@ -44,97 +47,99 @@ struct member {
 #structure, 0, sizeof(struct structure)                                                    \
     }
 
+#define IN_CPU(name, meaning)    MEMBER(cpu_cache, counts.name),
+#define IN_NODE(name, meaning)   MEMBER(slab_node, counts.name),
+#define IN_CACHE(name, meaning)  MEMBER(prudence_cache, name),
+#define IN_DOMAIN(name, meaning) MEMBER(prudence_domain, name),
+
 /* The size of a pointer is meant. NOLINTBEGIN(bugprone-sizeof-expression) */
-static const struct member members[] = {
-    MEMBER(list, next),
-    MEMBER(list, previous),
+static const struct member members[] = {MEMBER(list, next),
+                                        MEMBER(list, previous),
 
-    WHOLE(prudence_cache),
-    MEMBER(prudence_cache, link),
-    MEMBER(prudence_cache, number),
-    MEMBER(prudence_cache, name),
-    MEMBER(prudence_cache, percpu),
-    MEMBER(prudence_cache, nodes),
-    MEMBER(prudence_cache, domain),
-    MEMBER(prudence_cache, object_size),
-    MEMBER(prudence_cache, stride),
-    MEMBER(prudence_cache, slab_bytes),
-    MEMBER(prudence_cache, slabs_now),
-    MEMBER(prudence_cache, slabs_peak),
-    MEMBER(prudence_cache, bypasses),
-    MEMBER(prudence_cache, preflushed),
-    MEMBER(prudence_cache, pressure_waits),
-    MEMBER(prudence_cache, remote_drains),
-    MEMBER(prudence_cache, large_grown),
-    MEMBER(prudence_cache, large_shrunk),
+                                        WHOLE(prudence_cache),
+                                        MEMBER(prudence_cache, link),
+                                        MEMBER(prudence_cache, number),
+                                        MEMBER(prudence_cache, name),
+                                        MEMBER(prudence_cache, percpu),
+                                        MEMBER(prudence_cache, nodes),
+                                        MEMBER(prudence_cache, domain),
+                                        MEMBER(prudence_cache, object_size),
+                                        MEMBER(prudence_cache, stride),
+                                        MEMBER(prudence_cache, slab_bytes),
+                                        MEMBER(prudence_cache, slabs_now),
+                                        MEMBER(prudence_cache, slabs_peak),
+                                        MEMBER(prudence_cache, large_grown),
+                                        MEMBER(prudence_cache, large_shrunk),
 
-    MEMBER(cpu_cache, line.stack_word),
-    MEMBER(cpu_cache, line.ring_tail),
-    MEMBER(cpu_cache, line.ring_head),
-    MEMBER(cpu_cache, closed),
-    MEMBER(cpu_cache, closed_cookie),
-    MEMBER(cpu_cache, size),
-    MEMBER(cpu_cache, counts.stacked),
-    MEMBER(cpu_cache, counts.unstacked),
-    MEMBER(cpu_cache, counts.refills),
-    MEMBER(cpu_cache, counts.refilled_objects),
-    MEMBER(cpu_cache, counts.merges),
-    MEMBER(cpu_cache, counts.merged_objects),
-    MEMBER(cpu_cache, counts.hits_after_merge),
+                                        MEMBER(cpu_cache, line.stack_word),
+                                        MEMBER(cpu_cache, line.ring_tail),
+                                        MEMBER(cpu_cache, line.ring_head),
+                                        MEMBER(cpu_cache, closed),
+                                        MEMBER(cpu_cache, closed_cookie),
+                                        MEMBER(cpu_cache, size),
+                                        MEMBER(cpu_cache, counts.stacked),
+                                        MEMBER(cpu_cache, counts.unstacked),
 
-    WHOLE(slab_node),
-    MEMBER(slab_node, free_slabs),
-    MEMBER(slab_node, latent),
-    MEMBER(slab_node, latent_bytes),
-    MEMBER(slab_node, handover),
-    MEMBER(slab_node, counts.allocations),
-    MEMBER(slab_node, counts.frees),
-    MEMBER(slab_node, counts.deferred),
-    MEMBER(slab_node, counts.merges),
-    MEMBER(slab_node, counts.merged_objects),
-    MEMBER(slab_node, counts.premoved_slabs),
-    MEMBER(slab_node, counts.grows),
-    MEMBER(slab_node, counts.shrinks),
-    MEMBER(slab_node, counts.overflowed),
-    MEMBER(slab_node, counts.flushes),
-    MEMBER(slab_node, counts.flushed_objects),
+                                        WHOLE(slab_node),
+                                        MEMBER(slab_node, free_slabs),
+                                        MEMBER(slab_node, latent),
+                                        MEMBER(slab_node, latent_bytes),
+                                        MEMBER(slab_node, handover),
+                                        MEMBER(slab_node, counts.allocations),
+                                        MEMBER(slab_node, counts.frees),
+                                        MEMBER(slab_node, counts.deferred),
 
-    MEMBER(transfer_batch, next),
-    MEMBER(transfer_batch, count),
+                                        MEMBER(transfer_batch, next),
+                                        MEMBER(transfer_batch, count),
 
-    WHOLE(prudence_domain),
-    MEMBER(prudence_domain, link),
-    MEMBER(prudence_domain, generation),
-    MEMBER(prudence_domain, name),
-    MEMBER(prudence_domain, kind),
-    MEMBER(prudence_domain, scheme),
-    MEMBER(prudence_domain, progress.completed),
-    MEMBER(prudence_domain, shared.sequence),
-    MEMBER(prudence_domain, chunks),
-    MEMBER(prudence_domain, callbacks),
-    MEMBER(prudence_domain, grace_periods),
-    MEMBER(prudence_domain, scans),
-    MEMBER(prudence_domain, membarriers),
-    MEMBER(prudence_domain, mode_switches),
-    MEMBER(prudence_domain, stalls),
-    MEMBER(gp_scheme, name),
+                                        WHOLE(prudence_domain),
+                                        MEMBER(prudence_domain, link),
+                                        MEMBER(prudence_domain, generation),
+                                        MEMBER(prudence_domain, name),
+                                        MEMBER(prudence_domain, kind),
+                                        MEMBER(prudence_domain, scheme),
+                                        MEMBER(prudence_domain, progress.completed),
+                                        MEMBER(prudence_domain, shared.sequence),
+                                        MEMBER(prudence_domain, chunks),
+                                        MEMBER(prudence_domain, callbacks),
+                                        MEMBER(gp_scheme, name),
 
-    MEMBER(reader_chunk, next),
-    MEMBER(reader_chunk, used),
-    MEMBER(reader_chunk, slots),
-    WHOLE(reader_slot),
-    MEMBER(reader_slot, reader.word),
-    MEMBER(reader_slot, thread),
-    MEMBER(reader_slot, stall_word),
-    MEMBER(reader_slot, stall_since),
+                                        MEMBER(reader_chunk, next),
+                                        MEMBER(reader_chunk, used),
+                                        MEMBER(reader_chunk, slots),
+                                        WHOLE(reader_slot),
+                                        MEMBER(reader_slot, reader.word),
+                                        MEMBER(reader_slot, thread),
+                                        MEMBER(reader_slot, stall_word),
+                                        MEMBER(reader_slot, stall_since),
 
-    MEMBER(callback_queue, lanes),
-    MEMBER(callback_queue, lane),
-    MEMBER(callback_queue, bytes_left),
-    WHOLE(callback_lane),
-    MEMBER(callback_lane, bytes_pushed),
-};
+                                        MEMBER(callback_queue, lanes),
+                                        MEMBER(callback_queue, lane),
+                                        MEMBER(callback_queue, bytes_left),
+                                        WHOLE(callback_lane),
+                                        MEMBER(callback_lane, bytes_pushed),
+
+                                        CACHE_COUNTERS(IN_CACHE) CPU_COUNTERS(IN_CPU)
+                                            NODE_COUNTERS(IN_NODE) DOMAIN_COUNTERS(IN_DOMAIN)};
 /* NOLINTEND(bugprone-sizeof-expression) */
+
+struct export_counter {
+    const char *name;    /* group and figure */
+    const char *places;  /* members, or a variable above */
+    const char *meaning; /* one sentence */
+};
+
+#define OF_CPU(name, meaning)           {"cache." #name, "cpu_cache.counts." #name, meaning},
+#define OF_NODE(name, meaning)          {"cache." #name, "slab_node.counts." #name, meaning},
+#define OF_CACHE(name, meaning)         {"cache." #name, "prudence_cache." #name, meaning},
+#define OF_DOMAIN(name, meaning)        {"domain." #name, "prudence_domain." #name, meaning},
+#define OF_PROCESS(name, word, meaning) {"process." #name, #name, meaning},
+#define OF_BOTH(name, meaning)                                                                     \
+    {"cache." #name, "cpu_cache.counts." #name ",slab_node.counts." #name, meaning},
+
+static const struct export_counter export_counters[] = {
+    FIGURES_OF_CACHE(OF_CPU, OF_NODE, OF_BOTH, OF_CACHE, NO_FIGURE) DOMAIN_COUNTERS(OF_DOMAIN)
+        TOTAL_FIGURES(NO_SUM, OF_PROCESS, NO_OTHER)};
 
 static void print_number(struct output *output, const char *name, uint64_t number)
 {
@@ -172,6 +177,8 @@ static void print_percpu(struct output *output)
     output_text(output, "\n");
 }
 
+#define PRINT_COUNT(name, word, meaning) print_address(output, #name, &(word));
+
 static void print_addresses(struct output *output)
 {
     struct pages_words pages;
@@ -185,9 +192,7 @@ static void print_addresses(struct output *output)
     print_address(output, "pages_retained", pages.retained);
     print_address(output, "pages_metadata", pages.metadata);
     print_address(output, "latent_limit", &slab_latent_limit);
-    print_address(output, "latent_overruns", &latent_overruns);
-    print_address(output, "throttle_waits", &wait_counts.waits);
-    print_address(output, "throttle_expiries", &wait_counts.expiries);
+    TOTAL_FIGURES(NO_SUM, PRINT_COUNT, NO_OTHER)
 }
 
 void export_layout_print(struct output *output)
@@ -199,5 +204,8 @@ void export_layout_print(struct output *output)
     for (unsigned i = 0; i < sizeof members / sizeof members[0]; i++)
         output_print(output, "member %s %zu %zu\n", members[i].name, members[i].offset,
                      members[i].bytes);
+    for (unsigned i = 0; i < sizeof export_counters / sizeof export_counters[0]; i++)
+        output_print(output, "counter %s %s %s\n", export_counters[i].name,
+                     export_counters[i].places, export_counters[i].meaning);
     output_text(output, "end\n");
 }

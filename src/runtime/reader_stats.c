@@ -172,18 +172,16 @@ static void add_readers(const struct prudence_domain *domain, struct prudence_do
     }
 }
 
+#define TAKE_COUNTER(name, meaning) stats->name = load_relaxed(&domain->name);
+
 static void stats_of_domain(struct prudence_domain *domain, struct prudence_domain_stats *stats)
 {
     *stats = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
         .readers = readers_reap(domain, true, READERS_A_FEW),
-        .grace_periods = load_relaxed(&domain->grace_periods),
-        .scans = load_relaxed(&domain->scans),
-        .membarriers = load_relaxed(&domain->membarriers),
-        .mode_switches = load_relaxed(&domain->mode_switches),
-        .stalls = load_relaxed(&domain->stalls),
         .bytes_called = stats_bytes_called(domain),
     };
+    DOMAIN_COUNTERS(TAKE_COUNTER)
     add_readers(domain, stats);
     name_copy(stats->name, sizeof stats->name, domain->name);
     name_copy(stats->kind, sizeof stats->kind,

@@ -13,6 +13,7 @@
 #include "pages/pages.h"
 #include "rcu/call.h"
 #include "rcu/callback_queue.h"
+#include "runtime/figures.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
 #include "slab/doubles.h"
@@ -21,54 +22,24 @@
 #include "slab/reclaim/wait.h"
 #include "slab/stats.h"
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+/* Every member but the name and the fraction is in the list. */
+#define ONE_FIGURE(name)           +1
+#define ONE_COUNTER(name, meaning) +1
+_Static_assert(sizeof(struct prudence_cache_stats) -
+                       offsetof(struct prudence_cache_stats, object_size) ==
+                   (1 + ALL_FIGURES(ONE_COUNTER, ONE_FIGURE)) * sizeof(uint64_t),
+               "slab/figures.h lists the members of struct prudence_cache_stats");
 
-static void fill_from_sums(struct prudence_cache_stats *stats, const struct cache_sums *sums)
-{
-    stats->allocations = sums->hits + sums->misses;
-    stats->hits = sums->hits;
-    stats->hits_after_merge = sums->hits_after_merge;
-    stats->frees = sums->frees;
-    stats->deferred_frees = sums->deferred;
-    stats->refills = sums->refills;
-    stats->refilled_objects = sums->refilled_objects;
-    stats->flushes = sums->flushes;
-    stats->flushed_objects = sums->flushed_objects;
-    stats->object_cache_churns = smaller(sums->refills, sums->flushes);
-    stats->grows = sums->grows;
-    stats->shrinks = sums->shrinks;
-    stats->slab_churns = smaller(sums->grows, sums->shrinks);
-    stats->merges = sums->merges;
-    stats->merged_objects = sums->merged_objects;
-    stats->overflowed_objects = sums->overflowed;
-    stats->premoved_slabs = sums->premoved_slabs;
-    stats->objects_live = stats->allocations - sums->frees - sums->deferred;
-    stats->objects_latent = sums->latent;
-    stats->objects_cached = sums->cached;
-    stats->object_cache_size = sums->object_cache_size;
-}
+#define COPY_FIGURE(name)           .name = figures.name,
+#define COPY_COUNTER(name, meaning) .name = figures.name,
 
 void stats_of_cache(const struct prudence_cache *cache, struct prudence_cache_stats *stats)
 {
-    struct cache_sums sums;
+    struct cache_figures figures;
 
-    cache_sum(cache, &sums);
-    *stats = (struct prudence_cache_stats){.object_size = cache->object_size};
+    stats_figures(cache, &figures);
+    *stats = (struct prudence_cache_stats){ALL_FIGURES(COPY_COUNTER, COPY_FIGURE)};
     memcpy(stats->name, cache->name, sizeof stats->name);
-    fill_from_sums(stats, &sums);
-    stats->object_stride = cache->stride;
-    stats->slab_size = cache->slab_bytes;
-    stats->preflushed_objects = load_relaxed(&cache->preflushed);
-    stats->busy_bypasses = load_relaxed(&cache->bypasses);
-    stats->remote_drains = load_relaxed(&cache->remote_drains);
-    stats->pressure_waits = load_relaxed(&cache->pressure_waits);
-    stats->slabs_now = load_relaxed(&cache->slabs_now);
-    stats->slabs_peak = load_relaxed(&cache->slabs_peak);
-    stats->bytes_latent = sums.latent_bytes;
-    stats->bytes_cached = sums.cached * cache->stride;
     if (stats->objects_live && cache->percpu)
         stats->total_fragmentation = (double)stats->slabs_now * (double)stats->slab_size /
                                      ((double)stats->objects_live * (double)stats->object_size);
@@ -87,25 +58,15 @@ int prudence_cache_stats_sized(struct prudence_cache *cache, struct prudence_cac
     return 0;
 }
 
+#define ADD_FIGURE(name) total->name += stats.name;
+
 static void add_cache(struct prudence_stats *total, const struct prudence_cache *cache)
 {
     struct prudence_cache_stats stats;
 
     stats_of_cache(cache, &stats);
     total->caches++;
-    total->allocations += stats.allocations;
-    total->hits += stats.hits;
-    total->hits_after_merge += stats.hits_after_merge;
-    total->frees += stats.frees;
-    total->deferred_frees += stats.deferred_frees;
-    total->object_cache_churns += stats.object_cache_churns;
-    total->slab_churns += stats.slab_churns;
-    total->merges += stats.merges;
-    total->slabs_now += stats.slabs_now;
-    total->objects_live += stats.objects_live;
-    total->objects_latent += stats.objects_latent;
-    total->bytes_latent += stats.bytes_latent;
-    total->bytes_cached += stats.bytes_cached;
+    TOTAL_FIGURES(ADD_FIGURE, NO_COUNT, NO_OTHER)
 }
 
 /* Reads the pointer, because callback_queue_of() would make the default domain's queue, under a
@@ -125,6 +86,8 @@ static void add_pages(struct prudence_stats *total, const struct os_pages_stats 
     total->metadata_bytes = pages->metadata;
 }
 
+#define TAKE_COUNT(name, word, meaning) total->name = load_relaxed(&(word));
+
 static void add_counts(struct prudence_stats *total)
 {
     total->bytes_latent_peak = limit_used_peak();
@@ -132,14 +95,8 @@ static void add_counts(struct prudence_stats *total)
     total->latent_limit = load_relaxed(&slab_latent_limit);
     total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);
     total->cache_total = load_relaxed(&slab_cache_total);
-    total->pressure_waits = load_relaxed(&wait_counts.pressure_waits);
-    total->throttle_waits = load_relaxed(&wait_counts.waits);
-    total->throttle_expiries = load_relaxed(&wait_counts.expiries);
-    total->latent_overruns = load_relaxed(&latent_overruns);
     total->call_bytes = stats_bytes_called(&prudence_default);
-    total->call_waits = load_relaxed(&call_counts.waits);
-    total->call_expiries = load_relaxed(&call_counts.expiries);
-    total->call_overruns = load_relaxed(&call_counts.overruns);
+    TOTAL_FIGURES(NO_SUM, TAKE_COUNT, NO_OTHER)
 }
 
 bool stats_of_memory_without_locks(struct prudence_stats *total)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints statistics: the summary, then all figures. A table for each structure serves both formats.
+ * Lists of figures make the tables (slab/figures.h, runtime/figures.h, gp/user/domain.h).
  * Names are the only text from outside and are escaped. Fractions are printed as two integers,
  * because a locale may change the decimal point.
  */
@@ -11,9 +12,12 @@
 #include <prudence/scm.h>
 #include <prudence/stats.h>
 
+#include "gp/user/domain.h"
+#include "runtime/figures.h"
 #include "runtime/output.h"
 #include "runtime/stats.h"
 #include "runtime/summary.h"
+#include "slab/figures.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -23,56 +27,16 @@ struct figure {
     size_t offset;
 };
 
-#define CACHE_FIGURE(name)                                                                         \
-    {                                                                                              \
-#name, offsetof(struct prudence_cache_stats, name)                                         \
-    }
-static const struct figure cache_figures[] = {
-    CACHE_FIGURE(object_size),
-    CACHE_FIGURE(object_stride),
-    CACHE_FIGURE(slab_size),
-    CACHE_FIGURE(object_cache_size),
-    CACHE_FIGURE(allocations),
-    CACHE_FIGURE(hits),
-    CACHE_FIGURE(hits_after_merge),
-    CACHE_FIGURE(frees),
-    CACHE_FIGURE(deferred_frees),
-    CACHE_FIGURE(refills),
-    CACHE_FIGURE(refilled_objects),
-    CACHE_FIGURE(flushes),
-    CACHE_FIGURE(flushed_objects),
-    CACHE_FIGURE(object_cache_churns),
-    CACHE_FIGURE(grows),
-    CACHE_FIGURE(shrinks),
-    CACHE_FIGURE(slab_churns),
-    CACHE_FIGURE(merges),
-    CACHE_FIGURE(merged_objects),
-    CACHE_FIGURE(preflushed_objects),
-    CACHE_FIGURE(overflowed_objects),
-    CACHE_FIGURE(premoved_slabs),
-    CACHE_FIGURE(busy_bypasses),
-    CACHE_FIGURE(remote_drains),
-    CACHE_FIGURE(pressure_waits),
-    CACHE_FIGURE(slabs_now),
-    CACHE_FIGURE(slabs_peak),
-    CACHE_FIGURE(objects_live),
-    CACHE_FIGURE(objects_latent),
-    CACHE_FIGURE(objects_cached),
-    CACHE_FIGURE(bytes_latent),
-    CACHE_FIGURE(bytes_cached),
-};
+#define CACHE_FIGURE(name)           {#name, offsetof(struct prudence_cache_stats, name)},
+#define CACHE_COUNTER(name, meaning) CACHE_FIGURE(name)
+static const struct figure cache_figures[] = {ALL_FIGURES(CACHE_COUNTER, CACHE_FIGURE)};
 
-#define DOMAIN_FIGURE(name)                                                                        \
-    {                                                                                              \
-#name, offsetof(struct prudence_domain_stats, name)                                        \
-    }
+#define DOMAIN_FIGURE(name)           {#name, offsetof(struct prudence_domain_stats, name)},
+#define DOMAIN_COUNTED(name, meaning) DOMAIN_FIGURE(name)
 static const struct figure domain_figures[] = {
-    DOMAIN_FIGURE(users),          DOMAIN_FIGURE(readers),
-    DOMAIN_FIGURE(readers_inside), DOMAIN_FIGURE(longest_inside_ns),
-    DOMAIN_FIGURE(grace_periods),  DOMAIN_FIGURE(scans),
-    DOMAIN_FIGURE(membarriers),    DOMAIN_FIGURE(mode_switches),
-    DOMAIN_FIGURE(stalls),         DOMAIN_FIGURE(bytes_called),
-};
+    DOMAIN_FIGURE(users) DOMAIN_FIGURE(readers) DOMAIN_FIGURE(readers_inside)
+        DOMAIN_FIGURE(longest_inside_ns) DOMAIN_COUNTERS(DOMAIN_COUNTED)
+            DOMAIN_FIGURE(bytes_called)};
 
 #define READER_FIGURE(name)                                                                        \
     {                                                                                              \
@@ -94,50 +58,10 @@ static const struct figure scm_figures[] = {
     SCM_FIGURE(num_collected),  SCM_FIGURE(overhead),  SCM_FIGURE(threads),
 };
 
-#define TOTAL_FIGURE(name)                                                                         \
-    {                                                                                              \
-#name, offsetof(struct prudence_stats, name)                                               \
-    }
+#define TOTAL_FIGURE(name)               {#name, offsetof(struct prudence_stats, name)},
+#define TOTAL_COUNT(name, word, meaning) TOTAL_FIGURE(name)
 static const struct figure total_figures[] = {
-    TOTAL_FIGURE(caches),
-    TOTAL_FIGURE(allocations),
-    TOTAL_FIGURE(hits),
-    TOTAL_FIGURE(hits_after_merge),
-    TOTAL_FIGURE(frees),
-    TOTAL_FIGURE(deferred_frees),
-    TOTAL_FIGURE(object_cache_churns),
-    TOTAL_FIGURE(slab_churns),
-    TOTAL_FIGURE(merges),
-    TOTAL_FIGURE(slabs_now),
-    TOTAL_FIGURE(slab_bytes),
-    TOTAL_FIGURE(slab_bytes_peak),
-    TOTAL_FIGURE(retained_bytes),
-    TOTAL_FIGURE(metadata_bytes),
-    TOTAL_FIGURE(objects_live),
-    TOTAL_FIGURE(objects_latent),
-    TOTAL_FIGURE(bytes_latent),
-    TOTAL_FIGURE(bytes_latent_peak),
-    TOTAL_FIGURE(limit),
-    TOTAL_FIGURE(latent_limit),
-    TOTAL_FIGURE(pressure_waits),
-    TOTAL_FIGURE(throttle_waits),
-    TOTAL_FIGURE(throttle_expiries),
-    TOTAL_FIGURE(latent_overruns),
-    TOTAL_FIGURE(call_bytes),
-    TOTAL_FIGURE(call_waits),
-    TOTAL_FIGURE(call_expiries),
-    TOTAL_FIGURE(call_overruns),
-    TOTAL_FIGURE(grace_periods),
-    TOTAL_FIGURE(grace_period_scans),
-    TOTAL_FIGURE(membarriers),
-    TOTAL_FIGURE(mode_switches),
-    TOTAL_FIGURE(stalls),
-    TOTAL_FIGURE(readers),
-    TOTAL_FIGURE(bytes_cached),
-    TOTAL_FIGURE(cache_per_cpu),
-    TOTAL_FIGURE(cache_total),
-    TOTAL_FIGURE(doubles_passed_over),
-};
+    TOTAL_FIGURES(TOTAL_FIGURE, TOTAL_COUNT, TOTAL_FIGURE)};
 _Static_assert(sizeof(size_t) == sizeof(uint64_t) && sizeof(long) == sizeof(uint64_t),
                "figures are read as 64-bit words");
 

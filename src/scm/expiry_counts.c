@@ -51,11 +51,13 @@ static void going(struct slab *slab)
     os_meta_free(counts, bytes_of(slab));
 }
 
-static bool is_short_term(struct slab *slab, const void *object)
+/* Returns false for short-term memory, which its dates free. */
+static bool is_freed_by_hand(const struct slab *slab, const void *object, const char *what)
 {
     const union expiry_count *counts = expiry_counts_in(slab);
 
-    return counts && expiry_count_dates(load_relaxed(&counts[slab_index(slab, object)].word));
+    (void)what;
+    return !counts || !expiry_count_dates(load_relaxed(&counts[slab_index(slab, object)].word));
 }
 
 /* Called when an object is freed or deferred other than by a date. Reports a short-term object.
@@ -82,4 +84,4 @@ static void end(struct slab *slab, void *object, const char *what)
 }
 
 const struct slab_extension expiry_counts_extension = {
-    .going = going, .freed = end, .deferred = end, .owns = is_short_term};
+    .going = going, .freed = end, .deferred = end, .check_live = is_freed_by_hand};

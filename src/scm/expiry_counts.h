@@ -69,7 +69,7 @@ union expiry_count *expiry_counts_make(struct slab *slab);
 uint64_t expiry_counts_bytes(void);
 
 /* Returns the words of a slab, or NULL if there are none. */
-static inline union expiry_count *expiry_counts_in(struct slab *slab)
+static inline union expiry_count *expiry_counts_in(const struct slab *slab)
 {
     return load_acquire(&slab->side[EXPIRY_COUNTS_EXTENSION]);
 }

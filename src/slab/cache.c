@@ -168,8 +168,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->object_size = layout->object_size;
     cache->named = layout->named;
     cache->sized = layout->object_cache_bytes > 0;
-    cache->extensions = extensions_wanted(layout);
-    cache->slab_extensions = extensions_of_slabs(cache->extensions, layout);
+    cache->extensions = extensions_wanted(layout, &cache->slab_extensions);
     cache->fast_percpu = cache->slab_percpu = os_percpu_owned_lines;
     cache->page_map = os_page_map_root();
     cache->cpus = os_cpu_count();
@@ -283,8 +282,7 @@ static void drain_owned(struct prudence_cache *cache)
 {
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         drain_owned_cpu(cache, cpu_cache_of(cache, i));
-    for (unsigned i = 0; i < os_node_count(); i++)
-        node_shrink(&cache->nodes[i], 0);
+    node_shrink_to(cache, 0);
 }
 
 static unsigned slabs_left(const struct prudence_cache *cache)

@@ -25,6 +25,7 @@
 #include "base/grid.h"
 #include "base/list.h"
 #include "os/os.h"
+#include "slab/figures.h"
 
 #define CACHE_NAME_SIZE 32
 #define OBJECT_SIZE_MAX ((size_t)32768)
@@ -63,7 +64,7 @@ struct prudence_cache {
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    uint32_t slab_extensions; /* subset of `extensions` that slabs have (only_instead) */
+    uint32_t slab_extensions; /* subset of `extensions` that slabs have as well */
     /* Bytes of pages on each side of a large block that nobody may touch. */
     uint32_t margin;
     uint16_t redzone; /* unused bytes after each object */
@@ -85,7 +86,7 @@ struct prudence_cache {
     /* Threads that hold the cache without the list's lock (cache_hold); atomic. */
     uint32_t visitors;
     uint64_t slabs_now, slabs_peak; /* atomic, like the counters below */
-    uint64_t bypasses, preflushed, pressure_waits, remote_drains;
+    CACHE_COUNTERS(COUNTER_FIELD)
     uint64_t large_grown, large_shrunk; /* bytes that large blocks ever took, and returned */
     uint64_t grow_avoided_at;           /* ns; atomic */
     uint64_t quiet_checked_at;          /* ns; atomic */

@@ -10,6 +10,7 @@
 #include "gp/gp.h"
 #include "os/os.h"
 #include "slab/cache_type.h"
+#include "slab/figures.h"
 
 struct batch {
     uint64_t end; /* the ring's tail when the batch was closed */
@@ -20,9 +21,7 @@ struct batch {
 struct cpu_counts {
     uint64_t stacked;   /* objects that the owner put on the stack by refills and merges */
     uint64_t unstacked; /* objects that the owner took off the stack by flushes */
-    uint64_t refills, refilled_objects;
-    uint64_t merges, merged_objects;
-    uint64_t hits_after_merge;
+    CPU_COUNTERS(COUNTER_FIELD)
 };
 
 /*

@@ -200,7 +200,7 @@ void cache_defer(struct slab *slab, void *object)
 
     if (unlikely(deferral.past_limit) && throttle_until_safe(cache)) {
         if (unlikely(load_relaxed(&slab->extensions)))
-            extensions_safe(slab, object);
+            extensions_merged(slab, object);
         cache_put(slab, object);
         return;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Each function here calls the functions of the same name, of all extensions of a slab or cache. */
+/* Calls the functions of all extensions of a slab or cache: one function for each row of
+ * extension_steps.h. */
 #include "slab/extension.h"
 
 #include "os/os.h"
@@ -8,196 +9,134 @@
 
 struct first_blocks slab_first READ_MOSTLY = {.extension = 0};
 
-#define ALL_EXTENSIONS (EXTENSION_BIT(OS_EXTENSIONS) - 1)
-
-/* Removes the first extension from a set and returns it. Returns NULL if none is left. */
-static const struct slab_extension *take_first(uint32_t *set)
-{
-    const struct slab_extension *first = NULL;
-
-    for (; *set && !first; *set &= *set - 1)
-        first = slab_extensions[__builtin_ctz(*set)];
-    return first;
-}
-
-#define for_each_extension(extension, set)                                                         \
-    for (uint32_t left_ = (set); ((extension) = take_first(&left_)) != NULL;)
-
-/* Sets of extensions with a function for a frequent step. Written at start, before any cache
+/* For each step, the extensions that have a function for it. Written at start, before any cache
  * exists. */
 static struct {
-    uint32_t instead, taken, allocated, freed, deferred, after_deferral, safe, released, keeps;
+#define STEP(name) uint32_t name;
+#include "slab/extension_steps.h"
 } having;
+
+void extensions_start(void)
+{
+    for (unsigned i = 0; i < OS_EXTENSIONS; i++) {
+        const struct slab_extension *extension = slab_extensions[i];
+
+        if (!extension)
+            continue;
+#define STEP(name) having.name |= extension->name ? EXTENSION_BIT(i) : 0;
+#include "slab/extension_steps.h"
+    }
+}
+
+bool extensions_meet_objects(uint32_t extensions)
+{
+    return extensions & (having.instead | having.taken | having.allocated | having.freed |
+                         having.deferred | having.safe | having.released);
+}
+
+uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs)
+{
+    uint32_t wanted = *of_slabs = 0;
+
+    for (uint32_t left = having.wants; left; left &= left - 1) {
+        unsigned number = (unsigned)__builtin_ctz(left);
+        enum extension_wish wish = slab_extensions[number]->wants(layout);
+
+        if (wish != EXTENSION_UNWANTED)
+            wanted |= EXTENSION_BIT(number);
+        if (wish == EXTENSION_WANTED)
+            *of_slabs |= EXTENSION_BIT(number);
+    }
+    return wanted;
+}
+
+/* ------------------------------------------------------------------------------------ the steps */
+
+#define OF_CACHE cache->extensions
+#define OF_SLAB  load_relaxed(&slab->extensions)
+#define OF_ALL   (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
 /* Visits extensions of a set that have a function for the step. */
 #define for_each_having(extension, step, set)                                                      \
     for (uint32_t left_ = (set)&having.step;                                                       \
          left_ && ((extension) = slab_extensions[__builtin_ctz(left_)], true); left_ &= left_ - 1)
 
-#define SET_OF(step)                                                                               \
-    do {                                                                                           \
-        having.step = 0;                                                                           \
-        for (unsigned i_ = 0; i_ < OS_EXTENSIONS; i_++)                                            \
-            if (slab_extensions[i_] && slab_extensions[i_]->step)                                  \
-                having.step |= EXTENSION_BIT(i_);                                                  \
-    } while (0)
-
-void extensions_start(void)
-{
-    SET_OF(instead);
-    SET_OF(taken);
-    SET_OF(allocated);
-    SET_OF(freed);
-    SET_OF(deferred);
-    SET_OF(after_deferral);
-    SET_OF(safe);
-    SET_OF(released);
-    SET_OF(keeps);
-}
-
-bool extensions_meet_objects(uint32_t extensions)
-{
-    return extensions &
-           (having.instead | having.taken | having.allocated | having.freed | having.deferred |
-            having.after_deferral | having.safe | having.released | having.keeps);
-}
-
-/* -------------------------------------------------------------------------------- caches, slabs */
-
-uint32_t extensions_wanted(const struct cache_layout *layout)
-{
-    uint32_t wanted = 0;
-
-    for (unsigned i = 0; i < OS_EXTENSIONS; i++)
-        if (slab_extensions[i] && slab_extensions[i]->wants && slab_extensions[i]->wants(layout))
-            wanted |= EXTENSION_BIT(i);
-    return wanted;
-}
-
-/* Returns the wanted extensions that the cache's slabs have as well. */
-uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout)
-{
-    uint32_t of_slabs = wanted;
-
-    for (unsigned i = 0; i < OS_EXTENSIONS; i++)
-        if (wanted & EXTENSION_BIT(i) && slab_extensions[i]->only_instead &&
-            slab_extensions[i]->only_instead(layout))
-            of_slabs &= ~EXTENSION_BIT(i);
-    return of_slabs;
-}
-
-/* If one fails, tells those that succeeded that the cache goes. */
-bool extensions_cache_made(struct prudence_cache *cache)
-{
-    uint32_t wanted = cache->extensions;
-
-    for (cache->extensions = 0; wanted; wanted &= wanted - 1) {
-        unsigned number = (unsigned)__builtin_ctz(wanted);
-
-        if (slab_extensions[number]->cache_made && !slab_extensions[number]->cache_made(cache)) {
-            extensions_cache_going(cache);
-            return false;
-        }
-        cache->extensions |= EXTENSION_BIT(number);
+#define EACH(step, set, parameters, arguments)                                                     \
+    void extensions_##step parameters                                                              \
+    {                                                                                              \
+        const struct slab_extension *extension;                                                    \
+                                                                                                   \
+        for_each_having(extension, step, set)                                                      \
+        {                                                                                          \
+            extension->step arguments;                                                             \
+        }                                                                                          \
     }
-    return true;
-}
 
-void extensions_cache_going(struct prudence_cache *cache)
+#define EVERY(step, set, parameters, arguments)                                                    \
+    bool extensions_##step parameters                                                              \
+    {                                                                                              \
+        const struct slab_extension *extension;                                                    \
+        bool all = true;                                                                           \
+                                                                                                   \
+        for_each_having(extension, step, set)                                                      \
+        {                                                                                          \
+            all &= extension->step arguments;                                                      \
+        }                                                                                          \
+        return all;                                                                                \
+    }
+
+#define FIRST(type, step, set, parameters, arguments)                                              \
+    type extensions_##step parameters                                                              \
+    {                                                                                              \
+        const struct slab_extension *extension;                                                    \
+        type found = 0;                                                                            \
+                                                                                                   \
+        for_each_having(extension, step, set)                                                      \
+        {                                                                                          \
+            found = extension->step arguments;                                                     \
+            if (found)                                                                             \
+                break;                                                                             \
+        }                                                                                          \
+        return found;                                                                              \
+    }
+
+#define ANY(step, set, parameters, arguments) FIRST(bool, step, set, parameters, arguments)
+
+/* While the functions are called, the owner has the extensions that were called. */
+#define MADE(step, undo, type, owner)                                                              \
+    bool extensions_##step(type *owner)                                                            \
+    {                                                                                              \
+        uint32_t wanted = (owner)->extensions;                                                     \
+                                                                                                   \
+        for ((owner)->extensions = 0; wanted; wanted &= wanted - 1) {                              \
+            unsigned number = (unsigned)__builtin_ctz(wanted);                                     \
+                                                                                                   \
+            if (slab_extensions[number]->step && !slab_extensions[number]->step(owner)) {          \
+                extensions_##undo(owner);                                                          \
+                return false;                                                                      \
+            }                                                                                      \
+            (owner)->extensions |= EXTENSION_BIT(number);                                          \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+
+#define THROUGH(type, step, parameters)
+#include "slab/extension_steps.h"
+
+/* Each extension gets the object that the one before it returned. */
+void *extensions_taken(struct prudence_cache *cache, void *object)
 {
     const struct slab_extension *extension;
 
-    for_each_extension(extension, cache->extensions)
+    for_each_having(extension, taken, OF_CACHE)
     {
-        if (extension->cache_going)
-            extension->cache_going(cache);
+        if (object)
+            object = extension->taken(cache, object);
     }
+    return object;
 }
 
-bool extensions_made(struct slab *slab)
-{
-    uint32_t wanted = slab->extensions;
-
-    for (slab->extensions = 0; wanted; wanted &= wanted - 1) {
-        unsigned number = (unsigned)__builtin_ctz(wanted);
-
-        if (slab_extensions[number]->made && !slab_extensions[number]->made(slab)) {
-            extensions_going(slab);
-            return false;
-        }
-        slab->extensions |= EXTENSION_BIT(number);
-    }
-    return true;
-}
-
-void extensions_ready(struct slab *slab)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->ready)
-            extension->ready(slab);
-    }
-}
-
-void extensions_going(struct slab *slab)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->going)
-            extension->going(slab);
-    }
-}
-
-bool extensions_keep_pages(struct slab *slab)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->keeps_pages && extension->keeps_pages(slab))
-            return true;
-    }
-    return false;
-}
-
-bool extensions_drop_margins(struct slab *slab)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->drop_margins && !extension->drop_margins(slab))
-            return false;
-    }
-    return true;
-}
-
-bool extensions_let_go(struct slab *slab)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->may_go && !extension->may_go(slab))
-            return false;
-    }
-    return true;
-}
-
-void extensions_kept(void)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, ALL_EXTENSIONS)
-    {
-        if (extension->kept)
-            extension->kept();
-    }
-}
+/* -------------------------------------------------------------------------- one more extension */
 
 /* Closes a path. Called first, so that a thread which sees the extension sees closed paths. */
 static void close_path(void **fast_percpu)
@@ -212,177 +151,4 @@ void slab_extend(struct slab *slab, unsigned number)
     if (slab->cache->named)
         close_path(&slab->cache->fast_percpu);
     __atomic_fetch_or(&slab->extensions, EXTENSION_BIT(number), __ATOMIC_RELEASE);
-}
-
-/* -------------------------------------------------------------------------------------- objects */
-
-void *extensions_instead(struct prudence_cache *cache, size_t size)
-{
-    const struct slab_extension *extension;
-    void *object = NULL;
-
-    for_each_having(extension, instead, cache->extensions)
-    {
-        if (!object)
-            object = extension->instead(cache, size);
-    }
-    return object;
-}
-
-void *extensions_taken(struct prudence_cache *cache, void *object)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, taken, cache->slab_extensions)
-    {
-        if (object)
-            object = extension->taken(cache, object);
-    }
-    return object;
-}
-
-void extensions_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, allocated, load_relaxed(&slab->extensions))
-    {
-        extension->allocated(slab, object, size, zeroed);
-    }
-}
-
-void extensions_resized(struct slab *slab, void *object, size_t size)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->resized)
-            extension->resized(slab, object, size);
-    }
-}
-
-void extensions_freed(struct slab *slab, void *object, const char *what)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, freed, load_relaxed(&slab->extensions))
-    {
-        extension->freed(slab, object, what);
-    }
-}
-
-void extensions_deferred(struct slab *slab, void *object, const char *what)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, deferred, load_relaxed(&slab->extensions))
-    {
-        extension->deferred(slab, object, what);
-    }
-}
-
-/* `extensions` are those of the object's slab, which may be gone. */
-void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, after_deferral, extensions)
-    {
-        extension->after_deferral(cache, alone);
-    }
-}
-
-void extensions_released(struct slab *slab, void *object)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, released, load_relaxed(&slab->extensions))
-    {
-        extension->released(slab, object);
-    }
-}
-
-void extensions_safe(struct slab *slab, void *object)
-{
-    const struct slab_extension *extension;
-    bool released = true;
-
-    for_each_having(extension, safe, load_relaxed(&slab->extensions))
-    {
-        if (!extension->safe(slab, object))
-            released = false;
-    }
-    if (released)
-        extensions_released(slab, object);
-}
-
-bool extensions_keep(struct slab *slab, void *object)
-{
-    const struct slab_extension *extension;
-
-    for_each_having(extension, keeps, load_relaxed(&slab->extensions))
-    {
-        if (extension->keeps(slab, object))
-            return true;
-    }
-    return false;
-}
-
-bool extensions_own(struct slab *slab, const void *object)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->owns && extension->owns(slab, object))
-            return true;
-    }
-    return false;
-}
-
-size_t extensions_size_asked(const struct slab *slab, const void *object)
-{
-    const struct slab_extension *extension;
-    size_t size = 0;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->size_asked && !size)
-            size = extension->size_asked(slab, object);
-    }
-    return size;
-}
-
-void extensions_check_live(const struct slab *slab, const void *object, const char *what)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, load_relaxed(&slab->extensions))
-    {
-        if (extension->check_live)
-            extension->check_live(slab, object, what);
-    }
-}
-
-void extensions_explain(const struct slab *slab, const void *pointer)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, ALL_EXTENSIONS)
-    {
-        if (extension->explain)
-            extension->explain(slab, pointer);
-    }
-}
-
-void extensions_pressure(void)
-{
-    const struct slab_extension *extension;
-
-    for_each_extension(extension, ALL_EXTENSIONS)
-    {
-        if (extension->pressure)
-            extension->pressure();
-    }
 }

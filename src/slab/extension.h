@@ -4,21 +4,23 @@
  * destructors and expiration dates.
  *
  * When a cache is made, it gets the extensions that want it. Slabs of the cache get the same ones,
- * except those that look at allocations only (only_instead); slab_extend() adds one more to a slab
- * later. If a cache or slab has an extension that acts on objects, fast paths are closed, so that
- * the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and defer,
- * and merges call them for safe objects, from the first to the last of the table:
+ * except those that look at allocations only (EXTENSION_INSTEAD); slab_extend() adds one more to a
+ * slab later. If a cache or slab has an extension that acts on objects, fast paths are closed, so
+ * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
+ * defer, and merges call them for safe objects, from the first to the last of the table:
  *
  *   allocate   instead; or, for an object of the cache, taken, then allocated
- *   free       freed, released, keeps
- *   defer      deferred; the object waits for a grace period; after_deferral
+ *   free       freed, released
+ *   defer      deferred; the object waits for a grace period
  *   safe       safe; released, unless one of them takes care of that later
  *
+ * extension_steps.h lists the steps. In that order they are also called for caches and slabs.
+ *
  * Locks: `may_go` and `safe` may run under a node's lock, and `safe` as the owner of a CPU's
- * caches, so these two take no lock, make no system call and do not wait. `going`, `keeps_pages`
- * and `kept` may run under slab_caches_lock, and `explain` under any lock. All others run without a
+ * caches, so these two take no lock, make no system call and do not wait. `going`, `keep_pages` and
+ * `kept` may run under slab_caches_lock, and `explain` under any lock. All others run without a
  * lock of the slab layer. The program may hold locks in any case. A thread that carries the slab
- * calls `going` and `keeps_pages`.
+ * calls `going` and `keep_pages`.
  */
 #ifndef SLAB_EXTENSION_H
 #define SLAB_EXTENSION_H
@@ -29,64 +31,25 @@ struct slab;
 struct prudence_cache;
 struct cache_layout;
 
+/* What an extension wants of a cache. With EXTENSION_INSTEAD only `instead` is called, and the
+ * extension belongs only to slabs of lone objects that it made. Frees and deferrals keep their fast
+ * paths. */
+enum extension_wish { EXTENSION_UNWANTED, EXTENSION_WANTED, EXTENSION_INSTEAD };
+
+static inline enum extension_wish extension_wanted_if(bool wanted)
+{
+    return wanted ? EXTENSION_WANTED : EXTENSION_UNWANTED;
+}
+
 /* Functions of an extension. A NULL function does nothing at that step. */
 struct slab_extension {
-    /* --- life of a cache --- */
-    bool (*wants)(const struct cache_layout *layout); /* NULL wants no cache at the start */
-    /* Called for a wanted cache. If true, only `instead` is called, and the extension belongs only
-     * to slabs of lone objects that it made. Frees and deferrals keep their fast paths. */
-    bool (*only_instead)(const struct cache_layout *layout);
-    bool (*cache_made)(struct prudence_cache *cache); /* false: no memory */
-    void (*cache_going)(struct prudence_cache *cache);
-
-    /* --- life of a slab --- */
-    bool (*made)(struct slab *slab); /* before any object is handed out; false: no memory */
-    /* After construction; not for large blocks and lone objects. */
-    void (*ready)(struct slab *slab);
-    void (*going)(struct slab *slab); /* before the pages go; frees the pages of a lone object */
-    /* Called after `going`, when lookups no longer find the slab's pages. If true, the extension
-     * frees the pages later, and has the slab's own memory for notes until
-     * slab_forget_memory(). Changes no mapping, like `going`. */
-    bool (*keeps_pages)(struct slab *slab);
-    /* Removes the margins of a live large block before a resize. If false, the block keeps margins,
-     * place and size. */
-    bool (*drop_margins)(struct slab *slab);
-    /* The slab is free; false: the extension still needs the pages. */
-    bool (*may_go)(struct slab *slab);
-    void (*kept)(void); /* called after the lock is released if may_go refused a slab */
-
-    /* --- life of an object --- */
-    /* Makes an object that is alone in a slab, in place of one from the cache. May return NULL. */
-    void *(*instead)(struct prudence_cache *cache, size_t size);
-    /* Returns `object`, taken from the cache, or another one. Returns NULL if there is no memory
-     * for another. */
-    void *(*taken)(struct prudence_cache *cache, void *object);
-    /* Called just before the object is handed out. The caller asked for `size`; `zeroed` objects
-     * are known to be zero. */
-    void (*allocated)(struct slab *slab, void *object, size_t size, bool zeroed);
-    /* Called when a live object keeps its place and gets `size` usable bytes. */
-    void (*resized)(struct slab *slab, void *object, size_t size);
-    void (*freed)(struct slab *slab, void *object, const char *what);
-    void (*deferred)(struct slab *slab, void *object, const char *what);
-    void (*after_deferral)(struct prudence_cache *cache, bool alone); /* the slab may be gone */
-    /* Called when the grace period is over. If false, the extension calls extensions_released()
-     * later. */
-    bool (*safe)(struct slab *slab, void *object);
-    void (*released)(struct slab *slab, void *object); /* no reader looks at the object any more */
-    /* Returns true to take over the object; the extension calls cache_put_kept() later. */
-    bool (*keeps)(struct slab *slab, void *object);
-
-    /* --- questions about an object --- */
-    /* Returns whether only the extension frees the object, whatever the user does. */
-    bool (*owns)(struct slab *slab, const void *object);
-    size_t (*size_asked)(const struct slab *slab, const void *object); /* 0 if unknown */
-    void (*check_live)(const struct slab *slab, const void *object, const char *what);
-
-    /* --- process --- */
-    /* Prints, after the first line of a report, the known facts about the pointer. `slab` may be
-     * NULL. */
-    void (*explain)(const struct slab *slab, const void *pointer);
-    void (*pressure)(void); /* frees kept memory at once; called with no lock held */
+#define EACH(name, set, parameters, arguments)        void(*name) parameters;
+#define EVERY(name, set, parameters, arguments)       bool(*name) parameters;
+#define ANY(name, set, parameters, arguments)         bool(*name) parameters;
+#define FIRST(type, name, set, parameters, arguments) type(*name) parameters;
+#define MADE(name, undo, type, owner)                 bool (*name)(type * owner);
+#define THROUGH(type, name, parameters)               type(*name) parameters;
+#include "slab/extension_steps.h"
 };
 
 /* Defined by the program that embeds the slab layer. An extension's number is the index. Entries
@@ -107,36 +70,28 @@ extern struct first_blocks slab_first;
 /* Called before the first cache is made. */
 void extensions_start(void);
 
-/* Returns whether an extension of the set acts on objects; fast paths are then closed. */
+/* Returns whether an extension of the set acts on objects; fast paths are then closed. Sets of
+ * extensions have one bit for each. */
 bool extensions_meet_objects(uint32_t extensions);
 
-/* Sets of extensions have one bit for each. */
-uint32_t extensions_wanted(const struct cache_layout *layout);
-uint32_t extensions_of_slabs(uint32_t wanted, const struct cache_layout *layout);
-bool extensions_cache_made(struct prudence_cache *cache);
-void extensions_cache_going(struct prudence_cache *cache);
-bool extensions_made(struct slab *slab);
-void extensions_ready(struct slab *slab);
-void extensions_going(struct slab *slab);
-bool extensions_keep_pages(struct slab *slab);
-bool extensions_drop_margins(struct slab *slab);
-bool extensions_let_go(struct slab *slab);
-void extensions_kept(void);
-void *extensions_instead(struct prudence_cache *cache, size_t size);
+/* Returns the extensions that want a cache, and in *of_slabs those that its slabs have as well. */
+uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs);
+
+#define EACH(name, set, parameters, arguments)        void extensions_##name parameters;
+#define EVERY(name, set, parameters, arguments)       bool extensions_##name parameters;
+#define ANY(name, set, parameters, arguments)         bool extensions_##name parameters;
+#define FIRST(type, name, set, parameters, arguments) type extensions_##name parameters;
+#define MADE(name, undo, type, owner)                 bool extensions_##name(type *owner);
+#define THROUGH(type, name, parameters)
+#include "slab/extension_steps.h"
 void *extensions_taken(struct prudence_cache *cache, void *object);
-void extensions_allocated(struct slab *slab, void *object, size_t size, bool zeroed);
-void extensions_resized(struct slab *slab, void *object, size_t size);
-void extensions_freed(struct slab *slab, void *object, const char *what);
-void extensions_deferred(struct slab *slab, void *object, const char *what);
-void extensions_after_deferral(struct prudence_cache *cache, uint32_t extensions, bool alone);
-void extensions_safe(struct slab *slab, void *object);
-void extensions_released(struct slab *slab, void *object);
-bool extensions_keep(struct slab *slab, void *object);
-bool extensions_own(struct slab *slab, const void *object);
-size_t extensions_size_asked(const struct slab *slab, const void *object);
-void extensions_check_live(const struct slab *slab, const void *object, const char *what);
-void extensions_explain(const struct slab *slab, const void *pointer);
-void extensions_pressure(void);
+
+/* Called for an object that is merged, which goes to its slab or to an object cache. */
+static inline void extensions_merged(struct slab *slab, void *object)
+{
+    if (extensions_safe(slab, object))
+        extensions_released(slab, object, false);
+}
 
 /* Gives a slab an extension that the cache lacks. The fast paths of the slab, and of a cache that
  * users name, close before the extension becomes visible. Any thread may call this at any time. */

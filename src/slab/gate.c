@@ -9,6 +9,7 @@
 
 #include "os/os.h"
 #include "slab/extension.h"
+#include "slab/node.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
@@ -89,22 +90,28 @@ void cache_free_slow(struct slab *slab, void *object, const char *what)
         return;
     }
     extensions_freed(slab, object, what);
-    extensions_released(slab, object);
-    if (!extensions_keep(slab, object))
+    if (!extensions_released(slab, object, true))
         cache_put_kept(slab, object);
+}
+
+/* Drives the grace period of a lone object, and merges what is safe. */
+static void hasten(struct prudence_cache *cache)
+{
+    gp_advance(cache->domain, gp_snapshot(cache->domain));
+    node_shrink_to(cache, cache->free_limit);
 }
 
 /* Defers with extensions. Once deferred, the object may lose the slab at any time. */
 static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;
-    uint32_t extensions = load_relaxed(&slab->extensions);
-    bool alone = slab->alone;
+    bool alone = slab->alone, hurried = slab->hurried;
 
     extensions_deferred(slab, object, what);
     if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->percpu, object))
         cache_defer(slab, object);
-    extensions_after_deferral(cache, extensions, alone);
+    if (hurried)
+        hasten(cache);
 }
 
 void cache_free_deferred_slow(struct slab *slab, void *object, const char *what)

@@ -70,6 +70,32 @@ static void mark(struct slab *slab, bool changing)
     os_carry_end();
 }
 
+/* Opens the margins of one of the first blocks. Gives the front margin back; the back margin
+ * becomes part of the block. Returns false if the block keeps margins and place; they may be open
+ * then. */
+static bool drop_margins(struct slab *slab)
+{
+    size_t front = slab_front_margin(slab);
+
+    if (!os_pages_protect(slab->pages, slab->bytes, false))
+        return false;
+    os_page_owner_set(slab->pages, front, NULL);
+    if (!os_pages_cut(slab->pages, front)) {
+        os_page_owner_set(slab->pages, front, slab);
+        return false;
+    }
+    slab->pages = slab->base;
+    slab->bytes -= front;
+    slab->margin_pages = 0;
+    add_relaxed(&slab->cache->large_shrunk, front);
+    return true;
+}
+
+static bool has_no_margins(struct slab *slab)
+{
+    return !slab->margin_pages || (OS_HAS_MARGINS && drop_margins(slab));
+}
+
 static bool resize(struct slab *slab, size_t bytes)
 {
     void *pages = os_pages_resize(slab->pages, slab->bytes, bytes, slab);
@@ -97,7 +123,7 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
     bool resized;
 
     mark(slab, true);
-    resized = (!slab->margin_pages || extensions_drop_margins(slab)) && resize(slab, bytes);
+    resized = has_no_margins(slab) && resize(slab, bytes);
     mark(slab, false);
     if (resized)
         pressure_purge();

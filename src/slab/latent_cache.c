@@ -266,7 +266,7 @@ static void all_are_safe(void **objects, unsigned count)
         struct slab *slab = slab_known(objects[i]);
 
         if (likely(slab != NULL))
-            extensions_safe(slab, objects[i]);
+            extensions_merged(slab, objects[i]);
     }
 }
 

@@ -64,7 +64,7 @@ void describe_not_live(const struct slab *slab, const void *object, bool latent,
     extensions_explain(slab, object);
 }
 
-void slab_check_live(const struct slab *slab, const void *object, const char *what)
+bool slab_check_live(const struct slab *slab, const void *object, const char *what)
 {
     unsigned index = slab_index(slab, object), words = bits_words(slab->capacity);
     bool latent = bit_of_word(slab->bits + words, index) ||
@@ -72,7 +72,7 @@ void slab_check_live(const struct slab *slab, const void *object, const char *wh
 
     if (latent || bit_of_word(slab->bits, index))
         report_not_live(slab, object, latent, what);
-    extensions_check_live(slab, object, what);
+    return extensions_check_live(slab, object, what);
 }
 
 bool slab_process_ends = false;

@@ -53,8 +53,9 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
            unlikely(bit_of_word(slab->bits + (size_t)2 * words, index));
 }
 
-/* Reports an object that is not live, as far as that can be seen. */
-void slab_check_live(const struct slab *slab, const void *object, const char *what);
+/* Reports an object that is not live, as far as that can be seen. Returns false if only an
+ * extension frees the object, whatever the program does. */
+bool slab_check_live(const struct slab *slab, const void *object, const char *what);
 
 extern bool slab_process_ends; /* set for the last look for double frees (doubles.c) */
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what);

@@ -306,7 +306,7 @@ static void count_flush(struct slab_node *node, unsigned objects, bool first)
 static void count_overflow(struct slab_node *node, unsigned objects, bool first)
 {
     (void)first;
-    node->counts.overflowed += objects;
+    node->counts.overflowed_objects += objects;
 }
 
 /* Frees objects past the object cache. */
@@ -419,6 +419,17 @@ size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted)
 size_t node_shrink(struct slab_node *node, unsigned keep)
 {
     return node_shrink_until(node, keep, ALL_BYTES);
+}
+
+/* Shrinks each node of the cache to `keep` free slabs, and merges what is safe. Returns the bytes
+ * of the slabs that went. */
+size_t node_shrink_to(struct prudence_cache *cache, unsigned keep)
+{
+    size_t bytes = 0;
+
+    for (unsigned node = 0; node < os_node_count(); node++)
+        bytes += node_shrink(&cache->nodes[node], keep);
+    return bytes;
 }
 
 /* Shrinks all nodes of the cache, until `wanted` bytes have gone or nothing is left. Disturbs no

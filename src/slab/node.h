@@ -28,6 +28,7 @@ void node_adopt_live(struct slab_node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);
 bool node_shrink_some(struct slab_node *node, unsigned keep, size_t wanted, size_t *bytes);
 size_t node_shrink(struct slab_node *node, unsigned keep);
+size_t node_shrink_to(struct prudence_cache *cache, unsigned keep);
 bool node_decay(struct prudence_cache *cache, struct slab_node *node);
 void node_try_shrink(struct slab_node *node, unsigned keep);
 size_t node_shrink_until(struct slab_node *node, unsigned keep, size_t wanted);

@@ -167,7 +167,7 @@ static struct slab *last_free(struct slab_node *node)
     for (; item != &node->lists[SLAB_FREE]; item = item->previous) {
         struct slab *slab = list_entry(item, struct slab, link);
 
-        if (likely(!load_relaxed(&slab->extensions)) || extensions_let_go(slab))
+        if (likely(!load_relaxed(&slab->extensions)) || extensions_may_go(slab))
             return slab;
         node->kept = true;
     }

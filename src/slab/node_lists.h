@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "os/os.h"
+#include "slab/figures.h"
 #include "slab/slab.h"
 
 /* The list of the node that a slab is on. */
@@ -22,9 +23,7 @@ struct node_counts {
     uint64_t allocations; /* handed out past an object cache: misses, bypasses */
     uint64_t frees;       /* objects freed past an object cache */
     uint64_t deferred;    /* objects deferred straight into their latent slab */
-    uint64_t merges, merged_objects, premoved_slabs, grows, shrinks;
-    uint64_t overflowed; /* latent objects put into latent slabs because the ring was full */
-    uint64_t flushes, flushed_objects;
+    NODE_COUNTERS(COUNTER_FIELD)
 };
 
 struct slab_node {

@@ -164,7 +164,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
     } else if (spare) {
         transfer_batch_return(spare);
     }
-    add_relaxed(&cache->preflushed, moved);
+    add_relaxed(&cache->preflushed_objects, moved);
     os_event(preflush, cache, moved);
     return moved;
 }

@@ -23,6 +23,8 @@ static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cp
     return count > 0 && gp_poll(cache->domain, cookie) ? (unsigned)count : 0;
 }
 
+#define ADD_COUNTER(name, meaning) sums->name += load_relaxed(&counts->name);
+
 static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
                     const struct cpu_cache *cpu)
 {
@@ -33,17 +35,13 @@ static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
     latent -= latent < safe ? latent : safe;
 
     sums->hits += pops;
-    sums->hits_after_merge += load_relaxed(&counts->hits_after_merge);
     sums->frees += count + pops + load_relaxed(&counts->unstacked) - load_relaxed(&counts->stacked);
     sums->deferred += load_relaxed(&cpu->line.ring_tail);
     sums->cached += count + safe;
     sums->latent += latent;
     sums->latent_bytes += latent * cache->stride;
-    sums->refills += load_relaxed(&counts->refills);
-    sums->refilled_objects += load_relaxed(&counts->refilled_objects);
-    sums->merges += load_relaxed(&counts->merges);
-    sums->merged_objects += load_relaxed(&counts->merged_objects);
     sums->object_cache_size = max_size(sums->object_cache_size, load_relaxed(&cpu->size));
+    CPU_COUNTERS(ADD_COUNTER)
 }
 
 static void sum_node(struct cache_sums *sums, struct slab_node *node)
@@ -54,17 +52,12 @@ static void sum_node(struct cache_sums *sums, struct slab_node *node)
     sums->misses += counts->allocations;
     sums->frees += counts->frees;
     sums->deferred += counts->deferred;
-    sums->overflowed += counts->overflowed;
-    sums->flushes += counts->flushes;
-    sums->flushed_objects += counts->flushed_objects;
-    sums->merges += counts->merges;
-    sums->merged_objects += counts->merged_objects;
-    sums->premoved_slabs += counts->premoved_slabs;
-    sums->grows += counts->grows;
-    sums->shrinks += counts->shrinks;
+    NODE_COUNTERS(ADD_COUNTER)
     os_lock_release(&node->lock);
     sums->latent += node_latent_objects(node, &sums->latent_bytes);
 }
+
+#define TAKE_COUNTER(name, meaning) sums->name = load_relaxed(&cache->name);
 
 void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
@@ -73,4 +66,42 @@ void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
         sum_cpu(sums, cache, cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         sum_node(sums, &cache->nodes[i]);
+    CACHE_COUNTERS(TAKE_COUNTER)
+}
+
+/* Returns the objects neither freed nor deferred. Operations in progress may be counted in part. */
+static uint64_t stats_live(const struct cache_sums *sums)
+{
+    uint64_t allocated = sums->hits + sums->misses, gone = sums->frees + sums->deferred;
+
+    return allocated > gone ? allocated - gone : 0;
+}
+
+#define COPY_COUNTER(name, meaning) figures->name = sums.name;
+
+void stats_figures(const struct prudence_cache *cache, struct cache_figures *figures)
+{
+    struct cache_sums sums;
+
+    cache_sum(cache, &sums);
+    *figures = (struct cache_figures){
+        .object_size = cache->object_size,
+        .object_stride = cache->stride,
+        .slab_size = cache->slab_bytes,
+        .object_cache_size = sums.object_cache_size,
+        .allocations = sums.hits + sums.misses,
+        .hits = sums.hits,
+        .frees = sums.frees,
+        .deferred_frees = sums.deferred,
+        .object_cache_churns = min_size(sums.refills, sums.flushes),
+        .slab_churns = min_size(sums.grows, sums.shrinks),
+        .slabs_now = load_relaxed(&cache->slabs_now),
+        .slabs_peak = load_relaxed(&cache->slabs_peak),
+        .objects_live = stats_live(&sums),
+        .objects_latent = sums.latent,
+        .objects_cached = sums.cached,
+        .bytes_latent = sums.latent_bytes,
+        .bytes_cached = sums.cached * cache->stride,
+    };
+    ALL_COUNTERS(COPY_COUNTER)
 }

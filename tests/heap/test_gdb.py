@@ -111,7 +111,7 @@ class Gdb(unittest.TestCase):
         asked = ("whois live", "whois live + 7", "whois cached", "whois safe", "whois fresh", "whois in_slab", "whois free_one",
                  "whois neighbour", "whois large", "whois odd", "whois large + 102399",
                  "whois large + 102400", "whois large - 1", "whois resting + 89999", "whois 4096", "whois main", "whois",
-                 "caches", "latent", "latent routes", "latent nothing", "readers")
+                 "caches", "counters", "counters routes", "counters nothing", "latent", "latent routes", "latent nothing", "readers")
         return [word for question in asked for word in (f"echo === {question}\\n", f"prudence {question}")]
 
     def answers(self, question):
@@ -175,6 +175,22 @@ class Gdb(unittest.TestCase):
                 # The library counts what is safe in a ring as cached.
                 self.assertEqual(cached + latent, cache["objects_cached"] + cache["objects_latent"])
             self.assertEqual(rows["routes"][2], 5001)
+
+    def test_counters_are_the_librarys(self):
+        """By the library's list, which the commands read."""
+        for question, names in (("counters", ("routes", "others", "trimmed")), ("counters routes", ("routes",))):
+            for answer in self.answers(question):
+                told = {name: {words[0]: int(words[1]) for words in map(str.split, lines.strip().splitlines())}
+                        for name, lines in re.findall(r"^cache '(.*)'\n((?:  .*\n)+)", answer, re.M)}
+                self.assertLessEqual(set(names), set(told))
+                for cache in self.stats["caches_list"]:
+                    if cache["name"] in names:
+                        for counter, value in told[cache["name"]].items():
+                            self.assertEqual(cache[counter], value, counter)
+                self.assertGreater(told["routes"]["refills"], 0)
+                self.assertGreater(len(told["routes"]), 10)
+        for answer in self.answers("counters nothing"):
+            self.assertIn("there is no cache 'nothing'", answer)
 
     def test_latent_objects_add_up(self):
         for answer in self.answers("latent routes"):

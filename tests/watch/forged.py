@@ -20,8 +20,8 @@ prudence_cache.stride 88 8
 prudence_cache.slab_bytes 96 8
 prudence_cache.slabs_now 104 8
 prudence_cache.slabs_peak 112 8
-prudence_cache.bypasses 120 8
-prudence_cache.preflushed 128 8
+prudence_cache.busy_bypasses 120 8
+prudence_cache.preflushed_objects 128 8
 prudence_cache.pressure_waits 136 8
 prudence_cache.remote_drains 144 8
 prudence_cache.large_grown 152 8
@@ -39,7 +39,7 @@ slab_node.counts.merged_objects 56 8
 slab_node.counts.premoved_slabs 64 8
 slab_node.counts.grows 72 8
 slab_node.counts.shrinks 80 8
-slab_node.counts.overflowed 88 8
+slab_node.counts.overflowed_objects 88 8
 slab_node.counts.flushes 96 8
 slab_node.counts.flushed_objects 104 8
 cpu_cache.line.stack_word 0 8
@@ -86,6 +86,29 @@ callback_queue.lane 8 8
 callback_queue.bytes_left 16 8
 callback_lane 0 64
 callback_lane.bytes_pushed 0 8"""
+COUNTERS = """cache.hits_after_merge cpu_cache.counts.hits_after_merge Something.
+cache.refills cpu_cache.counts.refills Something.
+cache.refilled_objects cpu_cache.counts.refilled_objects Something.
+cache.flushes slab_node.counts.flushes Something.
+cache.flushed_objects slab_node.counts.flushed_objects Something.
+cache.grows slab_node.counts.grows Something.
+cache.shrinks slab_node.counts.shrinks Something.
+cache.merges cpu_cache.counts.merges,slab_node.counts.merges Something.
+cache.merged_objects cpu_cache.counts.merged_objects,slab_node.counts.merged_objects Something.
+cache.premoved_slabs slab_node.counts.premoved_slabs Something.
+cache.overflowed_objects slab_node.counts.overflowed_objects Something.
+cache.preflushed_objects prudence_cache.preflushed_objects Something.
+cache.busy_bypasses prudence_cache.busy_bypasses Something.
+cache.remote_drains prudence_cache.remote_drains Something.
+cache.pressure_waits prudence_cache.pressure_waits Something.
+domain.grace_periods prudence_domain.grace_periods Something.
+domain.scans prudence_domain.scans Something.
+domain.membarriers prudence_domain.membarriers Something.
+domain.mode_switches prudence_domain.mode_switches Something.
+domain.stalls prudence_domain.stalls Something.
+process.throttle_waits throttle_waits Something.
+process.throttle_expiries throttle_expiries Something.
+process.latent_overruns latent_overruns Something."""
 WORDS = ("pages_used", "pages_used_peak", "pages_retained", "pages_metadata", "latent_limit", "latent_overruns", "throttle_waits",
          "throttle_expiries")
 
@@ -133,9 +156,10 @@ def description(of, **instead):
         lines[f"number {name}"] = value
     for name, place in (("slab_caches", CACHES), ("prudence_default", DEFAULT), ("readers_domains", DOMAINS), *((word, OTHERS) for word in WORDS)):
         lines[f"address {name}"] = f"{of.base + place:x}"
-    for line in MEMBERS.split("\n"):
-        name, _, rest = line.partition(" ")
-        lines[f"member {name}"] = rest
+    for kind, text in (("member", MEMBERS), ("counter", COUNTERS)):
+        for line in text.split("\n"):
+            name, _, rest = line.partition(" ")
+            lines[f"{kind} {name}"] = rest
     for name, value in instead.items():
         lines[name.replace("_", " ", 1).replace("__", ".")] = value
     return "".join(f"{name} {value}\n" for name, value in lines.items() if value is not None)
@@ -145,7 +169,7 @@ def description(of, **instead):
 def exported(text, times=1):
     """While this process describes itself so."""
     fd = os.memfd_create("prudence-export")
-    os.write(fd, f"prudence-export 1\n{text}end\n".encode(errors="surrogateescape").ljust(16384, b"\0"))
+    os.write(fd, f"prudence-export 2\n{text}end\n".encode(errors="surrogateescape").ljust(16384, b"\0"))
     with contextlib.ExitStack() as mapped:
         for _ in range(times):
             mapped.enter_context(mmap.mmap(fd, 16384, mmap.MAP_PRIVATE, mmap.PROT_READ))

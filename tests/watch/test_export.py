@@ -49,7 +49,7 @@ class Export(Case):
                 else:
                     self.assertEqual(cache[name], value, name)
         for name in ("allocations", "hits", "deferred_frees", "slabs_now", "objects_live", "objects_latent", "bytes_latent",
-                     "bytes_live", "bytes_cached", "latent_limit", "stalls"):
+                     "bytes_live", "bytes_cached", "latent_limit", "stalls", "pressure_waits", "throttle_waits", "call_waits", "call_overruns"):
             self.assertEqual(sample["totals"][name], stats[name], name)
         self.assertEqual(sample["totals"]["bytes_slabs"], stats["slab_bytes"])
         self.assertEqual(sample["totals"]["bytes_retained"], stats["retained_bytes"])
@@ -231,7 +231,7 @@ class Export(Case):
 
     def test_other_layouts_are_named(self):
         for text, message in ((f"prudence-export {LAYOUT + 1}\nend\n", f"layout {LAYOUT + 1}, and this tool reads layout {LAYOUT}"),
-                              ("prudence-export 1\ntext pid 1\n", "no end"), ("something\n", "its name")):
+                              (f"prudence-export {LAYOUT}\ntext pid 1\n", "no end"), ("something\n", "its name")):
             fd = os.memfd_create("prudence-export")
             os.write(fd, text.encode().ljust(20000, b"\0"))
             with mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ):

@@ -84,10 +84,10 @@ class Export(Target):
             source = Source(Watch(fuzzing.process_of(*given)))
             source.look()
             for _ in range(2):
-                self.show(source.sample(), source.history)
+                self.show(source.sample(), source.history, source.watch.counters)
 
     @staticmethod
-    def show(sample, history):
+    def show(sample, history, counters):
         line = text.json_line(sample)
         assert line.isprintable() and json.loads(line)["pid"] == sample["pid"]
         rows = [text.csv_head(), *text.csv_lines(sample)]
@@ -95,7 +95,7 @@ class Export(Target):
         for width, height in ((80, None), (200, 30)):
             assert all(line.isprintable() for _, line in screen.lines(sample, history, screen.View(), width, height))
         registry = CollectorRegistry()
-        registry.register(mock.Mock(collect=lambda: openmetrics.metrics_of(sample), spec=["collect"]))
+        registry.register(mock.Mock(collect=lambda: openmetrics.metrics_of(sample, counters), spec=["collect"]))
         assert all(line.isprintable() for line in exposition.generate_latest(registry).decode().split("\n"))
 
 

@@ -14,7 +14,7 @@ from prudence_watch.errors import WatchError
 from prudence_watch.figures import Copy
 from prudence_watch.layout import Layout, Record
 
-DESCRIPTION = """prudence-export 1
+DESCRIPTION = """prudence-export 2
 number grace_period_step 1024
 address head 1000
 member list.next 0 8

@@ -126,8 +126,10 @@ class Stat(Case):
         own, = watched.stats()["caches_list"]
         for metric, figure in (("live_objects", "objects_live"), ("latent_objects", "objects_latent"), ("slabs", "slabs_now"),
                                ("latent_bytes", "bytes_latent"), ("allocations_total", "allocations"), ("hits_total", "hits"),
-                               ("deferred_frees_total", "deferred_frees"), ("refills_total", "refills")):
+                               ("deferred_frees_total", "deferred_frees"), ("refills_total", "refills"),
+                               ("premoved_slabs_total", "premoved_slabs")):
             self.assertEqual(values[f"prudence_cache_{metric}"], {"routes": own[figure]}, metric)
+        self.assertIn("# HELP prudence_cache_premoved_slabs Slabs that changed lists because of objects that will be free.\n", text)
         self.assertEqual(values["prudence_up"], {"": 1})
         self.assertEqual(values["prudence_domain_readers_inside"], {"default": 1})
         self.assertGreater(values["prudence_domain_longest_inside_seconds"]["default"], 0)

@@ -13,6 +13,7 @@ import subprocess
 import unittest
 
 from watching import BUILD, ROOT, STAT, TOP, Case, until
+from prudence_watch.layout import LAYOUT
 
 NOBODY = 65534
 FAST = ("--interval", "50ms")
@@ -135,7 +136,7 @@ class Tools(Case):
         self.addCleanup(os.close, fd)
         os.write(fd, b"prudence-export 99\nend\n".ljust(20000, b"\0"))
         with mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ):
-            self.refused("its description is of layout 99, and this tool reads layout 1", "--pid", os.getpid(), "--once")
+            self.refused(f"its description is of layout 99, and this tool reads layout {LAYOUT}", "--pid", os.getpid(), "--once")
         self.refused("standard input and output are no terminal: ask for --once, --json or --csv", "--pid", watched.pid)
 
     def test_bad_arguments_are_named(self):

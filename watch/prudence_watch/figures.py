@@ -27,11 +27,20 @@ MADE_OF = {"prudence_cache": ("number", "name", "nodes", "percpu", "domain", "st
            "prudence_domain": ("generation", "name", "scheme", "kind")}
 
 LISTS = {"prudence_cache": "caches", "prudence_domain": "domains"}  # what bounds.PER_SAMPLE calls those on the lists
-COUNTED_BY_CPUS = ("hits_after_merge", "refills", "refilled_objects", "merges", "merged_objects")
+
+# Counters that the tools show or calculate with; they show others, too, as the process names them.
+NEEDED = ("cache.refills", "cache.flushes", "cache.grows", "cache.shrinks", "cache.merges", "cache.hits_after_merge",
+          "domain.grace_periods", "domain.scans", "domain.membarriers", "domain.stalls",
+          "process.throttle_waits", "process.throttle_expiries")
 
 
 def signed(value):
     return value - (1 << 64) if value >> 63 else value
+
+
+def beside(figures, counts):
+    """Figures, and counters of other names."""
+    return figures | {name: count for name, count in counts.items() if name not in figures}
 
 
 class Copy:
@@ -41,6 +50,12 @@ class Copy:
         self.memory, self.layout, self.thread_name = memory, layout, thread_name
         self.step = layout.number("grace_period_step")
         self.scheme_names = {}
+        self.counted = {}  # by structure: (figure, member)
+        for group in ("cache", "domain"):
+            for figure, counter in layout.counters_of(group).items():
+                for place in counter.places:
+                    structure, _, member = place.partition(".")
+                    self.counted.setdefault(structure, []).append((figure, member))
 
     def record(self, structure, address):
         return Record(self.layout, structure, self.memory.read(address, self.layout.size(structure)))
@@ -110,22 +125,28 @@ class Copy:
 
     def cache(self, cache):
         sums = dict.fromkeys((
-            "hits", "misses", "hits_after_merge", "frees", "deferred_frees", "refills", "refilled_objects", "flushes",
-            "flushed_objects", "merges", "merged_objects", "grows", "shrinks", "premoved_slabs", "overflowed_objects",
-            "object_cache_size", "objects_cached", "objects_latent", "bytes_latent", "free_slabs"), 0)
+            "hits", "misses", "frees", "deferred_frees", "object_cache_size", "objects_cached", "objects_latent", "bytes_latent",
+            "free_slabs"), 0)
+        counts = dict.fromkeys(self.layout.counters_of("cache"), 0)
         domain = self.record("prudence_domain", cache["domain"])
         if cache["percpu"]:
-            self.add_cpus(sums, cache, domain["progress.completed"])
-        self.add_nodes(sums, cache)
-        return self.figures_of(cache, domain.text("name"), sums)
+            self.add_cpus(sums, counts, cache, domain["progress.completed"])
+        self.add_nodes(sums, counts, cache)
+        self.count(counts, "prudence_cache", cache)
+        return beside(self.figures_of(cache, domain.text("name"), sums, counts), counts)
+
+    def count(self, counts, structure, values):
+        """Adds what a structure has of each counter."""
+        for figure, member in self.counted.get(structure, ()):
+            counts[figure] += values[member]
 
     @functools.cached_property
     def line(self):
         return self.layout.unpacker("cpu_cache", (
             "line.stack_word", "line.ring_head", "line.ring_tail", "closed", "closed_cookie", "size", "counts.stacked",
-            "counts.unstacked", *(f"counts.{name}" for name in COUNTED_BY_CPUS)), self.layout.number("percpu_stride"))
+            "counts.unstacked", *{member for _, member in self.counted.get("cpu_cache", ())}), self.layout.number("percpu_stride"))
 
-    def add_cpus(self, sums, cache, completed):
+    def add_cpus(self, sums, counts, cache, completed):
         stride, cpus = self.layout.number("percpu_stride"), self.layout.number("cpus")
         lines = self.memory.read(cache["percpu"], stride * cpus)
         bits = self.layout.number("stack_count_bits")
@@ -144,23 +165,21 @@ class Copy:
             sums["objects_latent"] += latent - safe
             sums["bytes_latent"] += (latent - safe) * cache["stride"]
             sums["object_cache_size"] = max(sums["object_cache_size"], line["size"])
-            for name in COUNTED_BY_CPUS:
-                sums[name] += line[f"counts.{name}"]
+            self.count(counts, "cpu_cache", line)
 
-    def add_nodes(self, sums, cache):
+    def add_nodes(self, sums, counts, cache):
         size, nodes = self.layout.size("slab_node"), self.layout.number("nodes")
         memory = self.memory.read(cache["nodes"], size * nodes)
         for at in range(nodes):
             node = Record(self.layout, "slab_node", memory, at * size)
             arriving = self.handed_over(node["handover"])
             sums["misses"] += node["counts.allocations"]
+            sums["frees"] += node["counts.frees"]
             sums["deferred_frees"] += node["counts.deferred"]
-            sums["overflowed_objects"] += node["counts.overflowed"]
             sums["objects_latent"] += node["latent"] + arriving
             sums["bytes_latent"] += node["latent_bytes"] + arriving * cache["stride"]
             sums["free_slabs"] += node["free_slabs"]
-            for name in ("frees", "flushes", "flushed_objects", "merges", "merged_objects", "premoved_slabs", "grows", "shrinks"):
-                sums[name] += node[f"counts.{name}"]
+            self.count(counts, "slab_node", node)
 
     def handed_over(self, batch):
         """Latent objects on their way to a node. They are taken over at any time, so the chain may end in the middle."""
@@ -174,7 +193,7 @@ class Copy:
         return count
 
     @staticmethod
-    def figures_of(cache, domain, sums):
+    def figures_of(cache, domain, sums, counts):
         stride, size, slab = cache["stride"], cache["object_size"], cache["slab_bytes"]
         allocations = sums["hits"] + sums["misses"]
         live = max(0, allocations - sums["frees"] - sums["deferred_frees"])
@@ -184,9 +203,8 @@ class Copy:
         figures = {
             "name": cache.text("name"), "number": cache["number"], "domain": domain,
             "object_size": size, "object_stride": stride, "slab_size": slab, "allocations": allocations, **sums,
-            "object_cache_churns": min(sums["refills"], sums["flushes"]), "slab_churns": min(sums["grows"], sums["shrinks"]),
-            "preflushed_objects": cache["preflushed"], "busy_bypasses": cache["bypasses"],
-            "remote_drains": cache["remote_drains"], "pressure_waits": cache["pressure_waits"],
+            "object_cache_churns": min(counts["refills"], counts["flushes"]),
+            "slab_churns": min(counts["grows"], counts["shrinks"]),
             "slabs_now": slabs, "slabs_peak": cache["slabs_peak"], "objects_live": live,
             "bytes_live": live * stride, "bytes_cached": sums["objects_cached"] * stride,
             "bytes_slabs": slabs * slab, "bytes_free_slabs": sums["free_slabs"] * slab, "total_fragmentation": 0.0}
@@ -215,13 +233,13 @@ class Copy:
     def domain(self, domain):
         now = domain["shared.sequence"]
         readers, inside = self.readers(domain, now)
-        return {
+        counts = dict.fromkeys(self.layout.counters_of("domain"), 0)
+        self.count(counts, "prudence_domain", domain)
+        return beside({
             "name": domain.text("name"), "number": domain["generation"], "kind": self.kind(domain), "readers": readers, "readers_inside": len(inside),
             "longest_inside_seconds": max((reader["inside_seconds"] for reader in inside), default=0.0),
-            "grace_periods": domain["grace_periods"], "scans": domain["scans"], "membarriers": domain["membarriers"],
-            "mode_switches": domain["mode_switches"], "stalls": domain["stalls"],
             "bytes_called": self.bytes_called(domain["callbacks"]),
-            "threads_inside": inside}
+            "threads_inside": inside}, counts)
 
     def kind(self, domain):
         if domain["kind"] == self.layout.number("qsbr"):
@@ -280,7 +298,7 @@ class Copy:
 TOTALS_OF_CACHES = ("allocations", "hits", "hits_after_merge", "frees", "deferred_frees", "object_cache_churns", "slab_churns", "merges",
                     "slabs_now", "objects_live", "objects_latent", "objects_cached", "bytes_live", "bytes_latent",
                     "bytes_cached", "bytes_free_slabs")
-TOTALS_OF_DOMAINS = ("grace_periods", "scans", "membarriers", "stalls", "readers", "readers_inside", "bytes_called")
+TOTALS_OF_DOMAINS = ("readers", "readers_inside", "bytes_called")
 
 
 class Watch:
@@ -290,7 +308,14 @@ class Watch:
         self.process = process
         with process.named():
             self.copies = [Copy(process.memory, layout, process.thread_name) for layout in process.copies]
+            for layout in process.copies:
+                for name in NEEDED:
+                    layout.counter(name)
         self.ended_before = None
+
+    def counters(self, group):
+        """{figure: what it says} of all copies."""
+        return {figure: counter.meaning for layout in self.process.copies for figure, counter in layout.counters_of(group).items()}
 
     def sample(self):
         """Everything, as what JSON has. Ended: the process has, or does not want to be watched any more. WatchError: what it says of
@@ -317,14 +342,13 @@ class Watch:
         sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
                   "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
         caches, domains, totals = [], [], dict.fromkeys(
-            ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", "latent_overruns",
-             "throttle_waits", "throttle_expiries"), 0)
+            ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", *self.counters("process")), 0)
         for number, copy in enumerate(self.copies):
             self.add_copy(copy, number, caches, domains, totals)
         for name in TOTALS_OF_CACHES:
             totals[name] = sum(cache[name] for cache in caches)
-        for name in TOTALS_OF_DOMAINS:
-            totals[name] = sum(domain[name] for domain in domains)
+        for name in (*TOTALS_OF_DOMAINS, *self.counters("domain")):
+            totals[name] = sum(domain.get(name, 0) for domain in domains)
         totals["longest_inside_seconds"] = max(domain["longest_inside_seconds"] for domain in domains)
         return sample | {"totals": {"bytes_resident": self.process.resident(), **totals}, "caches": caches, "domains": domains}
 
@@ -353,7 +377,8 @@ class Watch:
         domains.extend({"copy": number, **domain} for domain in copy.domains())
         for total, variable in (("bytes_slabs", "pages_used"), ("bytes_slabs_peak", "pages_used_peak"),
                                 ("bytes_retained", "pages_retained"), ("bytes_metadata", "pages_metadata"),
-                                ("latent_limit", "latent_limit"), ("latent_overruns", "latent_overruns"),
-                                ("throttle_waits", "throttle_waits"), ("throttle_expiries", "throttle_expiries")):
+                                ("latent_limit", "latent_limit")):
             totals[total] += copy.variable(variable)
+        for figure, counter in copy.layout.counters_of("process").items():
+            totals[figure] += sum(copy.variable(place) for place in counter.places)
 

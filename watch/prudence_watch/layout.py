@@ -8,7 +8,7 @@ import struct
 from . import bounds
 from .errors import WatchError
 
-LAYOUT = 1
+LAYOUT = 2
 NAME = "prudence-export"  # of the mapping, and the first word of the description
 MOST = 16384
 
@@ -17,12 +17,31 @@ NUMBERS = {"pid": (1, 1 << 22), "cpus": (1, bounds.CPUS), "nodes": (1, bounds.NO
            "stack_count_bits": (1, 63), "grace_period_step": (1, 1 << 63)}
 
 
+# Not a suffix that metrics have, nor the beginning of what else is named.
+COUNTER = r"(?!.*_(total|created|info)$)(?!(cache|domain|process)_|(up|process)$)[a-z][a-z0-9_]*"
+# The places that a counter may be the sum of, by the group of figures that it belongs to: members, or variables of the process.
+PLACES = {"cache": r"(cpu_cache|slab_node)\.counts\.\w+|prudence_cache\.\w+", "domain": r"prudence_domain\.\w+", "process": r"\w+"}
+
+
+class Counter:
+    """A figure that only grows: where it stands, and what it says."""
+
+    def __init__(self, group, name, places, meaning):
+        if group not in PLACES or not re.fullmatch(COUNTER, name):
+            raise ValueError("its name is none of a counter")
+        if not all(re.fullmatch(PLACES[group], place, re.ASCII) for place in places):
+            raise ValueError("no counter can be there")
+        if not 0 < len(meaning) <= bounds.TEXT:
+            raise ValueError(f"a text has 1 to {bounds.TEXT} characters")
+        self.places, self.meaning = places, meaning
+
+
 class Layout:
-    """A description, read: numbers, texts, addresses, and members of structures. Each is looked up by a function, which says what is
-    missing."""
+    """A description, read: numbers, texts, addresses, members of structures, and counters. Each is looked up by a function, which says
+    what is missing."""
 
     def __init__(self, text):
-        self.numbers, self.texts, self.addresses, self.members = {}, {}, {}, {}
+        self.numbers, self.texts, self.addresses, self.members, self.counters = {}, {}, {}, {}, {}
         head, *lines = text.split("\n")
         name, _, number = head.partition(" ")
         if name != NAME:
@@ -44,9 +63,11 @@ class Layout:
         kind, *words = line.split(" ")
         if not re.fullmatch("[a-z]+", kind):
             raise ValueError("it does not begin with a kind")
-        if kind not in ("number", "text", "address", "member"):
+        if kind not in ("number", "text", "address", "member", "counter"):
             return
-        if len(words) != (3 if kind == "member" else 2):
+        if kind == "counter":
+            words[2:] = [" ".join(words[2:])]
+        if len(words) != (3 if kind in ("member", "counter") else 2):
             raise ValueError("it has too few or too many words")
         name, *values = words
         if not re.fullmatch(r"[\w.]{1,64}", name, re.ASCII):
@@ -58,6 +79,9 @@ class Layout:
             self.texts[name] = self._text(values[0])
         elif kind == "address":
             self.addresses[name] = bounds.hexadecimal(values[0], bounds.ADDRESS)
+        elif kind == "counter":
+            group, _, figure = name.partition(".")
+            self.counters[name] = Counter(group, figure, values[0].split(","), values[1])
         else:
             self.members[name] = bounds.whole(values[0], bounds.STRUCTURE), bounds.whole(values[1], bounds.STRUCTURE, 1)
 
@@ -88,6 +112,13 @@ class Layout:
 
     def address(self, name):
         return self._known(self.addresses, name)
+
+    def counter(self, name):
+        return self._known(self.counters, name)
+
+    def counters_of(self, group):
+        """{figure: Counter}"""
+        return {name.partition(".")[2]: counter for name, counter in self.counters.items() if name.startswith(f"{group}.")}
 
     def size(self, name):
         return self._known(self.members, name)[1]

@@ -19,7 +19,8 @@ from . import bounds
 from .errors import Ended, WatchError
 from .text import printable
 
-# What a metric is named, which figure it is, and what that says.
+# What a metric is named, which figure it is, and what that says. Counters that the process names itself come after these, each named
+# like its figure.
 OF_PROCESS = (
     ("resident_bytes", "bytes_resident", "Memory of the process that is resident, as the system knows it."),
     ("slab_bytes", "bytes_slabs", "Pages that slabs and large blocks hold."),
@@ -31,10 +32,6 @@ OF_PROCESS = (
     ("retained_bytes", "bytes_retained", "Pages that are kept for reuse."),
     ("metadata_bytes", "bytes_metadata", "The allocator's own books."),
     ("latent_limit_bytes", "latent_limit", "The option latent_limit; 0: none."))
-COUNTERS_OF_PROCESS = (
-    ("latent_overruns", "latent_overruns", "Times that latent memory passed its limit."),
-    ("throttle_waits", "throttle_waits", "Deferrals that waited because of latent_limit."),
-    ("throttle_expiries", "throttle_expiries", "Waits that were given up after wait_max."))
 OF_CACHE = (
     ("object_size_bytes", "object_size", "Size of an object."),
     ("live_objects", "objects_live", "Objects that are allocated, and neither freed nor deferred."),
@@ -52,33 +49,32 @@ COUNTERS_OF_CACHE = (
     ("hits", "hits", "Allocations that object caches served."),
     ("frees", "frees", "Frees that were not deferred."),
     ("deferred_frees", "deferred_frees", "Deferred frees."),
-    ("refills", "refills", "Times that an object cache was filled from slabs."),
-    ("flushes", "flushes", "Times that an object cache was emptied into slabs."),
     ("object_cache_churns", "object_cache_churns", "Pairs of a refill and a flush."),
-    ("slab_churns", "slab_churns", "Pairs of a slab that was taken from the page source, and given back."),
-    ("merges", "merges", "Times that safe objects were merged."))
+    ("slab_churns", "slab_churns", "Pairs of a slab that was taken from the page source, and given back."))
 OF_DOMAIN = (
     ("readers", "readers", "Threads that read in the domain."),
     ("readers_inside", "readers_inside", "Threads that are inside a section."),
     ("longest_inside_seconds", "longest_inside_seconds", "How long a reader has been in the way of a grace period; the longest of all."),
     ("callback_bytes", "bytes_called", "Objects whose callbacks wait."))
-COUNTERS_OF_DOMAIN = (
-    ("grace_periods", "grace_periods", "Grace periods that have ended."),
-    ("scans", "scans", "Looks at all readers."),
-    ("membarriers", "membarriers", "Barriers on all CPUs."),
-    ("stalls", "stalls", "Readers that were reported for staying longer than stall_timeout."))
+
+
+def counters_beside(known, counters):
+    """Rows of counters, except of names that are taken."""
+    taken = {name for metric, figure, _ in known for name in (metric, figure)}
+    return tuple((name, name, printable(meaning)) for name, meaning in counters.items() if name not in taken)
 
 
 def families(kind, prefix, rows, labels, things, labels_of):
     for metric, figure, meaning in rows:
         family = kind(f"prudence_{prefix}{metric}", meaning, labels=labels)
         for thing in things:
-            family.add_metric(labels_of(thing), float(thing[figure]))
+            if figure in thing:  # two copies of the library may count different things
+                family.add_metric(labels_of(thing), float(thing[figure]))
         yield family
 
 
-def metrics_of(sample):
-    """Of a sample, or of a process that cannot be watched now (None)."""
+def metrics_of(sample, counters):
+    """Of a sample, or of a process that cannot be watched now (None). counters: those of a group, as Watch.counters() has them."""
     yield GaugeMetricFamily("prudence_up", "Whether the process could be watched.", value=float(sample is not None))
     if sample is None:
         return
@@ -86,21 +82,23 @@ def metrics_of(sample):
         "pid": str(sample["pid"]), "program": printable(sample["program"]), "version": printable(sample["version"])})
     totals = [sample["totals"]]
     yield from families(GaugeMetricFamily, "", OF_PROCESS, (), totals, lambda _: ())
-    yield from families(CounterMetricFamily, "", COUNTERS_OF_PROCESS, (), totals, lambda _: ())
+    yield from families(CounterMetricFamily, "", counters_beside(OF_PROCESS, counters("process")), (), totals, lambda _: ())
 
     def labels_of_cache(cache):
         return printable(cache["name"]), printable(cache["domain"]), str(cache["copy"]), str(cache["number"])
 
     labels = ("cache", "domain", "copy", "number")
     yield from families(GaugeMetricFamily, "cache_", OF_CACHE, labels, sample["caches"], labels_of_cache)
-    yield from families(CounterMetricFamily, "cache_", COUNTERS_OF_CACHE, labels, sample["caches"], labels_of_cache)
+    rows = COUNTERS_OF_CACHE + counters_beside(OF_CACHE + COUNTERS_OF_CACHE, counters("cache"))
+    yield from families(CounterMetricFamily, "cache_", rows, labels, sample["caches"], labels_of_cache)
 
     def labels_of_domain(domain):
         return printable(domain["name"]), printable(domain["kind"]), str(domain["copy"]), str(domain["number"])
 
     labels = ("domain", "kind", "copy", "number")
     yield from families(GaugeMetricFamily, "domain_", OF_DOMAIN, labels, sample["domains"], labels_of_domain)
-    yield from families(CounterMetricFamily, "domain_", COUNTERS_OF_DOMAIN, labels, sample["domains"], labels_of_domain)
+    rows = counters_beside(OF_DOMAIN, counters("domain"))
+    yield from families(CounterMetricFamily, "domain_", rows, labels, sample["domains"], labels_of_domain)
 
 
 class Collector:
@@ -133,7 +131,7 @@ class Collector:
     def collect(self):
         with self.lock:
             sample = self.sample()
-        return list(metrics_of(sample))
+        return list(metrics_of(sample, self.watch and self.watch.counters))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

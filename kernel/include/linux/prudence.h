@@ -24,6 +24,7 @@
 #define LINUX_PRUDENCE_H
 
 #include <linux/gfp.h>
+#include <linux/prudence_figures.h>
 #include <linux/types.h>
 
 struct prudence_cache;
@@ -78,27 +79,38 @@ bool prudence_try_kfree_deferred(const void *object) __must_check;
 
 /* ------------------------------------------------------------------------------- what it counts */
 
+/* The figures are those of linux/prudence_figures.h. */
 struct prudence_cache_stats {
     char name[32];
-    size_t object_size, object_stride, slab_size, object_cache_size;
-    u64 allocations, hits, hits_after_merge, frees, deferred_frees;
-    u64 refills, refilled_objects, flushes, flushed_objects, object_cache_churns;
-    u64 grows, shrinks, slab_churns;
-    u64 merges, merged_objects, preflushed_objects, overflowed_objects, premoved_slabs;
-    u64 busy_bypasses, remote_drains, pressure_waits;
-    u64 slabs_now, slabs_peak;
-    u64 objects_live, objects_latent, objects_cached, bytes_latent;
+    ALL_FIGURES(COUNTER_FIELD, FIGURE_FIELD)
     u64 fragmentation_permille; /* f_t x 1000; 0 if no objects are live */
 };
 void prudence_cache_stats(struct prudence_cache *cache, struct prudence_cache_stats *stats);
 
+/*
+ * Figures of the module:
+ *   latent_limit     bytes past which allocations that may sleep wait before growing a cache
+ *   hastened         times that a CPU did not wait for its tick; 0 in prudence.ko
+ *   throttle_waits   waits of allocations past latent_limit; also in `waits`
+ *   interrupts       sent to other CPUs, to take their caches
+ */
+#define PRUDENCE_TOTALS(TOTAL)                                                                     \
+    TOTAL(page_bytes)                                                                              \
+    TOTAL(page_bytes_peak)                                                                         \
+    TOTAL(metadata_bytes)                                                                          \
+    TOTAL(latent_bytes)                                                                            \
+    TOTAL(limit_used_peak)                                                                         \
+    TOTAL(latent_limit)                                                                            \
+    TOTAL(cookies)                                                                                 \
+    TOTAL(requests)                                                                                \
+    TOTAL(expedited)                                                                               \
+    TOTAL(waits)                                                                                   \
+    TOTAL(expiries)                                                                                \
+    TOTAL(hastened)                                                                                \
+    TOTAL(throttle_waits)                                                                          \
+    TOTAL(interrupts)
 struct prudence_stats {
-    u64 page_bytes, page_bytes_peak, metadata_bytes, latent_bytes, limit_used_peak;
-    u64 latent_limit; /* bytes past which allocations that may sleep wait before growing a cache */
-    u64 cookies, requests, expedited, waits, expiries;
-    u64 hastened;       /* times that a CPU did not wait for its tick; 0 in prudence.ko */
-    u64 throttle_waits; /* waits of allocations past latent_limit; also in `waits` */
-    u64 interrupts;     /* sent to other CPUs, to take their caches */
+    PRUDENCE_TOTALS(FIGURE_FIELD)
 };
 void prudence_stats(struct prudence_stats *stats);
 

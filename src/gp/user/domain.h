@@ -124,6 +124,16 @@ struct domain_queue {
 };
 extern const struct domain_queue domain_queue;
 
+/* A domain's statistics; atomic adds. A new one is a row here, a member at the end of struct
+ * prudence_domain_stats, and the line that counts. */
+#define DOMAIN_COUNTERS(COUNTER)                                                                   \
+    COUNTER(grace_periods, "Grace periods that have ended.")                                       \
+    COUNTER(scans, "Looks at all readers.")                                                        \
+    COUNTER(membarriers, "Barriers on all CPUs.")                                                  \
+    COUNTER(mode_switches, "Changes between fenced and fence-free readers.")                       \
+    COUNTER(stalls, "Readers that were reported for staying longer than stall_timeout.")
+#define DOMAIN_COUNTER(name, meaning) uint64_t name;
+
 /* Laid out by cache lines, not by size. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct prudence_domain {
     struct gp_progress progress __attribute__((aligned(CACHE_LINE)));
@@ -149,7 +159,7 @@ struct prudence_domain {
     struct callback_queue *callbacks; /* constant (domain_queue) */
 
     uint64_t scan_began __attribute__((aligned(CACHE_LINE))); /* ns; a hint; phases: last look */
-    uint64_t scans, membarriers, grace_periods, mode_switches, stalls; /* statistics, atomic adds */
+    DOMAIN_COUNTERS(DOMAIN_COUNTER)
     uint64_t at_once;      /* those of grace_periods that gp_try ended; a hint */
     uint64_t entries_then; /* other threads' entries when gp_try looked last; a hint */
 

@@ -101,6 +101,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 /* No fast paths are inlined here, and the linear mapping has no addresses to spare. */
 #define OS_HAS_WINDOWS false
 
+/* No large block has margins. */
+#define OS_HAS_MARGINS false
+
 /* Tracepoints of the same names (kernel/trace.h), without cookies. */
 #define os_event(word, cache, count)               os_event_##word((cache)->name, count)
 #define os_event_until(word, cache, count, cookie) os_event(word, cache, count)

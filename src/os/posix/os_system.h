@@ -107,6 +107,9 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_HAS_WINDOWS false
 #endif
 
+/* True if large blocks may have margins, which cannot be accessed. */
+#define OS_HAS_MARGINS true
+
 /* Event for tracers; `word` is a term of docs/explanation/design.md. os_event_until also passes
  * the objects' cookie. */
 #define os_event(word, cache, count) os_probe3(word, cache, (cache)->name, count)

@@ -247,13 +247,9 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
  * node to `keep` free slabs. Returns the bytes of the slabs that went. */
 size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
-    size_t bytes = 0;
-
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
-    for (unsigned node = 0; node < os_node_count(); node++)
-        bytes += node_shrink(&cache->nodes[node], keep);
-    return bytes;
+    return node_shrink_to(cache, keep);
 }
 
 /* Returns whether any object is deferred and not merged. */

@@ -388,6 +388,19 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
     return NULL;
 }
 
+/* No block has margins here. */
+bool os_pages_protect(void *pages, size_t bytes, bool closed)
+{
+    (void)pages, (void)bytes, (void)closed;
+    return false;
+}
+
+bool os_pages_cut(void *pages, size_t bytes)
+{
+    (void)pages, (void)bytes;
+    return false;
+}
+
 void os_pages_free(void *pages, size_t bytes)
 {
     explore_free(pages, bytes);

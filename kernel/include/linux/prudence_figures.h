@@ -1,0 +1,1 @@
+../../../src/slab/figures.h

@@ -47,6 +47,16 @@ static inline size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline size_t clamp_size(size_t value, size_t low, size_t high)
 {
     return max_size(low, min_size(value, high));

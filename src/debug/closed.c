@@ -44,7 +44,7 @@ static void closed_opened(struct page_job *job, bool done)
 
     if (done)
         os_pages_free(opening->pages, opening->bytes);
-    slab_forget_memory(opening, opening->memory);
+    os_meta_free(opening, opening->memory);
 }
 
 static bool closed_keep_pages(struct slab *slab)

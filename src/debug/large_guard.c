@@ -199,7 +199,7 @@ static void large_guard_opened(struct page_job *job, bool done)
         os_pages_take_back(rest->pages, rest->bytes);
     else if (done)
         os_pages_free(rest->pages, rest->bytes);
-    slab_forget_memory(leaver, leaver->memory);
+    os_meta_free(leaver, leaver->memory);
 }
 
 static void large_guard_give_back(struct leaver *leaver)

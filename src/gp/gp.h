@@ -90,10 +90,10 @@ bool gp_wait(struct prudence_domain *domain, gp_cookie cookie, uint64_t deadline
  * section of any domain, nor online in a qsbr domain. For implicit waits. */
 bool gp_may_wait(void);
 
-/* Same for an explicit wait for grace periods of `domain`. Readers of srcu and external domains may
- * block, so their sections only hold up grace periods of their own domain and of sets that contain
- * the domain. */
-bool gp_may_wait_for(const struct prudence_domain *domain);
+/* Same for an explicit wait for grace periods of `waits_for`. Readers of srcu and external domains
+ * may block, so their sections only hold up grace periods of their own domain and of sets that
+ * contain the domain. */
+bool gp_may_wait_for(const struct prudence_domain *waits_for);
 
 /*
  * For implicit waits: gp_worth_waiting() returns false while the reader that outlasted an earlier

@@ -11,7 +11,6 @@
 #include "rcu/destruct.h"
 #include "rcu/destruct_barrier.h"
 #include "rcu/may_wait.h"
-#include "slab/all_caches.h"
 #include "slab/cache.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
@@ -263,18 +262,13 @@ static size_t shrink_until_merged(struct prudence_cache *cache)
     return bytes;
 }
 
-static void shrink_each(struct prudence_cache *cache)
-{
-    drain_fully(cache);
-}
-
 static void shrink_all_until_merged(void)
 {
-    for_all_caches(shrink_each);
+    drain_all_caches();
     for (unsigned i = 0; i < PUSHES && limit_used(); i++) {
         wait_drive_all();
         wait_drive_all();
-        for_all_caches(shrink_each);
+        drain_all_caches();
     }
 }
 

@@ -52,16 +52,6 @@ static uint64_t decay_ns = 100000000;
 /* Time of the next check for os_pages_decay, or 0 if there is nothing to check for. */
 static uint64_t due;
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* -------------------------------------------------------------------------------------- windows */
 
 static void begin_window(struct working_set *demand)
@@ -96,18 +86,18 @@ static void look_at_clock(void)
 
 static uint64_t peak_of(const struct working_set *demand)
 {
-    return larger(demand->peak, demand->peak_before) - demand->used;
+    return max_u64(demand->peak, demand->peak_before) - demand->used;
 }
 
 /* Returns the bytes of a kind that are expected to be wanted, without the holes. */
 static uint64_t wanted(const struct working_set *demand)
 {
-    return smaller(demand->taken + demand->taken_before, peak_of(demand));
+    return min_u64(demand->taken + demand->taken_before, peak_of(demand));
 }
 
 static uint64_t holes(const struct working_set *demand)
 {
-    return smaller(smaller(demand->used / 2 + demand->regret, demand->dirty),
+    return min_u64(min_u64(demand->used / 2 + demand->regret, demand->dirty),
                    demand->taken + demand->taken_before);
 }
 
@@ -115,13 +105,13 @@ static uint64_t holes(const struct working_set *demand)
  * have been kept. */
 static void regret(struct working_set *demand, uint64_t clean)
 {
-    uint64_t again = smaller(clean, demand->given), before;
+    uint64_t again = min_u64(clean, demand->given), before;
 
     demand->given -= again;
-    before = smaller(clean - again, demand->given_before);
+    before = min_u64(clean - again, demand->given_before);
     demand->given_before -= before;
     demand->regret =
-        smaller(demand->regret + again + before, larger(demand->peak, demand->peak_before));
+        min_u64(demand->regret + again + before, max_u64(demand->peak, demand->peak_before));
 }
 
 /* Called when everything was purged, because memory is wanted elsewhere. */
@@ -149,7 +139,7 @@ static void use(struct working_set *demand, size_t bytes, size_t dirty)
     demand->used += bytes;
     demand->taken += bytes;
     demand->dirty -= dirty;
-    demand->peak = larger(demand->peak, demand->used);
+    demand->peak = max_u64(demand->peak, demand->used);
 }
 
 void working_set_took(enum page_kind kind, size_t bytes, size_t dirty)
@@ -158,7 +148,7 @@ void working_set_took(enum page_kind kind, size_t bytes, size_t dirty)
     regret(&kinds[kind], bytes - dirty);
     use(&kinds[kind], bytes, dirty);
     use(&all, bytes, dirty);
-    used_peak = larger(used_peak, all.used);
+    used_peak = max_u64(used_peak, all.used);
     note_kept();
 }
 
@@ -239,14 +229,14 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     if (all.dirty <= retain)
         return false;
     huge_mappings_keep = wanted(huge) + holes(huge);
-    keep = smaller(wanted(run) + wanted(huge), peak_of(&all)) + holes(run) + holes(huge);
-    keep = larger(keep, retain);
+    keep = min_u64(wanted(run) + wanted(huge), peak_of(&all)) + holes(run) + holes(huge);
+    keep = max_u64(keep, retain);
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;
     beyond = all.dirty - keep;
     /* Purge huge mappings that will not be wanted first, then runs, then other huge mappings. */
-    huge_mappings = smaller(beyond, huge->dirty - smaller(huge->dirty, huge_mappings_keep));
-    excess->bytes[RUNS] = smaller(beyond - huge_mappings, run->dirty);
+    huge_mappings = min_u64(beyond, huge->dirty - min_u64(huge->dirty, huge_mappings_keep));
+    excess->bytes[RUNS] = min_u64(beyond - huge_mappings, run->dirty);
     excess->bytes[HUGE_MAPPINGS] = beyond - excess->bytes[RUNS];
     return true;
 }

@@ -37,7 +37,7 @@ static int duplicate_stderr(void)
     return fd;
 }
 
-void exit_stats_set(bool wanted)
+void exit_stats_set(uint64_t wanted)
 {
     int saved_errno = errno;
 

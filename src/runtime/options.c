@@ -188,11 +188,6 @@ static void set_preflush(uint64_t wanted)
     apply_preflush();
 }
 
-static void set_stats(uint64_t wanted)
-{
-    exit_stats_set(wanted);
-}
-
 static void set_dump(uint64_t choice)
 {
     signal_choose(SIGNAL_DUMP, choice);
@@ -278,7 +273,7 @@ static const struct option options[] = {
     {SWITCH("preflush"), .set = set_preflush},
     {CHOICE("sandbox", "auto, 0 or 1", sandboxes), .set = sandbox_set,
      .keeps_from = sandbox_keeps_from},
-    {SWITCH("stats"), .set = set_stats},
+    {SWITCH("stats"), .set = exit_stats_set},
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
     {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},

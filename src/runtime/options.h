@@ -19,7 +19,7 @@ extern bool option_rseq, option_slices, option_membarrier;
 extern bool option_drop_deepbind;
 
 /* Chooses whether statistics are printed at exit (exit_stats.c). */
-void exit_stats_set(bool wanted);
+void exit_stats_set(uint64_t wanted);
 
 /* Sets the file of dump.c; "" stands for standard error. Returns false if the path is too long or
  * there is no memory. */

@@ -123,11 +123,6 @@ size_t slab_memory(const struct slab *slab)
     return metadata_bytes(slab->capacity);
 }
 
-void slab_forget_memory(void *memory, size_t bytes)
-{
-    os_meta_free(memory, bytes);
-}
-
 /* Returns the number of objects in a slab of `bytes`. */
 static unsigned capacity_of(const struct prudence_cache *cache, size_t bytes)
 {

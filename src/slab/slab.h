@@ -150,9 +150,8 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 void slab_unmake(struct slab *slab);
 
 /* slab_memory() returns the bytes of metadata at `slab`. An extension that kept the pages frees the
- * metadata with slab_forget_memory(). */
+ * metadata with os_meta_free(). */
 size_t slab_memory(const struct slab *slab);
-void slab_forget_memory(void *memory, size_t bytes);
 void slab_count(struct prudence_cache *cache);
 struct slab *slab_grow(struct prudence_cache *cache, unsigned node, os_alloc_flags flags);
 struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,

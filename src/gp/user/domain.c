@@ -81,8 +81,8 @@ static void visitors_decrease(struct prudence_domain *domain)
         ;
 }
 
-/* Ends a visit; visits may end in any order. */
-static void visit_end(struct prudence_domain *domain)
+/* Visits may end in any order. */
+void gp_domain_leave(struct prudence_domain *domain)
 {
     unsigned last = visit_count - 1, at = last;
 
@@ -138,11 +138,6 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
 unsigned gp_domains_visit(struct prudence_domain **domains, unsigned count, uint64_t *after)
 {
     return domains_visit(domains, count, after, true);
-}
-
-void gp_domain_leave(struct prudence_domain *domain)
-{
-    visit_end(domain);
 }
 
 /* ---------------------------------------------------------------------------- use after the end */

@@ -26,7 +26,7 @@ static bool is_in_the_way(struct prudence_domain *domain, const struct prudence_
            set_has(waits_for, domain);
 }
 
-static bool no_section_in_the_way(const struct prudence_domain *waits_for)
+bool gp_may_wait_for(const struct prudence_domain *waits_for)
 {
     struct list *item;
     bool inside = reader_self && load_relaxed(&reader_self->word);
@@ -45,12 +45,7 @@ static bool no_section_in_the_way(const struct prudence_domain *waits_for)
 
 bool gp_may_wait(void)
 {
-    return no_section_in_the_way(NULL);
-}
-
-bool gp_may_wait_for(const struct prudence_domain *domain)
-{
-    return no_section_in_the_way(domain);
+    return gp_may_wait_for(NULL);
 }
 
 /* ------------------------------------------------------------------------------ qsbr */

@@ -275,6 +275,16 @@ size_t drain_fully(struct prudence_cache *cache)
     return drain_then_shrink(cache, true, 0);
 }
 
+static void drain_next(struct prudence_cache *cache)
+{
+    drain_fully(cache);
+}
+
+void drain_all_caches(void)
+{
+    for_all_caches(drain_next);
+}
+
 /* Drains one CPU after the other, skipping CPUs that must not be disturbed, and shrinks nodes,
  * until `wanted` bytes have gone or nothing is left. */
 size_t drain_cpus(struct prudence_cache *cache, size_t wanted)

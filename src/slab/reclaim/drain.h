@@ -11,6 +11,7 @@ struct prudence_cache;
 size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep);
 bool drain_leaves_latent(struct prudence_cache *cache);
 size_t drain_fully(struct prudence_cache *cache);
+void drain_all_caches(void);
 size_t drain_cpus(struct prudence_cache *cache, size_t wanted);
 size_t drain_array_bytes(const struct prudence_cache *cache);
 void drain_cache(struct prudence_cache *cache, bool free_ones);

@@ -20,11 +20,6 @@
 #define RECLAIM_PAUSE_MIN_NS 50000
 #define RECLAIM_PAUSE_MAX_NS 10000000
 
-static void drain_one(struct prudence_cache *cache)
-{
-    drain_fully(cache);
-}
-
 /* Drains and shrinks all caches, except in the cache that wants memory. That one can use its free
  * slabs, and pages that go back may be out of its reach (a kernel keeps them in per-CPU lists).
  * Returns the bytes. */
@@ -100,6 +95,6 @@ void pressure_purge(void)
     if (likely(!os_memory_is_short()))
         return;
     extensions_pressure();
-    for_all_caches(drain_one);
+    drain_all_caches();
     os_pages_trim();
 }

@@ -79,7 +79,7 @@ static noinline void *alloc_slow(struct prudence_cache *cache, gfp_t gfp)
     void *object;
 
     do
-        object = cache_alloc_slow(cache, 0, gfp);
+        object = gate_alloc(cache, 0, gfp);
     while (!object && tries_again(gfp));
     return object ? ready(cache, object, gfp) : NULL;
 }
@@ -142,7 +142,7 @@ static noinline void misuse(const struct prudence_cache *cache, const void *obje
 
 static noinline void free_slow(struct slab *slab, void *object)
 {
-    cache_free_slow(slab, object, "prudence_cache_free");
+    gate_free(slab, object, "prudence_cache_free");
 }
 
 /* Zeroes a free object if the kernel wants that, and tells KASAN. */
@@ -180,7 +180,7 @@ static __always_inline void free_object(struct slab *slab, void *const *lines, v
 
 static noinline void defer_slow(struct slab *slab, void *object)
 {
-    cache_free_deferred_slow(slab, object, "prudence_cache_free_deferred");
+    gate_free_deferred(slab, object, "prudence_cache_free_deferred");
     prudence_shrinker_note_deferral();
 }
 
@@ -278,7 +278,7 @@ static noinline void *alloc_large(size_t size, gfp_t gfp)
         return NULL;
     might_alloc(gfp);
     do
-        slab = slab_make_large(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, false,
+        slab = slab_large_make(kmalloc_blocks, round_up(size, OS_PAGE_SIZE), OS_PAGE_SIZE, false,
                                &zeroed, gfp);
     while (!slab && tries_again(gfp));
     if (slab && want_init_on_alloc(gfp))

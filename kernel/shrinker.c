@@ -173,7 +173,7 @@ static unsigned long count_pages(struct shrinker *shrinker, struct shrink_contro
         struct cache_sums sums;
         uint64_t gone;
 
-        cache_sum(cache, &sums);
+        slab_stats_sum(cache, &sums);
         arrays += drain_array_bytes(cache);
         gone = sums.frees + sums.deferred;
         if (cache->percpu && sums.hits + sums.misses > gone)

@@ -42,7 +42,7 @@ void *MALLOC_NAME(calloc)(size_t count, size_t size)
     place = size_place(bytes);
     cache = size_class_open(place);
     if (unlikely(!cache))
-        return calloc_counted(bytes, place);
+        return malloc_counted_zeroed(bytes, place);
     object = cache_alloc_fast(cache);
     return likely(object) ? memset(object, 0, bytes) : prudence_calloc(1, bytes);
 }

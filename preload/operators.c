@@ -130,7 +130,7 @@ static __attribute__((noinline)) void delete_sized_slow(void *object, size_t siz
         slab = object_slab(object, "sized operator delete");
 
     if (slab)
-        object_require_size(slab, object, size, "sized operator delete");
+        malloc_require_size(slab, object, size, "sized operator delete");
     object_free(slab, OBJECT_ANY_CACHE, false, object, "operator delete");
 }
 

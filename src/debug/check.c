@@ -50,8 +50,8 @@ static uint64_t word_after(uint64_t word, enum object_state to, uint32_t trace)
     return release << (3 + TRACE_BITS) | allocation << 3 | deferred | (uint64_t)to;
 }
 
-void object_state_change(const struct slab *slab, const void *object, enum object_state from,
-                         enum object_state to, const char *what)
+void check_state_change(const struct slab *slab, const void *object, enum object_state from,
+                        enum object_state to, const char *what)
 {
     static const char *const names[] = {"free", "live", "deferred and not yet safe"};
     uint64_t *place = &object_words(slab)[slab_index(slab, object)], word = load_relaxed(place);
@@ -64,29 +64,29 @@ void object_state_change(const struct slab *slab, const void *object, enum objec
             return;
     os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               names[state_of_word(word)]);
-    explain_and_abort(slab, object);
+    misuse_explain_and_abort(slab, object);
 }
 
 static void check_allocated(struct slab *slab, void *object, size_t size, bool zeroed)
 {
     (void)size, (void)zeroed;
-    object_state_change(slab, object, OBJECT_FREE, OBJECT_LIVE, "allocation");
+    check_state_change(slab, object, OBJECT_FREE, OBJECT_LIVE, "allocation");
 }
 
 static void check_freed(struct slab *slab, void *object, const char *what)
 {
-    object_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
+    check_state_change(slab, object, OBJECT_LIVE, OBJECT_FREE, what);
 }
 
 static void deferred(struct slab *slab, void *object, const char *what)
 {
     (void)what;
-    object_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
+    check_state_change(slab, object, OBJECT_LIVE, OBJECT_LATENT, "deferred free");
 }
 
 static bool check_safe(struct slab *slab, void *object)
 {
-    object_state_change(slab, object, OBJECT_LATENT, OBJECT_FREE, "merge");
+    check_state_change(slab, object, OBJECT_LATENT, OBJECT_FREE, "merge");
     return true;
 }
 
@@ -98,7 +98,7 @@ static bool check_live(const struct slab *slab, const void *object, const char *
         state_of_word(load_relaxed(&object_words(slab)[slab_index(slab, object)]));
 
     if (state != OBJECT_LIVE)
-        report_not_live(slab, object, state == OBJECT_LATENT, what);
+        misuse_report_not_live(slab, object, state == OBJECT_LATENT, what);
     return true;
 }
 

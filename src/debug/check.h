@@ -47,8 +47,8 @@ static inline uint64_t *object_words(const struct slab *slab)
 
 /* Moves an object of a checked slab from one state to another, and reports an object in any other
  * state. */
-void object_state_change(const struct slab *slab, const void *object, enum object_state from,
-                         enum object_state to, const char *what);
+void check_state_change(const struct slab *slab, const void *object, enum object_state from,
+                        enum object_state to, const char *what);
 
 /* Writes the calls that allocated and released the object of this word. */
 void check_print_word(uint64_t word);

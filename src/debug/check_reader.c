@@ -42,7 +42,7 @@ static bool covers(struct prudence_domain *domain, const struct prudence_domain 
 
 /* Reports each cache once. Caches that the library made serve any size, so their objects may have
  * readers in any domain, and are not checked. */
-void check_callback_domain(struct prudence_domain *domain, const void *head, const char *what)
+void check_reader_domain(struct prudence_domain *domain, const void *head, const char *what)
 {
     struct prudence_cache *cache = check_reader_cache_of(head);
 

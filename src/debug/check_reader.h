@@ -7,6 +7,6 @@ struct prudence_domain;
 
 /* Called before a callback for `head` is queued after a grace period of `domain`. Reports an object
  * whose cache has another domain. */
-void check_callback_domain(struct prudence_domain *domain, const void *head, const char *what);
+void check_reader_domain(struct prudence_domain *domain, const void *head, const char *what);
 
 #endif /* DEBUG_CHECK_READER_H */

@@ -8,7 +8,7 @@
 
 static void faults_look(const struct os_fault *fault)
 {
-    guard_look_at_fault(fault);
+    guard_report_fault(fault);
     large_guard_look_at_fault(fault);
 }
 

@@ -6,8 +6,9 @@
  * pages freed before have been used again, so a use after free faults too. A pattern fills the rest
  * of the page, and is checked when the page goes.
  *
- * For the slab layer, a guarded object is a slab of one object of the same cache (slab_make_lone),
- * which is not reused but goes at once. So deferral, statistics and misuse checks work as usual.
+ * For the slab layer, a guarded object is a slab of one object of the same cache
+ * (slab_large_make_lone), which is not reused but goes at once. So deferral, statistics and misuse
+ * checks work as usual.
  *
  * Not guarded are objects that do not fit a page, objects of no bytes, objects of caches with a
  * destructor, and objects of caches with a constructor or type-safe memory, which may be read when
@@ -254,8 +255,8 @@ static void *guarded_alloc(struct prudence_cache *cache, size_t size)
     if (!os_pages_open(page_of(slot), os_page_size))
         goto failed;
     guard_place(slot, cache, size);
-    slab = slab_make_lone(cache, page_of(slot), os_page_size, slot->object,
-                          EXTENSION_BIT(CHECK_EXTENSION));
+    slab = slab_large_make_lone(cache, page_of(slot), os_page_size, slot->object,
+                                EXTENSION_BIT(CHECK_EXTENSION));
     if (!slab) {
         os_pages_close(page_of(slot), os_page_size);
         slot->state = GUARD_UNUSED;
@@ -282,7 +283,7 @@ const struct slab_extension guard_extension = {.wants = guard_wants,
                                                .going = guard_going,
                                                .instead = guarded_alloc,
                                                .size_asked = guard_size_asked,
-                                               .explain = guard_explain};
+                                               .explain = guard_report_object};
 
 void guard_fork_prepare(void)
 {

@@ -48,9 +48,9 @@ static inline bool guard_has(const void *pointer)
                              ((size_t)2 * GUARD_SLOTS + 1) * os_page_size;
 }
 
-uint64_t guard_word(const struct guard_slot *slot);
-void guard_explain(const struct slab *slab, const void *pointer);
-void guard_look_at_fault(const struct os_fault *fault);
+uint64_t guard_slot_word(const struct guard_slot *slot);
+void guard_report_object(const struct slab *slab, const void *pointer);
+void guard_report_fault(const struct os_fault *fault);
 void guard_report_damage(const struct guard_slot *slot, const char *byte) __attribute__((noreturn));
 
 #endif /* DEBUG_GUARD_H */

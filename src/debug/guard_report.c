@@ -35,7 +35,7 @@ static const struct guard_slot *slot_about(const void *address)
 
 static bool is_released(const struct guard_slot *slot)
 {
-    return slot->state == GUARD_FREED || state_of_word(guard_word(slot)) == OBJECT_FREE;
+    return slot->state == GUARD_FREED || state_of_word(guard_slot_word(slot)) == OBJECT_FREE;
 }
 
 /* Names the fault of an access by the place relative to the object. */
@@ -82,7 +82,7 @@ static void print_access(const struct os_fault *fault)
     os_trace_print(frames + first, count - first);
 }
 
-void guard_look_at_fault(const struct os_fault *fault)
+void guard_report_fault(const struct os_fault *fault)
 {
     static const char *const accesses[] = {"access", "read", "write"};
     const struct guard_slot *slot;
@@ -101,7 +101,7 @@ void guard_look_at_fault(const struct os_fault *fault)
               fault->address);
     print_place(slot, fault->address);
     print_access(fault);
-    check_print_word(guard_word(slot));
+    check_print_word(guard_slot_word(slot));
 }
 
 void guard_report_damage(const struct guard_slot *slot, const char *byte)
@@ -109,7 +109,7 @@ void guard_report_damage(const struct guard_slot *slot, const char *byte)
     os_report("%s: write of %p, found after the object was freed",
               byte < slot->object ? "underflow" : "overflow", (const void *)byte);
     print_place(slot, byte);
-    check_print_word(guard_word(slot));
+    check_print_word(guard_slot_word(slot));
     os_abort();
 }
 
@@ -120,11 +120,11 @@ void guard_report_freed(const void *object, const char *what)
     if (!slot || slot->state != GUARD_FREED || slot->object != object)
         return;
     os_report("%s: %p of cache '%s' is already free", what, object, slot->cache_name);
-    explain_and_abort(NULL, object);
+    misuse_explain_and_abort(NULL, object);
 }
 
 /* Prints the known facts about the object at `pointer`, if that lies in the pool. */
-void guard_explain(const struct slab *slab, const void *pointer)
+void guard_report_object(const struct slab *slab, const void *pointer)
 {
     const struct guard_slot *slot;
 
@@ -135,5 +135,5 @@ void guard_explain(const struct slab *slab, const void *pointer)
     if (!slot || slot->state == GUARD_UNUSED)
         return;
     print_place(slot, pointer);
-    check_print_word(guard_word(slot));
+    check_print_word(guard_slot_word(slot));
 }

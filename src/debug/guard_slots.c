@@ -7,7 +7,7 @@ char *guard_pool;
 
 /* Returns the word of a slot's object, which is with the slab while the slot is in use. Reports
  * call this without a lock, so another thread may be freeing the object. */
-uint64_t guard_word(const struct guard_slot *slot)
+uint64_t guard_slot_word(const struct guard_slot *slot)
 {
     const struct slab *slab = load_relaxed(&slot->slab);
     bool in_use = slot->state == GUARD_IN_USE && slab && object_words(slab);

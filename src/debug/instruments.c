@@ -79,7 +79,7 @@ void instruments_check_zero(const struct slab *slab, const void *object)
     os_report(
         "write after free: byte %zu of %p of cache '%s' was written after the object was freed",
         (size_t)(byte - (const char *)object), object, slab->cache->name);
-    explain_and_abort(slab, object);
+    misuse_explain_and_abort(slab, object);
 }
 
 /* ----------------------------------------------------------- the life of a cache and of a slab */

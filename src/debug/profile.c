@@ -4,10 +4,10 @@
  * ones, and for how long.
  *
  * Bytes are sampled (sampling.c). So that only sampled objects cost more, each is alone on pages of
- * its own, like a guarded object (slab_make_lone). Only these slabs have this extension; frees and
- * deferrals of all other objects keep their fast paths. The fast path of allocations is closed,
- * because bytes must be counted; object_alloc_slow() counts them and takes the object by the same
- * sequence.
+ * its own, like a guarded object (slab_large_make_lone). Only these slabs have this extension;
+ * frees and deferrals of all other objects keep their fast paths. The fast path of allocations is
+ * closed, because bytes must be counted; object_alloc_slow() counts them and takes the object by
+ * the same sequence.
  *
  * Sampled in place are:
  *   - objects of caches with constructors, destructors or type-safe memory, whose identity outlives
@@ -118,7 +118,7 @@ static void sample_free(struct sample *sample)
 }
 
 /* Frees the slab's samples, and the pages of a sampled lone object. Without a sample, the caller of
- * slab_make_lone() still owns the pages. */
+ * slab_large_make_lone() still owns the pages. */
 static void profile_going(struct slab *slab)
 {
     if (!slab->side[PROFILE_EXTENSION])
@@ -233,7 +233,7 @@ static struct slab *make_lone(struct prudence_cache *cache)
     if (!pages)
         return NULL;
     annotate_pages_taken();
-    slab = slab_make_lone(cache, pages, bytes, pages, EXTENSION_BIT(PROFILE_EXTENSION));
+    slab = slab_large_make_lone(cache, pages, bytes, pages, EXTENSION_BIT(PROFILE_EXTENSION));
     if (!slab)
         os_pages_free(pages, bytes);
     return slab;

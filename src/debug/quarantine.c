@@ -100,7 +100,7 @@ static void leaver_is_done(struct leaver *leaver)
 static void free_for_good(struct slab *slab, void *object)
 {
     instruments_check_zero(slab, object);
-    cache_put_kept(slab, object);
+    gate_put_kept(slab, object);
 }
 
 static void leave_all(void **objects, unsigned count,

@@ -135,7 +135,7 @@ red_zones_report(const struct slab *slab, const char *object, const char *byte, 
             "overflow: the byte %zu after the %zu-byte object %p of cache '%s' was written; found "
             "by: %s",
             (size_t)(byte - object) - size, size, (const void *)object, slab->cache->name, what);
-    explain_and_abort(slab, object);
+    misuse_explain_and_abort(slab, object);
 }
 
 static void check_tail(const struct slab *slab, char *object, const char *what)

@@ -99,7 +99,7 @@ static bool shuffle_released(struct slab *slab, void *object, bool may_keep)
         &shelf->objects[os_cpu_current() * shelf->places + shuffle_draw(shelf, shelf->places)],
         object);
     if (other)
-        cache_put_kept(slab_known(other), other);
+        gate_put_kept(slab_known(other), other);
     return true;
 }
 
@@ -116,7 +116,7 @@ void shuffle_flush(struct prudence_cache *cache)
         object = exchange_place(&shelf->objects[i], NULL);
         if (object) {
             instruments_check_zero(slab_known(object), object);
-            cache_put_kept(slab_known(object), object);
+            gate_put_kept(slab_known(object), object);
         }
         os_carry_end();
     }

@@ -107,7 +107,7 @@ uint64_t background_look(void)
     return pause_ns();
 }
 
-static bool is_worth_it(void)
+static bool background_is_worth_it(void)
 {
     return kept() > os_pages_retain() + START_BYTES;
 }
@@ -119,7 +119,7 @@ static bool may_retry(void)
     return likely(!then) || os_clock_coarse_ns() >= then;
 }
 
-static void begin(void)
+static void background_begin(void)
 {
     fruitless = 0;
     kept_before = ~UINT64_C(0);
@@ -136,7 +136,7 @@ static void decay_until_done(void *unused)
     do {
         uint64_t pause;
 
-        begin();
+        background_begin();
         while ((pause = background_look())) {
             os_thread_waits(true);
             os_sleep_ns(pause);
@@ -145,7 +145,7 @@ static void decay_until_done(void *unused)
         store_release(&state, (uint32_t)NOBODY);
         os_full_fence();
         nobody = NOBODY;
-    } while (load_relaxed(&wanted) && load_relaxed(&life) == READY && is_worth_it() &&
+    } while (load_relaxed(&wanted) && load_relaxed(&life) == READY && background_is_worth_it() &&
              may_retry() && compare_exchange(&state, &nobody, (uint32_t)THERE));
 }
 
@@ -210,7 +210,7 @@ static bool is_inside_libc(const void *caller)
     return false;
 }
 
-static __attribute__((noinline)) void make(const void *caller)
+static __attribute__((noinline)) void background_make_thread(const void *caller)
 {
     uint32_t nobody = NOBODY;
 
@@ -226,13 +226,13 @@ static __attribute__((noinline)) void make(const void *caller)
 
 void background_visit(const void *caller)
 {
-    if (!load_relaxed(&wanted) || !is_worth_it())
+    if (!load_relaxed(&wanted) || !background_is_worth_it())
         return;
     /* Makes the kept bytes visible before the read of `state`. So either this thread finds that the
      * decay thread has ended, or that thread sees the bytes (decay_until_done). */
     os_full_fence();
     if (load_relaxed(&state) == NOBODY)
-        make(caller);
+        background_make_thread(caller);
 }
 
 /* --------------------------------------------------------------------------------- process life */

@@ -42,7 +42,7 @@ static void bury(struct prudence_cache *cache)
         cache_forget(oldest.cache);
 }
 
-void cache_refuse(const struct prudence_cache *cache, const char *what)
+void cache_life_refuse(const struct prudence_cache *cache, const char *what)
 {
     if (!cache)
         os_panic("%s: the cache is NULL", what);
@@ -100,7 +100,7 @@ static void tell_who_allocated(const struct prudence_cache *cache)
     }
 }
 
-bool cache_end(struct prudence_cache *cache, void *caller)
+bool cache_life_end(struct prudence_cache *cache, void *caller)
 {
     size_t live;
 

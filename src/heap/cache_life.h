@@ -8,16 +8,16 @@
 
 /* Destroys the cache as cache_destroy() does. Reports live objects with their number, and returns
  * false while there are any. */
-bool cache_end(struct prudence_cache *cache, void *caller);
+bool cache_life_end(struct prudence_cache *cache, void *caller);
 
 /* Reports the use of a cache that is NULL or was destroyed, and ends the process. */
-void cache_refuse(const struct prudence_cache *cache, const char *what)
+void cache_life_refuse(const struct prudence_cache *cache, const char *what)
     __attribute__((noreturn, cold));
 
 static inline void cache_require(const struct prudence_cache *cache, const char *what)
 {
     if (unlikely(!cache) || unlikely(cache_is_destroyed(cache)))
-        cache_refuse(cache, what);
+        cache_life_refuse(cache, what);
 }
 
 #endif /* HEAP_CACHE_LIFE_H */

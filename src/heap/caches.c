@@ -54,8 +54,9 @@ static bool attributes_are_valid(const char *name, const struct prudence_cache_a
 }
 
 /* Reports the first argument that is invalid. */
-static bool is_valid(const char *name, size_t object_size, const struct prudence_cache_attr *given,
-                     struct prudence_cache_attr *attr)
+static bool arguments_are_valid(const char *name, size_t object_size,
+                                const struct prudence_cache_attr *given,
+                                struct prudence_cache_attr *attr)
 {
     if (!name_is_valid("prudence_cache_create", name))
         return false;
@@ -67,14 +68,15 @@ static bool is_valid(const char *name, size_t object_size, const struct prudence
     return attributes_are_valid(name, given, attr);
 }
 
-static struct prudence_cache *create(const char *name, size_t object_size,
-                                     const struct prudence_cache_attr *given, unsigned more_flags)
+static struct prudence_cache *create_checked(const char *name, size_t object_size,
+                                             const struct prudence_cache_attr *given,
+                                             unsigned more_flags)
 {
     struct cache_layout layout = {.object_size = object_size, .flags = more_flags, .named = true};
     struct prudence_cache_attr attr = {.size = sizeof attr};
     struct prudence_cache *cache;
 
-    if (!is_valid(name, object_size, given, &attr)) {
+    if (!arguments_are_valid(name, object_size, given, &attr)) {
         errno = EINVAL;
         return NULL;
     }
@@ -107,13 +109,13 @@ static struct prudence_cache *create(const char *name, size_t object_size,
 struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
                                              const struct prudence_cache_attr *attr)
 {
-    return create(name, object_size, attr, 0);
+    return create_checked(name, object_size, attr, 0);
 }
 
-struct prudence_cache *own_cache_create(const char *name, size_t object_size,
+struct prudence_cache *cache_create_own(const char *name, size_t object_size,
                                         const struct prudence_cache_attr *attr)
 {
-    return create(name, object_size, attr, CACHE_OWN);
+    return create_checked(name, object_size, attr, CACHE_OWN);
 }
 
 FAST_ENTRY void *prudence_cache_alloc(struct prudence_cache *cache)
@@ -139,7 +141,7 @@ void *prudence_cache_replace(struct prudence_cache *cache, void *old)
 
 static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
-    size_t done = cache_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
+    size_t done = gate_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
 
     if (done < count)
         errno = ENOMEM;
@@ -217,7 +219,7 @@ static void check_returns(struct prudence_cache *cache, const struct olds *olds,
         object_check_return(cache, objects[i], what);
         for (size_t j = 0; j < i; j++)
             if (unlikely(objects[j] == objects[i]))
-                report_double(slab_known(objects[i]), objects[i], false, what);
+                misuse_report_double(slab_known(objects[i]), objects[i], false, what);
     }
 }
 
@@ -284,7 +286,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
 
 /* Returns 0 or an error. Without a destructor, the call waits only for grace periods of the cache's
  * domain. */
-static int may_wait(struct prudence_cache *cache, const char *what, void *caller)
+static int cache_may_wait(struct prudence_cache *cache, const char *what, void *caller)
 {
     struct wait_request request = {
         .what = what, .of = "of cache", .name = cache->name, .caller = caller};
@@ -312,7 +314,7 @@ int prudence_cache_barrier(struct prudence_cache *cache)
     if (!cache)
         return EINVAL;
     cache_require(cache, "prudence_cache_barrier");
-    error = may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0));
+    error = cache_may_wait(cache, "prudence_cache_barrier", __builtin_return_address(0));
     if (error)
         return error;
     if (cache->destructor)
@@ -329,14 +331,14 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     if (!cache)
         return EINVAL;
     cache_require(cache, "prudence_cache_destroy");
-    error = may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0));
+    error = cache_may_wait(cache, "prudence_cache_destroy", __builtin_return_address(0));
     if (error)
         return error;
     quarantine_flush_and_wait();
     shuffle_flush(cache);
     if (cache->destructor)
-        destruct_all(cache);
-    return cache_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
+        destruct_barrier_until_empty(cache);
+    return cache_life_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
 }
 
 /* Trims: drains and shrinks every cache, then purges their pages. */

@@ -18,7 +18,7 @@ extern struct os_lock heap_lock;
  * checkers are shown a pointer to each while it is allocated, because the library may store the
  * address in another form.
  */
-struct prudence_cache *own_cache_create(const char *name, size_t object_size,
+struct prudence_cache *cache_create_own(const char *name, size_t object_size,
                                         const struct prudence_cache_attr *attr);
 
 /* Blocks of whole pages (large.c). */

@@ -42,7 +42,7 @@ static struct prudence_cache *large_cache(void)
  * exceeds the option limit. So a hopeless size is refused before the system is asked, a wait begins
  * or caches are emptied.
  */
-static bool pages_of(size_t size, size_t alignment, size_t *bytes)
+static bool large_block_bytes(size_t size, size_t alignment, size_t *bytes)
 {
     uint64_t limit = os_pages_limit();
     size_t huge;
@@ -55,7 +55,7 @@ static bool pages_of(size_t size, size_t alignment, size_t *bytes)
 static void *alloc_from(struct prudence_cache *cache, size_t size, size_t bytes, size_t alignment,
                         bool grown, bool *zeroed)
 {
-    struct slab *slab = slab_make_large(cache, bytes, max_size(alignment, OS_PAGE_SIZE), grown,
+    struct slab *slab = slab_large_make(cache, bytes, max_size(alignment, OS_PAGE_SIZE), grown,
                                         zeroed, OS_ALLOC_DEFAULT);
 
     if (slab && unlikely(load_relaxed(&slab->extensions)))
@@ -69,7 +69,7 @@ static void *alloc(size_t size, size_t room, size_t alignment, bool grown, bool 
     struct prudence_cache *cache;
     size_t bytes;
 
-    if (!pages_of(room, alignment, &bytes))
+    if (!large_block_bytes(room, alignment, &bytes))
         return NULL;
     cache = large_cache();
     return cache ? alloc_from(cache, size, bytes, alignment, grown, zeroed) : NULL;
@@ -110,7 +110,7 @@ void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignm
 {
     size_t bytes;
 
-    return pages_of(size, alignment, &bytes)
+    return large_block_bytes(size, alignment, &bytes)
                ? alloc_from(cache, size, bytes, alignment, false, zeroed)
                : NULL;
 }
@@ -136,14 +136,14 @@ bool large_resize(struct slab *slab, size_t size)
     size_t bytes;
     bool done;
 
-    if (size <= max_size(OBJECT_SIZE_MAX, os_page_size) / 2 || !pages_of(size, 1, &bytes))
+    if (size <= max_size(OBJECT_SIZE_MAX, os_page_size) / 2 || !large_block_bytes(size, 1, &bytes))
         return false;
     node_check_live(slab, "prudence_realloc");
     if (object_words(slab))
-        object_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
-    done = bytes == slab_usable_bytes(slab) || slab_resize_large(slab, bytes);
+        check_state_change(slab, slab->base, OBJECT_LIVE, OBJECT_FREE, "prudence_realloc");
+    done = bytes == slab_usable_bytes(slab) || slab_large_resize(slab, bytes);
     if (object_words(slab))
-        object_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
+        check_state_change(slab, slab->base, OBJECT_FREE, OBJECT_LIVE, "prudence_realloc");
     if (done && unlikely(load_relaxed(&slab->extensions)))
         extensions_resized(slab, slab->base, size);
     return done;

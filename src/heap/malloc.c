@@ -29,7 +29,7 @@ static void *allocate_anew(size_t size, size_t alignment, bool *zeroed)
     return failed ? NULL : large_alloc(size, alignment, zeroed);
 }
 
-static __attribute__((noinline)) void *allocate(size_t size, size_t alignment, bool *zeroed)
+static __attribute__((noinline)) void *malloc_block(size_t size, size_t alignment, bool *zeroed)
 {
     void *object;
 
@@ -51,7 +51,7 @@ __attribute__((noinline)) void *malloc_slow(size_t size)
 
     return cache && likely(!object_call_is_nested())
                ? object_alloc_slower(cache, size, "prudence_malloc")
-               : allocate(size, 1, &zeroed);
+               : malloc_block(size, 1, &zeroed);
 }
 
 FAST_ENTRY __attribute__((noinline)) void *malloc_counted(size_t size, size_t place)
@@ -66,7 +66,7 @@ FAST_ENTRY void *prudence_malloc(size_t size)
     return malloc_fast(size);
 }
 
-void *calloc_counted(size_t bytes, size_t place)
+void *malloc_counted_zeroed(size_t bytes, size_t place)
 {
     void *object = profile_alloc_counted(&size_tables.counted[place], bytes);
 
@@ -81,7 +81,7 @@ void *prudence_calloc(size_t count, size_t size)
 
     if (!checked_multiply(count, size, &bytes))
         return out_of_memory();
-    object = allocate(bytes, 1, &zeroed);
+    object = malloc_block(bytes, 1, &zeroed);
     if (object && !zeroed)
         memset(object, 0, bytes);
     return object;
@@ -95,7 +95,7 @@ void *prudence_aligned_alloc(size_t alignment, size_t size)
         errno = EINVAL;
         return NULL;
     }
-    return allocate(size, alignment, &zeroed);
+    return malloc_block(size, alignment, &zeroed);
 }
 
 size_t prudence_usable_size(const void *object)
@@ -107,7 +107,7 @@ size_t prudence_usable_size(const void *object)
     if (unlikely(!slab_of(object)) && nested_has(object))
         return nested_usable(object, "prudence_usable_size");
     slab = object_slab(object, "prudence_usable_size");
-    slab_check_live(slab, object, "prudence_usable_size");
+    misuse_check_live(slab, object, "prudence_usable_size");
     object_require_unfreed(slab, object, "prudence_usable_size");
     return object_usable(slab, object);
 }
@@ -189,7 +189,7 @@ void *prudence_realloc(void *object, size_t size)
     nested = object_call_is_nested();
     slab = object_slab(object, "prudence_realloc");
     if (unlikely(load_relaxed(&slab->extensions)))
-        owned = !slab_check_live(slab, object, "prudence_realloc");
+        owned = !misuse_check_live(slab, object, "prudence_realloc");
     object_require_unfreed(slab, object, "prudence_realloc");
     usable = object_usable(slab, object);
     if (instruments_move(slab) || nested) {
@@ -234,7 +234,7 @@ report_size(struct slab *slab, const void *object, size_t size, const char *what
 {
     os_report("%s: %p of cache '%s' has %zu bytes, and the size %zu is wrong", what, object,
               slab->cache->name, object_usable(slab, object), size);
-    explain_and_abort(slab, object);
+    misuse_explain_and_abort(slab, object);
 }
 
 static bool has_pages_for(const struct slab *slab, size_t size)
@@ -263,7 +263,7 @@ static void *realloc_aligned(struct slab *slab, void *object, size_t alignment, 
     void *moved;
 
     if (unlikely(load_relaxed(&slab->extensions)))
-        slab_check_live(slab, object, what);
+        misuse_check_live(slab, object, what);
     object_require_unfreed(slab, object, what);
     usable = object_usable(slab, object);
     if (aligned && may_stay(slab, object, size))
@@ -301,12 +301,12 @@ void *prudence_aligned_realloc(void *object, size_t alignment, size_t size)
     return moved;
 }
 
-void object_require_size(struct slab *slab, const void *object, size_t size, const char *what)
+void malloc_require_size(struct slab *slab, const void *object, size_t size, const char *what)
 {
     size_t asked = extensions_size_asked(slab, object), room = slab_usable_bytes(slab);
     bool possible;
 
-    slab_check_live(slab, object, what);
+    misuse_check_live(slab, object, what);
     if (asked)
         possible = max_size(size, 1) == asked;
     else if (is_large(slab))

@@ -15,7 +15,7 @@ void *malloc_slow(size_t size);
 void *malloc_counted(size_t size, size_t place);
 
 /* Does the same for prudence_calloc(1, bytes). */
-void *calloc_counted(size_t bytes, size_t place);
+void *malloc_counted_zeroed(size_t bytes, size_t place);
 
 /* Implements prudence_malloc() and each function with the same meaning. */
 static inline void *malloc_fast(size_t size)

@@ -107,7 +107,7 @@ static struct chunk *chunk_of(const void *object)
 }
 
 /* Claims an unused entry for this thread alone. Returns NULL if there is none. */
-static struct chunk *claim(void)
+static struct chunk *nested_claim(void)
 {
     for (struct chunk *chunk = chunks; chunk < chunks + CHUNKS; chunk++) {
         uint32_t none = CHUNK_NONE;
@@ -121,7 +121,7 @@ static struct chunk *claim(void)
 
 /* Maps memory with libc's mmap if that may be called, so that a program that replaces mmap sees the
  * mappings of malloc. */
-static char *map(size_t bytes)
+static char *nested_map(size_t bytes)
 {
     if (injected_failure())
         return NULL;
@@ -129,7 +129,7 @@ static char *map(size_t bytes)
 }
 
 /* Purges the pages. Skipped in a mapping call, where each purge might lead to another one. */
-static void purge(char *pages, size_t bytes)
+static void nested_purge(char *pages, size_t bytes)
 {
     if (os_holds_nothing() && !os_in_mapping_call)
         mapping_purge(pages, bytes);
@@ -140,8 +140,8 @@ static void purge(char *pages, size_t bytes)
 static void *chunk_make(unsigned shift)
 {
     size_t bytes = max_size((size_t)1 << shift, CHUNK_LEAST);
-    char *blocks = load_acquire(&chunks[CHUNKS - 1].state) == CHUNK_NONE ? map(bytes) : NULL;
-    struct chunk *chunk = blocks ? claim() : NULL;
+    char *blocks = load_acquire(&chunks[CHUNKS - 1].state) == CHUNK_NONE ? nested_map(bytes) : NULL;
+    struct chunk *chunk = blocks ? nested_claim() : NULL;
 
     if (!chunk)
         return NULL;
@@ -155,7 +155,7 @@ static void *chunk_make(unsigned shift)
 
 /* ------------------------------------------------------------------------------------- blocks */
 
-static void *take(struct chunk *chunk)
+static void *nested_take_block(struct chunk *chunk)
 {
     uint64_t used = load_relaxed(&chunk->used), free;
 
@@ -178,7 +178,7 @@ static void free_block(struct chunk *chunk, uint64_t block)
     size_t bytes = (size_t)1 << chunk->shift;
 
     if (chunk->shift >= SHIFT_PURGED)
-        purge(chunk->blocks + (size_t)__builtin_ctzll(block) * bytes, bytes);
+        nested_purge(chunk->blocks + (size_t)__builtin_ctzll(block) * bytes, bytes);
     give(chunk, block);
 }
 
@@ -260,7 +260,7 @@ static void *take_anywhere(unsigned shift)
         if (chunk->shift < shift || chunk->shift > shift + SHIFT_WASTE)
             continue;
         merge(chunk);
-        block = take(chunk);
+        block = nested_take_block(chunk);
     }
     return block;
 }
@@ -321,7 +321,7 @@ size_t nested_usable(const void *object, const char *what)
 
 /* Defers a live block. If two threads do so at the same time, one finds the bit set and reports
  * that. */
-static void defer(struct chunk *chunk, uint64_t bit, void *object, const char *what)
+static void nested_defer(struct chunk *chunk, uint64_t bit, void *object, const char *what)
 {
     if (__atomic_fetch_or(&chunk->fresh, bit, __ATOMIC_RELEASE) & bit)
         live(chunk, object, what);
@@ -376,7 +376,7 @@ bool nested_end(const struct slab *slab, void *object, bool nested, bool deferre
     if (slab)
         put_off(object, deferred, what);
     else if (deferred)
-        defer(chunk, live(chunk, object, what), object, what);
+        nested_defer(chunk, live(chunk, object, what), object, what);
     else
         free_block(chunk, live(chunk, object, what));
     return true;

@@ -22,7 +22,7 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     cache_require(cache, what);
     profile_entry = __builtin_frame_address(0);
     nested_depth++;
-    object = cache_alloc_slow(cache, size, OS_ALLOC_DEFAULT);
+    object = gate_alloc(cache, size, OS_ALLOC_DEFAULT);
     profile_entry = NULL;
     background_visit(NULL);
     nested_depth--;
@@ -42,8 +42,8 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     return object ? object : object_alloc_slower(cache, size, what);
 }
 
-static __attribute__((noinline)) struct slab *report(const struct prudence_cache *cache,
-                                                     const void *object, const char *what)
+static __attribute__((noinline)) struct slab *object_report(const struct prudence_cache *cache,
+                                                            const void *object, const char *what)
 {
     if (cache != OBJECT_ANY_CACHE)
         cache_require(cache, what);
@@ -54,14 +54,14 @@ static __attribute__((noinline)) struct slab *report(const struct prudence_cache
                   what, object);
         os_misuse();
     }
-    return slab_of_checked(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
+    return misuse_checked_slab(cache == OBJECT_ANY_CACHE ? NULL : cache, object, what);
 }
 
 struct slab *object_slab(const void *object, const char *what)
 {
     struct slab *slab = slab_of(object);
 
-    return likely(slab) ? slab : report(OBJECT_ANY_CACHE, object, what);
+    return likely(slab) ? slab : object_report(OBJECT_ANY_CACHE, object, what);
 }
 
 void object_require_unfreed(const struct slab *slab, const void *object, const char *what)
@@ -70,7 +70,7 @@ void object_require_unfreed(const struct slab *slab, const void *object, const c
 
     if (likely(os_percpu_rseq) && cache->percpu &&
         unlikely(os_percpu_top(&cache->percpu) == object))
-        report_not_live(slab, object, false, what);
+        misuse_report_not_live(slab, object, false, what);
 }
 
 void object_settle(void)
@@ -104,7 +104,7 @@ void object_free_slow(struct prudence_cache *cache, void *object, struct slab *s
     int saved_errno = errno;
 
     if (object && !is_ended_aside(cache, slab, object, false, what)) {
-        cache_free_slow(likely(slab) ? slab : report(cache, object, what), object, what);
+        gate_free(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(__builtin_return_address(0));
     }
     errno = saved_errno;
@@ -116,7 +116,7 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
     int saved_errno = errno;
 
     if (object && !is_ended_aside(cache, slab, object, true, what)) {
-        cache_free_deferred_slow(likely(slab) ? slab : report(cache, object, what), object, what);
+        gate_free_deferred(likely(slab) ? slab : object_report(cache, object, what), object, what);
         background_visit(NULL);
     }
     errno = saved_errno;
@@ -155,5 +155,5 @@ __attribute__((noinline)) void object_check_return(struct prudence_cache *cache,
     bool latent;
 
     if (unlikely(newest_have(cache, old, RETURN_LOOKED, &latent)))
-        report_double(slab_known(old), old, latent, what);
+        misuse_report_double(slab_known(old), old, latent, what);
 }

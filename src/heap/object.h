@@ -47,7 +47,7 @@ static inline bool object_call_is_nested(void)
 
 /* Reports an object that cannot have been allocated with `size`, unless it was reallocated
  * (malloc.c). */
-void object_require_size(struct slab *slab, const void *object, size_t size, const char *what);
+void malloc_require_size(struct slab *slab, const void *object, size_t size, const char *what);
 
 /* Reports an object that is on top of this CPU's stack, so already free. Sees no other freed
  * object. */

@@ -66,8 +66,8 @@ static size_t zone(void)
 /* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
  * Aligned classes are dense, because many have few colors, and one object less would cost up to an
  * eighth. */
-static struct prudence_cache *make(struct prudence_cache **place, const char *kind, size_t size,
-                                   size_t alignment)
+static struct prudence_cache *size_class_make(struct prudence_cache **place, const char *kind,
+                                              size_t size, size_t alignment)
 {
     struct cache_layout layout = {.object_size = size ? size - zone() : 0,
                                   .alignment = alignment,
@@ -95,7 +95,7 @@ void size_classes_start(void)
 
 /* Publishes a class to the allocations of one place. An empty object is never just counted, because
  * there are no bytes to sample. */
-static void ready(size_t place, struct prudence_cache *cache)
+static void size_class_publish(size_t place, struct prudence_cache *cache)
 {
     store_release(&ready_classes[place], cache);
     if (load_relaxed(&cache->fast_percpu) != os_percpu_owned_lines)
@@ -120,19 +120,19 @@ static struct prudence_cache *make_class(unsigned class)
     struct prudence_cache *cache;
 
     if (zone())
-        return make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
-    cache = make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
+        return size_class_make(&zoned_classes[class], "size", class_size(class), LINEAR_STEP);
+    cache = size_class_make(&size_classes[class], "size", class_size(class), LINEAR_STEP);
     for (size_t place = first_place(class); cache && place <= last_place(class); place++)
-        ready(place, cache);
+        size_class_publish(place, cache);
     return cache;
 }
 
 static struct prudence_cache *make_empty_class(void)
 {
-    struct prudence_cache *cache = make(&empty_class, "size", 0, LINEAR_STEP);
+    struct prudence_cache *cache = size_class_make(&empty_class, "size", 0, LINEAR_STEP);
 
     if (cache && !zone())
-        ready(0, cache);
+        size_class_publish(0, cache);
     return cache;
 }
 
@@ -150,7 +150,7 @@ static struct prudence_cache *plain_cache(size_t size)
  * Returns whether the objects of a size's own class are aligned. Slabs begin with a color, a
  * multiple of a cache line, and the line that spreads some strides (ADR 3) is one too; a red zone
  * may be none. Classes of other sizes are not used, because the size passed to a free must select
- * the object's class (object_require_size).
+ * the object's class (malloc_require_size).
  */
 static bool plain_is_aligned(size_t size, size_t alignment)
 {
@@ -164,8 +164,8 @@ static struct prudence_cache *aligned_cache(size_t size, size_t alignment)
     size_t bytes = class_size(class);
 
     return cache ? cache
-                 : make(&aligned_classes[class], "aligned", bytes,
-                        min_size(bytes & -bytes, OS_PAGE_SIZE));
+                 : size_class_make(&aligned_classes[class], "aligned", bytes,
+                                   min_size(bytes & -bytes, OS_PAGE_SIZE));
 }
 
 /* Returns the class for a size and an alignment. Avoids a plain class with extensions, because

@@ -115,7 +115,7 @@ static void hold(void)
     os_carry_stop();
 }
 
-static void let_go(void)
+static void walk_let_go(void)
 {
     os_carry_go_on();
     preflush_go_on();
@@ -190,7 +190,7 @@ static size_t usable_bytes(const struct slab *slab)
     return slab->alone ? min_size(bytes, slab->bytes - slab_front_margin(slab)) : bytes;
 }
 
-static void describe(struct walked_slab *walked)
+static void walk_describe(struct walked_slab *walked)
 {
     struct slab *slab = walked->slab;
     const struct prudence_cache *cache = slab->cache;
@@ -217,7 +217,7 @@ static void read_slabs(struct heap_walk *walk)
         struct slab_node *node = node_of(walked->slab);
         uint64_t bytes = 0;
 
-        describe(walked);
+        walk_describe(walked);
         node_latent_objects(node,
                             /* Receives the objects that the idle helper handed over. */
                             &bytes);
@@ -230,7 +230,7 @@ static void read_slabs(struct heap_walk *walk)
 /* --------------------------------------------------------------------------------- CPUs' caches */
 
 /* Returns the entry of an object of these slabs, or NULL if the object is in another slab. */
-static struct walked_object *place_of(struct heap_walk *walk, const void *object)
+static struct walked_object *walk_place_of(struct heap_walk *walk, const void *object)
 {
     unsigned first = 0, end = walk->slab_count;
 
@@ -252,7 +252,7 @@ static struct walked_object *place_of(struct heap_walk *walk, const void *object
 static void read_stack(struct heap_walk *walk, const struct cpu_cache *cpu)
 {
     for (unsigned i = 0; i < stack_count(&cpu->line); i++) {
-        struct walked_object *place = place_of(walk, cpu->line.stack[i]);
+        struct walked_object *place = walk_place_of(walk, cpu->line.stack[i]);
 
         if (place)
             *place = (struct walked_object){.cpu = (int32_t)cpu->line.cpu,
@@ -267,7 +267,8 @@ static void read_ring(struct heap_walk *walk, const struct cpu_cache *cpu, uint6
     latent.cpu = (int32_t)cpu->line.cpu;
     latent.state = PRUDENCE_OBJECT_LATENT;
     for (; (int64_t)(end - from) > 0; from++) {
-        struct walked_object *place = place_of(walk, cpu->line.ring[from & cpu->line.ring_mask]);
+        struct walked_object *place =
+            walk_place_of(walk, cpu->line.ring[from & cpu->line.ring_mask]);
 
         if (place)
             *place = latent;
@@ -322,7 +323,7 @@ static void count_states(const struct heap_walk *walk, struct walked_slab *walke
     walked->told.resting = counts[PRUDENCE_OBJECT_RESTING];
 }
 
-static void look(struct heap_walk *walk)
+static void walk_look(struct heap_walk *walk)
 {
     hold();
     find_slabs(walk);
@@ -332,7 +333,7 @@ static void look(struct heap_walk *walk)
         read_cpus(walk);
         release_cpus(walk);
     }
-    let_go();
+    walk_let_go();
     for (unsigned i = 0; i < walk->slab_count; i++)
         count_states(walk, &walk->slabs[i]);
 }
@@ -342,7 +343,7 @@ static void look(struct heap_walk *walk)
 bool heap_walk_next(struct heap_walk *walk)
 {
     while (os_page_owner_next(&walk->next, UINTPTR_MAX)) {
-        look(walk);
+        walk_look(walk);
         if (walk->slab_count)
             return true;
     }

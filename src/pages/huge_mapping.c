@@ -56,7 +56,7 @@ static void bin_add(struct huge_mapping *huge)
     bits_set(bins_used, bin);
 }
 
-static struct huge_mapping *take_out(struct huge_mapping *huge)
+static struct huge_mapping *huge_mapping_unlink(struct huge_mapping *huge)
 {
     unsigned bin = bin_of(huge->mapped);
 
@@ -77,7 +77,7 @@ struct huge_mapping *huge_mapping_take_oldest(void)
 {
     struct huge_mapping *huge = list_first(&by_age, struct huge_mapping, age);
 
-    return huge ? take_out(huge) : NULL;
+    return huge ? huge_mapping_unlink(huge) : NULL;
 }
 
 /* -------------------------------------------------------------------------------- which of them */
@@ -110,7 +110,7 @@ static struct huge_mapping *best_of_bin(unsigned bin, size_t bytes, size_t align
 
 /* Splits the part beyond `bytes` off as a free huge mapping, if that is worthwhile. The part counts
  * as older than all others, because no thread has wanted it. */
-static void split(struct huge_mapping *huge, size_t bytes)
+static void huge_mapping_split(struct huge_mapping *huge, size_t bytes)
 {
     size_t front = round_up(bytes, HUGE_MAPPING_ALIGNMENT);
     struct huge_mapping *rest;
@@ -139,8 +139,8 @@ static struct huge_mapping *huge_mapping_take(size_t bytes, size_t alignment, un
         best = best_of_bin(bin, bytes, alignment, node);
     if (!best)
         return NULL;
-    take_out(best);
-    split(best, bytes);
+    huge_mapping_unlink(best);
+    huge_mapping_split(best, bytes);
     return best;
 }
 
@@ -165,7 +165,7 @@ static struct huge_mapping *huge_mapping_take_smaller(size_t bytes, unsigned nod
                 best = huge;
         }
     }
-    return best ? take_out(best) : NULL;
+    return best ? huge_mapping_unlink(best) : NULL;
 }
 
 /* ----------------------------------------------------------------------------- without the lock */
@@ -189,7 +189,7 @@ static struct huge_mapping *huge_mapping_make(size_t bytes, size_t alignment, un
     huge->node = node;
     if (rounded > bytes && mapping_unmake(huge->base + bytes, rounded - bytes))
         huge->mapped = bytes;
-    if (!index_prepare(huge->base, rounded))
+    if (!page_index_prepare(huge->base, rounded))
         goto no_index;
     mapping_wish_huge(huge->base, huge->mapped);
     return huge;
@@ -243,7 +243,7 @@ static bool huge_mapping_reserve(struct huge_mapping *huge, size_t bytes)
     more = wanted - huge->mapped;
     if (!mapping_extend(huge->base, huge->mapped, more))
         return false;
-    if (!index_prepare(huge->base, huge->mapped + more)) {
+    if (!page_index_prepare(huge->base, huge->mapped + more)) {
         mapping_unmake(huge->base + huge->mapped, more);
         return false;
     }
@@ -269,7 +269,7 @@ static bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t re
 
     if (!target)
         return false;
-    if (!index_prepare(target, mapped) || !os_page_owner_prepare(target, mapped)) {
+    if (!page_index_prepare(target, mapped) || !os_page_owner_prepare(target, mapped)) {
         mapping_unmake(target, mapped);
         return false;
     }
@@ -293,7 +293,7 @@ static bool huge_mapping_move(struct huge_mapping *huge, size_t bytes, size_t re
 
 /* Counts `bytes` as asked for, after which the system may be asked. Returns false if they exceed
  * the limit. */
-static bool ask(size_t bytes)
+static bool huge_mapping_ask(size_t bytes)
 {
     bool fits;
 
@@ -313,7 +313,7 @@ static void note_answer(struct huge_mapping *huge, size_t bytes, bool got)
     if (got)
         working_set_took(HUGE_MAPPINGS, bytes, 0);
     if (huge)
-        index_set_huge_mapping(huge, true);
+        page_index_set_huge_mapping(huge, true);
     os_lock_release(&pages_lock);
     os_hands_empty();
 }
@@ -340,7 +340,7 @@ struct huge_mapping *huge_mapping_reuse(size_t bytes, size_t alignment, unsigned
         if (working_set_fits(bytes - min_size(bytes, dirty))) {
             huge->bytes = max_size(bytes, dirty);
             working_set_took(HUGE_MAPPINGS, huge->bytes, dirty);
-            index_set_huge_mapping(huge, true);
+            page_index_set_huge_mapping(huge, true);
         } else {
             huge_mapping_put(huge);
             huge = NULL;
@@ -381,7 +381,7 @@ static struct huge_mapping *huge_mapping_reuse_smaller(size_t bytes, unsigned no
     if (moved) {
         huge->bytes = bytes;
         working_set_took(HUGE_MAPPINGS, bytes, dirty);
-        index_set_huge_mapping(huge, true);
+        page_index_set_huge_mapping(huge, true);
     } else {
         huge_mapping_put(huge);
     }
@@ -394,7 +394,7 @@ struct huge_mapping *huge_mapping_fresh(size_t bytes, size_t alignment, unsigned
 {
     struct huge_mapping *huge;
 
-    if (!ask(bytes))
+    if (!huge_mapping_ask(bytes))
         return NULL;
     posix_pressure_check(bytes);
     huge = huge_mapping_make(bytes, alignment, node);
@@ -425,7 +425,7 @@ static bool huge_mapping_make_room(struct huge_mapping *huge, size_t bytes, size
     if (wanted <= huge->mapped || huge_mapping_reserve(huge, wanted))
         return os_page_owner_prepare(huge->base, wanted);
     os_lock_take(&pages_lock);
-    index_set_huge_mapping(huge, false);
+    page_index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
     return huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), owner, bytes);
 }
@@ -435,7 +435,7 @@ bool huge_mapping_grow(struct huge_mapping *huge, size_t bytes, size_t wanted, v
     size_t more = wanted - min_size(wanted, huge->bytes);
     bool done;
 
-    if (!ask(more))
+    if (!huge_mapping_ask(more))
         return false;
     posix_pressure_check(more);
     done = huge_mapping_make_room(huge, bytes, wanted, owner);
@@ -470,13 +470,13 @@ void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
     size_t wanted = huge->bytes;
 
     os_lock_take(&pages_lock);
-    index_set_huge_mapping(huge, false);
+    page_index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
     huge->bytes = bytes;
     huge_mapping_move(huge, wanted, huge_mapping_reserve_for(wanted), NULL, 0);
     huge->bytes = wanted;
     os_lock_take(&pages_lock);
-    index_set_huge_mapping(huge, true);
+    page_index_set_huge_mapping(huge, true);
     os_lock_release(&pages_lock);
 }
 
@@ -485,7 +485,7 @@ void huge_mapping_weld(struct huge_mapping *huge, size_t bytes)
 void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 {
     os_lock_take(&pages_lock);
-    index_set_huge_mapping(huge, false);
+    page_index_set_huge_mapping(huge, false);
     os_lock_release(&pages_lock);
     count_back(huge->bytes);
     huge_mapping_lose(huge, bytes);
@@ -494,7 +494,7 @@ void huge_mapping_drop(struct huge_mapping *huge, size_t bytes)
 /* Frees a used huge mapping. Called under the lock. */
 void huge_mapping_free(struct huge_mapping *huge)
 {
-    index_set_huge_mapping(huge, false);
+    page_index_set_huge_mapping(huge, false);
     working_set_freed(HUGE_MAPPINGS, huge->bytes);
     huge_mapping_put(huge);
 }

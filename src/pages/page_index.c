@@ -2,7 +2,7 @@
 /*
  * The page source's index maps each 2 MiB of address space to the region that lies there or the
  * huge mapping that begins there. It is a table of leaves; a leaf covers 16 GiB and is never
- * unmade. Leaves are entered without the lock (index_prepare), everything else happens under
+ * unmade. Leaves are entered without the lock (page_index_prepare), everything else happens under
  * pages_lock.
  */
 #include "base/checked.h"
@@ -37,7 +37,7 @@ static bool leaf_prepare(size_t number)
     return leaf != NULL;
 }
 
-bool index_prepare(const void *base, size_t bytes)
+bool page_index_prepare(const void *base, size_t bytes)
 {
     uintptr_t last; /* a number, because callers also pass ranges that no process can have */
 
@@ -52,7 +52,7 @@ bool index_prepare(const void *base, size_t bytes)
     return true;
 }
 
-static uintptr_t *entry_of(const void *pages)
+static uintptr_t *page_index_entry_of(const void *pages)
 {
     uintptr_t unit = unit_of(pages);
     uintptr_t *leaf =
@@ -61,22 +61,22 @@ static uintptr_t *entry_of(const void *pages)
     return leaf ? &leaf[unit & (LEAF_ENTRIES - 1)] : NULL;
 }
 
-void index_set_region(const struct region *region, bool there)
+void page_index_set_region(const struct region *region, bool there)
 {
     size_t bytes = region->window ? REGION_SIZE : region->pages * OS_PAGE_SIZE;
 
     for (size_t at = 0; at < bytes; at += HUGE_MAPPING_ALIGNMENT)
-        *entry_of(region->base + at) = there ? (uintptr_t)region : 0;
+        *page_index_entry_of(region->base + at) = there ? (uintptr_t)region : 0;
 }
 
-void index_set_huge_mapping(const struct huge_mapping *huge, bool there)
+void page_index_set_huge_mapping(const struct huge_mapping *huge, bool there)
 {
-    *entry_of(huge->base) = there ? (uintptr_t)huge | IS_SPAN : 0;
+    *page_index_entry_of(huge->base) = there ? (uintptr_t)huge | IS_SPAN : 0;
 }
 
-struct place index_find(const void *pages)
+struct place page_index_find(const void *pages)
 {
-    const uintptr_t *entry = entry_of(pages);
+    const uintptr_t *entry = page_index_entry_of(pages);
     uintptr_t value = entry ? *entry : 0;
 
     if (value & IS_SPAN)

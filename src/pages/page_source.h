@@ -65,10 +65,11 @@ struct place {
     struct region *region; /* at most one of the two is set */
     struct huge_mapping *huge;
 };
-bool index_prepare(const void *base, size_t bytes); /* makes room, so that setting cannot fail */
-void index_set_region(const struct region *region, bool there);
-void index_set_huge_mapping(const struct huge_mapping *huge, bool there);
-struct place index_find(const void *pages);
+/* Makes room, so that setting cannot fail. */
+bool page_index_prepare(const void *base, size_t bytes);
+void page_index_set_region(const struct region *region, bool there);
+void page_index_set_huge_mapping(const struct huge_mapping *huge, bool there);
+struct place page_index_find(const void *pages);
 
 /* --- region.c --- */
 struct region {

@@ -76,9 +76,9 @@ void *os_pages_alloc_as(size_t bytes, size_t alignment, unsigned node, bool *zer
     return os_pages_alloc(bytes, alignment, node, zeroed);
 }
 
-static struct place place_of(const void *pages)
+static struct place pages_place_of(const void *pages)
 {
-    struct place place = index_find(pages);
+    struct place place = page_index_find(pages);
 
     if (unlikely(!place.region && !place.huge))
         os_panic("pages %p do not belong to the page source", pages);
@@ -92,7 +92,7 @@ void os_pages_free(void *pages, size_t bytes)
     bool any;
 
     os_lock_take(&pages_lock);
-    place = place_of(pages);
+    place = pages_place_of(pages);
     debug_assert(are_whole(pages, bytes));
     if (place.region) {
         run_put(place.region, pages, bytes);
@@ -112,7 +112,7 @@ bool os_pages_cut(void *pages, size_t bytes)
 
     debug_assert(are_whole(pages, bytes));
     os_lock_take(&pages_lock);
-    place = place_of(pages);
+    place = pages_place_of(pages);
     if (place.region)
         run_put(place.region, pages, bytes);
     os_lock_release(&pages_lock);
@@ -125,7 +125,7 @@ bool os_pages_empty(void *pages, size_t bytes)
     struct place place;
 
     os_lock_take(&pages_lock);
-    place = place_of(pages);
+    place = pages_place_of(pages);
     os_lock_release(&pages_lock);
     return place.region && mapping_purge(pages, bytes);
 }
@@ -144,14 +144,15 @@ void os_pages_take_back(void *pages, size_t bytes)
 
     debug_assert(are_whole(pages, bytes));
     os_lock_take(&pages_lock);
-    place = place_of(pages);
+    place = pages_place_of(pages);
     run_put_clean(place.region, pages, bytes);
     os_lock_release(&pages_lock);
 }
 
 /* ------------------------------------------------------------------------------------- resizing */
 
-static void *grow(const struct place *place, void *pages, size_t bytes, size_t wanted, void *owner)
+static void *pages_grow(const struct place *place, void *pages, size_t bytes, size_t wanted,
+                        void *owner)
 {
     void *moved;
 
@@ -176,10 +177,10 @@ void *os_pages_resize(void *pages, size_t bytes, size_t wanted, void *owner)
     if (wanted > bytes && injected_failure())
         return NULL;
     os_lock_take(&pages_lock);
-    place = place_of(pages);
+    place = pages_place_of(pages);
     os_lock_release(&pages_lock);
     if (wanted > bytes)
-        return grow(&place, pages, bytes, wanted, owner);
+        return pages_grow(&place, pages, bytes, wanted, owner);
     if (place.region)
         run_shrink(place.region, pages, bytes, wanted);
     else if (wanted >= HUGE_MAPPING_SHRUNK_MIN)

@@ -103,7 +103,7 @@ static struct leaving_batch *batch_begin(void)
     return NULL;
 }
 
-static struct leaving_batch *take_out(size_t bytes)
+static struct leaving_batch *purge_take_out(size_t bytes)
 {
     size_t pages = clamp_size(bytes / OS_PAGE_SIZE, CHUNK_PAGES_MIN, UINT32_MAX);
     struct leaving_batch *batch;
@@ -139,7 +139,7 @@ static size_t put_back(struct leaving_batch *batch, const enum outcome *outcomes
 static size_t purge_batch(size_t bytes)
 {
     enum outcome outcomes[RUNS_AT_ONCE];
-    struct leaving_batch *batch = take_out(bytes);
+    struct leaving_batch *batch = purge_take_out(bytes);
 
     for (unsigned i = 0; batch && i < batch->count; i++)
         outcomes[i] = run_goes(&batch->runs[i]);
@@ -224,7 +224,7 @@ static bool was_refused(void)
 
 /* Counts the bytes with release order, so a thread that reads them (purged_ever) finds the pages in
  * circulation. */
-static size_t give_back(const struct excess *excess)
+static size_t purge_give_back(const struct excess *excess)
 {
     size_t given = purge_huge_mappings(excess->bytes[HUGE_MAPPINGS]);
 
@@ -269,7 +269,7 @@ size_t purge(const struct excess *excess)
     if (!may_give_back())
         owe(excess);
     else if (!was_refused() && compare_exchange(&purging, &no, 1u)) {
-        given = give_back(excess);
+        given = purge_give_back(excess);
         store_release(&purging, 0u);
     }
     return given;
@@ -314,7 +314,7 @@ size_t purge_everything(void)
         owe(&everything);
         return 0;
     }
-    given = give_back(&everything);
+    given = purge_give_back(&everything);
     if (!given)
         wait_for_others();
     os_lock_take(&pages_lock);

@@ -199,7 +199,7 @@ struct region *region_make(unsigned node, size_t bytes, size_t alignment)
     region->node = node;
     if (!region_map(region, max_size(sensible_bytes(node, bytes), least), least, alignment))
         goto no_pages;
-    if (!index_prepare(region->base, region_bytes(region)))
+    if (!page_index_prepare(region->base, region_bytes(region)))
         goto no_index;
     if (region_bytes(region) == REGION_SIZE) /* small regions are for small heaps */
         mapping_wish_huge(region->base, REGION_SIZE);
@@ -227,7 +227,7 @@ bool region_add(struct region *region)
     region->longest = 0;
     if (!arena_add(region))
         return false;
-    index_set_region(region, true);
+    page_index_set_region(region, true);
     set_longest(region, bits_find_set(region->used, 0, REGION_PAGES));
     return true;
 }
@@ -236,7 +236,7 @@ void region_remove(struct region *region)
 {
     set_longest(region, 0);
     arena_remove(region);
-    index_set_region(region, false);
+    page_index_set_region(region, false);
 }
 
 void region_remove_window(struct region *region)

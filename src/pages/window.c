@@ -78,7 +78,7 @@ static struct region *space_make(void)
         return NULL;
     region->window = true;
     region->base = mapping_reserve(REGION_SIZE, HUGE_MAPPING_ALIGNMENT);
-    if (region->base && index_prepare(region->base, REGION_SIZE)) {
+    if (region->base && page_index_prepare(region->base, REGION_SIZE)) {
         bits_set_range(region->used, 0, REGION_PAGES);
         if (run_append_region(region))
             return region;

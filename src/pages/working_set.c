@@ -90,7 +90,7 @@ static uint64_t peak_of(const struct working_set *demand)
 }
 
 /* Returns the bytes of a kind that are expected to be wanted, without the holes. */
-static uint64_t wanted(const struct working_set *demand)
+static uint64_t working_set_wanted(const struct working_set *demand)
 {
     return min_u64(demand->taken + demand->taken_before, peak_of(demand));
 }
@@ -228,8 +228,9 @@ bool working_set_excess(struct excess *excess, bool all_of_it)
     store_relaxed(&due, all.dirty > retain ? window_end : 0);
     if (all.dirty <= retain)
         return false;
-    huge_mappings_keep = wanted(huge) + holes(huge);
-    keep = min_u64(wanted(run) + wanted(huge), peak_of(&all)) + holes(run) + holes(huge);
+    huge_mappings_keep = working_set_wanted(huge) + holes(huge);
+    keep = min_u64(working_set_wanted(run) + working_set_wanted(huge), peak_of(&all)) + holes(run) +
+           holes(huge);
     keep = max_u64(keep, retain);
     if (all.dirty <= keep + (now ? 0 : SLACK_BYTES + (keep >> SLACK_SHIFT)))
         return false;

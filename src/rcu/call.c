@@ -41,14 +41,14 @@ static struct os_lock set_lock = OS_LOCK_INIT(OS_RANK_CALL_SET);
 static uintptr_t *set; /* of heads; 0: none */
 static size_t set_size, set_used;
 
-static size_t slot_of(const struct prudence_head *head)
+static size_t call_slot_of(const struct prudence_head *head)
 {
     return (((uintptr_t)head >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (set_size - 1);
 }
 
 static size_t set_find(const struct prudence_head *head)
 {
-    size_t slot = slot_of(head);
+    size_t slot = call_slot_of(head);
 
     while (set[slot] && set[slot] != (uintptr_t)head)
         slot = (slot + 1) & (set_size - 1);
@@ -96,7 +96,7 @@ static void set_close_gap(size_t gap)
 {
     for (size_t slot = (gap + 1) & (set_size - 1); set[slot]; slot = (slot + 1) & (set_size - 1)) {
         size_t distance =
-            (slot - slot_of((const struct prudence_head *)set[slot])) & (set_size - 1);
+            (slot - call_slot_of((const struct prudence_head *)set[slot])) & (set_size - 1);
 
         if (distance < ((slot - gap) & (set_size - 1)))
             continue;
@@ -131,14 +131,14 @@ void call_fork_done(void)
 
 /* ------------------------------------------------------------------------- what heads stand for */
 
-static size_t weigh(const struct prudence_head *head)
+static size_t call_weigh(const struct prudence_head *head)
 {
     const struct slab *slab = os_page_owner(head);
 
     return slab ? slab_object_bytes(slab) : FOREIGN_BYTES;
 }
 
-static void leave(const struct prudence_head *head)
+static void call_leave(const struct prudence_head *head)
 {
     struct slab *slab = os_page_owner(head);
 
@@ -150,8 +150,8 @@ static void leave(const struct prudence_head *head)
 
 void call_start(void)
 {
-    callbacks_weigh = weigh;
-    callbacks_leave = leave;
+    callbacks_weigh = call_weigh;
+    callbacks_leave = call_leave;
 }
 
 /* ----------------------------------------------------------------------------------- queueing */
@@ -159,9 +159,9 @@ void call_start(void)
 /* Holds the caller back if allowed, because too much waits. */
 static void throttle(struct callback_queue *queue, uint64_t limit)
 {
-    if (callback_here() || !callback_worth_waiting(queue) || !gp_may_wait()) {
+    if (callback_here() || !callback_wait_is_worthwhile(queue) || !gp_may_wait()) {
         add_relaxed(&call_counts.overruns, 1);
-        gp_overrun("call_limit", callback_bytes(queue), limit);
+        gp_overrun("call_limit", callback_queue_bytes(queue), limit);
         return;
     }
     add_relaxed(&call_counts.waits, 1);
@@ -174,9 +174,9 @@ static void hold_back(struct callback_queue *queue)
 {
     uint64_t limit = load_relaxed(&call_limit);
 
-    if (limit && !callback_here() && callback_keep_pace(queue))
+    if (limit && !callback_here() && callback_wait_keep_pace(queue))
         add_relaxed(&call_counts.waits, 1);
-    if (limit && callback_bytes(queue) > limit)
+    if (limit && callback_queue_bytes(queue) > limit)
         throttle(queue, limit);
 }
 
@@ -191,7 +191,7 @@ void call_push(struct callback_queue *queue, struct prudence_head *head,
     if (unlikely(check_wanted)) {
         if (!set_add(head))
             os_panic("%s: head %p is queued already", what, (void *)head);
-        check_callback_domain(queue->domain, head, what);
+        check_reader_domain(queue->domain, head, what);
     }
     slab = os_page_owner(head);
     if (slab)

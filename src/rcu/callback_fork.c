@@ -45,7 +45,7 @@ static void wait_until_idle(struct callback_queue *queue)
         os_sleep_ns(1000);
 }
 
-void callbacks_fork_prepare(void)
+void callback_fork_prepare(void)
 {
     os_lock_take_for_fork(&callbacks_lock);
     store_release(&callbacks_forking, 1u);
@@ -67,7 +67,7 @@ static void forget_runner(struct callback_queue *queue)
     }
 }
 
-void callbacks_fork_child(bool whole)
+void callback_fork_child(bool whole)
 {
     struct list *at;
 
@@ -87,7 +87,7 @@ void callbacks_fork_child(bool whole)
     }
 }
 
-void callbacks_fork_done(void)
+void callback_fork_done(void)
 {
     for_all_queues(open_lanes);
     store_release(&callbacks_forking, 0u);

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-void callbacks_fork_prepare(void);
-void callbacks_fork_child(bool whole); /* before callbacks_fork_done */
-void callbacks_fork_done(void);
+void callback_fork_prepare(void);
+void callback_fork_child(bool whole); /* before callback_fork_done */
+void callback_fork_done(void);
 
 #endif /* RCU_CALLBACK_FORK_H */

@@ -14,7 +14,7 @@ void callback_queue_keep(struct callback_queue *queue, void *context); /* of an 
 void callback_queue_release(struct callback_queue *queue);
 struct callback_queue *callback_queue_of(struct prudence_domain *domain);
 
-/* Like callbacks_nudge(), but starts the worker if needed. */
+/* Like callback_worker_nudge(), but starts the worker if needed. */
 void callbacks_kick(void);
 
 #endif /* RCU_CALLBACK_LIFE_H */

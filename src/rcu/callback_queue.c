@@ -15,7 +15,7 @@
  * callbacks and gets a new cookie. The other segments become safe in that time, so renewed cookies
  * cannot keep callbacks waiting forever.
  *
- * Everything except the lanes is the runner's, between callback_become_busy() and idle.
+ * Everything except the lanes is the runner's, between callback_queue_become_busy() and idle.
  */
 #include "gp/user/domain.h"
 #include "rcu/callback_queue.h"
@@ -71,7 +71,7 @@ static bool lanes_are_empty(const struct callback_queue *queue)
 
 /* Looks in this order because a runner detaches lanes while `running` is set, and updates `taken`
  * before clearing it. */
-bool callback_is_pending(const struct callback_queue *queue)
+bool callback_queue_is_pending(const struct callback_queue *queue)
 {
     uint64_t invoked;
 
@@ -82,7 +82,7 @@ bool callback_is_pending(const struct callback_queue *queue)
 }
 
 /* A runner that has detached lanes, but not updated `taken`, is busy. */
-bool callback_waits(const struct callback_queue *queue)
+bool callback_queue_waits(const struct callback_queue *queue)
 {
     uint64_t invoked;
 
@@ -94,7 +94,7 @@ bool callback_waits(const struct callback_queue *queue)
     return load_relaxed(&queue->taken) != invoked;
 }
 
-uint64_t callback_bytes(const struct callback_queue *queue)
+uint64_t callback_queue_bytes(const struct callback_queue *queue)
 {
     uint64_t left = load_relaxed(&queue->bytes_left), pushed = 0;
 
@@ -129,7 +129,8 @@ static void lane_push(struct callback_lane *lane, struct prudence_head *head)
         !compare_exchange(&lane->incoming, &newest, (uintptr_t)head | (newest & CALLBACK_CLOSED)));
 }
 
-bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes)
+bool callback_queue_push_quietly(struct callback_queue *queue, struct prudence_head *head,
+                                 size_t bytes)
 {
     struct callback_lane *lane = &queue->lane[os_cpu_current() & (queue->lanes - 1)];
     uint64_t before = add_relaxed(&lane->bytes_pushed, bytes);
@@ -141,7 +142,7 @@ bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *h
 
 /* ------------------------------------------------------------------- the runner's hold on lists */
 
-bool callback_become_runner(struct callback_queue *queue)
+bool callback_queue_become_runner(struct callback_queue *queue)
 {
     uint32_t no = 0;
 
@@ -153,14 +154,14 @@ bool callback_become_runner(struct callback_queue *queue)
 
 /* Clears `runner` first. A forked child copied between the next runner's two stores must not find
  * this thread in `runner`, because this thread may be the one that forks. */
-void callback_end_running(struct callback_queue *queue)
+void callback_queue_end_running(struct callback_queue *queue)
 {
     store_relaxed(&queue->runner, (uintptr_t)0);
     store_release(&queue->running, 0u);
 }
 
 /* Marks the lists as changing, so that no fork happens until idle. */
-void callback_become_busy(struct callback_queue *queue)
+void callback_queue_become_busy(struct callback_queue *queue)
 {
     os_busy_enter(); /* a signal handler that forks must not wait for this thread */
     for (;;) {
@@ -174,7 +175,7 @@ void callback_become_busy(struct callback_queue *queue)
     }
 }
 
-void callback_become_idle(struct callback_queue *queue)
+void callback_queue_become_idle(struct callback_queue *queue)
 {
     store_release(&queue->busy, 0u);
     os_busy_leave();
@@ -216,7 +217,7 @@ static uint64_t lane_detach(struct callback_lane *lane, struct callback_segment 
 }
 
 /* Detaches all lanes, fences, and takes the cookie; see the head of this file. */
-void callback_collect(struct callback_queue *queue)
+void callback_queue_collect(struct callback_queue *queue)
 {
     struct callback_segment fresh;
     uint64_t count = 0;
@@ -240,7 +241,7 @@ void callback_collect(struct callback_queue *queue)
 }
 
 /* Moves segments whose cookie is over to `ready`. */
-void callback_promote(struct callback_queue *queue)
+void callback_queue_promote(struct callback_queue *queue)
 {
     while (queue->segments_used) {
         struct callback_segment *oldest = &queue->segments[queue->first_segment];
@@ -254,7 +255,7 @@ void callback_promote(struct callback_queue *queue)
 }
 
 /* Takes the next callback that may run, and makes it `current`. */
-struct prudence_head *callback_next_ready(struct callback_queue *queue)
+struct prudence_head *callback_queue_next_ready(struct callback_queue *queue)
 {
     struct prudence_head *head = queue->ready.first;
 
@@ -267,7 +268,7 @@ struct prudence_head *callback_next_ready(struct callback_queue *queue)
     return head;
 }
 
-void callback_tell_watchers(struct callback_queue *queue)
+void callback_queue_tell_watchers(struct callback_queue *queue)
 {
     os_full_fence();
     if (likely(!load_relaxed(&queue->watchers)))
@@ -277,9 +278,9 @@ void callback_tell_watchers(struct callback_queue *queue)
 }
 
 /* Moves all segments to `ready`, safe or not. */
-void callback_gather(struct callback_queue *queue)
+void callback_queue_gather(struct callback_queue *queue)
 {
-    callback_collect(queue);
+    callback_queue_collect(queue);
     for (; queue->segments_used; queue->segments_used--) {
         segment_join(&queue->ready, &queue->segments[queue->first_segment]);
         queue->first_segment = (queue->first_segment + 1) % CALLBACK_SEGMENTS;

@@ -12,12 +12,14 @@ extern struct os_lock callbacks_lock;
 
 /* Queues head->func. `bytes` is the value that callbacks_weigh will return. Returns true when
  * enough was pushed since the last time to check the limit. Does not tell the worker, as
- * callback_start() does. */
-bool callback_push_quietly(struct callback_queue *queue, struct prudence_head *head, size_t bytes);
+ * callback_worker_look_at() does. */
+bool callback_queue_push_quietly(struct callback_queue *queue, struct prudence_head *head,
+                                 size_t bytes);
 
-uint64_t callback_bytes(const struct callback_queue *queue); /* bytes that wait now */
-bool callback_is_pending(const struct callback_queue *queue);
-bool callback_waits(const struct callback_queue *queue); /* true if a callback is queued or runs */
+uint64_t callback_queue_bytes(const struct callback_queue *queue); /* bytes that wait now */
+bool callback_queue_is_pending(const struct callback_queue *queue);
+/* True if a callback is queued or runs. */
+bool callback_queue_waits(const struct callback_queue *queue);
 
 /* --- private to callback_*.c --- */
 
@@ -26,18 +28,18 @@ void callback_queue_init(struct callback_queue *queue, struct prudence_domain *d
                          struct callback_worker *worker, unsigned lanes);
 
 /* Returns false if another thread is the runner. */
-bool callback_become_runner(struct callback_queue *queue);
-void callback_end_running(struct callback_queue *queue);
+bool callback_queue_become_runner(struct callback_queue *queue);
+void callback_queue_end_running(struct callback_queue *queue);
 
 /* Lists change only between busy and idle, where no fork happens. */
-void callback_become_busy(struct callback_queue *queue);
-void callback_become_idle(struct callback_queue *queue);
-void callback_collect(struct callback_queue *queue); /* lanes to segments */
-void callback_promote(struct callback_queue *queue); /* safe segments to ready */
-void callback_gather(struct callback_queue *queue);  /* all to ready, safe or not */
+void callback_queue_become_busy(struct callback_queue *queue);
+void callback_queue_become_idle(struct callback_queue *queue);
+void callback_queue_collect(struct callback_queue *queue); /* lanes to segments */
+void callback_queue_promote(struct callback_queue *queue); /* safe segments to ready */
+void callback_queue_gather(struct callback_queue *queue);  /* all to ready, safe or not */
 struct prudence_head *
-callback_next_ready(struct callback_queue *queue); /* sets `current`; NULL: none */
-void callback_tell_watchers(struct callback_queue *queue);
+callback_queue_next_ready(struct callback_queue *queue); /* sets `current`; NULL: none */
+void callback_queue_tell_watchers(struct callback_queue *queue);
 
 extern uint32_t callbacks_forking; /* written by callback_fork.c */
 /* Number of callbacks that this thread is in; without a worker's thread, barriers run callbacks,

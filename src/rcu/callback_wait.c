@@ -29,15 +29,15 @@ static bool serve_here(struct callback_queue *queue, unsigned round)
 
     if (load_acquire(&worker->started) || load_acquire(&worker->stopping))
         return false;
-    if (callback_serve(queue) == CALLBACK_TURN_WAITS)
-        callback_wait_for_readers(round);
+    if (callback_worker_serve(queue) == CALLBACK_TURN_WAITS)
+        callback_worker_wait_for_readers(round);
     return true;
 }
 
 static void watch(struct callback_queue *queue,
                   bool (*is_over)(const struct callback_queue *queue, uint64_t goal), uint64_t goal)
 {
-    for (unsigned round = 0; !is_over(queue, goal) && callback_is_pending(queue); round++) {
+    for (unsigned round = 0; !is_over(queue, goal) && callback_queue_is_pending(queue); round++) {
         uint32_t progress = load_acquire(&queue->progress);
 
         callback_hurry(queue->worker);
@@ -64,7 +64,7 @@ static bool has_invoked(const struct callback_queue *queue, uint64_t goal)
 void callback_barrier(struct callback_queue *queue)
 {
     os_copy_check();
-    if (callback_is_pending(queue)) {
+    if (callback_queue_is_pending(queue)) {
         os_full_fence();
         watch(queue, has_collected, load_relaxed(&queue->collecting) + 1);
         watch(queue, has_invoked, load_relaxed(&queue->taken));
@@ -72,7 +72,7 @@ void callback_barrier(struct callback_queue *queue)
     tell_acquire(queue);
 }
 
-bool callback_worth_waiting(struct callback_queue *queue)
+bool callback_wait_is_worthwhile(struct callback_queue *queue)
 {
     if (load_acquire(&queue->expired)) {
         if (load_relaxed(&queue->invoked) == load_relaxed(&queue->expired_invoked))
@@ -84,7 +84,7 @@ bool callback_worth_waiting(struct callback_queue *queue)
 
 bool callback_wait_for_room(struct callback_queue *queue, uint64_t bytes, uint64_t deadline)
 {
-    while (callback_bytes(queue) > bytes) {
+    while (callback_queue_bytes(queue) > bytes) {
         if (os_clock_ns() >= deadline) {
             gp_note_expired(queue->domain);
             store_relaxed(&queue->expired_invoked, load_relaxed(&queue->invoked));
@@ -110,7 +110,7 @@ static enum behind is_behind(struct callback_queue *queue)
 {
     gp_cookie cookie = {load_relaxed(&queue->waits_for.value)};
 
-    if (callback_bytes(queue) <= PACE_BYTES)
+    if (callback_queue_bytes(queue) <= PACE_BYTES)
         return BEHIND_NOTHING;
     if (!cookie.value || gp_poll(queue->domain, cookie))
         return BEHIND_RUNNER;
@@ -132,7 +132,7 @@ static void pace_was_in_vain(struct callback_queue *queue, uint64_t now)
     store_relaxed(&queue->no_pace_until, now + pause);
 }
 
-bool callback_keep_pace(struct callback_queue *queue)
+bool callback_wait_keep_pace(struct callback_queue *queue)
 {
     uint64_t before = load_relaxed(&queue->invoked), now, deadline;
     enum behind behind = is_behind(queue);

@@ -38,8 +38,8 @@ __thread struct callback_worker *callback_worker_here;
 static void work(void *argument);
 
 /* Starts the thread, or ends its sleep. Starts no thread while the caller owns something of the
- * library, as callback_move() does, because starting one allocates. Such a caller looks again
- * afterwards. */
+ * library, as callback_worker_move_queue() does, because starting one allocates. Such a caller
+ * looks again afterwards. */
 void callback_worker_wake(struct callback_worker *worker)
 {
     uint32_t no = 0;
@@ -72,13 +72,13 @@ void callback_worker_end_rest(struct callback_worker *worker)
         os_word_wake(&worker->awake);
 }
 
-void callback_start(struct callback_queue *queue)
+void callback_worker_look_at(struct callback_queue *queue)
 {
     os_full_fence();
     callback_hurry(queue->worker);
 }
 
-void callbacks_nudge(void)
+void callback_worker_nudge(void)
 {
     os_full_fence();
     if (load_acquire(&callback_main_worker.started))
@@ -126,16 +126,16 @@ static unsigned run_ready(struct callback_queue *queue)
     struct prudence_head *head;
     unsigned count = 0;
 
-    callback_become_busy(queue);
-    while (count < RUN_MAX && (head = callback_next_ready(queue))) {
-        callback_become_idle(queue);
+    callback_queue_become_busy(queue);
+    while (count < RUN_MAX && (head = callback_queue_next_ready(queue))) {
+        callback_queue_become_idle(queue);
         run_one(queue, head);
         count++;
-        callback_become_busy(queue);
+        callback_queue_become_busy(queue);
         queue->current = NULL;
         store_release(&queue->invoked, queue->invoked + 1);
     }
-    callback_become_idle(queue);
+    callback_queue_become_idle(queue);
     return count;
 }
 
@@ -148,33 +148,33 @@ static void say_what_it_waits_for(struct callback_queue *queue)
                   readers ? queue->segments[queue->first_segment].cookie.value : 0);
 }
 
-enum callback_turn callback_serve(struct callback_queue *queue)
+enum callback_turn callback_worker_serve(struct callback_queue *queue)
 {
     unsigned count;
     bool waits;
     gp_cookie cookie = {0};
 
-    if (!callback_become_runner(queue))
+    if (!callback_queue_become_runner(queue))
         return CALLBACK_TURN_WAITS;
-    callback_become_busy(queue);
-    callback_collect(queue);
-    callback_promote(queue);
+    callback_queue_become_busy(queue);
+    callback_queue_collect(queue);
+    callback_queue_promote(queue);
     waits = queue->segments_used > 0;
     if (waits)
         cookie = queue->segments[queue->first_segment].cookie;
-    callback_become_idle(queue);
+    callback_queue_become_idle(queue);
     if (waits) {
         gp_request(queue->domain, cookie);
         gp_drive(queue->domain);
-        callback_become_busy(queue);
-        callback_promote(queue);
-        callback_become_idle(queue);
+        callback_queue_become_busy(queue);
+        callback_queue_promote(queue);
+        callback_queue_become_idle(queue);
     }
     say_what_it_waits_for(queue);
     count = run_ready(queue);
     waits = queue->taken != queue->invoked;
-    callback_end_running(queue);
-    callback_tell_watchers(queue);
+    callback_queue_end_running(queue);
+    callback_queue_tell_watchers(queue);
     return count ? CALLBACK_TURN_RAN : waits ? CALLBACK_TURN_WAITS : CALLBACK_TURN_EMPTY;
 }
 
@@ -192,13 +192,13 @@ static struct callback_queue *next_queue(struct callback_worker *worker)
     return queue;
 }
 
-enum callback_turn callback_serve_all(struct callback_worker *worker)
+enum callback_turn callback_worker_serve_all(struct callback_worker *worker)
 {
     struct callback_queue *queue;
     enum callback_turn most = CALLBACK_TURN_EMPTY, turn;
 
     while ((queue = next_queue(worker))) {
-        turn = callback_serve(queue);
+        turn = callback_worker_serve(queue);
         most = turn > most ? turn : most;
     }
     if (worker == &callback_main_worker && callbacks_other_work) {
@@ -209,7 +209,7 @@ enum callback_turn callback_serve_all(struct callback_worker *worker)
 }
 
 /* Pauses before the next look, longer each round, because readers wake no thread. */
-void callback_wait_for_readers(unsigned round)
+void callback_worker_wait_for_readers(unsigned round)
 {
     if (round < SPIN_ROUNDS)
         os_relax();
@@ -226,7 +226,8 @@ bool callback_worker_may_sleep(struct callback_worker *worker)
 {
     store_relaxed(&worker->awake, 0u);
     os_full_fence();
-    if (callback_serve_all(worker) == CALLBACK_TURN_EMPTY && !load_acquire(&worker->stopping))
+    if (callback_worker_serve_all(worker) == CALLBACK_TURN_EMPTY &&
+        !load_acquire(&worker->stopping))
         return true;
     store_relaxed(&worker->awake, 1u);
     return false;
@@ -251,7 +252,7 @@ static void rest(struct callback_worker *worker)
     store_relaxed(&worker->awake, (uint32_t)CALLBACK_AWAKE);
 }
 
-enum callback_pause callback_pause_after(enum callback_turn turn, bool *rested)
+enum callback_pause callback_worker_pause_after(enum callback_turn turn, bool *rested)
 {
     if (turn == CALLBACK_TURN_RAN) {
         *rested = false;
@@ -273,7 +274,7 @@ static void work(void *argument)
     callback_worker_here = worker;
     store_release(&worker->thread, (uintptr_t)pthread_self());
     while (!load_acquire(&worker->stopping)) {
-        switch (callback_pause_after(callback_serve_all(worker), &rested)) {
+        switch (callback_worker_pause_after(callback_worker_serve_all(worker), &rested)) {
         case CALLBACK_NO_PAUSE:
             waited = 0;
             break;
@@ -281,7 +282,7 @@ static void work(void *argument)
             rest(worker);
             break;
         case CALLBACK_POLL:
-            callback_wait_for_readers(waited++);
+            callback_worker_wait_for_readers(waited++);
             break;
         case CALLBACK_SLEEP:
             waited = 0;
@@ -332,29 +333,30 @@ static void worker_stop(struct callback_worker *worker)
  * before counting as invoked in `from`. The mover is the runner during the move; otherwise a
  * barrier that finds no worker would run the queue.
  */
-void callback_move(struct callback_queue *from, struct callback_queue *to)
+void callback_worker_move_queue(struct callback_queue *from, struct callback_queue *to)
 {
     struct prudence_head *head;
 
     worker_stop(from->worker);
-    while (!callback_become_runner(from))
+    while (!callback_queue_become_runner(from))
         os_sleep_ns(100000);
-    callback_become_busy(from);
-    callback_gather(from);
-    while ((head = callback_next_ready(from))) {
+    callback_queue_become_busy(from);
+    callback_queue_gather(from);
+    while ((head = callback_queue_next_ready(from))) {
         size_t bytes = callbacks_weigh ? callbacks_weigh(head) : 0;
 
         /* takes a new cookie, which is as good as an older one */
-        callback_push_quietly(to, head, bytes);
+        callback_queue_push_quietly(to, head, bytes);
         from->current = NULL;
         store_relaxed(&from->bytes_left, from->bytes_left + bytes);
         store_release(&from->invoked, from->invoked + 1);
     }
-    callback_become_idle(from);
-    callback_end_running(from);
-    callback_tell_watchers(from);
-    if (callback_is_pending(to))
-        callback_start(to); /* not while this thread is busy, because this may start a thread */
+    callback_queue_become_idle(from);
+    callback_queue_end_running(from);
+    callback_queue_tell_watchers(from);
+    /* Not while this thread is busy, because this may start a thread. */
+    if (callback_queue_is_pending(to))
+        callback_worker_look_at(to);
 }
 
 void callback_worker_release(struct callback_worker *worker)

@@ -40,11 +40,11 @@ static inline void callback_hurry(struct callback_worker *worker)
         callback_worker_end_rest(worker);
 }
 
-/* Like callback_push_quietly(), and tells the worker. */
+/* Like callback_queue_push_quietly(), and tells the worker. */
 static inline bool callback_push(struct callback_queue *queue, struct prudence_head *head,
                                  size_t bytes)
 {
-    bool look = callback_push_quietly(queue, head, bytes);
+    bool look = callback_queue_push_quietly(queue, head, bytes);
 
     /* The compare-and-swap fenced: the worker sees the head, or we see that the worker sleeps. */
     if (unlikely(look))
@@ -55,7 +55,7 @@ static inline bool callback_push(struct callback_queue *queue, struct prudence_h
 }
 
 /* Has the worker look at the queue, and starts the worker if needed. */
-void callback_start(struct callback_queue *queue);
+void callback_worker_look_at(struct callback_queue *queue);
 
 /* Returns whether this thread is in a callback. */
 bool callback_here(void);
@@ -63,29 +63,29 @@ bool callback_here(void);
 /* Moves the callbacks of `from` to `to`, of the same domain, and ends the worker of `from`, waiting
  * for a callback that runs there. No thread pushes to `from` any more. Barriers may look at both,
  * first at `from`. */
-void callback_move(struct callback_queue *from, struct callback_queue *to);
+void callback_worker_move_queue(struct callback_queue *from, struct callback_queue *to);
 
 /* Makes the process's worker look at callbacks_other_work, if there is one. Starts no worker, and
  * may be called with any locks held. */
-void callbacks_nudge(void);
+void callback_worker_nudge(void);
 
 /* --- private to callback_*.c --- */
 
 #define CALLBACK_POLL_MAX_NS 1000000 /* longest pause between looks */
 
 /* Serves one turn of a queue. Also returns WAITS if another thread runs the queue. */
-enum callback_turn callback_serve(struct callback_queue *queue);
-void callback_wait_for_readers(unsigned round);
+enum callback_turn callback_worker_serve(struct callback_queue *queue);
+void callback_worker_wait_for_readers(unsigned round);
 
-/* The steps of a worker's thread. callback_serve_all() serves one turn of each queue. After a while
- * without work, callback_worker_may_sleep() announces that the worker sleeps, looks once more, and
- * returns true if the thread may sleep until another one sets `awake`. */
-enum callback_turn callback_serve_all(struct callback_worker *worker);
+/* The steps of a worker's thread. callback_worker_serve_all() serves one turn of each queue. After
+ * a while without work, callback_worker_may_sleep() announces that the worker sleeps, looks once
+ * more, and returns true if the thread may sleep until another one sets `awake`. */
+enum callback_turn callback_worker_serve_all(struct callback_worker *worker);
 bool callback_worker_may_sleep(struct callback_worker *worker);
 
 /* Returns the pause after a turn of all queues. *rested: rested since callbacks last ran. */
 enum callback_pause { CALLBACK_NO_PAUSE, CALLBACK_REST, CALLBACK_POLL, CALLBACK_SLEEP };
-enum callback_pause callback_pause_after(enum callback_turn turn, bool *rested);
+enum callback_pause callback_worker_pause_after(enum callback_turn turn, bool *rested);
 
 void callback_worker_init(struct callback_worker *worker, int cpu, bool polls);
 

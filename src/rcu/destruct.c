@@ -74,7 +74,7 @@ static void destruct_deferred(struct slab *slab, void *object, const char *what)
 
     if (destruct_epoch(slab, object) != DESTRUCT_NO_EPOCH ||
         __atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit)
-        report_double(slab, object, true, "deferred free");
+        misuse_report_double(slab, object, true, "deferred free");
     (void)what;
     add_relaxed(&destruct_of(slab)->pending, 1);
     if (add_relaxed(&own->pending[epoch], 1))
@@ -120,7 +120,7 @@ static bool clear_bit(struct destruct_run *run, const void *object)
 }
 
 /* Not while the process is copied, so no destructor whose bit is set in a child has begun. */
-static bool claim(struct destruct_run *run, const void *object)
+static bool destruct_claim(struct destruct_run *run, const void *object)
 {
     bool mine;
 
@@ -144,7 +144,7 @@ static void destruct_object(struct slab *slab, void *object, void **hand, unsign
 {
     struct destruct_run due = {.slab = slab, .hand = hand, .in_hand = in_hand};
 
-    if (!claim(&due, object))
+    if (!destruct_claim(&due, object))
         return;
     run_destructor(&due, object);
     extensions_released(slab, object, false);
@@ -171,7 +171,7 @@ static bool may_run_any(void)
 static void destruct_kick(void)
 {
     store_release(&destruct_wanted, 1u);
-    callbacks_nudge();
+    callback_worker_nudge();
 }
 
 static uint64_t select_done(const struct slab *slab, unsigned word, unsigned data)

@@ -34,7 +34,7 @@ static bool any_is_latent(struct prudence_cache *cache)
     uint64_t bytes = 0;
 
     for (unsigned i = 0; i < os_cpu_count(); i++)
-        latent += latent_count(cpu_cache_of(cache, i));
+        latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++)
         latent += node_latent_objects(&cache->nodes[i], &bytes);
     return latent > 0;
@@ -89,7 +89,7 @@ void destruct_barrier(struct prudence_cache *cache)
 }
 
 /* Waits for the worker last, because the worker picks up no cache without pending objects. */
-void destruct_all(struct prudence_cache *cache)
+void destruct_barrier_until_empty(struct prudence_cache *cache)
 {
     while (destruct_pending(cache))
         destruct_barrier(cache);

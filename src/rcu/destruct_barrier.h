@@ -11,6 +11,6 @@ void destruct_barrier(struct prudence_cache *cache);
 
 /* Same before the cache is destroyed, also for objects that destructors defer. Afterwards the
  * worker looks at the cache no more. */
-void destruct_all(struct prudence_cache *cache);
+void destruct_barrier_until_empty(struct prudence_cache *cache);
 
 #endif /* RCU_DESTRUCT_BARRIER_H */

@@ -78,7 +78,7 @@ static void count_in_cpu(const struct cpu_cache *cpu)
 }
 
 /* Counts slabs first, because they begin at 0. */
-static void count_anew(struct prudence_cache *cache)
+static void destruct_count_anew(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
 
@@ -138,7 +138,7 @@ void destruct_fork_child(bool whole)
         struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         if (cache->destructor)
-            count_anew(cache);
+            destruct_count_anew(cache);
     }
     for (const struct destruct_run *run = destruct_runs; run; run = run->outer)
         count_in_hand(run);

@@ -5,7 +5,7 @@
  * DESTRUCT_SOON. A turn serves the cache that has waited longest, for a limited number of objects.
  *
  * Only the main worker runs turns. slab_caches_lock guards `serving`, which keeps that cache
- * from being destroyed (destruct_all). No lock is held while a destructor runs.
+ * from being destroyed (destruct_barrier_until_empty). No lock is held while a destructor runs.
  */
 #include "rcu/destruct_worker.h"
 
@@ -60,7 +60,7 @@ static struct prudence_cache *next_cache(void)
     return next;
 }
 
-static void let_go(void)
+static void destruct_worker_let_go(void)
 {
     os_lock_take(&slab_caches_lock);
     serving = NULL;
@@ -82,7 +82,7 @@ static bool run_turn(struct prudence_cache *cache, bool any_slab)
 
 /* Runs destructors of safe objects, then starts the grace period that makes the others safe.
  * Returns whether any ran. */
-static bool serve(struct prudence_cache *cache)
+static bool destruct_worker_serve(struct prudence_cache *cache)
 {
     struct destruct_cache *own = destruct_of_cache(cache);
     bool soon = cache->flags & CACHE_DESTRUCT_SOON;
@@ -116,9 +116,9 @@ static enum callback_turn destruct_worker_turn(void)
     if (!cache)
         return CALLBACK_TURN_EMPTY;
     serving_here = true;
-    some = serve(cache);
+    some = destruct_worker_serve(cache);
     serving_here = false;
-    let_go();
+    destruct_worker_let_go();
     store_relaxed(&destruct_wanted, 1u);
     return some ? CALLBACK_TURN_RAN : CALLBACK_TURN_WAITS;
 }

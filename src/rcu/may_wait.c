@@ -33,8 +33,8 @@ static bool is_inside(struct prudence_domain *domain)
     return prudence_domain_read_lock_held(domain);
 }
 
-static void report(const struct wait_request *request, const char *where, const char *cache,
-                   const char *why)
+static void may_wait_report(const struct wait_request *request, const char *where,
+                            const char *cache, const char *why)
 {
     if (gp_is_first_from(request->caller))
         os_report(
@@ -44,9 +44,9 @@ static void report(const struct wait_request *request, const char *where, const 
             cache ? cache : "", cache ? "'" : "", why);
 }
 
-static int refuse(const struct wait_request *request, const char *where, const char *cache)
+static int may_wait_refuse(const struct wait_request *request, const char *where, const char *cache)
 {
-    report(request, where, cache, "itself");
+    may_wait_report(request, where, cache, "itself");
     return EDEADLK;
 }
 
@@ -54,7 +54,8 @@ static int refuse(const struct wait_request *request, const char *where, const c
 static int refuse_in_fork(const struct wait_request *request)
 {
     if (request->returns_nothing)
-        report(request, "in a handler of pthread_atfork", NULL, "threads that wait for the fork");
+        may_wait_report(request, "in a handler of pthread_atfork", NULL,
+                        "threads that wait for the fork");
     return EBUSY;
 }
 
@@ -65,7 +66,7 @@ int may_wait_for_readers(const struct wait_request *request, const struct pruden
 {
     if (os_lock_forking)
         return refuse_in_fork(request);
-    return gp_may_wait_for(domain) ? 0 : refuse(request, in_section, NULL);
+    return gp_may_wait_for(domain) ? 0 : may_wait_refuse(request, in_section, NULL);
 }
 
 int may_wait_for_code(const struct wait_request *request)
@@ -75,8 +76,8 @@ int may_wait_for_code(const struct wait_request *request)
     if (os_lock_forking)
         return refuse_in_fork(request);
     if (destructs)
-        return refuse(request, "in a destructor of cache '", destructs->name);
+        return may_wait_refuse(request, "in a destructor of cache '", destructs->name);
     if (request->for_callbacks && callback_here())
-        return refuse(request, "in a callback", NULL);
-    return is_inside(request->domain) ? refuse(request, in_section, NULL) : 0;
+        return may_wait_refuse(request, "in a callback", NULL);
+    return is_inside(request->domain) ? may_wait_refuse(request, in_section, NULL) : 0;
 }

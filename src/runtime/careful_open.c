@@ -60,7 +60,7 @@ static void close_folder(int folder)
     errno = saved_errno;
 }
 
-static int enter(struct walk *walk, int folder)
+static int careful_enter(struct walk *walk, int folder)
 {
     close_folder(walk->folder);
     walk->folder = folder;
@@ -108,7 +108,7 @@ static int read_link(struct walk *walk, int link)
 
 /* Follows `link`, which is open for `name` in the folder. `flags` and `mode` matter only if a link
  * of /proc is the last name. */
-static int follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mode)
+static int careful_follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mode)
 {
     if (++walk->links > CAREFUL_LINKS || !is_trusted(owner))
         return fails(ELOOP);
@@ -116,12 +116,12 @@ static int follow(struct walk *walk, int link, uid_t owner, int flags, mode_t mo
         return read_link(walk, link);
     if (!*walk->rest)
         return open_at(walk->folder, walk->name, flags, mode);
-    return enter(walk, open_at(walk->folder, walk->name, O_PATH, 0));
+    return careful_enter(walk, open_at(walk->folder, walk->name, O_PATH, 0));
 }
 
 /* Walks through a folder or a link. `last` is set for the last name, a link that O_NOFOLLOW
  * refused. */
-static int pass(struct walk *walk, bool last, int flags, mode_t mode)
+static int careful_pass(struct walk *walk, bool last, int flags, mode_t mode)
 {
     int fd = open_at(walk->folder, walk->name, O_PATH | O_NOFOLLOW, 0), result;
     struct stat of;
@@ -131,9 +131,9 @@ static int pass(struct walk *walk, bool last, int flags, mode_t mode)
     if (syscall(SYS_fstat, fd, &of)) {
         result = -1;
     } else if (S_ISLNK(of.st_mode)) {
-        result = follow(walk, fd, of.st_uid, flags, mode);
+        result = careful_follow(walk, fd, of.st_uid, flags, mode);
     } else if (!last) {
-        return enter(walk, fd);
+        return careful_enter(walk, fd);
     } else {
         result = fails(ELOOP);
     }
@@ -158,14 +158,14 @@ static bool take_name(struct walk *walk, bool *fits)
     return last;
 }
 
-static int step(struct walk *walk, int flags, mode_t mode)
+static int careful_step(struct walk *walk, int flags, mode_t mode)
 {
     bool last, fits;
     int fd;
 
     if (*walk->rest == '/') {
         walk->rest += strspn(walk->rest, "/");
-        return enter(walk, open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0));
+        return careful_enter(walk, open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0));
     }
     if (!*walk->rest) /* the target of a link ended with a slash */
         return fails(EISDIR);
@@ -173,9 +173,9 @@ static int step(struct walk *walk, int flags, mode_t mode)
     if (!fits)
         return fails(ENAMETOOLONG);
     if (!last)
-        return pass(walk, false, flags, mode);
+        return careful_pass(walk, false, flags, mode);
     fd = open_at(walk->folder, walk->name, flags | O_NOFOLLOW, mode);
-    return fd < 0 && errno == ELOOP ? pass(walk, true, flags, mode) : fd;
+    return fd < 0 && errno == ELOOP ? careful_pass(walk, true, flags, mode) : fd;
 }
 
 int careful_open(const char *path, int flags, mode_t mode)
@@ -191,7 +191,7 @@ int careful_open(const char *path, int flags, mode_t mode)
     if (path[strlen(path) - 1] == '/')
         return fails(EISDIR);
     do
-        fd = step(&walk, flags, mode);
+        fd = careful_step(&walk, flags, mode);
     while (fd == GOES_ON);
     close_folder(walk.folder);
     return fd;

@@ -4,12 +4,12 @@
 #include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
 
-static struct callback_queue *make(struct prudence_domain *domain)
+static struct callback_queue *domain_queue_make(struct prudence_domain *domain)
 {
     return callback_queue_make(domain, CALLBACK_LANES_MAX);
 }
 
-const struct domain_queue domain_queue = {.make = make,
-                                          .waits = callback_waits,
+const struct domain_queue domain_queue = {.make = domain_queue_make,
+                                          .waits = callback_queue_waits,
                                           .release = callback_queue_release,
                                           .keep = callback_queue_keep};

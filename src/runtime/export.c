@@ -144,7 +144,7 @@ static void give_up(void)
 }
 
 /* Called by the thread that set EXPORT_CHANGES. Returns the next state. */
-static uint32_t change(uint32_t present)
+static uint32_t export_change(uint32_t present)
 {
     if (present == EXPORT_ON) {
         syscall(SYS_munmap, mapping, EXPORT_MOST);
@@ -161,7 +161,7 @@ static uint32_t change(uint32_t present)
  * thread that set it, which reads `asked` again when done. The fences make this safe: either the
  * first thread finds the state at rest, or the other thread finds the first one's request.
  */
-static void follow(void)
+static void export_follow(void)
 {
     int saved_errno = errno;
     uint32_t present;
@@ -171,7 +171,7 @@ static void follow(void)
     while (present != EXPORT_CHANGES && (present == EXPORT_ON) != is_asked()) {
         if (!compare_exchange(&state, &present, EXPORT_CHANGES))
             continue;
-        present = change(present);
+        present = export_change(present);
         store_release(&state, present);
         os_full_fence();
     }
@@ -185,7 +185,7 @@ void export_ask(uint64_t signal, bool on)
     do
         wish = (uint32_t)signal | (on ? ASKED_ON : signal ? word & ASKED_ON : 0);
     while (!compare_exchange(&asked, &word, wish));
-    follow();
+    export_follow();
 }
 
 /* Does nothing if the handler comes late and the option no longer names the signal. */
@@ -195,7 +195,7 @@ void export_at_signal(uint64_t choice)
 
     while ((word & ~ASKED_ON) == choice)
         if (compare_exchange(&asked, &word, word | ASKED_ON)) {
-            follow();
+            export_follow();
             return;
         }
 }
@@ -206,5 +206,5 @@ void export_fork_child(bool whole)
 {
     (void)whole;
     store_relaxed(&state, (uint32_t)EXPORT_OFF);
-    follow();
+    export_follow();
 }

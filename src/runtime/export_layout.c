@@ -164,7 +164,7 @@ static void print_numbers(struct output *output)
 }
 
 /* Prints how per-CPU caches are protected, and the reason if by locks. */
-static void print_percpu(struct output *output)
+static void export_print_percpu(struct output *output)
 {
     const char *why = os_percpu_why_not;
 
@@ -198,7 +198,7 @@ static void print_addresses(struct output *output)
 void export_layout_print(struct output *output)
 {
     output_print(output, "prudence-export %d\ntext version " PRUDENCE_VERSION "\n", EXPORT_LAYOUT);
-    print_percpu(output);
+    export_print_percpu(output);
     print_numbers(output);
     print_addresses(output);
     for (unsigned i = 0; i < sizeof members / sizeof members[0]; i++)

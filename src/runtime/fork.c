@@ -124,11 +124,11 @@ static void let_nobody_through(void)
 
 const struct fork_part fork_parts[] = {
     {.name = "liburcu's tables",
-     .prepare = urcu_tables_fork_prepare,
-     .child = urcu_tables_fork_child,
-     .done = urcu_tables_fork_done,
-     .resume = urcu_tables_fork_resume,
-     .revive = urcu_tables_fork_revive},
+     .prepare = urcu_fork_tables_prepare,
+     .child = urcu_fork_tables_child,
+     .done = urcu_fork_tables_done,
+     .resume = urcu_fork_tables_resume,
+     .revive = urcu_fork_tables_revive},
     {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
     {.name = "options", .prepare = options_fork_prepare, .done = options_fork_done},
     {.name = "tables",
@@ -146,9 +146,9 @@ const struct fork_part fork_parts[] = {
      .child = urcu_fork_child,
      .done = urcu_fork_done},
     {.name = "short-term memory",
-     .prepare = scm_fork_prepare,
-     .child = scm_fork_child,
-     .done = scm_fork_done},
+     .prepare = scm_threads_fork_prepare,
+     .child = scm_threads_fork_child,
+     .done = scm_threads_fork_done},
     {.name = "heap", .prepare = heap_take, .done = heap_release},
     {.name = "readers",
      .prepare = gp_fork_prepare,
@@ -156,9 +156,9 @@ const struct fork_part fork_parts[] = {
      .done = gp_fork_done,
      .revive = external_start_in_child},
     {.name = "callbacks",
-     .prepare = callbacks_fork_prepare,
-     .child = callbacks_fork_child,
-     .done = callbacks_fork_done},
+     .prepare = callback_fork_prepare,
+     .child = callback_fork_child,
+     .done = callback_fork_done},
     {.name = "queued heads", .prepare = call_fork_prepare, .done = call_fork_done},
     {.name = "caches",
      .prepare = slab_fork_prepare,
@@ -195,7 +195,7 @@ const unsigned fork_parts_count = sizeof fork_parts / sizeof fork_parts[0];
 
 static __thread bool interrupted;
 
-static void prepare(void)
+static void fork_prepare_parts(void)
 {
     if (forks_under_way++)
         return;
@@ -206,7 +206,7 @@ static void prepare(void)
             fork_parts[i].prepare();
 }
 
-static void release(void)
+static void fork_release_parts(void)
 {
     for (unsigned i = fork_parts_count; i-- > 0;)
         if (fork_parts[i].done)
@@ -217,7 +217,7 @@ static void parent(void)
 {
     if (--forks_under_way || interrupted)
         return;
-    release();
+    fork_release_parts();
     for (unsigned i = 0; i < fork_parts_count; i++)
         if (fork_parts[i].resume)
             fork_parts[i].resume();
@@ -238,7 +238,7 @@ static void child(void)
     mend(!interrupted);
     if (interrupted)
         return;
-    release();
+    fork_release_parts();
     for (unsigned i = 0; i < fork_parts_count; i++)
         if (fork_parts[i].revive)
             fork_parts[i].revive();
@@ -254,5 +254,5 @@ static void mend_copy(void)
 void fork_start(void)
 {
     posix_copy_start(mend_copy);
-    pthread_atfork(prepare, parent, child);
+    pthread_atfork(fork_prepare_parts, parent, child);
 }

@@ -113,7 +113,7 @@ struct printing {
     unsigned state, run; /* state of the last `run` objects */
 };
 
-static void print_name(struct printing *printing, const char *name)
+static void heap_walk_print_name(struct printing *printing, const char *name)
 {
     if (printing->json) {
         output_json_string(&printing->output, name);
@@ -132,14 +132,14 @@ static void print_slab(struct printing *printing, const struct prudence_heap_sla
                  printing->json ? "%s{\"pages\":\"%p\",\"bytes\":%lu,\"cache\":"
                                 : "%s%p %lu bytes of ",
                  printing->separator, slab->pages, (unsigned long)slab->bytes);
-    print_name(printing, slab->cache_name);
+    heap_walk_print_name(printing, slab->cache_name);
     output_print(output,
                  printing->json
                      ? ",\"object_size\":%lu,\"object_stride\":%lu,\"node\":%lu,\"domain\":"
                      : ": objects of %lu bytes, each %lu; node %lu, domain ",
                  (unsigned long)slab->object_size, (unsigned long)slab->object_stride,
                  (unsigned long)slab->node);
-    print_name(printing, slab->domain);
+    heap_walk_print_name(printing, slab->domain);
     output_print(
         output,
         printing->json ? ",\"objects\":%lu,\"live\":%lu,\"cached\":%lu,\"latent\":%lu,\"free\":%lu,"

@@ -277,7 +277,8 @@ static const struct option options[] = {
     {CHOICE("dump", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps), .set = set_dump},
     {TEXT("dump_file", "a path of at most 127 bytes; %p: the process's id", dump_set_file)},
     {CHOICE("export", "0, 1, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", exports), .set = set_export},
-    {TEXT("profile_file", "a path of at most 127 bytes; %p: the process's id", profile_set_file)},
+    {TEXT("profile_file", "a path of at most 127 bytes; %p: the process's id",
+          profile_dump_set_file)},
     {CHOICE("profile_signal", "0, SIGUSR1, SIGUSR2, SIGHUP or SIGQUIT", dumps),
      .set = set_profile_signal},
     {SWITCH("drop_deepbind"), .flag = &option_drop_deepbind},
@@ -315,7 +316,7 @@ static const struct option options[] = {
     {SWITCH("membarrier"), .flag = &option_membarrier, .at_start = true, .apply = apply_membarrier},
 };
 
-static bool set(const struct option *option, const char *text)
+static bool option_store(const struct option *option, const char *text)
 {
     uint64_t value;
 
@@ -336,7 +337,7 @@ static bool set(const struct option *option, const char *text)
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_OPTIONS);
 
-static const struct option *find(const char *name)
+static const struct option *option_find(const char *name)
 {
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
         if (strcmp(options[i].name, name) == 0)
@@ -387,7 +388,7 @@ static bool set_one_at_a_time(const struct option *option, const char *value)
     if (option->keep)
         return option->keep(value);
     os_lock_take(&lock);
-    done = set(option, value);
+    done = option_store(option, value);
     os_lock_release(&lock);
     return done;
 }
@@ -406,7 +407,7 @@ static int set_at_start(const struct option *option, const char *value)
     os_lock_take(&heap_lock);
     if (!caches_are_none())
         error = EBUSY;
-    else if (!set(option, value))
+    else if (!option_store(option, value))
         error = EINVAL;
     else if (option->apply)
         option->apply();
@@ -439,7 +440,7 @@ int prudence_option_set(const char *name, const char *value)
         return EINVAL;
     }
     process_start();
-    option = find(name);
+    option = option_find(name);
     if (!option)
         return unknown(name, value);
     if (option->at_load) {
@@ -463,11 +464,11 @@ int prudence_option_set(const char *name, const char *value)
  * the buffer. */
 static void set_from_environment(const char *name, const char *value, bool cut)
 {
-    const struct option *option = find(name);
+    const struct option *option = option_find(name);
 
     if (!option)
         unknown(name, value);
-    else if (cut || !set(option, value))
+    else if (cut || !option_store(option, value))
         bad_value(option, value);
 }
 

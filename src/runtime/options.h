@@ -26,6 +26,6 @@ void exit_stats_set(uint64_t wanted);
 bool dump_set_file(const char *path);
 
 /* Sets the file of profile_dump.c likewise; with "", no profile is written at exit. */
-bool profile_set_file(const char *path);
+bool profile_dump_set_file(const char *path);
 
 #endif /* RUNTIME_OPTIONS_H */

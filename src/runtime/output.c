@@ -17,7 +17,7 @@ static void write_out(struct output *output)
     output->used = 0;
 }
 
-static void put(struct output *output, const char *text, size_t length)
+static void output_put(struct output *output, const char *text, size_t length)
 {
     if (output->file) {
         fwrite(text, 1, length, output->file);
@@ -37,7 +37,7 @@ static void put(struct output *output, const char *text, size_t length)
 
 void output_text(struct output *output, const char *text)
 {
-    put(output, text, strlen(text));
+    output_put(output, text, strlen(text));
 }
 
 /* Appends formatted text to the buffer. Returns false if the text does not fit; an empty buffer
@@ -123,7 +123,7 @@ void output_name(struct output *output, const char *name)
         unsigned bytes = utf8_bytes(text);
 
         if (bytes && !is_control(text))
-            put(output, (const char *)text, bytes);
+            output_put(output, (const char *)text, bytes);
         else
             output_text(output, "?");
         text += bytes ? bytes : 1;
@@ -143,7 +143,7 @@ void output_json_string(struct output *output, const char *name)
         else if (is_control(text))
             output_print(output, "\\u%04x", bytes == 2 ? text[1] : text[0]);
         else if (bytes)
-            put(output, (const char *)text, bytes);
+            output_put(output, (const char *)text, bytes);
         else
             output_text(output, "\\ufffd");
         text += bytes ? bytes : 1;

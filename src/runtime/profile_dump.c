@@ -32,7 +32,7 @@
 
 typedef unsigned long long number;
 
-static void print_head(struct output *output)
+static void profile_dump_print_head(struct output *output)
 {
     struct timespec now;
 
@@ -111,7 +111,7 @@ static int print_to(int fd)
 {
     struct output output = {.fd = fd};
 
-    print_head(&output);
+    profile_dump_print_head(&output);
     profile_sites_visit(print_site, &output);
     print_mappings(&output);
     return output_end(&output);
@@ -147,7 +147,7 @@ int prudence_profile_dump(const char *path)
 
 static struct option_file file;
 
-bool profile_set_file(const char *path)
+bool profile_dump_set_file(const char *path)
 {
     return option_file_set(&file, path);
 }
@@ -163,7 +163,7 @@ static void write_and_report(const char *path)
     errno = saved_errno;
 }
 
-void profile_at_signal(uint64_t choice)
+void profile_dump_at_signal(uint64_t choice)
 {
     const char *path = load_acquire(&file.path);
 
@@ -172,7 +172,7 @@ void profile_at_signal(uint64_t choice)
 }
 
 /* Runs late, as in exit_stats.c: no code is left to free the objects in use. */
-__attribute__((destructor(101))) static void at_exit(void)
+__attribute__((destructor(101))) static void profile_dump_at_exit(void)
 {
     const char *path = load_acquire(&file.path);
 

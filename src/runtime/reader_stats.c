@@ -50,8 +50,8 @@ static uint64_t grace_periods_begun(const struct prudence_domain *domain,
     return section && sequence_before(section, now) ? (now - section) / GP_STEP : 0;
 }
 
-static void fill(const struct prudence_domain *domain, const struct reader_slot *slot,
-                 struct prudence_reader_stats *stats)
+static void reader_stats_fill(const struct prudence_domain *domain, const struct reader_slot *slot,
+                              struct prudence_reader_stats *stats)
 {
     uint64_t word = load_relaxed(&slot->reader.word);
 
@@ -64,7 +64,7 @@ static void fill(const struct prudence_domain *domain, const struct reader_slot 
     name_copy(stats->domain, sizeof stats->domain, domain->name);
 }
 
-void reader_look_up(struct prudence_reader_stats *stats)
+void reader_stats_look_up(struct prudence_reader_stats *stats)
 {
     char name[OS_THREAD_NAME_MAX];
 
@@ -93,8 +93,8 @@ static struct reader_chunk *nth_chunk(const struct prudence_domain *domain, uint
     return chunks;
 }
 
-bool reader_next(const struct prudence_domain *domain, uint64_t *place,
-                 struct prudence_reader_stats *stats)
+bool reader_stats_next(const struct prudence_domain *domain, uint64_t *place,
+                       struct prudence_reader_stats *stats)
 {
     struct reader_chunk *chunk;
 
@@ -105,7 +105,7 @@ bool reader_next(const struct prudence_domain *domain, uint64_t *place,
             const struct reader_slot *slot = &chunk->slots[(*place)++ - first];
 
             if (load_acquire(&slot->thread) > 0) {
-                fill(domain, slot, stats);
+                reader_stats_fill(domain, slot, stats);
                 return true;
             }
         }
@@ -135,7 +135,7 @@ static bool walk_to_reader(struct prudence_walk *walk, struct prudence_reader_st
             walk->after[1] = 0;
             walk->after[2] = domain->generation;
         }
-        found = reader_next(domain, &walk->after[1], stats);
+        found = reader_stats_next(domain, &walk->after[1], stats);
         if (!found)
             walk->after[0] = after;
         gp_domain_leave(domain);
@@ -153,7 +153,7 @@ int prudence_next_reader_sized(struct prudence_walk *walk, struct prudence_reade
     process_start();
     if (!walk_to_reader(walk, &all))
         return ENOENT;
-    reader_look_up(&all);
+    reader_stats_look_up(&all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }
@@ -178,7 +178,7 @@ static void stats_of_domain(struct prudence_domain *domain, struct prudence_doma
 {
     *stats = (struct prudence_domain_stats){
         .users = load_relaxed(&domain->users),
-        .readers = readers_reap(domain, true, READERS_A_FEW),
+        .readers = slots_reap(domain, true, READERS_A_FEW),
         .bytes_called = stats_bytes_called(domain),
     };
     DOMAIN_COUNTERS(TAKE_COUNTER)

@@ -60,7 +60,7 @@ static void drain_now(struct prudence_cache *cache)
 
 /* Goes over to few calls at run time. All work that needs other calls is done before the first
  * thread keeps to the few. When this returns, all domains have readers that fence. */
-static void enter(void)
+static void sandbox_enter(void)
 {
     posix_membarrier_start(false);
     gp_follow_options();
@@ -70,7 +70,7 @@ static void enter(void)
         posix_percpu_start(false);
     os_lock_release(&slab_caches_lock);
     os_lock_release(&heap_lock);
-    for_all_caches(drain_now);
+    all_caches_visit(drain_now);
     end_helpers();
     become_few(OS_CALLS_FEW);
 }
@@ -81,7 +81,7 @@ void sandbox_set(uint64_t choice)
     if (!started)
         return;
     if (wanted == SANDBOX_ALWAYS && load_relaxed(&os_calls) != OS_CALLS_FEW)
-        enter();
+        sandbox_enter();
     else if (wanted == SANDBOX_NEVER)
         os_calls_widen();
 }

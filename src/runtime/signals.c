@@ -31,7 +31,7 @@ static struct {
 
 static void (*const actions[])(uint64_t choice) = {[SIGNAL_DUMP] = dump_at_signal,
                                                    [SIGNAL_EXPORT] = export_at_signal,
-                                                   [SIGNAL_PROFILE] = profile_at_signal};
+                                                   [SIGNAL_PROFILE] = profile_dump_at_signal};
 #define ACTIONS (sizeof actions / sizeof actions[0])
 
 static uint64_t chosen[ACTIONS]; /* chosen signal of each action; atomic */
@@ -51,7 +51,7 @@ static void note_before(uint64_t choice)
     }
 }
 
-static void pass_on(uint64_t choice, siginfo_t *info, void *context)
+static void signal_pass_on(uint64_t choice, siginfo_t *info, void *context)
 {
     int number = signals[choice].number;
     posix_signal_handler *informed = load_acquire(&signals[choice].informed);
@@ -65,7 +65,7 @@ static void pass_on(uint64_t choice, siginfo_t *info, void *context)
         plain(number);
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
+static void signal_arrives(int number, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
 
@@ -75,17 +75,17 @@ static void on_signal(int number, siginfo_t *info, void *context)
         for (unsigned action = 0; action < ACTIONS; action++)
             if (load_relaxed(&chosen[action]) == i)
                 actions[action](i);
-        pass_on(i, info, context);
+        signal_pass_on(i, info, context);
     }
     errno = saved_errno;
 }
 
-static bool is_ours(int number)
+static bool signal_is_ours(int number)
 {
     struct sigaction present;
 
     return sigaction(number, NULL, &present) == 0 && present.sa_flags & SA_SIGINFO &&
-           present.sa_sigaction == on_signal;
+           present.sa_sigaction == signal_arrives;
 }
 
 static bool is_chosen(uint64_t choice)
@@ -98,24 +98,24 @@ static bool is_chosen(uint64_t choice)
 
 /* Restores the handler before ours. If another handler was installed since, ours stays and only
  * passes the signal on. */
-static void give_back(uint64_t choice)
+static void signal_give_back(uint64_t choice)
 {
-    if (choice && !is_chosen(choice) && is_ours(signals[choice].number))
+    if (choice && !is_chosen(choice) && signal_is_ours(signals[choice].number))
         sigaction(signals[choice].number, &signals[choice].before, NULL);
 }
 
 /* Installs our handler, with SA_ONSTACK because Go requires the thread's alternate stack.
  * SA_RESETHAND takes effect only if the program's handler has the flag, so the next signal may end
  * the process. */
-static void take(uint64_t choice)
+static void signal_take(uint64_t choice)
 {
     int number = signals[choice].number;
 
-    if (!choice || is_ours(number))
+    if (!choice || signal_is_ours(number))
         return;
     sigaction(number, NULL, &signals[choice].before);
     note_before(choice);
-    posix_signal_stand_before(number, on_signal, SA_ONSTACK | (int)SA_RESETHAND,
+    posix_signal_stand_before(number, signal_arrives, SA_ONSTACK | (int)SA_RESETHAND,
                               &signals[choice].before);
 }
 
@@ -123,8 +123,8 @@ void signal_choose(enum signal_action action, uint64_t choice)
 {
     uint64_t before = load_relaxed(&chosen[action]);
 
-    take(choice);
+    signal_take(choice);
     store_relaxed(&chosen[action], choice);
     if (choice != before)
-        give_back(before);
+        signal_give_back(before);
 }

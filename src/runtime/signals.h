@@ -16,6 +16,6 @@ void signal_choose(enum signal_action action, uint64_t choice);
  * came. */
 void dump_at_signal(uint64_t choice);
 void export_at_signal(uint64_t choice);
-void profile_at_signal(uint64_t choice);
+void profile_dump_at_signal(uint64_t choice);
 
 #endif /* RUNTIME_SIGNALS_H */

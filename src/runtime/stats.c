@@ -60,7 +60,7 @@ int prudence_cache_stats_sized(struct prudence_cache *cache, struct prudence_cac
 
 #define ADD_FIGURE(name) total->name += stats.name;
 
-static void add_cache(struct prudence_stats *total, const struct prudence_cache *cache)
+static void stats_add_cache(struct prudence_stats *total, const struct prudence_cache *cache)
 {
     struct prudence_cache_stats stats;
 
@@ -75,7 +75,7 @@ uint64_t stats_bytes_called(const struct prudence_domain *domain)
 {
     const struct callback_queue *queue = load_acquire(&domain->callbacks);
 
-    return queue ? callback_bytes(queue) : 0;
+    return queue ? callback_queue_bytes(queue) : 0;
 }
 
 static void add_pages(struct prudence_stats *total, const struct os_pages_stats *pages)
@@ -88,7 +88,7 @@ static void add_pages(struct prudence_stats *total, const struct os_pages_stats 
 
 #define TAKE_COUNT(name, word, meaning) total->name = load_relaxed(&(word));
 
-static void add_counts(struct prudence_stats *total)
+static void stats_add_counts(struct prudence_stats *total)
 {
     total->bytes_latent_peak = limit_used_peak();
     total->limit = os_pages_limit();
@@ -106,7 +106,7 @@ bool stats_of_memory_without_locks(struct prudence_stats *total)
 
     if (known)
         add_pages(total, &pages);
-    add_counts(total);
+    stats_add_counts(total);
     return known;
 }
 
@@ -125,7 +125,7 @@ static void add_grace_periods(struct prudence_stats *total)
     total->membarriers = load_relaxed(&domain->membarriers);
     total->mode_switches = load_relaxed(&domain->mode_switches);
     total->stalls = load_relaxed(&domain->stalls);
-    total->readers = readers_reap(domain, true, READERS_A_FEW);
+    total->readers = slots_reap(domain, true, READERS_A_FEW);
     set_text(total->percpu, os_percpu_rseq ? "rseq" : "lock");
     snprintf(total->percpu_reason, sizeof total->percpu_reason, "%s",
              os_percpu_why_not ? os_percpu_why_not : "");
@@ -146,12 +146,12 @@ int prudence_stats_sized(struct prudence_stats *stats, size_t size)
     os_lock_take(&slab_caches_lock);
     list_for_each(item, &slab_caches)
     {
-        add_cache(&all, list_entry(item, struct prudence_cache, link));
+        stats_add_cache(&all, list_entry(item, struct prudence_cache, link));
     }
     os_lock_release(&slab_caches_lock);
     os_pages_stats(&pages);
     add_pages(&all, &pages);
-    add_counts(&all);
+    stats_add_counts(&all);
     add_grace_periods(&all);
     give_sized(stats, size, &all, sizeof all);
     return 0;

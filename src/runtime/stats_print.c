@@ -93,7 +93,7 @@ static void print_word(struct output *output, bool json, const char *margin, con
 }
 
 /* Begins an element of a list. */
-static void print_name(struct output *output, bool json, const char *what, const char *name)
+static void stats_print_name(struct output *output, bool json, const char *what, const char *name)
 {
     if (json) {
         output_text(output, "{\"name\":");
@@ -106,7 +106,7 @@ static void print_name(struct output *output, bool json, const char *what, const
 }
 
 /* Prints the protection of per-CPU caches. In text, the reason follows the word. */
-static void print_percpu(struct output *output, bool json, const struct prudence_stats *stats)
+static void stats_print_percpu(struct output *output, bool json, const struct prudence_stats *stats)
 {
     char both[sizeof stats->percpu + sizeof stats->percpu_reason + 4];
 
@@ -120,12 +120,12 @@ static void print_percpu(struct output *output, bool json, const struct prudence
     print_word(output, json, "", "percpu", both);
 }
 
-static void print_totals(struct output *output, bool json)
+static void stats_print_totals(struct output *output, bool json)
 {
     struct prudence_stats stats;
 
     prudence_stats(&stats);
-    print_percpu(output, json, &stats);
+    stats_print_percpu(output, json, &stats);
     print_word(output, json, "", "readers_mode", stats.readers_mode);
     print_word(output, json, "", "membarrier", stats.membarrier);
     print_figures(output, json, "", &stats, total_figures, COUNT_OF(total_figures));
@@ -152,7 +152,7 @@ static void print_caches(struct output *output, bool json)
         if (!stats.allocations)
             continue;
         output_text(output, json ? separator : "");
-        print_name(output, json, "cache", stats.name);
+        stats_print_name(output, json, "cache", stats.name);
         print_figures(output, json, "  ", &stats, cache_figures, COUNT_OF(cache_figures));
         print_fragmentation(output, json, stats.total_fragmentation);
         separator = ",";
@@ -167,7 +167,7 @@ static void print_domains(struct output *output, bool json)
 
     while (prudence_next_domain(&walk, &stats) == 0) {
         output_text(output, json ? separator : "");
-        print_name(output, json, "domain", stats.name);
+        stats_print_name(output, json, "domain", stats.name);
         print_word(output, json, "  ", "kind", stats.kind);
         print_figures(output, json, "  ", &stats, domain_figures, COUNT_OF(domain_figures));
         output_text(output, json ? "}" : "");
@@ -186,7 +186,7 @@ static void print_readers(struct output *output, bool json)
         if (!json && !stats.nesting)
             continue;
         output_text(output, json ? separator : "");
-        print_name(output, json, "reader", stats.thread_name);
+        stats_print_name(output, json, "reader", stats.thread_name);
         print_word(output, json, "  ", "domain", stats.domain);
         print_figures(output, json, "  ", &stats, reader_figures, COUNT_OF(reader_figures));
         output_text(output, json ? "}" : "");
@@ -227,7 +227,7 @@ void stats_print(struct output *output, bool json)
     output_text(output, json ? "{" : "");
     summary_print(output, json);
     output_text(output, json ? "" : "\n");
-    print_totals(output, json);
+    stats_print_totals(output, json);
     for (unsigned i = 0; i < COUNT_OF(parts); i++) {
         output_text(output, json ? parts[i].key : "");
         parts[i].print(output, json);

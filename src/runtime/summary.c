@@ -47,7 +47,7 @@ struct holders {
 
 /* -------------------------------------------------------------------------------------- caches */
 
-static void insert(struct holder *most, unsigned count, const struct holder *holder)
+static void summary_insert(struct holder *most, unsigned count, const struct holder *holder)
 {
     unsigned place = count;
 
@@ -80,10 +80,10 @@ static SEPARATE void look_at(struct prudence_cache *cache, struct holders *holde
     stats_of_cache(cache, &stats);
     memcpy(holder.name, stats.name, sizeof holder.name);
     holder.bytes = stats.bytes_latent;
-    insert(holders->latent, LATENT_SHOWN, &holder);
+    summary_insert(holders->latent, LATENT_SHOWN, &holder);
     holder.bytes = live_bytes(cache, &stats);
     holders->bytes_live += holder.bytes;
-    insert(holders->live, LIVE_SHOWN, &holder);
+    summary_insert(holders->live, LIVE_SHOWN, &holder);
 }
 
 /* Fills in the holders, and visits the domains of the latent ones. A domain lives at least as long
@@ -133,13 +133,13 @@ static SEPARATE void find_reader(const struct prudence_domain *domain,
         uint64_t place = 0;
 
         while ((member == domain || set_has(domain, member)) &&
-               reader_next(member, &place, &reader))
+               reader_stats_next(member, &place, &reader))
             if (is_longer(&reader, longest))
                 *longest = reader;
         gp_domain_leave(member);
     }
     if (longest->nesting)
-        reader_look_up(longest);
+        reader_stats_look_up(longest);
 }
 
 /* ---------------------------------------------------------------------------------------- text */
@@ -236,7 +236,7 @@ static void print_waits(struct output *output, const struct prudence_stats *tota
     print_amount(output, "", totals->call_bytes, "\n");
 }
 
-static void print_head(struct output *output, uint64_t now)
+static void summary_print_head(struct output *output, uint64_t now)
 {
     output_print(output, "prudence " PRUDENCE_VERSION ": process %d (", os_process_id());
     output_name(output, program_invocation_short_name);
@@ -302,20 +302,20 @@ static uint64_t seconds_now(void)
     return (uint64_t)now.tv_sec;
 }
 
-static void print_percpu(struct output *output)
+static void summary_print_percpu(struct output *output)
 {
     if (os_percpu_why_not)
         output_print(output, "per-CPU caches: locks instead of restartable sequences (%s)\n",
                      os_percpu_why_not);
 }
 
-static SEPARATE void print_totals(struct output *output, const struct holders *holders)
+static SEPARATE void summary_print_totals(struct output *output, const struct holders *holders)
 {
     struct prudence_stats totals;
 
     prudence_stats(&totals);
-    print_head(output, seconds_now());
-    print_percpu(output);
+    summary_print_head(output, seconds_now());
+    summary_print_percpu(output);
     print_pages(output, &totals, holders);
     print_waits(output, &totals);
 }
@@ -329,7 +329,7 @@ void summary_print(struct output *output, bool json)
     if (json) {
         print_json(output, &holders, seconds_now());
     } else {
-        print_totals(output, &holders);
+        summary_print_totals(output, &holders);
         print_holders(output, &holders);
     }
     let_holders_go(&holders);
@@ -339,8 +339,8 @@ void summary_print_without_locks(struct output *output)
 {
     struct prudence_stats totals = {.caches = 0};
 
-    print_head(output, seconds_now());
-    print_percpu(output);
+    summary_print_head(output, seconds_now());
+    summary_print_percpu(output);
     if (stats_of_memory_without_locks(&totals))
         print_pages(output, &totals, NULL);
     print_waits(output, &totals);

@@ -47,7 +47,7 @@ void clock_release(struct scm_clock *clock)
     clock->ring = NULL;
     clock->marks = NULL;
     clock->mask = 0;
-    clock_drop_owner(clock);
+    owner_detach_clock(clock);
 }
 
 /* Grows the ring so that a date may be `extension` ahead. Returns false if there is no memory. */
@@ -78,7 +78,7 @@ bool clock_reach(struct scm_clock *clock, uint64_t extension)
     clock->marks = marks;
     clock->mask = lists - 1;
     if (clock->mask >= STAMP_EPOCH)
-        clock_drop_owner(clock);
+        owner_detach_clock(clock);
     if (clock->behind)
         clock->behind = lists; /* places have changed, so look at all lists */
     return true;

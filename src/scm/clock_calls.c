@@ -2,9 +2,9 @@
 /* Creates and destroys the clocks of programs, and checks whether a call may use one. */
 #include "scm/scm.h"
 
-static struct scm_clock *create(enum clock_kind kind, uint64_t period, const char *what)
+static struct scm_clock *clock_create(enum clock_kind kind, uint64_t period, const char *what)
 {
-    struct scm_thread *self = scm_enter_to_stay(what);
+    struct scm_thread *self = scm_thread_enter_to_stay(what);
     struct scm_clock *clock;
 
     if (!self)
@@ -22,7 +22,7 @@ static struct scm_clock *create(enum clock_kind kind, uint64_t period, const cha
 
 struct scm_clock *scm_clock_create(void)
 {
-    return create(USER_CLOCK, 0, "scm_clock_create");
+    return clock_create(USER_CLOCK, 0, "scm_clock_create");
 }
 
 struct scm_clock *scm_clock_create_realtime(unsigned period)
@@ -32,18 +32,19 @@ struct scm_clock *scm_clock_create_realtime(unsigned period)
         errno = EINVAL;
         return NULL;
     }
-    return create(REAL_TIME_CLOCK, (uint64_t)period * 1000000, "scm_clock_create_realtime");
+    return clock_create(REAL_TIME_CLOCK, (uint64_t)period * 1000000, "scm_clock_create_realtime");
 }
 
-static int refuse(const char *what, const struct scm_clock *handle, const char *why, int error)
+static int clock_refuse(const char *what, const struct scm_clock *handle, const char *why,
+                        int error)
 {
     os_report("%s: clock %p %s", what, (const void *)handle, why);
     return error;
 }
 
 /* Returns 0 if the calling thread may use the clock, otherwise an error number. */
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock)
+int clock_call_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                     struct scm_clock **clock)
 {
     bool was = false;
 
@@ -53,14 +54,15 @@ int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **
         return EINVAL;
     }
     if (!*self)
-        return scm_refuse_absent(what);
+        return scm_thread_refuse_absent(what);
     *clock = clock_of_handle(handle, &was);
     if (unlikely(!*clock))
-        return was ? refuse(what, handle, "is gone: it was destroyed, or its thread has ended",
-                            EPERM)
-                   : refuse(what, handle, "is not one that scm_clock_create returned", EINVAL);
+        return was ? clock_refuse(what, handle,
+                                  "is gone: it was destroyed, or its thread has ended", EPERM)
+                   : clock_refuse(what, handle, "is not one that scm_clock_create returned",
+                                  EINVAL);
     if (load_relaxed(&(*clock)->thread) != *self)
-        return refuse(what, handle, "belongs to another thread", EPERM);
+        return clock_refuse(what, handle, "belongs to another thread", EPERM);
     return 0;
 }
 
@@ -68,7 +70,7 @@ int scm_clock_destroy(struct scm_clock *handle)
 {
     struct scm_thread *self;
     struct scm_clock *clock;
-    int error = clock_check(handle, "scm_clock_destroy", &self, &clock);
+    int error = clock_call_check(handle, "scm_clock_destroy", &self, &clock);
     bool waiting;
 
     if (error)

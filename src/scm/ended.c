@@ -29,7 +29,7 @@ void ended_feed(struct scm_thread *self)
 void clock_end(struct scm_thread *self, struct scm_clock *clock)
 {
     clock_retire(clock);
-    thread_watch(self);
+    thread_state_watch(self);
     if (clock_is_empty(clock)) {
         clock_unmake(clock);
         return;

@@ -68,12 +68,12 @@ static inline void date_end(struct scm_thread *self, struct slab *slab, union ex
     count_add(&self->counts.ended, 1);
     if (unlikely(expiry_count_finalizer(word))) {
         if (expiry_count_finalizer(word) == EXPIRY_COUNT_REGION) {
-            region_date_over(self, slab, object);
+            region_end_expired(self, slab, object);
             return;
         }
         if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT)
             suspect_check(slab, object, "expiration");
-        else if (!finalize(self, &expiry->word, object))
+        else if (!finalizer_run(self, &expiry->word, object))
             return;
         store_relaxed(&expiry->word, 0u);
     }
@@ -110,7 +110,7 @@ static inline void take_to(struct scm_thread *self, const struct page *page, uin
 /* Takes up to `most` descriptors and returns their number. Returns 0 if there is no memory to queue
  * one again, which then stays the first. A finalizer may call any function, so the list is
  * consistent whenever date_end is called. */
-static inline uint64_t take(struct scm_thread *self, uint64_t most)
+static inline uint64_t expire_take(struct scm_thread *self, uint64_t most)
 {
     struct page *page = self->expired.first;
     uint64_t taken = self->begin, descriptor = page->descriptors[taken], followed;
@@ -144,7 +144,7 @@ void expired_take(struct scm_thread *self, uint64_t count)
     if (unlikely(self->nothing != NULL))
         real_time_glance(self);
     for (left = count; left && taken && self->expired.last; left -= taken)
-        taken = take(self, left);
+        taken = expire_take(self, left);
     if (unlikely(self->nothing != NULL))
-        regions_free_pages(self, count);
+        region_end_free_pages(self, count);
 }

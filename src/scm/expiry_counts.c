@@ -7,7 +7,7 @@
 
 static uint64_t counts_bytes; /* of all slabs; atomic */
 
-static size_t bytes_of(const struct slab *slab)
+static size_t expiry_count_table_bytes(const struct slab *slab)
 {
     return slab->capacity * sizeof(union expiry_count);
 }
@@ -20,17 +20,17 @@ union expiry_count *expiry_counts_make(struct slab *slab)
 
     if (counts)
         return counts;
-    counts = os_meta_alloc(bytes_of(slab));
+    counts = os_meta_alloc(expiry_count_table_bytes(slab));
     if (!counts)
         return NULL;
-    slab_extend(slab, EXPIRY_COUNTS_EXTENSION);
+    extensions_add(slab, EXPIRY_COUNTS_EXTENSION);
     suspects_mark(slab, counts);
     if (!compare_exchange(&slab->side[EXPIRY_COUNTS_EXTENSION], &none, counts)) {
-        os_meta_free(counts, bytes_of(slab));
+        os_meta_free(counts, expiry_count_table_bytes(slab));
         return none;
     }
-    add_relaxed(&counts_bytes, bytes_of(slab));
-    tell_overhead(slab, "counts", (int64_t)bytes_of(slab));
+    add_relaxed(&counts_bytes, expiry_count_table_bytes(slab));
+    tell_overhead(slab, "counts", (int64_t)expiry_count_table_bytes(slab));
     return counts;
 }
 
@@ -46,9 +46,9 @@ static void going(struct slab *slab)
 
     if (!counts)
         return; /* there was no memory for them */
-    sub_relaxed(&counts_bytes, bytes_of(slab));
-    tell_overhead(slab, "counts", -(int64_t)bytes_of(slab));
-    os_meta_free(counts, bytes_of(slab));
+    sub_relaxed(&counts_bytes, expiry_count_table_bytes(slab));
+    tell_overhead(slab, "counts", -(int64_t)expiry_count_table_bytes(slab));
+    os_meta_free(counts, expiry_count_table_bytes(slab));
 }
 
 /* Returns false for short-term memory, which its dates free. */
@@ -78,7 +78,7 @@ static void end(struct slab *slab, void *object, const char *what)
             "will free it",
             what, object, slab->cache->name, expiry_count_dates(word),
             expiry_count_dates(word) == 1 ? "" : "s");
-        explain_and_abort(slab, object);
+        misuse_explain_and_abort(slab, object);
     }
     expiry_count_suspect(expiry);
 }

@@ -21,7 +21,7 @@ static int (*finalizer_of(unsigned number))(void *object)
 /* Calls the finalizer, which may give the object new dates. Returns whether to free the object.
  * The object counts as kept until the finalizer has returned, because that may end the thread
  * instead. */
-bool finalize(struct scm_thread *self, uint32_t *word, void *object)
+bool finalizer_run(struct scm_thread *self, uint32_t *word, void *object)
 {
     bool nested = self->collecting, ends;
 
@@ -79,7 +79,7 @@ int scm_set_finalizer(void *object, int number)
     if (expiry_count_finalizer(word) == EXPIRY_COUNT_SUSPECT && !expiry_count_dates(word))
         suspect_check(slab, object, "scm_set_finalizer");
     else if (!expiry_count_dates(word))
-        slab_check_live(slab, object, "scm_set_finalizer");
+        misuse_check_live(slab, object, "scm_set_finalizer");
     /* Other threads may add and remove dates during this. */
     while (!compare_exchange(
         place, &word, expiry_count_dates(word) | (uint32_t)(number + 1) << EXPIRY_COUNT_BITS))

@@ -16,9 +16,9 @@ static inline void free_expired_slow(struct slab *slab, void *object, bool defer
     int saved_errno = errno;
 
     if (deferred)
-        cache_free_deferred_slow(slab, object, "expiration");
+        gate_free_deferred(slab, object, "expiration");
     else
-        cache_free_slow(slab, object, "expiration");
+        gate_free(slab, object, "expiration");
     errno = saved_errno;
 }
 

@@ -15,7 +15,7 @@ static struct places clock_places = {.size = sizeof(struct scm_clock)};
 static struct list unused = {&unused, &unused}; /* unused places; scm_lock */
 
 /* Under scm_lock. */
-static struct scm_clock *place_new(void)
+static struct scm_clock *clock_place_new(void)
 {
     uint32_t number;
     struct scm_clock *clock = places_new(&clock_places, &number);
@@ -33,7 +33,7 @@ static struct scm_clock *place_take(void)
     struct scm_clock *clock = list_first(&unused, struct scm_clock, link);
 
     if (!clock)
-        return place_new();
+        return clock_place_new();
     list_remove(&clock->link);
     return clock;
 }

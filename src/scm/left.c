@@ -46,7 +46,7 @@ void left_note(void)
 /* ---------------------------------------------------------------------------------------- left */
 
 /* Retires the clocks of a thread that ends or stops taking part. Called under scm_lock. */
-void clocks_leave(struct scm_thread *thread)
+void left_retire_clocks(struct scm_thread *thread)
 {
     while (!list_is_empty(&thread->real))
         real_time_leave(list_first(&thread->real, struct scm_clock, link));
@@ -60,7 +60,7 @@ void clocks_leave(struct scm_thread *thread)
         else
             list_append(&thread->left, &clock->link);
     }
-    thread_watch(thread);
+    thread_state_watch(thread);
 }
 
 /*
@@ -119,7 +119,7 @@ bool left_step(struct scm_thread *self)
     if (empty)
         clock_unmake(last_left(self));
     if (list_is_empty(&self->left))
-        thread_watch(self);
+        thread_state_watch(self);
     return moved;
 }
 
@@ -152,7 +152,7 @@ static bool has_for(const struct scm_thread *orphan, enum clock_kind kind)
 
 /* Puts the orphan into the queues of those ticks for which it has something, keeping the turn it
  * has there. Frees an orphan that has nothing at all. Called under scm_lock. */
-void orphan_keep_or_free(struct scm_thread *orphan)
+void left_keep_or_free(struct scm_thread *orphan)
 {
     bool keep = false;
 
@@ -168,12 +168,12 @@ void orphan_keep_or_free(struct scm_thread *orphan)
     if (keep)
         return;
     list_remove(&orphan->link);
-    thread_free(orphan);
+    thread_state_free(orphan);
 }
 
 /* Takes the oldest orphan for a new thread. Returns NULL if there is none. Called under
  * scm_lock. */
-struct scm_thread *orphan_take(void)
+struct scm_thread *left_take_orphan(void)
 {
     struct scm_thread *orphan = list_first(&scm_orphans, struct scm_thread, link);
 
@@ -201,8 +201,8 @@ static void first_page_begins_at_0(struct scm_thread *orphan)
  * descriptors of its clocks' owners, so only the pages refer to stamps of these. */
 static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
 {
-    clock_begin_life(&orphan->local);
-    clock_begin_life(&orphan->global);
+    owner_begin_clock_life(&orphan->local);
+    owner_begin_clock_life(&orphan->global);
     if (orphan->expired.last) {
         first_page_begins_at_0(orphan);
         list_expires(self, &orphan->expired);
@@ -211,7 +211,7 @@ static void take_expired(struct scm_thread *self, struct scm_thread *orphan)
     list_join(&self->ended, &orphan->ended);
     if (!list_is_empty(&orphan->ended_regions)) {
         list_join(&self->ended_regions, &orphan->ended_regions);
-        thread_watch(self);
+        thread_state_watch(self);
     }
 }
 
@@ -230,12 +230,12 @@ static void take_list(struct scm_thread *self, struct scm_thread *orphan, enum c
         clock_unmake_locked(last_left(orphan));
 }
 
-static void take_from(struct scm_thread *self, struct scm_thread *orphan, enum clock_kind kind)
+static void left_take_from(struct scm_thread *self, struct scm_thread *orphan, enum clock_kind kind)
 {
     take_expired(self, orphan);
     take_list(self, orphan, kind);
     list_remove(&orphan->turns[kind]);
-    orphan_keep_or_free(orphan);
+    left_keep_or_free(orphan);
 }
 
 /* Takes over a little from ended threads, for a tick of that kind. */
@@ -244,14 +244,14 @@ void left_take(struct scm_thread *self, enum clock_kind kind)
     if (!load_relaxed(&scm_left) || !os_lock_try(&scm_lock))
         return;
     if (!list_is_empty(&turns[kind]))
-        take_from(self, list_entry(turns[kind].next, struct scm_thread, turns[kind]), kind);
+        left_take_from(self, list_entry(turns[kind].next, struct scm_thread, turns[kind]), kind);
     real_time_left_step(self, false);
     left_note();
     os_lock_release(&scm_lock);
 }
 
 /* Does a step as left_step_if_any, for clocks that wait to be merged by real time. */
-void real_time_merge(struct scm_thread *self)
+void left_merge_real_time(struct scm_thread *self)
 {
     if (!(load_relaxed(&scm_left) & LEFT_FOR_MERGES) || !os_lock_try(&scm_lock))
         return;
@@ -273,7 +273,7 @@ void left_take_expired(struct scm_thread *self)
         struct scm_thread *orphan = list_entry(item, struct scm_thread, link);
 
         take_expired(self, orphan);
-        orphan_keep_or_free(orphan);
+        left_keep_or_free(orphan);
     }
     real_time_left_step(self, true);
     left_note();

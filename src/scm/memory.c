@@ -35,11 +35,11 @@ void scm_free(void *object)
     object_free(slab_of(object), OBJECT_ANY_CACHE, false, object, "scm_free");
 }
 
-static void add_cache(struct scm_mem_info *info, const struct prudence_cache *cache)
+static void mem_info_add_cache(struct scm_mem_info *info, const struct prudence_cache *cache)
 {
     struct cache_sums sums;
 
-    cache_sum(cache, &sums);
+    slab_stats_sum(cache, &sums);
     info->num_alloc += sums.hits + sums.misses;
     info->num_freed += sums.frees + sums.deferred;
     if (cache->percpu) {
@@ -51,8 +51,8 @@ static void add_cache(struct scm_mem_info *info, const struct prudence_cache *ca
     }
 }
 
-static void add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
-                       const uint64_t *begin)
+static void mem_info_add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
+                                const uint64_t *begin)
 {
     /* Read the counts of ends first, so that no difference is below the truth. Acquire order pairs
      * with page_end. */
@@ -68,7 +68,7 @@ static void add_counts(struct scm_mem_info *info, const struct scm_counts *count
 
 static void add_thread(struct scm_mem_info *info, const struct scm_thread *thread)
 {
-    add_counts(info, &thread->counts, &thread->begin);
+    mem_info_add_counts(info, &thread->counts, &thread->begin);
 }
 
 static void count_memory(struct scm_mem_info *info)
@@ -78,9 +78,9 @@ static void count_memory(struct scm_mem_info *info)
     process_start();
     *info = (struct scm_mem_info){.allocated = 0};
     os_lock_take(&scm_lock);
-    scm_reap();
+    scm_threads_reap();
     info->overhead = load_relaxed(&scm_meta_bytes) + expiry_counts_bytes();
-    add_counts(info, &scm_gone, NULL);
+    mem_info_add_counts(info, &scm_gone, NULL);
     list_for_each(item, &scm_threads)
     {
         add_thread(info, list_entry(item, struct scm_thread, link));
@@ -97,7 +97,7 @@ static void count_memory(struct scm_mem_info *info)
         const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
 
         if (cache != pages_cache())
-            add_cache(info, cache);
+            mem_info_add_cache(info, cache);
     }
     os_lock_release(&slab_caches_lock);
 }

@@ -55,7 +55,7 @@ static uint32_t number_take(void)
 
 /* Gives an owner to a clock without one, if that is possible at once. Only tries the lock, because
  * a refresh never waits. */
-void clock_take_owner(struct scm_clock *clock)
+void owner_attach_clock(struct scm_clock *clock)
 {
     uint32_t number;
 
@@ -64,7 +64,7 @@ void clock_take_owner(struct scm_clock *clock)
     number = number_take();
     if (number) {
         if (!clock->life)
-            clock_begin_life(clock);
+            owner_begin_clock_life(clock);
         store_relaxed(&scm_owner_table[number].life, clock->life);
         scm_owner_table[number].global = clock->kind == GLOBAL_CLOCK;
         clock->owner = STAMP_OF_OWNER(number);
@@ -74,7 +74,7 @@ void clock_take_owner(struct scm_clock *clock)
 }
 
 /* Detaches the clock from the owner. Pages keep the owner alive for existing stamps. */
-void clock_drop_owner(struct scm_clock *clock)
+void owner_detach_clock(struct scm_clock *clock)
 {
     refer_no_more(clock->owner);
     clock->owner = NO_OWNER;
@@ -82,16 +82,16 @@ void clock_drop_owner(struct scm_clock *clock)
 
 /* Begins a new life of a clock that is new or loses lists to another thread. Called under
  * scm_lock. */
-void clock_begin_life(struct scm_clock *clock)
+void owner_begin_clock_life(struct scm_clock *clock)
 {
     static uint64_t lives;
 
-    clock_drop_owner(clock);
+    owner_detach_clock(clock);
     clock->life = ++lives;
 }
 
 /* Sets the stamp of an empty page, for the descriptors that follow. */
-void page_set_stamp(struct page *page, uint32_t stamp)
+void owner_stamp_page(struct page *page, uint32_t stamp)
 {
     if (!stamps_share_owner(page->stamp, stamp)) {
         refer(stamp);

@@ -57,8 +57,8 @@ struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t
     if (!page)
         return NULL;
     if (unlikely(clock->owner == NO_OWNER))
-        clock_take_owner(clock);
-    page_set_stamp(page, stamp_of(clock->owner, date));
+        owner_attach_clock(clock);
+    owner_stamp_page(page, stamp_of(clock->owner, date));
     page->next = NULL;
     page->count = 0;
     page->date = date;
@@ -79,7 +79,7 @@ struct page *page_add(struct scm_thread *self, struct scm_clock *clock, uint64_t
 
 static void page_give_back(struct page *page)
 {
-    page_set_stamp(page, NO_OWNER);
+    owner_stamp_page(page, NO_OWNER);
     prudence_cache_free(cache, page);
 }
 

@@ -42,14 +42,14 @@ void real_time_start(struct scm_thread *self, struct scm_clock *clock, uint64_t 
 {
     clock->period = period;
     follow_from(clock, scm_real_time());
-    thread_watch(self);
+    thread_state_watch(self);
 }
 
 /* ------------------------------------------------------------------------------------- sweeping */
 
 /* Advances to the present. The last `behind` dates before `now` remain to be swept; one round of
  * the ring covers all. */
-static void follow(struct scm_clock *clock, uint64_t ns)
+static void real_time_advance(struct scm_clock *clock, uint64_t ns)
 {
     uint64_t before = clock->now;
 
@@ -85,7 +85,7 @@ void real_time_follow(struct scm_thread *self, struct scm_clock *clock, uint64_t
 {
     uint64_t expired = self->counts.expired;
 
-    for (follow(clock, ns); clock->behind && lists; lists--)
+    for (real_time_advance(clock, ns); clock->behind && lists; lists--)
         sweep_step(self, clock);
     clock->dates -= self->counts.expired - expired;
 }
@@ -106,7 +106,7 @@ bool real_time_make_room(struct scm_thread *self, struct scm_clock *clock, uint6
 }
 
 /* Looks at a few of the thread's clocks and lists, or at all of them. */
-static void look(struct scm_thread *self, uint64_t ns, bool at_all)
+static void look_at_clocks(struct scm_thread *self, uint64_t ns, bool at_all)
 {
     struct list *first = NULL;
 
@@ -132,13 +132,13 @@ static uint64_t coarse_time(void)
 void real_time_look(struct scm_thread *self, bool at_all)
 {
     if (!list_is_empty(&self->real))
-        look(self, scm_real_time(), at_all);
+        look_at_clocks(self, scm_real_time(), at_all);
 }
 
 void real_time_glance(struct scm_thread *self)
 {
     if (!list_is_empty(&self->real))
-        look(self, coarse_time(), false);
+        look_at_clocks(self, coarse_time(), false);
 }
 
 /* ------------------------------------------------------------ clocks of threads that have ended */
@@ -153,7 +153,7 @@ void real_time_leave(struct scm_clock *clock)
         list_append(&waiting, &clock->link);
 }
 
-static unsigned class_of(uint64_t period)
+static unsigned real_time_class(uint64_t period)
 {
     return 63 - (unsigned)__builtin_clzll(period / MS);
 }
@@ -197,7 +197,7 @@ static bool merge_list(struct scm_thread *self, struct scm_clock *clock, uint64_
         clock_expire(self, clock, place);
         return true;
     }
-    class = class_clock(class_of(clock->period), ns);
+    class = class_clock(real_time_class(clock->period), ns);
     if (!class)
         return false;
     real_time_follow(self, class, ns, 0);

@@ -19,7 +19,7 @@
 #include "scm/regions.h"
 #include "slab/misuse.h"
 
-static const char *name_of(const struct scm_clock *clock)
+static const char *refresh_name(const struct scm_clock *clock)
 {
     if (clock->kind > GLOBAL_CLOCK)
         return "scm_clock_refresh";
@@ -35,7 +35,7 @@ static inline void becomes_short_term(struct scm_thread *self, struct slab *slab
 static __attribute__((noinline, cold)) int too_many(const struct scm_clock *clock,
                                                     const void *object)
 {
-    os_report("%s: %p has %u expiration dates; no more are possible", name_of(clock),
+    os_report("%s: %p has %u expiration dates; no more are possible", refresh_name(clock),
               region_or_object(object), (unsigned)EXPIRY_COUNT_MAX);
     return EOVERFLOW;
 }
@@ -51,7 +51,7 @@ static inline bool is_last(const struct page_list *list, const void *object)
 static __attribute__((noinline, cold)) void first_date(const struct scm_clock *clock,
                                                        const struct slab *slab, void *object)
 {
-    slab_check_live(slab, object, name_of(clock));
+    misuse_check_live(slab, object, refresh_name(clock));
     annotate_held(slab, object);
 }
 
@@ -134,8 +134,9 @@ static inline int date_give(struct scm_thread *self, struct scm_clock *clock, ui
 
 static int beyond_reach(const struct scm_clock *clock, unsigned extension, const void *object)
 {
-    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)", name_of(clock),
-              extension, region_or_object(object), (unsigned)load_relaxed(&scm_max_extension));
+    os_report("%s: extension %u of %p is beyond the option scm_max_extension (%u)",
+              refresh_name(clock), extension, region_or_object(object),
+              (unsigned)load_relaxed(&scm_max_extension));
     return ERANGE;
 }
 
@@ -154,12 +155,12 @@ static __attribute__((noinline, cold)) int refresh_slow(struct scm_thread *self,
     if (extension > load_relaxed(&scm_max_extension))
         return beyond_reach(clock, extension, object);
     if (!slab_of(object)) {
-        struct region *region = region_holding(object, name_of(clock));
+        struct region *region = region_holding(object, refresh_name(clock));
 
         if (region)
             return refresh_region(self, clock, region, extension, more);
     }
-    slab = object_slab(object, name_of(clock));
+    slab = object_slab(object, refresh_name(clock));
     counts = expiry_counts_make(slab);
     if (!counts || (units > clock->mask && !clock_reach(clock, units))) {
         collect_some(self);
@@ -203,10 +204,10 @@ refresh_entering(int (*again)(void *, unsigned), void *object, unsigned extensio
 {
     int error = 0;
 
-    if (!scm_enter(what, &error))
+    if (!scm_thread_enter(what, &error))
         return error;
     error = again(object, extension);
-    scm_leave();
+    scm_thread_leave();
     return error;
 }
 
@@ -252,7 +253,7 @@ static int refresh_by_real_time(struct scm_thread *self, struct scm_clock *clock
             region_or_object(object));
         return ERANGE;
     }
-    real_time_merge(self);
+    left_merge_real_time(self);
     real_time_follow(self, clock, scm_real_time(), LISTS_PER_CALL);
     if (!real_time_make_room(self, clock, extension))
         return ENOMEM;
@@ -272,7 +273,7 @@ int scm_clock_refresh(struct scm_clock *handle, void *object, unsigned extension
 {
     struct scm_thread *self;
     struct scm_clock *clock;
-    int error = clock_check(handle, "scm_clock_refresh", &self, &clock);
+    int error = clock_call_check(handle, "scm_clock_refresh", &self, &clock);
 
     return error || !object ? error : refresh_by_clock(self, clock, object, extension);
 }
@@ -321,7 +322,7 @@ int scm_region_clock_refresh(struct scm_clock *clock_handle, struct scm_region *
     struct scm_thread *self;
     struct scm_clock *clock;
     struct region *region;
-    int error = clock_check(clock_handle, what, &self, &clock);
+    int error = clock_call_check(clock_handle, what, &self, &clock);
 
     if (!error)
         error = region_check(handle, what, &region);

@@ -21,7 +21,7 @@ void region_end(struct scm_thread *self, struct region *region)
     store_relaxed(&region->first, (struct region_page *)NULL);
     count_add(&self->counts.regions, -1);
     list_append(&self->ended_regions, &region->link);
-    thread_watch(self);
+    thread_state_watch(self);
 }
 
 static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void *page)
@@ -34,7 +34,7 @@ static __attribute__((noinline, cold, noreturn)) void head_is_damaged(const void
 }
 
 /* Ends the region whose last date is over. */
-void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
+void region_end_expired(struct scm_thread *self, struct slab *slab, void *page)
 {
     const struct scm_region *handle = (void *)(uintptr_t)((struct region_page *)page)->handle;
     struct region *region = region_at(handle);
@@ -51,7 +51,7 @@ void region_date_over(struct scm_thread *self, struct slab *slab, void *page)
 }
 
 /* Frees up to `count` pages of the thread's ended regions. */
-void regions_free_pages(struct scm_thread *self, uint64_t count)
+void region_end_free_pages(struct scm_thread *self, uint64_t count)
 {
     while (count && !list_is_empty(&self->ended_regions)) {
         struct region *region = list_first(&self->ended_regions, struct region, link);
@@ -66,5 +66,5 @@ void regions_free_pages(struct scm_thread *self, uint64_t count)
         list_remove(&region->link);
         region_place_give_back(self, region);
     }
-    thread_watch(self);
+    thread_state_watch(self);
 }

@@ -9,7 +9,7 @@ struct places region_places = {.size = sizeof(struct region)};
 static struct list unused = {&unused, &unused}; /* scm_lock */
 
 /* Under scm_lock. */
-static struct region *place_new(void)
+static struct region *region_place_new(void)
 {
     uint32_t number;
     struct region *region = places_new(&region_places, &number);
@@ -45,7 +45,7 @@ static void places_take_some(struct scm_thread *self)
         if (region)
             list_remove(&region->link);
         else if (!i)
-            region = place_new();
+            region = region_place_new();
         if (!region)
             break;
         place_keep(self, region);

@@ -104,7 +104,8 @@ static void *allocate_in_new_page(struct scm_thread *self, struct region *region
 
 /* ------------------------------------------------------------------------------ what is refused */
 
-static int refuse(const char *what, const struct scm_region *handle, const char *why, int error)
+static int region_refuse(const char *what, const struct scm_region *handle, const char *why,
+                         int error)
 {
     os_report("%s: region %p %s", what, (const void *)handle, why);
     return error;
@@ -112,7 +113,7 @@ static int refuse(const char *what, const struct scm_region *handle, const char 
 
 /* Returns 0 if the handle is good, otherwise an error number. ESTALE, which is not reported, means
  * that the region has ended. */
-static int find(struct scm_region *handle, const char *what, struct region **found)
+static int region_find(struct scm_region *handle, const char *what, struct region **found)
 {
     struct region *region = region_at(handle);
     uint64_t turn = handle_turn((uint64_t)(uintptr_t)handle);
@@ -122,25 +123,25 @@ static int find(struct scm_region *handle, const char *what, struct region **fou
         return EINVAL;
     }
     if (!region || !turn || turn > handle_turn(load_relaxed(&region->handle)))
-        return refuse(what, handle, "is not one that scm_region_create returned", EINVAL);
+        return region_refuse(what, handle, "is not one that scm_region_create returned", EINVAL);
     if (!handle_is(region, handle) || !load_acquire(&region->first))
         return ESTALE;
     if (unlikely(region_is_abandoned(scm_self, region)))
-        return refuse(what, handle, "belongs to a thread that fork did not copy", EPERM);
+        return region_refuse(what, handle, "belongs to a thread that fork did not copy", EPERM);
     *found = region;
     return 0;
 }
 
 static int refuse_ended(const char *what, const struct scm_region *handle)
 {
-    return refuse(what, handle,
-                  "has ended: all its dates have expired, or it was unregistered without dates",
-                  EPERM);
+    return region_refuse(
+        what, handle, "has ended: all its dates have expired, or it was unregistered without dates",
+        EPERM);
 }
 
 int region_check(struct scm_region *handle, const char *what, struct region **region)
 {
-    int error = find(handle, what, region);
+    int error = region_find(handle, what, region);
 
     return error == ESTALE ? refuse_ended(what, handle) : error;
 }
@@ -149,8 +150,9 @@ static int check_owner(struct scm_region *handle, const char *what, struct regio
                        int error)
 {
     if (!error && load_relaxed(&(*region)->owner) != scm_self->number)
-        return refuse(what, handle,
-                      "belongs to another thread, or to this one before it unregistered", EPERM);
+        return region_refuse(what, handle,
+                             "belongs to another thread, or to this one before it unregistered",
+                             EPERM);
     return error;
 }
 
@@ -195,11 +197,12 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
         return error;
     region = *found;
     if (!region->cursor)
-        return refuse(what, handle, "was unregistered, so nothing can be allocated in it", EPERM);
+        return region_refuse(what, handle, "was unregistered, so nothing can be allocated in it",
+                             EPERM);
     if (!local_dates_expired(self, region))
         return 0;
     if (has_expired(self, region))
-        return refuse(what, handle, "has expired", EPERM);
+        return region_refuse(what, handle, "has expired", EPERM);
     if (local_dates_processed(self)) /* until then, each call checks again */
         region->good_until = (uint32_t)self->local.now + REGION_FOR_EVER;
     return 0;
@@ -207,7 +210,7 @@ static int check_allocation(struct scm_thread *self, struct scm_region *handle,
 
 /* ----------------------------------------------------------------------------------- allocating */
 
-static void *allocate(struct scm_thread *self, struct region *region, size_t size)
+static void *region_allocate(struct scm_thread *self, struct region *region, size_t size)
 {
     size_t bytes = round_up(max_size(size, 1), REGION_ALIGNMENT);
     char *object = region->cursor;
@@ -224,7 +227,7 @@ static void *allocate_checked(struct scm_thread *self, struct scm_region *handle
 {
     struct region *region;
     int error = check_allocation(self, handle, &region);
-    void *object = error ? NULL : allocate(self, region, size);
+    void *object = error ? NULL : region_allocate(self, region, size);
 
     if (!object)
         errno = error ? error : ENOMEM;
@@ -238,7 +241,7 @@ static __attribute__((noinline)) void *allocate_slow(struct scm_region *handle, 
         collect_some(scm_self);
     if (scm_self) /* test again; a finalizer may have changed it */
         return allocate_checked(scm_self, handle, size);
-    errno = scm_refuse_absent("scm_region_alloc");
+    errno = scm_thread_refuse_absent("scm_region_alloc");
     return NULL;
 }
 
@@ -299,14 +302,14 @@ static void region_begin(struct scm_thread *self, struct region *region, struct 
 
 struct scm_region *scm_region_create(void)
 {
-    struct scm_thread *self = scm_enter_to_stay("scm_region_create");
+    struct scm_thread *self = scm_thread_enter_to_stay("scm_region_create");
     struct region *region;
     struct region_page *page;
 
     if (!self)
         return NULL;
     collect_some(self);
-    self = scm_enter_to_stay("scm_region_create"); /* a finalizer may have changed it */
+    self = scm_thread_enter_to_stay("scm_region_create"); /* a finalizer may have changed it */
     region = self ? region_place_take(self) : NULL;
     page = region ? first_page() : NULL;
     if (!page) {
@@ -330,8 +333,8 @@ int scm_region_unregister(struct scm_region *handle)
     int error;
 
     if (!self)
-        return scm_refuse_absent(what);
-    error = find(handle, what, &region);
+        return scm_thread_refuse_absent(what);
+    error = region_find(handle, what, &region);
     if (error == ESTALE)
         return 0;
     error = check_owner(handle, what, &region, error);

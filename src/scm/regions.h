@@ -95,7 +95,7 @@ static inline bool region_is_abandoned(const struct scm_thread *self, const stru
 {
     uint64_t owner = load_relaxed(&region->owner);
 
-    return self->number != owner && scm_is_abandoned(owner);
+    return self->number != owner && registry_has_abandoned(owner);
 }
 
 /* --- region_places.c --- */
@@ -105,8 +105,8 @@ void region_places_leave(struct scm_thread *thread);
 
 /* --- region_end.c --- */
 void region_end(struct scm_thread *self, struct region *region);
-void region_date_over(struct scm_thread *self, struct slab *slab, void *page);
-void regions_free_pages(struct scm_thread *self, uint64_t count);
+void region_end_expired(struct scm_thread *self, struct slab *slab, void *page);
+void region_end_free_pages(struct scm_thread *self, uint64_t count);
 
 /* --- regions.c --- */
 int region_check(struct scm_region *handle, const char *what, struct region **region);

@@ -16,7 +16,7 @@ struct scm_counts scm_gone;
 unsigned scm_ending;
 
 /* Returns whether the number belongs to a thread that fork did not copy into this process. */
-bool scm_is_abandoned(uint64_t number)
+bool registry_has_abandoned(uint64_t number)
 {
     struct list *item;
 

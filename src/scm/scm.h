@@ -158,18 +158,18 @@ extern struct list scm_orphans;    /* without a thread; scm_lock */
 extern struct list scm_abandoned;  /* not copied by fork; changed by fork only */
 extern struct scm_counts scm_gone; /* counts of freed threads; scm_lock */
 extern unsigned scm_ending;        /* threads in their destructors, or gone since; scm_lock */
-bool scm_is_abandoned(uint64_t number);
+bool registry_has_abandoned(uint64_t number);
 
 /* --- finalizers.c: functions of the program that may keep an object --- */
-bool finalize(struct scm_thread *self, uint32_t *word, void *object);
+bool finalizer_run(struct scm_thread *self, uint32_t *word, void *object);
 
 /* --- owners.c: the clocks that own stamps --- */
 bool owners_start(void);
 extern uint32_t scm_owners;
-void clock_take_owner(struct scm_clock *clock);
-void clock_drop_owner(struct scm_clock *clock);
-void clock_begin_life(struct scm_clock *clock);
-void page_set_stamp(struct page *page, uint32_t stamp);
+void owner_attach_clock(struct scm_clock *clock);
+void owner_detach_clock(struct scm_clock *clock);
+void owner_begin_clock_life(struct scm_clock *clock);
+void owner_stamp_page(struct page *page, uint32_t stamp);
 
 /* --- pages.c: descriptors --- */
 bool pages_start(void);
@@ -245,7 +245,7 @@ static inline void clock_advance(struct scm_thread *self, struct scm_clock *cloc
 
     clock->now++;
     if (unlikely(!(clock->now % STAMP_EPOCH)))
-        clock_drop_owner(clock);
+        owner_detach_clock(clock);
     if (list->first)
         clock_expire(self, clock, place);
 }
@@ -263,9 +263,9 @@ void clock_unmake_locked(struct scm_clock *clock);
 struct scm_clock *clock_of_handle(struct scm_clock *handle, bool *was);
 
 /* --- thread_state.c: the structure of a thread --- */
-struct scm_thread *thread_make(void);
-void thread_free(struct scm_thread *thread);
-void thread_watch(struct scm_thread *self);
+struct scm_thread *thread_state_make(void);
+void thread_state_free(struct scm_thread *thread);
+void thread_state_watch(struct scm_thread *self);
 
 /* --- stamps.c: descriptors that are queued again --- */
 uint64_t stamps_follow(struct scm_thread *self, const struct page *page, uint64_t taken,
@@ -329,36 +329,36 @@ extern uint32_t scm_left;  /* work left by threads that ended or are ending; ato
 #define LEFT_FOR_MERGES 2u /* real-time clocks that wait to be merged */
 #define LEFT_BY_ENDING  4u /* threads in their destructors, or gone since */
 void left_note(void);
-void orphan_keep_or_free(struct scm_thread *orphan);
-struct scm_thread *orphan_take(void);
+void left_keep_or_free(struct scm_thread *orphan);
+struct scm_thread *left_take_orphan(void);
 void left_step_if_any(struct scm_thread *self);
-void clocks_leave(struct scm_thread *thread);
+void left_retire_clocks(struct scm_thread *thread);
 bool left_step(struct scm_thread *self);
 void left_steps(struct scm_thread *self);
-void real_time_merge(struct scm_thread *self);
+void left_merge_real_time(struct scm_thread *self);
 void left_take(struct scm_thread *self, enum clock_kind kind);
 void left_take_expired(struct scm_thread *self);
 
-/* --- threads.c: coming and going. Callers that find scm_self NULL call scm_enter, which registers
- * the thread. It returns NULL with *error set (and reported) if the thread is blocked or there is
- * no memory. scm_leave comes after the call. scm_refuse_absent is for calls that have nothing to do
- * for such a thread; it reports that and returns the error. --- */
-struct scm_thread *scm_enter(const char *what, int *error);
-void scm_leave(void);
-int scm_refuse_absent(const char *what);
-void scm_reap(void);
-void scm_reap_ending(void);
-struct scm_thread *scm_enter_to_stay(const char *what);
+/* --- threads.c: coming and going. Callers that find scm_self NULL call scm_thread_enter, which
+ * registers the thread. It returns NULL with *error set (and reported) if the thread is blocked or
+ * there is no memory. scm_thread_leave comes after the call. scm_thread_refuse_absent is for calls
+ * that have nothing to do for such a thread; it reports that and returns the error. --- */
+struct scm_thread *scm_thread_enter(const char *what, int *error);
+void scm_thread_leave(void);
+int scm_thread_refuse_absent(const char *what);
+void scm_threads_reap(void);
+void scm_threads_reap_ending(void);
+struct scm_thread *scm_thread_enter_to_stay(const char *what);
 extern struct prudence_domain *scm_phases; /* global time */
-void scm_fork_prepare(void);
-void scm_fork_child(bool whole);
-void scm_fork_done(void);
+void scm_threads_fork_prepare(void);
+void scm_threads_fork_child(bool whole);
+void scm_threads_fork_done(void);
 
 /* State of this thread while it takes part and is not blocked, otherwise NULL. */
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));
 
 /* --- clock_calls.c --- */
-int clock_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
-                struct scm_clock **clock);
+int clock_call_check(struct scm_clock *handle, const char *what, struct scm_thread **self,
+                     struct scm_clock **clock);
 
 #endif /* SCM_SCM_H */

@@ -26,7 +26,7 @@ struct marking {
     union expiry_count *counts;
 };
 
-static void mark(const struct marking *marking, const void *object)
+static void suspect_mark(const struct marking *marking, const void *object)
 {
     const struct slab *slab = marking->slab;
 
@@ -51,10 +51,10 @@ static void mark_all(struct newest_search *search, const struct cpu_cache *cpu)
     if (!was_given_any(cpu))
         return;
     for (unsigned i = 0; i < count; i++)
-        mark(marking, newest_free(cpu, i));
-    count = (unsigned)min_size(latent_count(cpu), MARKED_MOST);
+        suspect_mark(marking, newest_free(cpu, i));
+    count = (unsigned)min_size(latent_cache_count(cpu), MARKED_MOST);
     for (unsigned i = 0; i < count; i++)
-        mark(marking, newest_latent(cpu, i));
+        suspect_mark(marking, newest_latent(cpu, i));
 }
 
 void suspects_mark(const struct slab *slab, union expiry_count *counts)
@@ -69,6 +69,6 @@ void suspect_check(const struct slab *slab, const void *object, const char *what
     bool latent;
 
     if (newest_have(slab->cache, object, LOOKED_MOST, &latent))
-        report_not_live(slab, object, latent, what);
-    slab_check_live(slab, object, what);
+        misuse_report_not_live(slab, object, latent, what);
+    misuse_check_live(slab, object, what);
 }

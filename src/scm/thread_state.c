@@ -6,7 +6,7 @@
 static struct page something_to_do; /* only the address is used */
 
 /* Returns NULL if there is no memory. */
-struct scm_thread *thread_make(void)
+struct scm_thread *thread_state_make(void)
 {
     struct scm_thread *thread = scm_meta_alloc(sizeof *thread);
 
@@ -45,7 +45,7 @@ static void counts_join(struct scm_counts *to, const struct scm_counts *from)
 }
 
 /* Frees a structure that has no thread and nothing left. Called under scm_lock. */
-void thread_free(struct scm_thread *thread)
+void thread_state_free(struct scm_thread *thread)
 {
     counts_join(&scm_gone, &thread->counts);
     clock_release(&thread->local);
@@ -55,7 +55,7 @@ void thread_free(struct scm_thread *thread)
 
 /* Called after real-time clocks, ended regions, or `left` came or went. Makes fast paths check for
  * them, or not. */
-void thread_watch(struct scm_thread *self)
+void thread_state_watch(struct scm_thread *self)
 {
     bool waits = !list_is_empty(&self->real) || !list_is_empty(&self->ended_regions);
 

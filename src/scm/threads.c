@@ -12,8 +12,8 @@
  * part until the last round (gp/user/reader_exit.c). Later destructors may refresh; the thread is
  * then ending, and takes part only during each such call. If a thread first takes part in a
  * destructor, there may be no notice of the last round. Ticks of other threads then find by the
- * thread's number that it is gone (scm_reap_ending). If it first takes part in the last round,
- * registering threads and readers of the statistics find that (scm_reap).
+ * thread's number that it is gone (scm_threads_reap_ending). If it first takes part in the last
+ * round, registering threads and readers of the statistics find that (scm_threads_reap).
  *
  * A thread that takes part and is not blocked has joined global time (gp/user/phases.c). A joining
  * thread counts as having ticked in the present phase, so it cannot end the phase twice. An only
@@ -50,7 +50,7 @@ static uint64_t last_number; /* last number given to a thread; scm_lock */
 /* ---------------------------------------------------------------------------------- global time */
 
 /* Joins global time, except for an ending thread, whose dates do not need that. */
-static bool join(struct scm_thread *thread)
+static bool global_time_join(struct scm_thread *thread)
 {
     bool joined;
 
@@ -63,7 +63,7 @@ static bool join(struct scm_thread *thread)
 }
 
 /* Removes a thread from global time, which may end the phase. Time stops when no thread is left. */
-static void leave(void)
+static void global_time_leave(void)
 {
     if (--active)
         gp_phases_advance(scm_phases);
@@ -72,7 +72,7 @@ static void leave(void)
 static void leave_myself(void)
 {
     gp_phases_leave(scm_phases);
-    leave();
+    global_time_leave();
 }
 
 /* ----------------------------------------------------------------------------- coming and going */
@@ -111,7 +111,7 @@ static void note_id(struct scm_thread *thread)
 }
 
 /* Prepares short-term memory for the first thread. Called under scm_lock. */
-static bool start(void)
+static bool scm_start(void)
 {
     process_start();
     reader_exit_tell_before(thread_exits);
@@ -128,34 +128,34 @@ static void thread_ends(struct scm_thread *thread)
     thread->blocked = thread->collecting = false;
     scm_ending -= thread->ends;
     thread->ends = false;
-    clocks_leave(thread);
+    left_retire_clocks(thread);
     page_spare_free(thread);
     region_places_leave(thread);
     list_remove(&thread->link);
     list_append(&scm_orphans, &thread->link);
-    orphan_keep_or_free(thread);
+    left_keep_or_free(thread);
     left_note();
 }
 
 /* Registers the calling thread. Returns NULL if there is no memory. Called under scm_lock. */
-static struct scm_thread *enter(void)
+static struct scm_thread *thread_begins(void)
 {
     struct scm_thread *thread;
 
-    if (!start())
+    if (!scm_start())
         return NULL;
-    thread = orphan_take();
+    thread = left_take_orphan();
     if (!thread)
-        thread = thread_make();
+        thread = thread_state_make();
     if (!thread)
         return NULL;
-    if (!join(thread)) {
+    if (!global_time_join(thread)) {
         thread_ends(thread);
         return NULL;
     }
     note_id(thread);
     thread->number = ++last_number;
-    thread_watch(thread);
+    thread_state_watch(thread);
     list_append(&scm_threads, &thread->link);
     return thread;
 }
@@ -169,32 +169,32 @@ static bool is_gone(const struct scm_thread *thread)
 
 /* Removes a thread that has ended without notice. Global time stops waiting for it when the reader
  * slot is reaped. */
-static void reap(struct scm_thread *thread)
+static void thread_reap(struct scm_thread *thread)
 {
     if (!is_gone(thread))
         return;
     gp_phases_reap(scm_phases);
     if (!thread->blocked)
-        leave();
+        global_time_leave();
     thread_ends(thread);
 }
 
 /* Reaps all threads that are gone. Called under scm_lock. */
-void scm_reap(void)
+void scm_threads_reap(void)
 {
     struct list *item, *following;
     int saved_errno = errno;
 
     list_for_each_safe(item, following, &scm_threads)
     {
-        reap(list_entry(item, struct scm_thread, link));
+        thread_reap(list_entry(item, struct scm_thread, link));
     }
     errno = saved_errno;
 }
 
 /* Reaps threads that were in their destructors and are gone. Called by ticks, but looks only once
  * in a while, because each look is a system call. */
-void scm_reap_ending(void)
+void scm_threads_reap_ending(void)
 {
     static uint64_t looked_at;
     struct list *item, *following;
@@ -207,7 +207,7 @@ void scm_reap_ending(void)
         struct scm_thread *thread = list_entry(item, struct scm_thread, link);
 
         if (thread->ends)
-            reap(thread);
+            thread_reap(thread);
     }
     os_lock_release(&scm_lock);
     errno = saved_errno;
@@ -223,14 +223,14 @@ static void reap_one(void)
         return;
     list_remove(&thread->link);
     list_append(&scm_threads, &thread->link);
-    reap(thread);
+    thread_reap(thread);
 }
 
 static void self_register(void)
 {
     os_lock_take(&scm_lock);
     reap_one();
-    mine = scm_self = enter();
+    mine = scm_self = thread_begins();
     left_note();
     os_lock_release(&scm_lock);
     if (mine && !ending && !reader_exit_watch_slow())
@@ -265,7 +265,7 @@ static int refuse_blocked(const char *what)
     return EPERM;
 }
 
-struct scm_thread *scm_enter(const char *what, int *error)
+struct scm_thread *scm_thread_enter(const char *what, int *error)
 {
     int saved_errno = errno;
 
@@ -281,7 +281,7 @@ struct scm_thread *scm_enter(const char *what, int *error)
 
 /* Registers the thread for calls that give it something. Returns NULL with errno (and reported) if
  * the thread is blocked or ending, or there is no memory. */
-struct scm_thread *scm_enter_to_stay(const char *what)
+struct scm_thread *scm_thread_enter_to_stay(const char *what)
 {
     int error = 0;
 
@@ -289,14 +289,14 @@ struct scm_thread *scm_enter_to_stay(const char *what)
         return scm_self;
     if (ending)
         error = refuse_ending(what);
-    else if (scm_enter(what, &error))
+    else if (scm_thread_enter(what, &error))
         return scm_self;
     errno = error;
     return NULL;
 }
 
 /* Called after the call for which the thread entered. */
-void scm_leave(void)
+void scm_thread_leave(void)
 {
     if (unlikely(ending))
         scm_unregister_thread();
@@ -304,7 +304,7 @@ void scm_leave(void)
 
 /* Reports a call of an absent thread, once until it has taken part again, because a thread that
  * ticks without taking part does so at each tick. */
-int scm_refuse_absent(const char *what)
+int scm_thread_refuse_absent(const char *what)
 {
     if (mine)
         return refuse_blocked(what);
@@ -342,7 +342,7 @@ int scm_unregister_thread(void)
 
 /* ------------------------------------------------------------------------------------- blocking */
 
-static int refuse(const char *what, const char *why, int error)
+static int thread_refuse(const char *what, const char *why, int error)
 {
     os_report("%s: the thread %s", what, why);
     return error;
@@ -353,9 +353,9 @@ int scm_block_thread(void)
     struct scm_thread *thread = mine;
 
     if (!thread)
-        return refuse("scm_block_thread", "takes no part in short-term memory", EINVAL);
+        return thread_refuse("scm_block_thread", "takes no part in short-term memory", EINVAL);
     if (thread->blocked)
-        return refuse("scm_block_thread", "is blocked already", EPERM);
+        return thread_refuse("scm_block_thread", "is blocked already", EPERM);
     os_lock_take(&scm_lock);
     thread->blocked = true;
     scm_self = NULL;
@@ -369,11 +369,11 @@ int scm_resume_thread(void)
     struct scm_thread *thread = mine;
 
     if (!thread)
-        return refuse("scm_resume_thread", "takes no part in short-term memory", EINVAL);
+        return thread_refuse("scm_resume_thread", "takes no part in short-term memory", EINVAL);
     if (!thread->blocked)
-        return refuse("scm_resume_thread", "is not blocked", EPERM);
+        return thread_refuse("scm_resume_thread", "is not blocked", EPERM);
     os_lock_take(&scm_lock);
-    if (join(thread)) {
+    if (global_time_join(thread)) {
         thread->blocked = false;
         scm_self = thread;
     }
@@ -383,12 +383,12 @@ int scm_resume_thread(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-void scm_fork_prepare(void)
+void scm_threads_fork_prepare(void)
 {
     os_lock_take_for_fork(&scm_lock);
 }
 
-void scm_fork_done(void)
+void scm_threads_fork_done(void)
 {
     os_lock_release_from_fork(&scm_lock);
 }
@@ -398,7 +398,7 @@ void scm_fork_done(void)
  * the child never touches their lists again, nor the objects with dates there. Orphans are
  * consistent.
  */
-void scm_fork_child(bool whole)
+void scm_threads_fork_child(bool whole)
 {
     (void)whole;
     if (mine)

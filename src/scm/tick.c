@@ -25,7 +25,7 @@ static __attribute__((noinline)) void tick_more(struct scm_thread *self, enum cl
     if (self->nothing)
         real_time_look(self, load_relaxed(&scm_eager));
     if (load_relaxed(&scm_left) & LEFT_BY_ENDING)
-        scm_reap_ending();
+        scm_threads_reap_ending();
     left_take(self, kind);
 }
 
@@ -40,7 +40,7 @@ int scm_tick(void)
     bool waiting;
 
     if (unlikely(!self))
-        return scm_refuse_absent("scm_tick");
+        return scm_thread_refuse_absent("scm_tick");
     waiting = something_waits(self);
     if (has_more(self))
         tick_more(self, LOCAL_CLOCK);
@@ -56,7 +56,7 @@ int scm_global_tick(void)
     bool waiting;
 
     if (unlikely(!self))
-        return scm_refuse_absent("scm_global_tick");
+        return scm_thread_refuse_absent("scm_global_tick");
     waiting = something_waits(self);
     phase = gp_phases_tick(scm_phases);
     if (phase != self->phase) {
@@ -84,7 +84,7 @@ int scm_clock_tick(struct scm_clock *handle)
 {
     struct scm_thread *self;
     struct scm_clock *clock;
-    int error = clock_check(handle, "scm_clock_tick", &self, &clock);
+    int error = clock_call_check(handle, "scm_clock_tick", &self, &clock);
     bool waiting;
 
     if (error)
@@ -104,7 +104,7 @@ int scm_collect(void)
     struct scm_thread *self = scm_self;
 
     if (unlikely(!self))
-        return scm_refuse_absent("scm_collect");
+        return scm_thread_refuse_absent("scm_collect");
     while (!list_is_empty(&self->left) && left_step(self))
         ;
     if (self->nothing)

@@ -13,7 +13,7 @@
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
 
-void for_all_caches(void (*visit)(struct prudence_cache *cache))
+void all_caches_visit(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;
 
@@ -28,7 +28,7 @@ void for_all_caches(void (*visit)(struct prudence_cache *cache))
 /* Waits until the cache has no visitors. The caller holds slab_caches_lock, and has not yet removed
  * the cache from the list. New visitors need that lock; present ones wait only for that lock, a
  * node's lock and the end of a fork. Acquire: the caller sees all that they did. */
-void cache_wait_for_visitors(const struct prudence_cache *cache)
+void all_caches_wait_for_visitors(const struct prudence_cache *cache)
 {
     while (load_acquire(&cache->visitors)) {
         os_lock_release(&slab_caches_lock);

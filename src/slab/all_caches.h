@@ -9,8 +9,8 @@
 
 extern struct os_lock slab_caches_lock;
 extern struct list slab_caches;
-void for_all_caches(void (*visit)(struct prudence_cache *cache));
-void cache_wait_for_visitors(const struct prudence_cache *cache);
+void all_caches_visit(void (*visit)(struct prudence_cache *cache));
+void all_caches_wait_for_visitors(const struct prudence_cache *cache);
 
 /* Keeps the cache from destruction until cache_let_go(). The caller holds slab_caches_lock. A
  * thread that holds a cache waits only for a node's lock, slab_caches_lock and the end of a

@@ -54,7 +54,7 @@ struct miss {
 
 /* Returns whether a grace period is worth its cost: caches deferred enough on this CPU, or one that
  * serves this cache as well was requested. */
-static bool is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
+static bool grace_period_is_worth_it(const struct prudence_cache *cache, const struct miss *miss)
 {
     return limit_due(miss->cpu) >= due_bytes(cache) || gp_is_requested(cache->domain, miss->cookie);
 }
@@ -74,16 +74,16 @@ static void weigh_growth(const struct prudence_cache *cache, const struct cpu_ca
         miss->grow = 0;
 }
 
-static void weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
+static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, struct miss *miss)
 {
-    unsigned latent = latent_count(cpu);
+    unsigned latent = latent_cache_count(cpu);
     bool full = latent + batch_of(cache, cpu) > cpu->size;
 
     miss->cpu = cpu->line.cpu;
     /* o - d, at least one: latent objects will need the room (rule 3). */
     miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
-    miss->waits = latent_newest_cookie(cpu, &miss->cookie);
-    miss->enough = GP_CALLERS_DRIVE && miss->waits && is_worth_it(cache, miss);
+    miss->waits = latent_cache_newest_cookie(cpu, &miss->cookie);
+    miss->enough = GP_CALLERS_DRIVE && miss->waits && grace_period_is_worth_it(cache, miss);
     miss->due = miss->waits && (full || miss->enough);
     weigh_growth(cache, cpu, full && !miss->enough, miss);
 }
@@ -98,17 +98,17 @@ static bool take_here(struct prudence_cache *cache, struct miss *miss)
         return false;
     miss->object = object_cache_pop(cpu);
     if (!miss->object && cpu->slots) {
-        latent_close(cache, cpu);
-        if (latent_merge(cache, cpu) ||
-            (latent_end_at_once(cache, cpu), latent_merge(cache, cpu))) {
+        latent_cache_close(cache, cpu);
+        if (latent_cache_merge(cache, cpu) ||
+            (latent_cache_end_at_once(cache, cpu), latent_cache_merge(cache, cpu))) {
             miss->object = object_cache_pop(cpu);
             count_add(&cpu->counts.hits_after_merge, 1);
         }
-        if (cpu->ahead && !latent_is_open(cache, cpu))
-            latent_open(cache, cpu); /* reserve a whole batch again, for the fast path */
+        if (cpu->ahead && !latent_cache_is_open(cache, cpu))
+            latent_cache_open(cache, cpu); /* reserve a whole batch again, for the fast path */
     }
     if (!miss->object)
-        weigh(cache, cpu, miss);
+        alloc_weigh(cache, cpu, miss);
     cpu_cache_release(cpu);
     return true;
 }
@@ -136,10 +136,10 @@ static bool avoid_growing(struct prudence_cache *cache)
                          gp_is_cheap(cache->domain) ? AVOID_CHEAP_NS : AVOID_COSTLY_NS);
 }
 
-static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)
+static void *alloc_refill(struct prudence_cache *cache, struct miss *miss, os_alloc_flags flags)
 {
     const struct slab_node *empty = NULL;
-    void *object = object_cache_refill(cache, miss->refill, false, &empty, flags);
+    void *object = refill_object_cache(cache, miss->refill, false, &empty, flags);
 
     if (object)
         return object;
@@ -155,12 +155,12 @@ static void *refill(struct prudence_cache *cache, struct miss *miss, os_alloc_fl
         if (miss->object)
             return miss->object;
     }
-    return object_cache_refill(cache, miss->refill, true, &empty, flags);
+    return refill_object_cache(cache, miss->refill, true, &empty, flags);
 }
 
 /* Returns false if the budget does not allow the growth. The ring then stays full, so a full ring
  * alone is no reason for a grace period, which few objects would pay for. */
-static bool grow(struct prudence_cache *cache, const struct miss *miss)
+static bool alloc_grow_caches(struct prudence_cache *cache, const struct miss *miss)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
 
@@ -172,22 +172,22 @@ static bool grow(struct prudence_cache *cache, const struct miss *miss)
     return true;
 }
 
-void *cache_take(struct prudence_cache *cache, os_alloc_flags flags)
+void *alloc_from_cache(struct prudence_cache *cache, os_alloc_flags flags)
 {
     struct miss miss = {.refill = 1};
 
     if (!take_here(cache, &miss))
-        return object_cache_bypass(cache, flags);
-    if (!miss.object && miss.grow && !grow(cache, &miss))
+        return refill_bypass_cache(cache, flags);
+    if (!miss.object && miss.grow && !alloc_grow_caches(cache, &miss))
         miss.due = miss.enough;
     if (!miss.object && miss.due)
         drive_and_take(cache, &miss);
-    return miss.object ? miss.object : refill(cache, &miss, flags);
+    return miss.object ? miss.object : alloc_refill(cache, &miss, flags);
 }
 
 /* Takes the stack's objects in one go, the others one by one. */
-size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **objects,
-                       os_alloc_flags flags)
+size_t alloc_bulk_from_cache(struct prudence_cache *cache, size_t count, void **objects,
+                             os_alloc_flags flags)
 {
     size_t done = 0;
 
@@ -205,7 +205,7 @@ size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **object
         done += taken;
         if (taken == want)
             continue;
-        objects[done] = cache_take(cache, flags);
+        objects[done] = alloc_from_cache(cache, flags);
         if (!objects[done])
             break;
         done++;

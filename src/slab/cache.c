@@ -269,11 +269,12 @@ static void drain_owned_cpu(struct prudence_cache *cache, struct cpu_cache *cpu)
     if (!cpu->slots)
         return;
     do {
-        latent_close(cache, cpu); /* each time, because there may have been no place for a batch */
-        latent_take_back(cache, cpu);
+        /* Each time, because there may have been no place for a batch. */
+        latent_cache_close(cache, cpu);
+        latent_cache_take_back(cache, cpu);
         taken = object_cache_take(cpu, objects, TRANSFER_MAX);
         count_add(&cpu->counts.unstacked, taken);
-        taken = taken ? taken : latent_take_safe(cache, cpu, objects, TRANSFER_MAX);
+        taken = taken ? taken : latent_cache_take_safe(cache, cpu, objects, TRANSFER_MAX);
         node_flush(cache, objects, taken);
     } while (taken);
 }
@@ -302,7 +303,7 @@ static size_t live_objects(struct prudence_cache *cache)
     size_t allocated = 0, latent = 0;
 
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        latent += latent_count(cpu_cache_of(cache, i));
+        latent += latent_cache_count(cpu_cache_of(cache, i));
     for (unsigned i = 0; i < os_node_count(); i++) {
         os_lock_take(&cache->nodes[i].lock);
         for (unsigned list = 0; list < SLAB_LISTS; list++) {
@@ -329,7 +330,7 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     bool empty, fenced;
 
     os_lock_take(&slab_caches_lock);
-    cache_wait_for_visitors(cache);
+    all_caches_wait_for_visitors(cache);
     decay_forget(cache);
     decay_early_forget(cache);
     if (OS_BUDGET_IS_SHARED)

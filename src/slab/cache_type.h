@@ -39,7 +39,7 @@
 enum window_wish { WINDOW_NEVER, WINDOW_IF_WANTED, WINDOW_WANTED };
 
 struct prudence_cache {
-    /* Read by fast paths. Constant, except that slab_extend() and destruction close
+    /* Read by fast paths. Constant, except that extensions_add() and destruction close
      * `fast_percpu`. */
     /* Equal to `percpu`, or os_percpu_owned_lines to close the fast paths if extensions want the
      * objects, rseq is missing, or the objects are large blocks. */

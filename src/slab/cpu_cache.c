@@ -156,9 +156,9 @@ void cpu_cache_arrays_free(struct arrays arrays)
 static void follow_size(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     debug_assert(cpu->size <= cpu->slots);
-    debug_assert(stack_count(&cpu->line) <= cpu->size && latent_count(cpu) <= cpu->size);
+    debug_assert(stack_count(&cpu->line) <= cpu->size && latent_cache_count(cpu) <= cpu->size);
     os_percpu_limit_stack(&cpu->line, cpu->size);
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
 
 /* Relaxed: the slot of a push that is noted was stored before fork(), which makes pages read-only
@@ -258,10 +258,10 @@ bool cpu_cache_grow(struct prudence_cache *cache, unsigned size)
 }
 
 /* Returns whether the contents of owned caches fit into arrays for `slots`, and into `size`. */
-static bool fits(const struct prudence_cache *cache, const struct cpu_cache *cpu, unsigned size,
-                 unsigned slots)
+static bool cpu_cache_fits(const struct prudence_cache *cache, const struct cpu_cache *cpu,
+                           unsigned size, unsigned slots)
 {
-    return stack_count(&cpu->line) <= size && latent_count(cpu) <= size &&
+    return stack_count(&cpu->line) <= size && latent_cache_count(cpu) <= size &&
            cpu->batch_tail - cpu->batch_head <= batch_slots(cache, slots);
 }
 
@@ -272,7 +272,7 @@ bool cpu_cache_shrink(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
 {
     unsigned slots = (unsigned)round_up_to_power_of_two(size);
 
-    if (!fits(cache, cpu, size, slots))
+    if (!cpu_cache_fits(cache, cpu, size, slots))
         return false;
     *arrays = arrays_replace(cache, cpu, arrays->block, slots);
     budget_shrink(cache, cpu, size);
@@ -287,7 +287,7 @@ void *cpu_cache_detach_arrays(struct prudence_cache *cache, struct cpu_cache *cp
 {
     struct arrays arrays = arrays_of(cache, block_of(cpu), cpu->slots);
 
-    if (!cpu->slots || stack_count(&cpu->line) || latent_count(cpu) || cpu->ahead)
+    if (!cpu->slots || stack_count(&cpu->line) || latent_cache_count(cpu) || cpu->ahead)
         return NULL;
     cpu->line.stack = cpu->line.ring = NULL;
     cpu->line.ring_mask = 0;

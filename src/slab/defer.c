@@ -59,20 +59,20 @@ static bool reserve(struct deferral *deferral, struct cpu_cache *cpu)
 {
     struct prudence_cache *cache = deferral->cache;
 
-    if (latent_is_full(cache, cpu)) {
+    if (latent_cache_is_full(cache, cpu)) {
         bool all_is_safe;
 
-        latent_close(cache, cpu);
-        all_is_safe = latent_end_at_once(cache, cpu);
-        if (GP_CALLERS_DRIVE && latent_merge(cache, cpu) &&
-            (all_is_safe || latent_count(cpu) > LONG_RING))
-            latent_merge(cache, cpu); /* shortens a long ring by one more batch each time */
+        latent_cache_close(cache, cpu);
+        all_is_safe = latent_cache_end_at_once(cache, cpu);
+        if (GP_CALLERS_DRIVE && latent_cache_merge(cache, cpu) &&
+            (all_is_safe || latent_cache_count(cpu) > LONG_RING))
+            latent_cache_merge(cache, cpu); /* shortens a long ring by one more batch each time */
     }
     if (cpu->reserved != load_relaxed(&cpu->line.ring_tail))
         return true; /* room was reserved, but no fast path used it, as with check=1 */
-    deferral->room = latent_open(cache, cpu);
+    deferral->room = latent_cache_open(cache, cpu);
     if (deferral->room == LATENT_NO_ROOM && deferral->past_limit) {
-        latent_open_past_limit(cache, cpu);
+        latent_cache_open_past_limit(cache, cpu);
         deferral->room = LATENT_ROOM;
     }
     return deferral->room != LATENT_NO_ROOM;
@@ -80,18 +80,18 @@ static bool reserve(struct deferral *deferral, struct cpu_cache *cpu)
 
 static bool is_at_limit(const struct cpu_cache *cpu)
 {
-    return latent_count(cpu) >= cpu->size;
+    return latent_cache_count(cpu) >= cpu->size;
 }
 
 /* Makes room in the ring if the oldest batch is safe. The batch is merged, after a flush if the
  * object cache has no room. Objects that are destructed soon go to their slabs instead
- * (latent_merge). */
+ * (latent_cache_merge). */
 static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struct hand *hand)
 {
-    if (!latent_oldest_is_safe(cache, cpu))
+    if (!latent_cache_oldest_is_safe(cache, cpu))
         return;
     if (unlikely(cache->flags & CACHE_DESTRUCT_SOON)) {
-        hand->flushed = latent_take_safe(cache, cpu, hand->objects, TRANSFER_MAX);
+        hand->flushed = latent_cache_take_safe(cache, cpu, hand->objects, TRANSFER_MAX);
         return;
     }
     if (stack_count(&cpu->line) + batch_of(cache, cpu) > cpu->size) {
@@ -100,15 +100,15 @@ static void make_room(struct prudence_cache *cache, struct cpu_cache *cpu, struc
         count_add(&cpu->counts.unstacked, hand->flushed);
         cpu->churned = true;
     }
-    latent_merge(cache, cpu);
+    latent_cache_merge(cache, cpu);
 }
 
 /*
  * Appends the object. At the limit, when nothing is safe, a batch of the oldest latent objects goes
  * to latent slabs: they share a cookie, and a single object is not worth taking a node's lock.
  */
-static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_overflow,
-                   struct hand *hand)
+static void defer_append(struct deferral *deferral, struct cpu_cache *cpu, bool may_overflow,
+                         struct hand *hand)
 {
     struct prudence_cache *cache = deferral->cache;
 
@@ -116,10 +116,10 @@ static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_ov
         make_room(cache, cpu, hand);
     if (is_at_limit(cpu) && may_overflow && !hand->flushed)
         hand->overflowed =
-            latent_take_oldest(cache, cpu, hand->objects, TRANSFER_MAX, &hand->cookie);
-    deferral->appended = latent_append(cache, cpu, deferral->object);
-    deferral->may_drive = latent_newest_cookie(cpu, &deferral->cookie);
-    if (stack_count(&cpu->line) + latent_count(cpu) > cpu->size)
+            latent_cache_take_oldest(cache, cpu, hand->objects, TRANSFER_MAX, &hand->cookie);
+    deferral->appended = latent_cache_append(cache, cpu, deferral->object);
+    deferral->may_drive = latent_cache_newest_cookie(cpu, &deferral->cookie);
+    if (stack_count(&cpu->line) + latent_cache_count(cpu) > cpu->size)
         preflush_schedule(cache, cpu);
 }
 
@@ -127,7 +127,7 @@ static void append(struct deferral *deferral, struct cpu_cache *cpu, bool may_ov
 
 /* Appends to the ring of this CPU, unless another thread owns it. Objects that had to make room go
  * to the nodes. */
-static void visit(struct deferral *deferral, bool may_overflow)
+static void defer_on_cpu(struct deferral *deferral, bool may_overflow)
 {
     struct prudence_cache *cache = deferral->cache;
     struct hand hand UNINITIALIZED;
@@ -140,10 +140,10 @@ static void visit(struct deferral *deferral, bool may_overflow)
     if (cpu) {
         deferral->no_arrays = !cpu->slots;
         deferral->begins = !load_relaxed(&cpu->line.ring_tail);
-        deferral->twice = latent_is_newest(cpu, deferral->object);
+        deferral->twice = latent_cache_is_newest(cpu, deferral->object);
         deferral->appended = deferral->twice;
         if (cpu->slots && !deferral->twice && reserve(deferral, cpu))
-            append(deferral, cpu, may_overflow, &hand);
+            defer_append(deferral, cpu, may_overflow, &hand);
         cpu_cache_release(cpu);
     }
     if (hand.flushed)
@@ -156,7 +156,7 @@ static void visit(struct deferral *deferral, bool may_overflow)
 /* Defers into the latent cache if possible, else into the latent slab. Returns false if
  * latent_limit does not allow that and `past_limit` is not set; the object is then still in no
  * account. */
-static bool defer(struct deferral *deferral)
+static bool defer_try(struct deferral *deferral)
 {
     struct prudence_cache *cache = deferral->cache;
     bool done;
@@ -166,13 +166,13 @@ static bool defer(struct deferral *deferral)
     /* If another thread owns the ring, the latent slab takes the object. */
     deferral->room = LATENT_ROOM;
     deferral->appended = deferral->may_drive = deferral->begins = false;
-    visit(deferral, false);
+    defer_on_cpu(deferral, false);
     if (deferral->owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
-        visit(deferral, false);
+        defer_on_cpu(deferral, false);
     } else if (deferral->owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit. Perhaps only a grace period is missing. */
         gp_advance(cache->domain, deferral->cookie);
-        visit(deferral, true);
+        defer_on_cpu(deferral, true);
     }
     deferral->decays = deferral->owned || decay_visit_count_bypass(cache);
     done =
@@ -187,7 +187,7 @@ static bool defer(struct deferral *deferral)
     return done;
 }
 
-void cache_defer(struct slab *slab, void *object)
+void defer_in_cache(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
     size_t bytes = slab_object_bytes(slab);
@@ -201,15 +201,15 @@ void cache_defer(struct slab *slab, void *object)
     if (unlikely(deferral.past_limit) && throttle_until_safe(cache)) {
         if (unlikely(load_relaxed(&slab->extensions)))
             extensions_merged(slab, object);
-        cache_put(slab, object);
+        free_to_cache(slab, object);
         return;
     }
-    while (unlikely(!defer(&deferral)))
+    while (unlikely(!defer_try(&deferral)))
         deferral.past_limit = !throttle_make_room(cache, bytes, &throttle);
     if (unlikely(deferral.past_limit) && !limit_fits(0, false))
         gp_overrun("latent_limit", limit_used(), load_relaxed(&slab_latent_limit));
     if (unlikely(deferral.twice)) {
-        describe_double(slab, object, true, "deferred free");
+        misuse_describe_double(slab, object, true, "deferred free");
         os_misuse();
     }
     if (deferral.decays)

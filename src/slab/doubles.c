@@ -50,7 +50,7 @@ uint64_t doubles_passed_over(void)
 
 static bool has_objects(const struct cpu_cache *cpu)
 {
-    return load_relaxed(&cpu->slots) && (stack_count(&cpu->line) || latent_count(cpu));
+    return load_relaxed(&cpu->slots) && (stack_count(&cpu->line) || latent_cache_count(cpu));
 }
 
 static void try_to_claim(struct cpu_cache *cpu, const void *token)
@@ -81,17 +81,17 @@ static void return_free(struct prudence_cache *cache, struct cpu_cache *cpu)
 }
 
 /* Closes before each take, because a batch stays open while there is no place for the cookie
- * (latent_close). */
+ * (latent_cache_close). */
 static void return_latent(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     void *objects[TRANSFER_MAX];
     gp_cookie cookie;
     unsigned taken;
 
-    latent_take_back(cache, cpu);
+    latent_cache_take_back(cache, cpu);
     do {
-        latent_close(cache, cpu);
-        taken = latent_take_oldest(cache, cpu, objects, TRANSFER_MAX, &cookie);
+        latent_cache_close(cache, cpu);
+        taken = latent_cache_take_oldest(cache, cpu, objects, TRANSFER_MAX, &cookie);
         if (taken)
             node_overflow(cache, objects, taken, cookie);
     } while (taken);

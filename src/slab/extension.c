@@ -145,7 +145,7 @@ static void close_path(void **fast_percpu)
         store_relaxed(fast_percpu, os_percpu_owned_lines);
 }
 
-void slab_extend(struct slab *slab, unsigned number)
+void extensions_add(struct slab *slab, unsigned number)
 {
     close_path(&slab->fast_percpu);
     if (slab->cache->named)

@@ -4,8 +4,8 @@
  * destructors and expiration dates.
  *
  * When a cache is made, it gets the extensions that want it. Slabs of the cache get the same ones,
- * except those that look at allocations only (EXTENSION_INSTEAD); slab_extend() adds one more to a
- * slab later. If a cache or slab has an extension that acts on objects, fast paths are closed, so
+ * except those that look at allocations only (EXTENSION_INSTEAD); extensions_add() adds one more to
+ * a slab later. If a cache or slab has an extension that acts on objects, fast paths are closed, so
  * that the objects come to the gate (gate.c). The gate calls the extensions to allocate, free and
  * defer, and merges call them for safe objects, from the first to the last of the table:
  *
@@ -95,6 +95,6 @@ static inline void extensions_merged(struct slab *slab, void *object)
 
 /* Gives a slab an extension that the cache lacks. The fast paths of the slab, and of a cache that
  * users name, close before the extension becomes visible. Any thread may call this at any time. */
-void slab_extend(struct slab *slab, unsigned number);
+void extensions_add(struct slab *slab, unsigned number);
 
 #endif /* SLAB_EXTENSION_H */

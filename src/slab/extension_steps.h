@@ -64,7 +64,7 @@ EACH(deferred, OF_SLAB, (struct slab * slab, void *object, const char *what), (s
  * later. */
 EVERY(safe, OF_SLAB, (struct slab * slab, void *object), (slab, object))
 /* No reader looks at the object any more. If `may_keep`, an extension takes the object over by
- * returning true, and calls cache_put_kept() later. */
+ * returning true, and calls gate_put_kept() later. */
 ANY(released, OF_SLAB, (struct slab * slab, void *object, bool may_keep), (slab, object, may_keep))
 
 /* --- questions about an object --- */

@@ -111,7 +111,7 @@ static void count_rings(const struct prudence_cache *cache)
     }
 }
 
-static void count_node(const struct prudence_cache *cache, const struct slab_node *node)
+static void fork_count_node(const struct prudence_cache *cache, const struct slab_node *node)
 {
     size_t objects = 0;
 
@@ -120,7 +120,7 @@ static void count_node(const struct prudence_cache *cache, const struct slab_nod
     limit_add(0, node->latent_bytes + objects * cache->stride, 0);
 }
 
-static void count_anew(struct prudence_cache *cache)
+static void fork_count_anew(struct prudence_cache *cache)
 {
     uint64_t slabs = 0;
 
@@ -128,7 +128,7 @@ static void count_anew(struct prudence_cache *cache)
     count_rings(cache);
     for (unsigned i = 0; i < os_node_count(); i++) {
         slabs += cache->nodes[i].slabs;
-        count_node(cache, &cache->nodes[i]);
+        fork_count_node(cache, &cache->nodes[i]);
     }
     cache->slabs_now = slabs;
     cache->visitors = 0; /* other threads' visits do not go on */
@@ -154,6 +154,6 @@ void slab_fork_child(bool whole)
     list_for_each(item, &slab_caches)
     {
         repair_unfenced(list_entry(item, struct prudence_cache, link));
-        count_anew(list_entry(item, struct prudence_cache, link));
+        fork_count_anew(list_entry(item, struct prudence_cache, link));
     }
 }

@@ -86,14 +86,14 @@ static void free_past_stack(struct slab *slab, void *object)
         node_put(cache, &object, 1);
     os_carry_end();
     if (unlikely(flush.twice)) {
-        describe_double(slab, object, false, "free");
+        misuse_describe_double(slab, object, false, "free");
         os_misuse();
     }
     if (decays)
         decay_visit();
 }
 
-void cache_put(struct slab *slab, void *object)
+void free_to_cache(struct slab *slab, void *object)
 {
     if (likely(!slab->alone)) {
         free_past_stack(slab, object);

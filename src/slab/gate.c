@@ -24,13 +24,13 @@ static bool is_open(const struct prudence_cache *cache)
     return likely(load_relaxed(&cache->fast_percpu) == cache->percpu);
 }
 
-static void *take(struct prudence_cache *cache, os_alloc_flags flags)
+static void *gate_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     void *object = NULL;
 
     if (!is_open(cache) && sequences_serve(cache))
         object = os_percpu_pop(&cache->percpu);
-    return object ? object : cache_take(cache, flags);
+    return object ? object : alloc_from_cache(cache, flags);
 }
 
 /* Allocates with extensions. The caller asked for `size`. */
@@ -39,7 +39,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
     void *object = extensions_instead(cache, size);
 
     if (!object) {
-        object = take(cache, flags);
+        object = gate_take(cache, flags);
         object = object ? extensions_taken(cache, object) : NULL;
     }
     if (object && cache->slab_extensions)
@@ -47,32 +47,32 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
     return object;
 }
 
-void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
+void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
 {
     if (unlikely(cache->extensions))
         return alloc_extended(cache, size ? size : cache->object_size, flags);
-    return take(cache, flags);
+    return gate_take(cache, flags);
 }
 
 /* Takes the stack's objects in one go, the others one by one; with extensions, all one by one. */
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
-                        os_alloc_flags flags)
+size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                       os_alloc_flags flags)
 {
     size_t done = 0;
 
     if (likely(!cache->extensions))
-        return cache_take_bulk(cache, count, objects, flags);
-    while (done < count && (objects[done] = cache_alloc_slow(cache, 0, flags)))
+        return alloc_bulk_from_cache(cache, count, objects, flags);
+    while (done < count && (objects[done] = gate_alloc(cache, 0, flags)))
         done++;
     return done;
 }
 
-void cache_put_kept(struct slab *slab, void *object)
+void gate_put_kept(struct slab *slab, void *object)
 {
     struct prudence_cache *cache = slab->cache;
 
     if (slab->alone || !sequences_serve(cache) || !os_percpu_push(&cache->percpu, object))
-        cache_put(slab, object);
+        free_to_cache(slab, object);
 }
 
 /* Returns whether the slab is open although the cache is closed, because an extension looks at
@@ -82,20 +82,20 @@ static bool slab_is_open(const struct slab *slab)
     return load_relaxed(&slab->cache->fast_percpu) != load_relaxed(&slab->fast_percpu);
 }
 
-void cache_free_slow(struct slab *slab, void *object, const char *what)
+void gate_free(struct slab *slab, void *object, const char *what)
 {
     if (likely(!load_relaxed(&slab->extensions))) {
         if (!slab_is_open(slab) || !os_percpu_push(&slab->fast_percpu, object))
-            cache_put(slab, object);
+            free_to_cache(slab, object);
         return;
     }
     extensions_freed(slab, object, what);
     if (!extensions_released(slab, object, true))
-        cache_put_kept(slab, object);
+        gate_put_kept(slab, object);
 }
 
 /* Drives the grace period of a lone object, and merges what is safe. */
-static void hasten(struct prudence_cache *cache)
+static void gate_hasten(struct prudence_cache *cache)
 {
     gp_advance(cache->domain, gp_snapshot(cache->domain));
     node_shrink_to(cache, cache->free_limit);
@@ -109,15 +109,15 @@ static void defer_extended(struct slab *slab, void *object, const char *what)
 
     extensions_deferred(slab, object, what);
     if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->percpu, object))
-        cache_defer(slab, object);
+        defer_in_cache(slab, object);
     if (hurried)
-        hasten(cache);
+        gate_hasten(cache);
 }
 
-void cache_free_deferred_slow(struct slab *slab, void *object, const char *what)
+void gate_free_deferred(struct slab *slab, void *object, const char *what)
 {
     if (unlikely(load_relaxed(&slab->extensions)))
         defer_extended(slab, object, what);
     else if (!slab_is_open(slab) || !os_percpu_append(&slab->fast_percpu, object))
-        cache_defer(slab, object);
+        defer_in_cache(slab, object);
 }

@@ -13,12 +13,12 @@
 struct prudence_cache;
 struct slab;
 
-void *cache_alloc_slow(struct prudence_cache *cache, size_t size, os_alloc_flags flags);
-size_t cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
-                        os_alloc_flags flags);
-void cache_free_slow(struct slab *slab, void *object, const char *what);
-void cache_free_deferred_slow(struct slab *slab, void *object, const char *what);
+void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags);
+size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                       os_alloc_flags flags);
+void gate_free(struct slab *slab, void *object, const char *what);
+void gate_free_deferred(struct slab *slab, void *object, const char *what);
 /* Frees an object that an extension kept until now. */
-void cache_put_kept(struct slab *slab, void *object);
+void gate_put_kept(struct slab *slab, void *object);
 
 #endif /* SLAB_GATE_H */

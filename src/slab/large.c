@@ -42,7 +42,7 @@ static struct slab *make_patiently(struct prudence_cache *cache, unsigned node, 
 
 /* Makes a large block, a slab of one object of any size, which is live on return. A `grown` block
  * replaces a smaller one and will grow on, so margins would be in the way. */
-struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+struct slab *slab_large_make(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool grown, bool *zeroed, os_alloc_flags flags)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
@@ -63,7 +63,7 @@ struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t 
 
 /* Marks a block, so that walks over the heap leave it out. A walk keeps carriers away, so it sees
  * no mark come or go. */
-static void mark(struct slab *slab, bool changing)
+static void mark_changing(struct slab *slab, bool changing)
 {
     os_carry_begin();
     slab->changing = changing;
@@ -118,13 +118,13 @@ static bool resize(struct slab *slab, size_t bytes)
  * fork, a block that another thread was resizing stays marked, because the place is unknown, and
  * the owner does not exist there.
  */
-bool slab_resize_large(struct slab *slab, size_t bytes)
+bool slab_large_resize(struct slab *slab, size_t bytes)
 {
     bool resized;
 
-    mark(slab, true);
+    mark_changing(slab, true);
     resized = has_no_margins(slab) && resize(slab, bytes);
-    mark(slab, false);
+    mark_changing(slab, false);
     if (resized)
         pressure_purge();
     return resized;
@@ -133,8 +133,8 @@ bool slab_resize_large(struct slab *slab, size_t bytes)
 /* Makes the slab of `object`, alone on `pages`. Returns NULL on failure, and the pages belong to
  * the caller again. Otherwise the object is live, and the pages go with the slab, to the extension
  * whose `going` knows them. */
-struct slab *slab_make_lone(struct prudence_cache *cache, void *pages, size_t bytes, void *object,
-                            uint32_t extensions)
+struct slab *slab_large_make_lone(struct prudence_cache *cache, void *pages, size_t bytes,
+                                  void *object, uint32_t extensions)
 {
     unsigned node = os_node_of_cpu(os_cpu_current());
     struct slab *slab = slab_make_on(cache, node, pages, bytes, object, extensions);

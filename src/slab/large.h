@@ -9,10 +9,10 @@
 struct prudence_cache;
 struct slab;
 
-struct slab *slab_make_large(struct prudence_cache *cache, size_t bytes, size_t alignment,
+struct slab *slab_large_make(struct prudence_cache *cache, size_t bytes, size_t alignment,
                              bool grown, bool *zeroed, os_alloc_flags flags);
-bool slab_resize_large(struct slab *slab, size_t bytes);
-struct slab *slab_make_lone(struct prudence_cache *cache, void *pages, size_t bytes, void *object,
-                            uint32_t extensions);
+bool slab_large_resize(struct slab *slab, size_t bytes);
+struct slab *slab_large_make_lone(struct prudence_cache *cache, void *pages, size_t bytes,
+                                  void *object, uint32_t extensions);
 
 #endif /* SLAB_LARGE_H */

@@ -31,7 +31,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 /* Sets the place where the fast path must stop: the end of the open batch, the limit of the ring,
  * the end of the ring's turn, or the end of the reservation, whichever comes first. */
-void latent_set_stop(struct cpu_cache *cpu, unsigned batch)
+void latent_cache_set_stop(struct cpu_cache *cpu, unsigned batch)
 {
     uint64_t limit = load_relaxed(&cpu->line.ring_head) + cpu->size;
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
@@ -55,14 +55,14 @@ static void set_ahead(struct prudence_cache *cache, struct cpu_cache *cpu, unsig
     cpu->reserved = load_relaxed(&cpu->line.ring_tail) + ahead;
     store_relaxed(&cpu->ahead, ahead);
     limit_ahead_note(cpu->line.cpu, change);
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
 
 /*
  * Reserves a batch for later appends, as far as limit and share allow. Returns whether at least one
  * object may be appended, and whether unused reservations of this CPU's rings should be taken back.
  */
-enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu)
+enum latent_room latent_cache_open(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail));
     unsigned share =
@@ -80,20 +80,20 @@ enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu
 }
 
 /* Returns whether a whole batch is reserved. */
-bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+bool latent_cache_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     return cpu->reserved - load_relaxed(&cpu->line.ring_tail) >= batch_of(cache, cpu);
 }
 
 /* Reserves room for one object, whatever the limit says. */
-void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
+void latent_cache_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     limit_reserve_past(cpu->line.cpu, cache->stride);
     set_ahead(cache, cpu, (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)) + 1);
 }
 
 /* Releases the reservation ahead, so the next append needs the slow path. */
-void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
+void latent_cache_take_back(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uint64_t unused = cpu->reserved - load_relaxed(&cpu->line.ring_tail);
 
@@ -139,7 +139,7 @@ static struct batch *place_for(struct cpu_cache *cpu, gp_cookie cookie)
  * period from ending, misses close batches of single objects, and those must not use up the places.
  * When all places are used, the batch stays open and grows.
  */
-void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
+void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
     struct batch *batch;
@@ -158,7 +158,7 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
         limit_due_note(cpu->line.cpu, (tail - cpu->closed) * cache->stride);
     gp_note_closed((unsigned)(tail - cpu->closed), cache->stride);
     store_release(&cpu->closed, tail); /* pairs with the acquires in preflush.c and stats.c */
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
 
 #define TRY_AGAIN_AFTER  32  /* batches */
@@ -171,13 +171,13 @@ void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu)
  * missed again. Pauses after a refusal, so hopeless tries cost nothing. Returns whether all closed
  * batches are safe; some may be in any case.
  */
-bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
+bool latent_cache_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     gp_cookie cookie;
     enum gp_tried tried;
 
-    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch || latent_count(cpu) < cache->batch ||
-        !latent_newest_cookie(cpu, &cookie))
+    if (!GP_CALLERS_DRIVE || cpu->size < 2 * cache->batch ||
+        latent_cache_count(cpu) < cache->batch || !latent_cache_newest_cookie(cpu, &cookie))
         return false;
     if (cpu->not_at_once) {
         cpu->not_at_once--;
@@ -194,7 +194,7 @@ bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu)
 }
 
 /* Returns whether the open batch is complete, or the ring is at the limit. */
-bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu)
+bool latent_cache_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
 
@@ -203,16 +203,16 @@ bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *
 }
 
 /* Returns whether the object is the newest one in the ring, and so is deferred twice. */
-bool latent_is_newest(const struct cpu_cache *cpu, const void *object)
+bool latent_cache_is_newest(const struct cpu_cache *cpu, const void *object)
 {
     uint64_t newest = load_relaxed(&cpu->line.ring_tail) - 1;
 
-    return latent_count(cpu) && cpu->line.ring[newest & cpu->line.ring_mask] == object;
+    return latent_cache_count(cpu) && cpu->line.ring[newest & cpu->line.ring_mask] == object;
 }
 
 /* Appends on the slow path, also when the batch could not be closed. The caller has reserved the
  * room. Returns false if the ring is at the limit. */
-bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
+bool latent_cache_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object)
 {
     uint64_t tail = load_relaxed(&cpu->line.ring_tail);
 
@@ -223,11 +223,11 @@ bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *ob
         budget_ring_begins(cache, cpu);
     cpu->line.ring[tail & cpu->line.ring_mask] = object;
     store_relaxed(&cpu->line.ring_tail, tail + 1);
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
     return true;
 }
 
-bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu)
+bool latent_cache_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     const struct batch *batch = oldest_batch(cpu);
 
@@ -235,7 +235,7 @@ bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache 
 }
 
 /* Stores the cookie after which all closed batches are safe. Returns false if there are none. */
-bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie)
+bool latent_cache_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie)
 {
     if (cpu->batch_head == cpu->batch_tail)
         return false;
@@ -272,8 +272,8 @@ static void all_are_safe(void **objects, unsigned count)
 
 /* Takes up to `count` of the oldest objects from closed batches, safe or not. They stay latent
  * under *cookie, the newest cookie of these batches. Returns their number. */
-unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
-                            unsigned count, gp_cookie *cookie)
+unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
+                                  void **objects, unsigned count, gp_cookie *cookie)
 {
     unsigned taken = 0;
     const struct batch *batch;
@@ -289,11 +289,11 @@ unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
         *cookie = batch->cookie;
         taken += run;
     }
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
     return taken;
 }
 
-/* Does the work of latent_take_safe() without releasing bytes in the account. */
+/* Does the work of latent_cache_take_safe() without releasing bytes in the account. */
 static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
                           unsigned count)
 {
@@ -309,7 +309,7 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
         ring_forget(cpu, head, count);
     }
     store_release(&cpu->line.ring_head, head + count);
-    latent_set_stop(cpu, batch_of(cache, cpu));
+    latent_cache_set_stop(cpu, batch_of(cache, cpu));
     count_add(&cpu->counts.merges, 1);
     os_event_until(merge, cache, count, batch->cookie);
     count_add(&cpu->counts.merged_objects, count);
@@ -317,8 +317,8 @@ static unsigned take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
 }
 
 /* Takes up to `count` objects of the oldest batch if it is safe, and releases their bytes. */
-unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
-                          unsigned count)
+unsigned latent_cache_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                                unsigned count)
 {
     count = take_safe(cache, cpu, objects, count);
     if (count)
@@ -332,7 +332,8 @@ unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, v
  * limit, where nothing could be reserved either, nor for a ring without a reservation, which other
  * rings took or which never needed one.
  */
-static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned merged)
+static void latent_cache_pass_on(struct prudence_cache *cache, struct cpu_cache *cpu,
+                                 unsigned merged)
 {
     unsigned ahead = (unsigned)(cpu->reserved - load_relaxed(&cpu->line.ring_tail)), kept = 0;
 
@@ -351,7 +352,7 @@ static void pass_on(struct prudence_cache *cache, struct cpu_cache *cpu, unsigne
 /* Merges the oldest batch into the object cache, if it is safe, as far as it fits. Merges at most
  * one batch and MERGE_MAX objects, so that the caches are not owned for long. Returns the number of
  * objects. */
-unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
+unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
     unsigned have = stack_count(&cpu->line);
     unsigned room = cpu->size > have ? cpu->size - have : 0;
@@ -361,7 +362,7 @@ unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu)
         return 0; /* objects of such a cache go to their slabs */
     merged = take_safe(cache, cpu, cpu->line.stack + have, (unsigned)min_size(room, MERGE_MAX));
     if (merged)
-        pass_on(cache, cpu, merged);
+        latent_cache_pass_on(cache, cpu, merged);
     store_relaxed(&cpu->line.stack_word, load_relaxed(&cpu->line.stack_word) + merged);
     count_add(&cpu->counts.stacked, merged);
     return merged;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The latent cache is a CPU's ring of deferred objects. Only the owner calls these functions,
- * except latent_count(). */
+ * except latent_cache_count(). */
 #ifndef SLAB_LATENT_CACHE_H
 #define SLAB_LATENT_CACHE_H
 
 #include "slab/cpu_cache.h"
 
-static inline unsigned latent_count(const struct cpu_cache *cpu)
+static inline unsigned latent_cache_count(const struct cpu_cache *cpu)
 {
     /* Read the head first. It never passes a tail read later, so the difference is never
      * negative. */
@@ -15,25 +15,25 @@ static inline unsigned latent_count(const struct cpu_cache *cpu)
     return (unsigned)(load_relaxed(&cpu->line.ring_tail) - head);
 }
 
-/* Result of latent_open(): no room under the limit, room for at least one object, or the same when
- * reservations of the CPU's other rings leave no room for more. */
+/* Result of latent_cache_open(): no room under the limit, room for at least one object, or the same
+ * when reservations of the CPU's other rings leave no room for more. */
 enum latent_room { LATENT_NO_ROOM, LATENT_ROOM, LATENT_ROOM_CROWDED };
-bool latent_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
-enum latent_room latent_open(struct prudence_cache *cache, struct cpu_cache *cpu);
-void latent_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu);
-void latent_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
-bool latent_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu);
-void latent_close(struct prudence_cache *cache, struct cpu_cache *cpu);
-bool latent_is_newest(const struct cpu_cache *cpu, const void *object);
-bool latent_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
-unsigned latent_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
-                          unsigned count);
-unsigned latent_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
-                            unsigned count, gp_cookie *cookie);
-unsigned latent_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
-bool latent_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie);
-bool latent_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
-bool latent_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
-void latent_set_stop(struct cpu_cache *cpu, unsigned batch);
+bool latent_cache_is_open(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+enum latent_room latent_cache_open(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_cache_open_past_limit(struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_cache_take_back(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_cache_is_full(const struct prudence_cache *cache, const struct cpu_cache *cpu);
+void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_cache_is_newest(const struct cpu_cache *cpu, const void *object);
+bool latent_cache_append(struct prudence_cache *cache, struct cpu_cache *cpu, void *object);
+unsigned latent_cache_take_safe(struct prudence_cache *cache, struct cpu_cache *cpu, void **objects,
+                                unsigned count);
+unsigned latent_cache_take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu,
+                                  void **objects, unsigned count, gp_cookie *cookie);
+unsigned latent_cache_merge(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_cache_newest_cookie(const struct cpu_cache *cpu, gp_cookie *cookie);
+bool latent_cache_end_at_once(struct prudence_cache *cache, struct cpu_cache *cpu);
+bool latent_cache_oldest_is_safe(const struct prudence_cache *cache, struct cpu_cache *cpu);
+void latent_cache_set_stop(struct cpu_cache *cpu, unsigned batch);
 
 #endif /* SLAB_LATENT_CACHE_H */

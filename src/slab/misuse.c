@@ -9,7 +9,7 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-void explain_and_abort(const struct slab *slab, const void *object)
+void misuse_explain_and_abort(const struct slab *slab, const void *object)
 {
     extensions_explain(slab, object);
     os_abort();
@@ -29,8 +29,8 @@ static void report_place(const struct slab *slab, const void *object, const char
                   (const void *)((const char *)object - offset % stride));
 }
 
-struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
-                             const char *what)
+struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void *object,
+                                 const char *what)
 {
     struct slab *slab = cache ? slab_of_cache(cache, object) : slab_of(object);
 
@@ -47,31 +47,33 @@ struct slab *slab_of_checked(const struct prudence_cache *cache, const void *obj
                   cache->name);
     else
         report_place(slab, object, what);
-    explain_and_abort(slab, object);
+    misuse_explain_and_abort(slab, object);
 }
 
-void describe_double(const struct slab *slab, const void *object, bool latent, const char *what)
+void misuse_describe_double(const struct slab *slab, const void *object, bool latent,
+                            const char *what)
 {
     os_report("%s: double free: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }
 
-void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+void misuse_describe_not_live(const struct slab *slab, const void *object, bool latent,
+                              const char *what)
 {
     os_report("%s: %p of cache '%s' is already %s", what, object, slab->cache->name,
               latent ? "deferred and not yet safe" : "free");
     extensions_explain(slab, object);
 }
 
-bool slab_check_live(const struct slab *slab, const void *object, const char *what)
+bool misuse_check_live(const struct slab *slab, const void *object, const char *what)
 {
     unsigned index = slab_index(slab, object), words = bits_words(slab->capacity);
     bool latent = bit_of_word(slab->bits + words, index) ||
                   bit_of_word(slab->bits + (size_t)2 * words, index);
 
     if (latent || bit_of_word(slab->bits, index))
-        report_not_live(slab, object, latent, what);
+        misuse_report_not_live(slab, object, latent, what);
     return extensions_check_live(slab, object, what);
 }
 
@@ -81,8 +83,8 @@ bool slab_process_ends = false;
  * stay as they were. */
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what)
 {
-    describe_double(run->slab, run_object(run, bits), latent,
-                    load_relaxed(&slab_process_ends) ? "end of the process" : what);
+    misuse_describe_double(run->slab, run_object(run, bits), latent,
+                           load_relaxed(&slab_process_ends) ? "end of the process" : what);
     os_misuse();
     run->bits &= ~bits;
     run->count -= (unsigned)__builtin_popcountll(bits);

@@ -7,27 +7,30 @@
 #include "slab/slab.h"
 
 /* Accepts objects of any cache if `cache` is NULL. */
-struct slab *slab_of_checked(const struct prudence_cache *cache, const void *object,
-                             const char *what);
+struct slab *misuse_checked_slab(const struct prudence_cache *cache, const void *object,
+                                 const char *what);
 
 /* Prints other known facts after the first line of a report, and ends the process. `slab` may be
  * NULL. */
-void explain_and_abort(const struct slab *slab, const void *object) __attribute__((noreturn));
+void misuse_explain_and_abort(const struct slab *slab, const void *object)
+    __attribute__((noreturn));
 
-void describe_double(const struct slab *slab, const void *object, bool latent, const char *what);
-void describe_not_live(const struct slab *slab, const void *object, bool latent, const char *what);
+void misuse_describe_double(const struct slab *slab, const void *object, bool latent,
+                            const char *what);
+void misuse_describe_not_live(const struct slab *slab, const void *object, bool latent,
+                              const char *what);
 
 static inline void __attribute__((noreturn))
-report_double(const struct slab *slab, const void *object, bool latent, const char *what)
+misuse_report_double(const struct slab *slab, const void *object, bool latent, const char *what)
 {
-    describe_double(slab, object, latent, what);
+    misuse_describe_double(slab, object, latent, what);
     os_abort();
 }
 
 static inline void __attribute__((noreturn))
-report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
+misuse_report_not_live(const struct slab *slab, const void *object, bool latent, const char *what)
 {
-    describe_not_live(slab, object, latent, what);
+    misuse_describe_not_live(slab, object, latent, what);
     os_abort();
 }
 
@@ -40,7 +43,7 @@ __attribute__((no_sanitize("thread"))) static inline bool bit_of_word(const uint
 }
 
 /* Returns whether an object of this thread may be free or deferred. That is so if the slab has the
- * object back, or has an extension that is not in `known`; slab_check_live() then tells for
+ * object back, or has an extension that is not in `known`; misuse_check_live() then tells for
  * certain. A plain read of the extensions is enough, because one added at the same time knows
  * nothing yet. */
 __attribute__((no_sanitize("thread"))) static inline bool
@@ -55,7 +58,7 @@ slab_may_be_dead(const struct slab *slab, unsigned index, uint32_t known)
 
 /* Reports an object that is not live, as far as that can be seen. Returns false if only an
  * extension frees the object, whatever the program does. */
-bool slab_check_live(const struct slab *slab, const void *object, const char *what);
+bool misuse_check_live(const struct slab *slab, const void *object, const char *what);
 
 extern bool slab_process_ends; /* set for the last look for double frees (doubles.c) */
 void misuse_refuse_run(struct run *run, uint64_t bits, bool latent, const char *what);

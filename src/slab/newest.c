@@ -33,7 +33,7 @@ static void look_everywhere(struct prudence_cache *cache, struct newest_search *
     for (unsigned i = 0; i < os_cpu_count() && !search->found; i++) {
         struct cpu_cache *cpu = cpu_cache_of(cache, i);
 
-        if (!load_relaxed(&cpu->slots) || !(stack_count(&cpu->line) || latent_count(cpu)) ||
+        if (!load_relaxed(&cpu->slots) || !(stack_count(&cpu->line) || latent_cache_count(cpu)) ||
             !cpu_cache_take_remote(cpu, search))
             continue;
         search->look(search, cpu);
@@ -62,7 +62,7 @@ struct object_search {
 static void look_for_object(struct newest_search *search, const struct cpu_cache *cpu)
 {
     struct object_search *wanted = (struct object_search *)search;
-    unsigned count = (unsigned)min_size(latent_count(cpu), wanted->most);
+    unsigned count = (unsigned)min_size(latent_cache_count(cpu), wanted->most);
 
     for (unsigned i = 0; i < count && !search->found; i++)
         search->found = wanted->latent = newest_latent(cpu, i) == wanted->object;

@@ -387,7 +387,7 @@ void node_check_live(struct slab *slab, const char *what)
     latent = slab->latent;
     os_lock_release(&node->lock);
     if (free || latent)
-        report_double(slab, slab->base, latent > 0, what);
+        misuse_report_double(slab, slab->base, latent > 0, what);
 }
 
 /* Makes one visit, under one hold of the lock, that merges slabs and shrinks by up to

@@ -95,7 +95,7 @@ unsigned object_cache_take_coldest(struct cpu_cache *cpu, void **objects, unsign
  */
 unsigned object_cache_flush_count(const struct cpu_cache *cpu)
 {
-    unsigned half = cpu->size / 2, latent = latent_count(cpu);
+    unsigned half = cpu->size / 2, latent = latent_cache_count(cpu);
 
     return (unsigned)clamp_size(half > latent ? half : latent, 1, FLUSH_MAX);
 }

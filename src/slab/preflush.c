@@ -58,9 +58,9 @@ static void *take_oldest(struct prudence_cache *cache, struct cpu_cache *cpu, gp
     return object;
 }
 
-static bool fits(const struct cpu_cache *cpu)
+static bool preflush_fits(const struct cpu_cache *cpu)
 {
-    return stack_count(&cpu->line) + latent_count(cpu) <= load_relaxed(&cpu->size);
+    return stack_count(&cpu->line) + latent_cache_count(cpu) <= load_relaxed(&cpu->size);
 }
 
 /* Fills a transfer batch with objects of the same node and cookie, as far as there are any. `carry`
@@ -71,8 +71,8 @@ struct carry {
     gp_cookie cookie;
 };
 
-static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cpu,
-                              struct transfer_batch *batch, struct carry *carry)
+static struct slab_node *preflush_fill(struct prudence_cache *cache, struct cpu_cache *cpu,
+                                       struct transfer_batch *batch, struct carry *carry)
 {
     struct slab_node *node = NULL;
 
@@ -80,7 +80,7 @@ static struct slab_node *fill(struct prudence_cache *cache, struct cpu_cache *cp
         struct slab *slab;
 
         if (!carry->object)
-            carry->object = fits(cpu) ? NULL : take_oldest(cache, cpu, &carry->cookie);
+            carry->object = preflush_fits(cpu) ? NULL : take_oldest(cache, cpu, &carry->cookie);
         if (!carry->object)
             break;
         slab = slab_known(carry->object);
@@ -108,7 +108,7 @@ static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
 
     taken = cpu_cache_take(cache, &merged);
     if (taken == cpu)
-        merged = latent_merge(cache, cpu);
+        merged = latent_cache_merge(cache, cpu);
     if (taken)
         cpu_cache_release(taken);
     return merged;
@@ -119,9 +119,9 @@ static unsigned merge_batch(struct prudence_cache *cache, struct cpu_cache *cpu)
  * helper; later ones are for the next round. */
 static void merge_safe(struct prudence_cache *cache, struct cpu_cache *cpu)
 {
-    unsigned left = latent_count(cpu), merged;
+    unsigned left = latent_cache_count(cpu), merged;
 
-    while (left && !fits(cpu) && (merged = merge_batch(cache, cpu)))
+    while (left && !preflush_fits(cpu) && (merged = merge_batch(cache, cpu)))
         left -= (unsigned)min_size(left, merged);
 }
 
@@ -148,7 +148,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
 
     merge_safe(cache, cpu);
     while (spare && batches-- > 0 && (batch = transfer_batch_claim())) {
-        struct slab_node *node = fill(cache, cpu, batch, &carry);
+        struct slab_node *node = preflush_fill(cache, cpu, batch, &carry);
 
         if (!node) {
             transfer_batch_return(batch);
@@ -157,7 +157,7 @@ unsigned preflush_cpu(struct prudence_cache *cache, unsigned cpu_number, unsigne
         moved += hand_over(node, batch);
         merge_safe(cache, cpu); /* a grace period may have ended */
     }
-    if (carry.object) { /* fill() has seen the slab, so it exists */
+    if (carry.object) { /* preflush_fill() has seen the slab, so it exists */
         spare->cookie = carry.cookie;
         spare->objects[spare->count++] = carry.object;
         moved += hand_over(node_of(slab_known(carry.object)), spare);
@@ -213,12 +213,12 @@ static bool is_urgent(struct cpu_cache *cpu)
     bool filling = (int32_t)(now - cpu->preflush_gained) > 0;
 
     cpu->preflush_gained = now; /* written by the helper only */
-    return filling && latent_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
+    return filling && latent_cache_count(cpu) > load_relaxed(&cpu->size) / 8 * 7;
 }
 
 /* Serves the cache of a box. `here` says that the caller runs on that CPU. Others wait for the
  * mark, so nothing waits while it is set. Returns whether to come back soon. */
-static bool serve(unsigned cpu, bool here)
+static bool preflush_serve(unsigned cpu, bool here)
 {
     uintptr_t box = load_relaxed(&boxes[cpu]);
     struct prudence_cache *cache = (struct prudence_cache *)box;
@@ -233,7 +233,7 @@ static bool serve(unsigned cpu, bool here)
         unsigned moved = here ? preflush_cpu(cache, cpu, batches) : 0;
 
         /* If nothing could be moved, the next closed batch asks again. */
-        more = moved && !fits(cpu_cache_of(cache, cpu));
+        more = moved && !preflush_fits(cpu_cache_of(cache, cpu));
     }
     store_release(&boxes[cpu], more ? (uintptr_t)cache : 0);
     return more;
@@ -269,7 +269,7 @@ bool preflush_work(void)
             more = true;
             continue;
         }
-        more |= serve(cpu, fruitless < FRUITLESS_MAX && os_idle_move_to(cpu));
+        more |= preflush_serve(cpu, fruitless < FRUITLESS_MAX && os_idle_move_to(cpu));
         served = true;
     }
     fruitless = served || !more ? 0 : fruitless + 1;

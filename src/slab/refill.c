@@ -20,7 +20,7 @@
 /* Returns how many objects fit in addition to the free and the latent ones. */
 static unsigned room_beside_latent(const struct cpu_cache *cpu)
 {
-    unsigned taken = stack_count(&cpu->line) + latent_count(cpu);
+    unsigned taken = stack_count(&cpu->line) + latent_cache_count(cpu);
 
     return cpu->size > taken ? cpu->size - taken : 0;
 }
@@ -84,8 +84,8 @@ static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, v
 /* Takes objects from this CPU's node, unless *empty says that it had none a moment ago. If the
  * cache may grow, then tries quiet CPUs, a new slab, and all nodes. Otherwise stores a node without
  * objects in *empty. */
-static unsigned take(struct prudence_cache *cache, void **objects, unsigned count, bool may_grow,
-                     const struct slab_node **empty, os_alloc_flags flags)
+static unsigned refill_take(struct prudence_cache *cache, void **objects, unsigned count,
+                            bool may_grow, const struct slab_node **empty, os_alloc_flags flags)
 {
     struct slab_node *node = node_here(cache);
     unsigned taken = node != *empty ? take_up(cache, node, objects, count) : 0;
@@ -110,8 +110,8 @@ static unsigned take(struct prudence_cache *cache, void **objects, unsigned coun
  * objects made in one go. If the cache may grow, it does, and under memory pressure waits for a
  * grace period before failing (rule 9).
  */
-static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
-                    const struct slab_node **empty, os_alloc_flags flags)
+static void *refill_from_node(struct prudence_cache *cache, unsigned count, bool may_grow,
+                              const struct slab_node **empty, os_alloc_flags flags)
 {
     void *objects[TRANSFER_MAX] UNINITIALIZED;
     struct reclaim reclaim = {.began = 0};
@@ -119,10 +119,10 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
 
     count = (unsigned)clamp_size(count, 1, TRANSFER_MAX);
     do
-        taken = take(cache, objects, count, may_grow, empty, os_alloc_first(flags));
+        taken = refill_take(cache, objects, count, may_grow, empty, os_alloc_first(flags));
     while (!taken && may_grow && pressure_reclaim(cache, flags, &reclaim));
     if (!taken && may_grow)
-        taken = take(cache, objects, count, true, empty, flags);
+        taken = refill_take(cache, objects, count, true, empty, flags);
     if (!taken)
         return NULL;
     if (taken > 1)
@@ -135,10 +135,10 @@ static void *refill(struct prudence_cache *cache, unsigned count, bool may_grow,
 /* Refills after a miss, from the node, or from anywhere if the cache may grow. A refill that may
  * not grow stores the empty node in *empty; the next refill skips that node, unless the caller
  * clears *empty after a wait. */
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+void *refill_object_cache(struct prudence_cache *cache, unsigned count, bool may_grow,
                           const struct slab_node **empty, os_alloc_flags flags)
 {
-    void *object = refill(cache, count, may_grow, empty, flags);
+    void *object = refill_from_node(cache, count, may_grow, empty, flags);
 
     if (object)
         decay_visit_and_drive();
@@ -146,11 +146,11 @@ void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may
 }
 
 /* Allocates past the object cache, which another thread owns. */
-void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags)
+void *refill_bypass_cache(struct prudence_cache *cache, os_alloc_flags flags)
 {
     bool decays = decay_visit_count_bypass(cache);
     const struct slab_node *empty = NULL;
-    void *object = refill(cache, 1, true, &empty, flags);
+    void *object = refill_from_node(cache, 1, true, &empty, flags);
 
     if (object && decays)
         decay_visit_and_drive();

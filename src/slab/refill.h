@@ -8,8 +8,8 @@
 struct prudence_cache;
 struct slab_node;
 
-void *object_cache_refill(struct prudence_cache *cache, unsigned count, bool may_grow,
+void *refill_object_cache(struct prudence_cache *cache, unsigned count, bool may_grow,
                           const struct slab_node **empty, os_alloc_flags flags);
-void *object_cache_bypass(struct prudence_cache *cache, os_alloc_flags flags);
+void *refill_bypass_cache(struct prudence_cache *cache, os_alloc_flags flags);
 
 #endif /* SLAB_REFILL_H */

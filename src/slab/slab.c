@@ -10,7 +10,7 @@
 #include "slab/cache_type.h"
 #include "slab/extension.h"
 
-static size_t metadata_bytes(unsigned capacity)
+static size_t slab_metadata_bytes(unsigned capacity)
 {
     return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
 }
@@ -120,7 +120,7 @@ static bool give_pages(struct slab *slab)
 
 size_t slab_memory(const struct slab *slab)
 {
-    return metadata_bytes(slab->capacity);
+    return slab_metadata_bytes(slab->capacity);
 }
 
 /* Returns the number of objects in a slab of `bytes`. */
@@ -138,7 +138,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 {
     unsigned capacity = capacity_of(cache, bytes);
     size_t front = margin ? max_size(margin, alignment) : 0;
-    struct slab *slab = os_meta_alloc_as(metadata_bytes(capacity), flags);
+    struct slab *slab = os_meta_alloc_as(slab_metadata_bytes(capacity), flags);
 
     if (!slab)
         return NULL;
@@ -158,7 +158,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (!give_pages(slab))
         return NULL;
 no_pages:
-    os_meta_free(slab, metadata_bytes(capacity));
+    os_meta_free(slab, slab_metadata_bytes(capacity));
     return NULL;
 }
 
@@ -166,7 +166,7 @@ no_pages:
 struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,
                           void *object, uint32_t extensions)
 {
-    struct slab *slab = os_meta_alloc(metadata_bytes(1));
+    struct slab *slab = os_meta_alloc(slab_metadata_bytes(1));
 
     if (!slab)
         return NULL;
@@ -178,7 +178,7 @@ struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pag
     slab->extensions |= extensions;
     if (slab_complete(slab))
         return slab;
-    os_meta_free(slab, metadata_bytes(1));
+    os_meta_free(slab, slab_metadata_bytes(1));
     return NULL;
 }
 

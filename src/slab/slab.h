@@ -32,7 +32,7 @@ struct slab {
     uint32_t free __attribute__((aligned(CACHE_LINE)));
     uint32_t latent;     /* objects in waiting and next */
     uint8_t list;        /* enum slab_list (node_lists.h) */
-    bool changing;       /* large blocks only; see slab_resize_large() */
+    bool changing;       /* large blocks only; see slab_large_resize() */
     bool hurried;        /* lone objects only: a deferral drives the grace period; constant */
     uint32_t extensions; /* one bit each (extension.h); atomic */
     /* Hints for node_choose.c; atomic. Number of live objects that are about to be freed ... */

@@ -8,10 +8,10 @@
 struct prudence_cache;
 struct slab;
 
-void *cache_take(struct prudence_cache *cache, os_alloc_flags flags);
-size_t cache_take_bulk(struct prudence_cache *cache, size_t count, void **objects,
-                       os_alloc_flags flags);
-void cache_put(struct slab *slab, void *object);
-void cache_defer(struct slab *slab, void *object);
+void *alloc_from_cache(struct prudence_cache *cache, os_alloc_flags flags);
+size_t alloc_bulk_from_cache(struct prudence_cache *cache, size_t count, void **objects,
+                             os_alloc_flags flags);
+void free_to_cache(struct slab *slab, void *object);
+void defer_in_cache(struct slab *slab, void *object);
 
 #endif /* SLAB_SLOW_PATH_H */

@@ -16,7 +16,7 @@
  * or to a later one, which covers it. */
 static unsigned safe_in_ring(const struct prudence_cache *cache, const struct cpu_cache *cpu)
 {
-    uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_close */
+    uint64_t closed = load_acquire(&cpu->closed); /* pairs with latent_cache_close */
     gp_cookie cookie = {load_relaxed(&cpu->closed_cookie.value)};
     int64_t count = (int64_t)(closed - load_relaxed(&cpu->line.ring_head));
 
@@ -30,7 +30,7 @@ static void sum_cpu(struct cache_sums *sums, const struct prudence_cache *cache,
 {
     const struct cpu_counts *counts = &cpu->counts;
     uint64_t pops = stack_pops(&cpu->line), count = stack_count(&cpu->line);
-    unsigned safe = safe_in_ring(cache, cpu), latent = latent_count(cpu);
+    unsigned safe = safe_in_ring(cache, cpu), latent = latent_cache_count(cpu);
 
     latent -= latent < safe ? latent : safe;
 
@@ -59,7 +59,7 @@ static void sum_node(struct cache_sums *sums, struct slab_node *node)
 
 #define TAKE_COUNTER(name, meaning) sums->name = load_relaxed(&cache->name);
 
-void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums)
+void slab_stats_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
     *sums = (struct cache_sums){.hits = 0};
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
@@ -83,7 +83,7 @@ void stats_figures(const struct prudence_cache *cache, struct cache_figures *fig
 {
     struct cache_sums sums;
 
-    cache_sum(cache, &sums);
+    slab_stats_sum(cache, &sums);
     *figures = (struct cache_figures){
         .object_size = cache->object_size,
         .object_stride = cache->stride,

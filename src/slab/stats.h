@@ -15,7 +15,7 @@ struct cache_sums {
     ALL_COUNTERS(COUNTER_FIELD)
 };
 
-void cache_sum(const struct prudence_cache *cache, struct cache_sums *sums);
+void slab_stats_sum(const struct prudence_cache *cache, struct cache_sums *sums);
 
 /* The figures, named as in <prudence/stats.h>. */
 struct cache_figures {

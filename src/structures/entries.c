@@ -52,7 +52,7 @@ bool entries_make(struct entries *entries, const char *name, struct prudence_dom
             entries->classes++;
     }
     for (unsigned class = 0; class < large_class(entries); class ++) {
-        entries->caches[class] = own_cache_create(name, bytes_of_class(entries, class), &attr);
+        entries->caches[class] = cache_create_own(name, bytes_of_class(entries, class), &attr);
         if (!entries->caches[class])
             return false;
     }
@@ -110,7 +110,7 @@ void entries_add_bytes(const struct entries *entries, uint64_t *live, uint64_t *
     for (unsigned class = 0; class < entries->classes; class ++) {
         struct cache_sums sums;
 
-        cache_sum(entries->caches[class], &sums);
+        slab_stats_sum(entries->caches[class], &sums);
         *latent += sums.latent_bytes;
         if (class != large_class(entries))
             *live += (sums.hits + sums.misses - sums.frees - sums.deferred) *

@@ -43,7 +43,7 @@ static bool make_caches(struct prudence_map *map, const char *name, struct prude
         .size = sizeof attr, .alignment = CACHE_LINE, .domain = domain};
 
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
-        map->caches[kind] = own_cache_create(name, map_node_bytes(kind), &attr);
+        map->caches[kind] = cache_create_own(name, map_node_bytes(kind), &attr);
         if (!map->caches[kind]) {
             destroy_caches(map);
             return false;
@@ -173,7 +173,7 @@ static void add_nodes(const struct prudence_map *map, unsigned kind,
     struct cache_sums sums;
     uint64_t nodes;
 
-    cache_sum(map->caches[kind], &sums);
+    slab_stats_sum(map->caches[kind], &sums);
     nodes = sums.hits + sums.misses - sums.frees - sums.deferred;
     stats->nodes += nodes;
     stats->bytes_live += nodes * map_node_bytes(kind);

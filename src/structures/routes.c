@@ -131,7 +131,7 @@ static bool make_caches(struct route_table *table, const char *name, struct prud
                                              .domain = domain};
 
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
-        table->caches[i] = own_cache_create(name, table->sizes[i], &attr);
+        table->caches[i] = cache_create_own(name, table->sizes[i], &attr);
         if (!table->caches[i])
             return false;
     }
@@ -239,10 +239,10 @@ static uint64_t latent_bytes(const struct route_table *table)
     struct cache_sums sums;
     uint64_t bytes;
 
-    cache_sum(table->indexes, &sums);
+    slab_stats_sum(table->indexes, &sums);
     bytes = sums.latent_bytes;
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->caches[i]; i++) {
-        cache_sum(table->caches[i], &sums);
+        slab_stats_sum(table->caches[i], &sums);
         bytes += sums.latent_bytes;
     }
     return bytes;

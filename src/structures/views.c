@@ -15,7 +15,7 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
     const struct prudence_cache_attr attr = {
         .size = sizeof attr, .alignment = VIEW_ORDER_MASK + 1, .domain = domain};
 
-    views->small = own_cache_create(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
+    views->small = cache_create_own(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
     views->pages = views->small ? large_cache_create(name, domain) : NULL;
     if (views->pages)
         return true;
@@ -102,8 +102,8 @@ uint64_t views_latent_bytes(const struct views *views)
 {
     struct cache_sums small, pages;
 
-    cache_sum(views->small, &small);
-    cache_sum(views->pages, &pages);
+    slab_stats_sum(views->small, &small);
+    slab_stats_sum(views->pages, &pages);
     return small.latent_bytes + pages.latent_bytes;
 }
 

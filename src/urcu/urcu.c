@@ -6,10 +6,10 @@
  * uses one outside the lock pins that one, which stays in the list until no barrier pins it.
  *
  * Barriers while call_rcu_data_free runs. Callbacks only move from a made queue to the default one,
- * and a callback enters the default queue before leaving the other (callback_move). The
- * call_rcu_data stays in the list until the move is over. A barrier looks at the list first, and at
- * the default queue last. So a callback queued before the barrier is in one of the queues when the
- * barrier looks there, or has returned.
+ * and a callback enters the default queue before leaving the other (callback_worker_move_queue).
+ * The call_rcu_data stays in the list until the move is over. A barrier looks at the list first,
+ * and at the default queue last. So a callback queued before the barrier is in one of the queues
+ * when the barrier looks there, or has returned.
  */
 #define _GNU_SOURCE /* sched_getcpu */
 #include <errno.h>
@@ -58,13 +58,13 @@ static struct prudence_domain *qsbr;
 
 /* ------------------------------------------------------------------------------------- flavours */
 
-static void start(void)
+static void urcu_start(void)
 {
     process_start();
     qsbr = prudence_domain_create("urcu-qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
     if (!qsbr)
         os_panic("no memory for the domain of urcu-qsbr");
-    gp_make_lasting(qsbr);
+    readers_make_lasting(qsbr);
     defaults[DEFAULT] = (struct call_rcu_data){.domain = &prudence_default,
                                                .queue = callback_queue_of(&prudence_default)};
     defaults[QSBR] = (struct call_rcu_data){.domain = qsbr, .queue = callback_queue_of(qsbr)};
@@ -73,22 +73,22 @@ static void start(void)
     callback_worker_make(defaults[QSBR].queue, -1, false);
 }
 
-static void ready(void)
+static void urcu_ready(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, start);
+    pthread_once(&once, urcu_start);
 }
 
 struct prudence_domain *prudence_urcu_qsbr(void)
 {
-    ready();
+    urcu_ready();
     return qsbr;
 }
 
 static unsigned flavour_of(const struct prudence_domain *domain)
 {
-    ready();
+    urcu_ready();
     return domain && domain != &prudence_default ? QSBR : DEFAULT;
 }
 
@@ -124,7 +124,7 @@ void prudence_urcu_set_thread(struct prudence_domain *domain, struct call_rcu_da
     of_thread[flavour_of(domain)] = worker;
 }
 
-static int refuse(int error)
+static int urcu_refuse(int error)
 {
     errno = error;
     return -1;
@@ -136,7 +136,7 @@ int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_r
     bool taken;
 
     if (cpu < 0 || (unsigned)cpu >= os_cpu_count() || cpu >= CPUS_MAX)
-        return refuse(EINVAL);
+        return urcu_refuse(EINVAL);
     os_lock_take(&crdp_lock);
     taken = worker && of_cpu[flavour][cpu];
     if (!taken)
@@ -144,7 +144,7 @@ int prudence_urcu_set_cpu(struct prudence_domain *domain, int cpu, struct call_r
     if (worker)
         store_relaxed(&any_of_cpu[flavour], 1u);
     os_lock_release(&crdp_lock);
-    return taken ? refuse(EEXIST) : 0;
+    return taken ? urcu_refuse(EEXIST) : 0;
 }
 
 /* ------------------------------------------------------------------------------- made and freed */
@@ -191,9 +191,9 @@ static void unlist(struct call_rcu_data *data)
     os_lock_release(&crdp_lock);
 }
 
-static void release(struct call_rcu_data *data)
+static void urcu_release(struct call_rcu_data *data)
 {
-    callback_move(data->queue, callback_queue_of(data->domain));
+    callback_worker_move_queue(data->queue, callback_queue_of(data->domain));
     unlist(data);
     callback_queue_release(data->queue);
     callback_worker_release(data->worker);
@@ -206,7 +206,7 @@ static void release(struct call_rcu_data *data)
  * and stays online, because it may hold pointers. Inside a section of memb, waiting for callbacks
  * of qsbr is refused, because two such waits would wait for each other.
  */
-static bool may_wait(struct prudence_domain *domain, const char *what, void *caller)
+static bool urcu_may_wait(struct prudence_domain *domain, const char *what, void *caller)
 {
     struct wait_request request = {.what = what,
                                    .of = "for domain",
@@ -229,8 +229,8 @@ void prudence_urcu_free(struct call_rcu_data *data)
         return;
     domain = data->domain;
     was_online = gp_leave_to_wait(domain);
-    if (may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
-        release(data);
+    if (urcu_may_wait(domain, "call_rcu_data_free", __builtin_return_address(0)))
+        urcu_release(data);
     gp_return_from_wait(domain, was_online);
 }
 
@@ -268,7 +268,7 @@ static void free_all(unsigned flavour)
     gp_wait(domain, gp_snapshot(domain), 0);
     for (int cpu = 0; cpu < cpus; cpu++)
         if (data[cpu] && data[cpu]->worker)
-            release(data[cpu]);
+            urcu_release(data[cpu]);
 }
 
 void prudence_urcu_free_all(struct prudence_domain *domain)
@@ -276,8 +276,8 @@ void prudence_urcu_free_all(struct prudence_domain *domain)
     unsigned flavour = flavour_of(domain);
     uint64_t was_online = gp_leave_to_wait(defaults[flavour].domain);
 
-    if (may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
-                 __builtin_return_address(0)))
+    if (urcu_may_wait(defaults[flavour].domain, "free_all_cpu_call_rcu_data",
+                      __builtin_return_address(0)))
         free_all(flavour);
     gp_return_from_wait(defaults[flavour].domain, was_online);
 }
@@ -287,7 +287,7 @@ unsigned long prudence_urcu_thread(struct call_rcu_data *data)
     const struct callback_worker *worker = data->queue->worker;
 
     while (!load_acquire(&worker->thread)) {
-        callback_start(data->queue);
+        callback_worker_look_at(data->queue);
         os_sleep_ns(100000);
     }
     return worker->thread;
@@ -341,7 +341,7 @@ void prudence_urcu_barrier(struct prudence_domain *domain)
     struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
     uint64_t was_online = gp_leave_to_wait(standard->domain);
 
-    if (may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
+    if (urcu_may_wait(standard->domain, "rcu_barrier", __builtin_return_address(0))) {
         while ((data = next_made(standard->domain, data))) {
             pinned_here = data; /* a callback that runs here may fork */
             callback_barrier(data->queue);
@@ -357,10 +357,10 @@ void prudence_urcu_after_fork_child(struct prudence_domain *domain)
     struct call_rcu_data *standard = prudence_urcu_default(domain), *data = NULL;
 
     while ((data = next_made(standard->domain, data)))
-        if (callback_is_pending(data->queue))
-            callback_start(data->queue);
-    if (callback_is_pending(standard->queue))
-        callback_start(standard->queue);
+        if (callback_queue_is_pending(data->queue))
+            callback_worker_look_at(data->queue);
+    if (callback_queue_is_pending(standard->queue))
+        callback_worker_look_at(standard->queue);
 }
 
 /* Waits, or does not return. */
@@ -455,7 +455,7 @@ void prudence_urcu_defer_barrier(struct prudence_domain *domain)
     struct call_rcu_data *standard = prudence_urcu_default(domain);
     uint64_t was_online = gp_leave_to_wait(standard->domain);
 
-    if (may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
+    if (urcu_may_wait(standard->domain, "rcu_defer_barrier", __builtin_return_address(0)))
         callback_barrier(standard->queue);
     gp_return_from_wait(standard->domain, was_online);
 }

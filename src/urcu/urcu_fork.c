@@ -51,14 +51,14 @@ static __thread bool by_this_fork;
 static __thread bool by_program; /* between call_rcu_before_fork and its counterpart */
 
 /* Takes the lock. A signal handler that forks finds this thread busy. */
-static void take(void)
+static void urcu_fork_lock(void)
 {
     os_busy_enter();
     if (!os_lock_forking)
         pthread_mutex_lock(&lock);
 }
 
-static void release(void)
+static void urcu_fork_unlock(void)
 {
     if (!os_lock_forking)
         pthread_mutex_unlock(&lock);
@@ -124,21 +124,21 @@ static void call_after(bool child)
 static void go_on(void)
 {
     state = STARTING;
-    release();
+    urcu_fork_unlock();
     call_after(false);
-    take();
+    urcu_fork_lock();
     state = GOES_ON;
-    release();
+    urcu_fork_unlock();
 }
 
 static void stop(void *unused)
 {
     (void)unused;
     call_before();
-    take();
+    urcu_fork_lock();
     state = STOPPED;
     if (wanted)
-        release();
+        urcu_fork_unlock();
     else
         go_on(); /* all callers have given up */
 }
@@ -147,13 +147,13 @@ static void stop(void *unused)
 static void begin_to_stop(bool here)
 {
     state = STOPPING;
-    release();
+    urcu_fork_unlock();
     if (here) {
         stop(NULL);
     } else if (!os_thread_start("prudence-fork", -1, 0, stop, NULL)) {
-        take();
+        urcu_fork_lock();
         state = GOES_ON;
-        release();
+        urcu_fork_unlock();
     }
 }
 
@@ -162,32 +162,32 @@ static bool want_stopped(uint64_t patience)
 {
     uint64_t began = os_clock_ns();
 
-    take();
+    urcu_fork_lock();
     wanted++;
     while (state != STOPPED && state != LOST && os_clock_ns() - began < patience) {
         if (state == GOES_ON)
             begin_to_stop(patience == FOREVER);
         else
-            release();
+            urcu_fork_unlock();
         os_sleep_ns(LOOK_NS);
-        take();
+        urcu_fork_lock();
     }
     if (state != STOPPED) {
         wanted--;
-        release();
+        urcu_fork_unlock();
         return false;
     }
-    release();
+    urcu_fork_unlock();
     return true;
 }
 
 static void want_no_more(void)
 {
-    take();
+    urcu_fork_lock();
     if (--wanted == 0 && state == STOPPED)
         go_on();
     else
-        release();
+        urcu_fork_unlock();
 }
 
 void prudence_urcu_before_fork(void)
@@ -205,7 +205,7 @@ void prudence_urcu_after_fork_parent(void)
 
 /* -------------------------------------------------------------------------------- at every fork */
 
-void urcu_tables_fork_prepare(void)
+void urcu_fork_tables_prepare(void)
 {
     int saved_errno = errno;
 
@@ -215,7 +215,7 @@ void urcu_tables_fork_prepare(void)
 }
 
 /* In the child only this thread wants the worker stopped. */
-void urcu_tables_fork_child(bool whole)
+void urcu_fork_tables_child(bool whole)
 {
     if (!whole)
         return;
@@ -231,12 +231,12 @@ void urcu_tables_fork_child(bool whole)
     }
 }
 
-void urcu_tables_fork_done(void)
+void urcu_fork_tables_done(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-void urcu_tables_fork_resume(void)
+void urcu_fork_tables_resume(void)
 {
     if (by_this_fork)
         want_no_more();
@@ -244,7 +244,7 @@ void urcu_tables_fork_resume(void)
 }
 
 /* Does the work of call_rcu_after_fork_child. */
-void urcu_tables_fork_revive(void)
+void urcu_fork_tables_revive(void)
 {
     int saved_errno = errno;
 

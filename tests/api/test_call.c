@@ -322,8 +322,8 @@ static int flood(void *unused)
 
         object->number = i;
         prudence_call(&object->head, check_order);
-        if (callback_bytes(queue) > most)
-            most = callback_bytes(queue);
+        if (callback_queue_bytes(queue) > most)
+            most = callback_queue_bytes(queue);
     }
     if (most > (2u << 20))
         return 1;
@@ -342,7 +342,7 @@ static int flood(void *unused)
     if (prudence_barrier() || prudence_stats(&stats) || !stats.call_waits || !stats.call_expiries ||
         !stats.call_overruns || stats.call_bytes)
         return 3;
-    return callback_bytes(queue) == 0 ? 42 : 4;
+    return callback_queue_bytes(queue) == 0 ? 42 : 4;
 }
 
 static void a_flood_is_held_back(void **state)

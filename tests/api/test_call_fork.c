@@ -106,7 +106,7 @@ static void forks(struct prudence_head *head)
         static struct prudence_head mine;
 
         prudence_call(&mine, count);
-        _exit(callback_is_pending(callback_queue_of(prudence_default_domain())) ? 42 : 1);
+        _exit(callback_queue_is_pending(callback_queue_of(prudence_default_domain())) ? 42 : 1);
     }
 }
 

@@ -268,13 +268,13 @@ static void push_callbacks(void)
 
 static void become_runner(void)
 {
-    if (callback_become_runner(queue))
-        callback_end_running(queue);
+    if (callback_queue_become_runner(queue))
+        callback_queue_end_running(queue);
 }
 
 static void be_worker(void)
 {
-    while (callback_serve_all(own) != CALLBACK_TURN_EMPTY)
+    while (callback_worker_serve_all(own) != CALLBACK_TURN_EMPTY)
         ;
 }
 
@@ -311,12 +311,12 @@ static void push_callbacks_to_move(void)
 
 static void move_callbacks(void)
 {
-    callback_move(queue, domain->callbacks);
+    callback_worker_move_queue(queue, domain->callbacks);
 }
 
 static void run_moved(void)
 {
-    while (callback_serve_all(&callback_main_worker) != CALLBACK_TURN_EMPTY)
+    while (callback_worker_serve_all(&callback_main_worker) != CALLBACK_TURN_EMPTY)
         ;
     callback_main_worker.started = 0;
     end_callbacks();

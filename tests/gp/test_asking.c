@@ -21,7 +21,7 @@
 static void readers_fence(bool fence)
 {
     domain->shared.fenced = domain->readers_fence_themselves = fence;
-    readers_follow_mode(domain, fence);
+    parking_follow_mode(domain, fence);
 }
 
 static int make_domain(void **state)

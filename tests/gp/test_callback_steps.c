@@ -67,7 +67,7 @@ static void push(struct callback_queue *to, struct prudence_head *head)
 
 static enum callback_turn turn(void)
 {
-    return callback_serve_all(worker);
+    return callback_worker_serve_all(worker);
 }
 
 /* ------------------------------------------------------------------------------- step by step */
@@ -165,14 +165,14 @@ static void a_worker_rests_once(void **state)
     bool rested = true;
 
     (void)state;
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_REST);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_REST);
-    assert_int_equal(callback_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_SLEEP);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_REST);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_REST);
+    assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_EMPTY, &rested), CALLBACK_SLEEP);
 }
 
 /* A push does not end the rest, unless much is queued; a waiter does. */
@@ -188,10 +188,10 @@ static void a_rest_is_ended_for_who_waits(void **state)
     assert_true(callback_push(queue, &many, 65536));
     assert_int_equal(worker->awake, CALLBACK_AWAKE);
     worker->awake = CALLBACK_RESTS;
-    callback_start(queue);
+    callback_worker_look_at(queue);
     assert_int_equal(worker->awake, CALLBACK_AWAKE);
     worker->awake = CALLBACK_RESTS;
-    callbacks_nudge();
+    callback_worker_nudge();
     assert_int_equal(worker->awake, CALLBACK_AWAKE);
     while (runs() < 2) {
         turn();
@@ -345,7 +345,8 @@ static void must_be_pending(const greg_t *registers)
 {
     (void)registers;
     steps++;
-    if (!returned && !callback_is_pending(queue) && (!moved_to || !callback_is_pending(moved_to)))
+    if (!returned && !callback_queue_is_pending(queue) &&
+        (!moved_to || !callback_queue_is_pending(moved_to)))
         fail_msg("at step %u the callback is nowhere, and has not returned", steps);
 }
 
@@ -364,14 +365,14 @@ static void a_callback_is_always_somewhere(void **state)
         prudence_manual_advance(domain);
     }
     assert_true(returned);
-    assert_false(callback_is_pending(queue));
+    assert_false(callback_queue_is_pending(queue));
     assert_true(steps > 100);
 }
 
 static void move(void *unused)
 {
     (void)unused;
-    callback_move(queue, moved_to);
+    callback_worker_move_queue(queue, moved_to);
 }
 
 /* Checks the same while the queue is moved. `detached`: the callback already has a cookie. There
@@ -391,11 +392,11 @@ static void move_one(bool detached)
     head.func = returns;
     callback_push(queue, &head, 0);
     if (detached)
-        callback_serve_all(own);
+        callback_worker_serve_all(own);
     own->started = 0; /* the thread has ended as requested */
     step_through(move, NULL, must_be_pending);
-    assert_false(callback_is_pending(queue));
-    assert_true(callback_is_pending(moved_to));
+    assert_false(callback_queue_is_pending(queue));
+    assert_true(callback_queue_is_pending(moved_to));
     callback_queue_release(queue);
     callback_worker_release(own);
     queue = saved;

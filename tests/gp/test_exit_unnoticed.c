@@ -189,13 +189,13 @@ static int take_the_id(void *unused)
     reader.domain = domain;
     held_reader_start(&reader);
     slot = slot_of_thread(reader.tid);
-    if (!slot || readers_reap_slot(domain, slot, now, LONG_NS))
+    if (!slot || slots_reap_one(domain, slot, now, LONG_NS))
         return 1;
-    if (readers_reap_slot(domain, slot, now + LONG_NS, LONG_NS) ||
-        readers_reap(domain, true, READERS_ALL) != 1)
+    if (slots_reap_one(domain, slot, now + LONG_NS, LONG_NS) ||
+        slots_reap(domain, true, READERS_ALL) != 1)
         return 2;         /* the thread is alive */
     slot->claimed_at = 1; /* the boot time of the machine */
-    if (!readers_reap_slot(domain, slot, now + 2 * LONG_NS, LONG_NS) || slot->thread)
+    if (!slots_reap_one(domain, slot, now + 2 * LONG_NS, LONG_NS) || slot->thread)
         return 3;
     return 42;
 }

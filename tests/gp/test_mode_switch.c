@@ -174,7 +174,7 @@ static bool flipped, published_then;
 static void tell_mode(uint32_t fenced)
 {
     store_relaxed(&watched->shared.fenced, fenced);
-    readers_follow_mode(watched, fenced);
+    parking_follow_mode(watched, fenced);
 }
 
 /* Switches to fenced before one of the instructions of an entry. Does everything that a switcher

@@ -89,16 +89,16 @@ static void queue_much(bool is_told, bool wants_cpu, uint64_t had_more)
         ;
     head.func = ignore;
     callback_push(queue, &head, MUCH);
-    assert_int_equal(callback_serve(queue), CALLBACK_TURN_WAITS);
+    assert_int_equal(callback_worker_serve(queue), CALLBACK_TURN_WAITS);
     assert_true(gp_is_held_up(domain));
 }
 
 static void run_all(void)
 {
-    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
+    while (callback_worker_serve(queue) != CALLBACK_TURN_EMPTY)
         ;
     queue->bytes_left += MUCH;
-    assert_int_equal(callback_bytes(queue), 0);
+    assert_int_equal(callback_queue_bytes(queue), 0);
 }
 
 static void finish(void)
@@ -114,7 +114,7 @@ static bool keep_pace_for(unsigned asked)
     bool held = false;
 
     for (unsigned i = 0; looks < asked && i < ATTEMPTS; i++) {
-        held |= callback_keep_pace(queue);
+        held |= callback_wait_keep_pace(queue);
         if (looks < asked)
             pause_ms(1);
     }
@@ -176,9 +176,9 @@ static void nobody_waits_for_itself(void **state)
     looks = 0;
     prudence_qsbr_online(domain);
     callback_push(queue, &head, MUCH);
-    assert_int_equal(callback_serve(queue), CALLBACK_TURN_WAITS);
+    assert_int_equal(callback_worker_serve(queue), CALLBACK_TURN_WAITS);
     assert_true(gp_is_held_up(domain));
-    assert_false(callback_keep_pace(queue));
+    assert_false(callback_wait_keep_pace(queue));
     assert_int_equal(looks, 0);
     prudence_qsbr_offline(domain);
     run_all();
@@ -207,7 +207,7 @@ static void callbacks_take_no_memory(void **state)
         heads[i].func = ignore;
         callback_push(queue, &heads[i], 0);
     }
-    while (callback_serve(queue) != CALLBACK_TURN_EMPTY)
+    while (callback_worker_serve(queue) != CALLBACK_TURN_EMPTY)
         ;
     os_memory_fails = NULL;
     assert_int_equal(queue->invoked - invoked, MANY);

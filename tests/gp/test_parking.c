@@ -62,7 +62,7 @@ static bool is_awake(const struct reader_slot *wanted)
 static void round_now(void)
 {
     store_relaxed(&domain->park_after, (uint64_t)0);
-    readers_park(domain, 1u << 20);
+    parking_after_scan(domain, 1u << 20);
 }
 
 /* Parks all. The first round spares readers that were recently awake. */

@@ -76,7 +76,7 @@ static unsigned drive_for(unsigned milliseconds, uint64_t stayed)
 
     for (uint64_t age = 0; age < milliseconds * MS; age += MS / 10)
         for (unsigned i = 0; i < READERS; i++)
-            gone += readers_reap_slot(domain, slots[i], began + age, stayed);
+            gone += slots_reap_one(domain, slots[i], began + age, stayed);
     return gone;
 }
 
@@ -103,9 +103,9 @@ static void one_that_left_its_id_to_another_is_found(void **state)
 
     (void)state;
     slots[3]->claimed_at = 1; /* the boot time of the machine */
-    assert_false(readers_reap_slot(domain, slots[3], now, 99 * MS));
-    assert_false(readers_reap_slot(domain, slots[3], now, 100 * MS)); /* already asked */
-    assert_true(readers_reap_slot(domain, slots[3], now + MS, 100 * MS));
+    assert_false(slots_reap_one(domain, slots[3], now, 99 * MS));
+    assert_false(slots_reap_one(domain, slots[3], now, 100 * MS)); /* already asked */
+    assert_true(slots_reap_one(domain, slots[3], now + MS, 100 * MS));
     assert_int_equal(opened, 1);
     assert_int_equal(load_relaxed(&slots[3]->thread), 0);
     slots[3]->claimed_at = claimed_at; /* the thread does exist, and ends its section */
@@ -120,8 +120,8 @@ static void a_driver_that_comes_late_does_nothing(void **state)
     uint64_t now = os_clock_ns();
 
     (void)state;
-    readers_reap_slot(domain, slots[0], now, 200 * MS);
-    readers_reap_slot(domain, slots[1], now - MS / 2, 200 * MS);
+    slots_reap_one(domain, slots[0], now, 200 * MS);
+    slots_reap_one(domain, slots[1], now - MS / 2, 200 * MS);
     assert_int_equal(asked, 1);
     assert_int_equal(opened, 1);
 }

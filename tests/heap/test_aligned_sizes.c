@@ -192,7 +192,7 @@ static void sizes_of_frees(void **state)
         for (size_t size = 1; size <= 9000; size += 1 + size / 20) {
             void *object = prudence_aligned_alloc(alignment, size);
 
-            object_require_size(slab_of(object), object, size, "a test");
+            malloc_require_size(slab_of(object), object, size, "a test");
             prudence_free_sized(object, size);
         }
     }

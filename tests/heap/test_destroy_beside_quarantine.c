@@ -31,7 +31,7 @@ static void leave_slowly(struct slab *slab, void *object)
             ;
     }
     was_there &= slab->cache == cache; /* still our memory */
-    cache_put_kept(slab, object);
+    gate_put_kept(slab, object);
 }
 
 static void *flush(void *unused)

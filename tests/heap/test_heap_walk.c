@@ -124,7 +124,7 @@ static void close_batch(struct prudence_cache *cache)
     struct cpu_cache *cpu = cpu_cache_take(cache, &token);
 
     assert_non_null(cpu);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
 }
 

@@ -174,7 +174,7 @@ static void sizes_of_every_path_are_unbiased(void **state)
 
         for (unsigned n = 0; n < MANY / AT_ONCE; n++) {
             for (unsigned k = 0; k < AT_ONCE; k++)
-                held[k] = k % 2 ? calloc_counted(sizes[i], size_place(sizes[i]))
+                held[k] = k % 2 ? malloc_counted_zeroed(sizes[i], size_place(sizes[i]))
                                 : prudence_malloc(sizes[i]);
             free_all_sizes(AT_ONCE);
         }
@@ -194,7 +194,8 @@ static void each_byte_is_counted_once(void **state)
     for (size_t size = 1; size < 2 * OBJECT_SIZE_MAX; size += 1 + size / 50) {
         for (unsigned n = 0; n < 4; n++) {
             sampling_left = far;
-            held[count] = n % 2 ? calloc_counted(size, size_place(size)) : prudence_malloc(size);
+            held[count] =
+                n % 2 ? malloc_counted_zeroed(size, size_place(size)) : prudence_malloc(size);
             assert_int_equal(far - sampling_left, size);
             assert_non_null(held[count++]);
         }

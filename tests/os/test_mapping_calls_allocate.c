@@ -483,7 +483,7 @@ static void two_threads_map_two_regions_at_most(void **state)
     used = pages().used;
     filled[count++] = os_pages_alloc(MIB, os_page_size, 0, NULL);
     for (;; count++) { /* until the next run would be in another region */
-        const struct region *region = index_find(filled[count - 1]).region;
+        const struct region *region = page_index_find(filled[count - 1]).region;
 
         assert_non_null(region);
         if (region->free_pages < MIB / OS_PAGE_SIZE || count == 64 * 64)
@@ -500,7 +500,7 @@ static void two_threads_map_two_regions_at_most(void **state)
     mapping_watch(NULL);
     for (unsigned i = 0; i < 2; i++) {
         assert_non_null(runs[i]);
-        assert_non_null(index_find(runs[i]).region);
+        assert_non_null(page_index_find(runs[i]).region);
         os_pages_free(runs[i], MIB);
     }
     assert_ptr_not_equal(runs[0], runs[1]);

@@ -77,11 +77,11 @@ static void a_run_that_grows_becomes_a_huge_mapping(void **state)
     run = take(3 * MIB);
     next = take(PAGE);
     write_numbers(run, 0, 3 * MIB);
-    assert_non_null(index_find(run).region);
+    assert_non_null(page_index_find(run).region);
     huge = os_pages_resize(run, 3 * MIB, 4 * MIB, &owner);
     if (!huge)
         skip(); /* a system without MREMAP_DONTUNMAP copies */
-    assert_ptr_equal(index_find(huge).huge->base, huge);
+    assert_ptr_equal(page_index_find(huge).huge->base, huge);
     assert_ptr_not_equal(os_page_owner(run), &owner);
     write_numbers(huge, 3 * MIB, 4 * MIB);
     assert_owned(huge, 4 * MIB);
@@ -96,7 +96,7 @@ static void a_run_that_grows_becomes_a_huge_mapping(void **state)
     os_pages_free(next, MIB);
     give(huge, 4 * MIB);
     huge = take(3 * MIB); /* a free huge mapping serves any block of its size */
-    assert_ptr_equal(index_find(huge).huge->base, huge);
+    assert_ptr_equal(page_index_find(huge).huge->base, huge);
     give(huge, 3 * MIB);
     os_pages_trim();
 }

@@ -22,7 +22,7 @@ static char *take(size_t pages)
 
 static struct region *region_at(const void *run)
 {
-    struct place place = index_find(run);
+    struct place place = page_index_find(run);
 
     assert_non_null(place.region);
     return place.region;
@@ -113,14 +113,14 @@ static void empty_regions_are_unmapped(void **state)
     (void)state;
     memset(third, 1, PAGE);
     os_pages_free(third, PAGES / 2 * PAGE);
-    assert_non_null(index_find(third).region);
+    assert_non_null(page_index_find(third).region);
     os_pages_trim();
-    assert_null(index_find(third).region);
-    assert_null(index_find(third + HUGE_MAPPING_ALIGNMENT).region);
+    assert_null(page_index_find(third).region);
+    assert_null(page_index_find(third + HUGE_MAPPING_ALIGNMENT).region);
     os_pages_free(first, PAGES / 2 * PAGE);
     os_pages_free(second, PAGES / 2 * PAGE);
     os_pages_trim();
-    assert_null(index_find(first).region);
+    assert_null(page_index_find(first).region);
 }
 
 /* Checks the start of the search: no free run of 2^order pages or more begins before

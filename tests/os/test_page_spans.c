@@ -27,7 +27,7 @@ static void they_begin_at_huge_pages(void **state)
     for (unsigned i = 0; i < 20; i++) {
         huge_mappings[i] = take(2 * UNIT + (i + 1) * 37 * os_page_size, NULL);
         assert_int_equal((uintptr_t)huge_mappings[i] % HUGE_MAPPING_ALIGNMENT, 0);
-        assert_ptr_equal(index_find(huge_mappings[i]).huge->base, huge_mappings[i]);
+        assert_ptr_equal(page_index_find(huge_mappings[i]).huge->base, huge_mappings[i]);
     }
     for (unsigned i = 0; i < 20; i++)
         os_pages_free(huge_mappings[i], 2 * UNIT + (i + 1) * 37 * os_page_size);

@@ -15,7 +15,7 @@
 
 static struct region *region_at(const void *run)
 {
-    struct place place = index_find(run);
+    struct place place = page_index_find(run);
 
     assert_non_null(place.region);
     return place.region;
@@ -53,7 +53,7 @@ static void the_first_follow_use(void **state)
         os_pages_free(runs[i], MIB / 2);
     os_pages_trim();
     for (unsigned i = 0; i < count; i++)
-        assert_null(index_find(runs[i]).region);
+        assert_null(page_index_find(runs[i]).region);
     assert_int_equal(arena_bytes(0), 0);
     assert_int_equal(pages().used + pages().retained, 0);
 }

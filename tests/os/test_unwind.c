@@ -221,7 +221,7 @@ static void recent_rules_are_known(void **state)
             memset(rules, 0, sizeof rules);
         down(n % 9, n * 2654435761u);
         for (unsigned i = 0; i + 1 < our_count && i < RECENT; i++)
-            assert_ptr_equal(&rules[recent[i]], slot_of((uintptr_t)ours[i]));
+            assert_ptr_equal(&rules[recent[i]], unwind_slot_of((uintptr_t)ours[i]));
     }
 }
 
@@ -236,11 +236,11 @@ static void rules_are_told_apart(void **state)
         uintptr_t pc = (random = random * 6364136223846793005u + 1) >> 17,
                   other = pc ^ (1ul << n % 47);
 
-        *slot_of(pc) = tag_of(pc) | 5u << 10;
+        *unwind_slot_of(pc) = tag_of(pc) | 5u << 10;
         assert_int_equal(remembered(pc), 5u << 10);
         assert_int_equal(remembered(other), 0);
         assert_int_equal(remembered(pc | (uintptr_t)1 << 50), 0);
-        *slot_of(pc) = 0;
+        *unwind_slot_of(pc) = 0;
     }
 }
 

@@ -217,7 +217,7 @@ static int act_jump(void *unused)
     if (!scm_self || !clock_is_empty(&scm_self->local))
         return 1;
     scm_self->local.now = STAMP_EPOCH - STEPS / 4 / ACTORS / 2;
-    clock_drop_owner(&scm_self->local);
+    owner_detach_clock(&scm_self->local);
     return 0;
 }
 

@@ -51,7 +51,7 @@ static void few_are_in_flight(void **state)
     assert_true(cpu->size <= 2 * cache->batch); /* no need to grow */
     for (unsigned i = 0; i < 1000; i++) {
         pairs(7);
-        assert_true(latent_count(cpu) <= cache->batch);
+        assert_true(latent_cache_count(cpu) <= cache->batch);
     }
     assert_true(domain->at_once >= PAIRS / cache->batch / 2);
     assert_true(load_relaxed(&domain->membarriers) < 100); /* only while the caches grew */
@@ -70,11 +70,11 @@ static void a_long_ring_empties(void **state)
     (void)state;
     held_reader_start(&reader);
     pairs(PAIRS / 20);
-    while_it_stayed = latent_count(cpu);
+    while_it_stayed = latent_cache_count(cpu);
     assert_true(while_it_stayed > 4 * cache->batch);
     held_reader_end(&reader); /* also unregisters the thread */
     pairs(PAIRS);
-    assert_true(latent_count(cpu) <= cache->batch);
+    assert_true(latent_cache_count(cpu) <= cache->batch);
     check_books(cache);
 }
 
@@ -149,7 +149,7 @@ static void few_are_in_flight_beside_a_reader(void **state)
     pairs_beside_it(400);
     for (unsigned i = 0; i < 200; i++) {
         pairs_beside_it(1);
-        assert_true(latent_count(cpu) <= 6 * cache->batch);
+        assert_true(latent_cache_count(cpu) <= 6 * cache->batch);
     }
     reader_ends = true;
     sem_post(&go);

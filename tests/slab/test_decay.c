@@ -204,18 +204,18 @@ static void a_ring_at_rest_is_emptied(void **state)
     (void)state;
     allocate_all(cache, objects, 2 * many);
     defer_all(cache, objects, many);
-    assert_int_equal(latent_count(cpu_here(cache)), many);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), many);
     for (unsigned i = 0; i < 3; i++) {
         prudence_manual_advance(cache->domain);
         rounds(1);
         defer_all(cache, objects + many + i, 1);
     }
-    assert_in_range(latent_count(cpu_here(cache)), 1, 2 * TRANSFER_MAX);
+    assert_in_range(latent_cache_count(cpu_here(cache)), 1, 2 * TRANSFER_MAX);
     prudence_manual_advance(cache->domain);
     rounds(2); /* without deferrals the ring gets empty */
     prudence_manual_advance(cache->domain);
     rounds(1);
-    assert_int_equal(latent_count(cpu_here(cache)), 0);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), 0);
     free_all(cache, objects + many + 3, many - 3);
     check_books(cache);
     destroy_empty(cache);
@@ -387,7 +387,7 @@ static void what_is_handed_over_is_seen(void **state)
     defer_all(cache, objects + 64, 64);
     cpu = cpu_cache_take(cache, &cpu);
     assert_non_null(cpu);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
     assert_int_equal(preflush_cpu(cache, 0, TRANSFER_BATCHES), 64);
     allocate_all(cache, objects, 64); /* leaves nothing else for a round to do */

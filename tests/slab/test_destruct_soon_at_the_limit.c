@@ -51,7 +51,7 @@ static unsigned fill_both(void)
     while (stack_count(&cpu_here(cache)->line) < ROOM)
         free_all(cache, objects + freed++, 1);
     defer_all(cache, objects + freed, ROOM);
-    assert_int_equal(latent_count(cpu_here(cache)), ROOM);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), ROOM);
     return freed + ROOM;
 }
 

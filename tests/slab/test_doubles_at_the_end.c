@@ -145,7 +145,7 @@ static void the_look_harms_nothing(void **state)
     assert_int_equal(after.objects_live, before.objects_live);
     assert_int_equal(after.objects_latent, before.objects_latent);
     assert_int_equal(stack_count(&cpu_here(cache)->line), 0);
-    assert_int_equal(latent_count(cpu_here(cache)), 0);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), 0);
     free_all(cache, objects + 120, 80);
     prudence_manual_advance(cache->domain);
 }

@@ -40,7 +40,7 @@ static void go_on(unsigned free, unsigned latent)
 {
     cpu_cache_repair_all(cache, &token, notes);
     assert_int_equal(stack_count(&cpu()->line), free);
-    assert_int_equal(latent_count(cpu()), latent);
+    assert_int_equal(latent_cache_count(cpu()), latent);
     cpu_cache_release_all(cache, &token, false);
     for (unsigned i = 0; i < os_cpu_count(); i++)
         assert_int_equal(load_relaxed(&cpu_cache_of(cache, i)->line.owner), 0);

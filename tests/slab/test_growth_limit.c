@@ -116,7 +116,7 @@ static void latent_slabs_are_merged_first(void **state)
     assert_non_null(cpu);
     defer_all(cache, objects, 16);
     cpu_cache_release(cpu);
-    assert_int_equal(latent_count(cpu), 0);
+    assert_int_equal(latent_cache_count(cpu), 0);
     assert_int_equal(pthread_create(&ender, NULL, leave_later, &reader), 0);
     allocate_all(cache, objects, 16);
     assert_true(waits() > waited); /* the first objects of a slab are safe before the others */

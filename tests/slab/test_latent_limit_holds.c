@@ -178,7 +178,7 @@ static void empty_rings_give_back_what_they_reserved(void **state)
 
             assert_true(cpu_cache_grow(caches[i], caches[i]->size_min));
             cpu = cpu_cache_take(caches[i], &cpu);
-            latent_open(caches[i], cpu);
+            latent_cache_open(caches[i], cpu);
             cpu_cache_release(cpu);
         }
     }

@@ -34,18 +34,18 @@ static unsigned owned(unsigned (*act)(void))
 
 static unsigned close_batch(void)
 {
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     return 0;
 }
 
 static unsigned merge(void)
 {
-    return latent_merge(cache, cpu);
+    return latent_cache_merge(cache, cpu);
 }
 
 static unsigned open_batch(void)
 {
-    return latent_open(cache, cpu);
+    return latent_cache_open(cache, cpu);
 }
 
 /* Prepares a ring without latent objects, and with a whole batch reserved. */
@@ -59,8 +59,8 @@ static int make(void **state)
     prudence_manual_advance(cache->domain);
     owned(merge);
     owned(open_batch);
-    assert_int_equal(latent_count(cpu), 0);
-    assert_true(latent_is_open(cache, cpu));
+    assert_int_equal(latent_cache_count(cpu), 0);
+    assert_true(latent_cache_is_open(cache, cpu));
     return 0;
 }
 
@@ -82,7 +82,7 @@ static uint64_t in_ring(void)
 static void about_to_merge(unsigned count)
 {
     pairs(count);
-    assert_int_equal(latent_count(cpu), count);
+    assert_int_equal(latent_cache_count(cpu), count);
     owned(close_batch);
     prudence_manual_advance(cache->domain);
     assert_int_equal(limit_used(), in_ring());
@@ -98,7 +98,7 @@ static void is_passed_on(void **state)
 
         about_to_merge(count);
         assert_int_equal(owned(merge), count);
-        assert_true(latent_is_open(cache, cpu));
+        assert_true(latent_cache_is_open(cache, cpu));
         assert_int_equal(limit_used(), in_ring());
         assert_int_equal(limit_used(), before); /* unchanged */
     }
@@ -137,7 +137,7 @@ static void what_a_batch_does_not_need_is_released(void **state)
     (void)state;
     about_to_merge(batch);
     owned(open_batch);
-    assert_true(latent_is_open(cache, cpu));
+    assert_true(latent_cache_is_open(cache, cpu));
     assert_int_equal(owned(merge), batch);
     assert_int_equal(cpu->reserved - cpu->line.ring_tail, batch);
     assert_int_equal(limit_used(), in_ring());

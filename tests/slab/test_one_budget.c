@@ -168,7 +168,7 @@ static void those_that_are_used_least_give(void **state)
     after = size_here(idle);
     assert_true(after < before / 2);
     assert_true(stack_count(&cpu_here(idle)->line) <= after);
-    assert_true(latent_count(cpu_here(idle)) <= after);
+    assert_true(latent_cache_count(cpu_here(idle)) <= after);
     assert_true(cpu_here(idle)->slots < slots / 2); /* the arrays shrink, too */
     assert_true(size_here(busy) >= before / 2);
     assert_true(used_here() <= OWN + OWN / 8);
@@ -304,7 +304,7 @@ static void a_small_ring_waits_for_what_others_defer(void **state)
     sequence = load_relaxed(&domain->shared.sequence);
     limit_due_clear(os_cpu_current());
     allocate_all(cache, &object, 1);
-    assert_int_equal(latent_count(cpu_here(cache)), 1);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), 1);
     assert_true(load_relaxed(&domain->shared.sequence) == sequence);
     free_all(cache, &object, 1);
     assert_int_equal(prudence_option_set("cache_per_cpu", "2M"), 0);
@@ -321,7 +321,7 @@ static void what_is_safe_counts_as_cached(void **state)
     (void)state;
     allocate_all(cache, objects, 16);
     defer_all(cache, objects, 16);
-    latent_close(cache, cpu_here(cache));
+    latent_cache_close(cache, cpu_here(cache));
     stats = stats_of(cache);
     assert_int_equal(stats.objects_latent, 16);
     assert_int_equal(stats.bytes_latent, 16 * 64);

@@ -31,7 +31,7 @@ static struct prudence_cache *cache_of_deferred(struct prudence_domain *domain)
     for (unsigned i = 0; i < COUNT; i++)
         fill_pattern(objects[i], SIZE);
     defer_all(cache, objects, COUNT); /* fills the latent cache, and then latent slabs */
-    assert_true(latent_count(cpu_here(cache)) > 0);
+    assert_true(latent_cache_count(cpu_here(cache)) > 0);
     assert_true(stats_of(cache).overflowed_objects >= COUNT - ROOM);
     return cache;
 }

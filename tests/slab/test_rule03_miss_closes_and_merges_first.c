@@ -79,10 +79,10 @@ static void a_merge_is_bounded(void **state)
     prudence_manual_advance(cache->domain);
     while (stack_count(&cpu->line))
         allocate_all(cache, live + count++, 1);
-    latent = latent_count(cpu);
+    latent = latent_cache_count(cpu);
     assert_true(latent > 1024);
     allocate_all(cache, live + count++, 1);
-    assert_int_equal(latent - latent_count(cpu), 1024);
+    assert_int_equal(latent - latent_cache_count(cpu), 1024);
     assert_int_equal(stack_count(&cpu->line), 1023);
     free_all(cache, live, count);
     destroy_empty(cache);

@@ -35,7 +35,7 @@ static void reclaim(unsigned room, unsigned latent)
     allocate_all(cache, &objects[held++], 1); /* the refill */
     refills = cpu->counts.refills;
     stacked = stack_count(&cpu->line);
-    assert_true(stacked + latent_count(cpu) <= room);
+    assert_true(stacked + latent_cache_count(cpu) <= room);
     prudence_manual_advance(cache->domain);
     allocate_all(cache, objects + held, stacked + latent);
     assert_int_equal(cpu->counts.refills, refills);
@@ -117,7 +117,7 @@ static void a_refill_that_ends_elsewhere(unsigned latent)
     while (moves_to)
         allocate_all(cache, &objects[held++], 1);
     assert_int_equal(injected_cpu, 1);
-    assert_int_equal(latent_count(there), latent);
+    assert_int_equal(latent_cache_count(there), latent);
     assert_int_equal(stack_count(&there->line),
                      ROOM - latent < ROOM - 1 ? ROOM - latent : ROOM - 1);
     check_books(cache);

@@ -25,13 +25,13 @@ static void what_does_not_fit_goes_to_the_latent_slab(void **state)
     slab = slab_of(objects[0]);
     assert_int_equal(slab->list, SLAB_FULL);
     defer_all(cache, objects, ROOM);
-    assert_int_equal(latent_count(cpu_here(cache)), ROOM);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), ROOM);
     assert_int_equal(stats_of(cache).overflowed_objects, 0);
     assert_int_equal(slab->latent, 0);
     defer_all(cache, objects + ROOM, 1); /* the oldest objects make room */
     overflowed = (unsigned)stats_of(cache).overflowed_objects;
     assert_true(overflowed > 0 && overflowed <= ROOM);
-    assert_int_equal(latent_count(cpu_here(cache)), ROOM + 1 - overflowed);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), ROOM + 1 - overflowed);
     assert_int_equal(stats_of(cache).objects_latent, ROOM + 1);
     assert_int_equal(slab->latent, overflowed);
     for (unsigned i = 0; i < ROOM + 1; i++)
@@ -60,7 +60,7 @@ static void at_the_limit_a_safe_batch_makes_room(void **state)
     assert_int_equal(stats.overflowed_objects, 0);
     assert_int_equal(stats.merged_objects, ROOM / 2); /* the closed batch */
     assert_true(stats.flushed_objects >= ROOM / 2);   /* makes room for that in the object cache */
-    assert_int_equal(latent_count(cpu_here(cache)), ROOM / 2 + 1);
+    assert_int_equal(latent_cache_count(cpu_here(cache)), ROOM / 2 + 1);
     check_books(cache);
 }
 

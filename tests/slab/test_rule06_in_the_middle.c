@@ -34,7 +34,7 @@ static void close_batch(void)
     struct cpu_cache *cpu = cpu_cache_take(cache, &cache);
 
     assert_non_null(cpu);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
 }
 

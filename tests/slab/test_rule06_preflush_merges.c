@@ -28,7 +28,7 @@ static unsigned held; /* objects[ROOM .. held) are live */
 static void close_batch(void)
 {
     assert_ptr_equal(cpu_cache_take(cache, &held), cpu);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
 }
 
@@ -58,7 +58,7 @@ static void overfill_with(unsigned flags, void (*destructor)(void *object, void 
     prudence_manual_advance(cache->domain);
     defer_all(cache, objects + ROOM / 2, ROOM / 2);
     close_batch();
-    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(latent_cache_count(cpu), ROOM);
     assert_int_equal(cpu->counts.merged_objects, 0);
 }
 
@@ -78,7 +78,7 @@ static void preflush(unsigned moves, unsigned merges)
 {
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), moves);
     assert_int_equal(cpu->counts.merged_objects, merges);
-    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    assert_int_equal(stack_count(&cpu->line) + latent_cache_count(cpu), ROOM);
     check_books(cache);
 }
 
@@ -169,7 +169,7 @@ static void another_owner_is_left_alone(void **state)
     owned = cpu_cache_take(cache, &held);
     assert_ptr_equal(owned, cpu);
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0);
-    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(latent_cache_count(cpu), ROOM);
     assert_int_equal(cpu->counts.merged_objects, 0);
     cpu_cache_release(owned);
     preflush(20, ROOM / 2);

@@ -30,14 +30,14 @@ static struct prudence_cache *overfull_cache(unsigned cached)
         allocate_all(cache, &objects[held++], 1);
     defer_all(cache, objects, ROOM / 2);
     assert_non_null(cpu_cache_take(cache, &held));
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
     prudence_manual_advance(cache->domain); /* keeps the batches from becoming one */
     defer_all(cache, objects + ROOM / 2, ROOM / 2);
     assert_non_null(cpu_cache_take(cache, &held));
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
-    assert_int_equal(latent_count(cpu), ROOM);
+    assert_int_equal(latent_cache_count(cpu), ROOM);
     assert_int_equal(cpu->batch_tail - cpu->batch_head, 2);
     return cache;
 }
@@ -49,7 +49,7 @@ static void moves_what_does_not_fit(void **state)
 
     (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 20);
-    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    assert_int_equal(stack_count(&cpu->line) + latent_cache_count(cpu), ROOM);
     assert_ptr_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask],
                      objects[ROOM / 2 + 20]); /* the first batch was merged */
     assert_int_equal(stats_of(cache).preflushed_objects, 20);
@@ -67,7 +67,7 @@ static void moves_more_than_one_batch(void **state)
 
     (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 50);
-    assert_int_equal(stack_count(&cpu->line) + latent_count(cpu), ROOM);
+    assert_int_equal(stack_count(&cpu->line) + latent_cache_count(cpu), ROOM);
     check_books(cache);
 }
 

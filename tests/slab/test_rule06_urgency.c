@@ -66,16 +66,16 @@ static struct prudence_cache *cache_with(unsigned cached)
 /* Defers, and closes the last batch, so that all objects may be moved. */
 static void defer(struct prudence_cache *cache, unsigned count)
 {
-    unsigned before = latent_count(cpu_here(cache));
+    unsigned before = latent_cache_count(cpu_here(cache));
     struct cpu_cache *cpu;
 
     held -= count;
     defer_all(cache, objects + held, count);
     cpu = cpu_cache_take(cache, &cpu);
     assert_non_null(cpu);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
-    assert_int_equal(latent_count(cpu), before + count);
+    assert_int_equal(latent_cache_count(cpu), before + count);
 }
 
 /* Makes more than ROOM allocations from the object cache, and leaves there more than a gentle round
@@ -101,7 +101,7 @@ static bool both_fit(struct prudence_cache *cache)
 {
     struct cpu_cache *cpu = cpu_here(cache);
 
-    return stack_count(&cpu->line) + latent_count(cpu) <= cpu->size;
+    return stack_count(&cpu->line) + latent_cache_count(cpu) <= cpu->size;
 }
 
 static void end(struct prudence_cache *cache)

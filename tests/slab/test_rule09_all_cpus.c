@@ -26,7 +26,7 @@ static void open_batches_of_all_cpus(void **state)
         prudence_cache_free_deferred(cache, objects[i]);
     }
     for (unsigned cpu = 0; cpu < 63; cpu++)
-        assert_int_equal(latent_count(cpu_cache_of(cache, cpu)), count / 63);
+        assert_int_equal(latent_cache_count(cpu_cache_of(cache, cpu)), count / 63);
     injected_cpu = 63; /* node 3; the slabs are on node 0 */
     memory_fail(0, UINT32_MAX);
     objects[0] = prudence_cache_alloc(cache);
@@ -34,7 +34,7 @@ static void open_batches_of_all_cpus(void **state)
     memory_succeed();
     assert_true(stats_of(cache).pressure_waits > 0);
     for (unsigned cpu = 0; cpu < 63; cpu++)
-        assert_int_equal(latent_count(cpu_cache_of(cache, cpu)), 0);
+        assert_int_equal(latent_cache_count(cpu_cache_of(cache, cpu)), 0);
     check_books(cache);
     live = 5 * cache->capacity - count;
     free_all(cache, objects, 1);

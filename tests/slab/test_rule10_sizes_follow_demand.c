@@ -49,7 +49,7 @@ static void they_stay_within_the_budget(void **state)
     cache = prudence_cache_create("budget", 64, &attr);
     update(cache, 10, 5000);
     assert_int_equal(stats_of(cache).object_cache_size, 1024);
-    assert_true(latent_count(cpu_here(cache)) <= 1024);
+    assert_true(latent_cache_count(cpu_here(cache)) <= 1024);
     assert_true(stats_of(cache).overflowed_objects > 0);
     destroy_empty(cache);
 }

@@ -62,7 +62,7 @@ static void a_quiet_cpu_is_drained_before_growth(void **state)
     drain_quiet_cpus(cache);
     cache->quiet_checked_at = 0;
     drain_quiet_cpus(cache);
-    assert_int_equal(latent_count(cpu_cache_of(cache, 5)), 0);
+    assert_int_equal(latent_cache_count(cpu_cache_of(cache, 5)), 0);
     check_books(cache);
 }
 
@@ -80,7 +80,7 @@ static void the_cpu_that_looks_is_drained_too(void **state)
         drain_quiet_cpus(cache); /* notes; then closes the batch; then takes it */
         prudence_manual_advance(cache->domain);
     }
-    assert_int_equal(latent_count(cpu_cache_of(cache, 5)), 0);
+    assert_int_equal(latent_cache_count(cpu_cache_of(cache, 5)), 0);
     assert_int_equal(stats_of(cache).objects_latent, 0);
     check_books(cache);
 }

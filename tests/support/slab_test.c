@@ -214,8 +214,8 @@ void check_books(struct prudence_cache *cache)
 
         assert_int_equal(cpu->line.owner, 0);
         assert_true(stack_count(&cpu->line) <= cpu->size);
-        assert_true(latent_count(cpu) <= cpu->size);
-        in_rings += latent_count(cpu);
+        assert_true(latent_cache_count(cpu) <= cpu->size);
+        in_rings += latent_cache_count(cpu);
         on_stacks += stack_count(&cpu->line);
     }
     for (unsigned i = 0; i < os_node_count(); i++)

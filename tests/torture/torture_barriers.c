@@ -103,7 +103,7 @@ static void park(void)
 {
     for (unsigned i = 0; i < 2; i++) { /* the first round spares readers that have just returned */
         store_relaxed(&prudence_default.park_after, (uint64_t)0);
-        readers_park(&prudence_default, 1u << 20);
+        parking_after_scan(&prudence_default, 1u << 20);
     }
 }
 

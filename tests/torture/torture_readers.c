@@ -217,7 +217,7 @@ static void *parker(void *unused)
 {
     while (!torture_stopped()) {
         store_relaxed(&prudence_default.park_after, (uint64_t)0);
-        readers_park(&prudence_default, 1u << 20);
+        parking_after_scan(&prudence_default, 1u << 20);
         torture_sleep_us(50);
     }
     return unused;

@@ -46,7 +46,7 @@ struct prudence_domain {
 static struct prudence_domain rcu;
 struct rcu_gp_oldstate gp_near;
 
-static void ask(struct tasklet_struct *tasklet)
+static void gp_ask(struct tasklet_struct *tasklet)
 {
     (void)tasklet;
     if (exchange_relaxed(&rcu.wanted, 0u)) {
@@ -62,7 +62,7 @@ static void ask(struct tasklet_struct *tasklet)
 static void ask_in_thread(struct work_struct *work)
 {
     (void)work;
-    ask(NULL);
+    gp_ask(NULL);
     if (!exchange_relaxed(&rcu.hurry, 0u))
         return;
     start_poll_synchronize_rcu_expedited();
@@ -321,7 +321,7 @@ void gp_kernel_stats(struct gp_kernel_stats *stats)
 void gp_kernel_start(void)
 {
     os_irq_work_init(&rcu.irq_work, ask_in_interrupt);
-    tasklet_setup(&rcu.tasklet, ask);
+    tasklet_setup(&rcu.tasklet, gp_ask);
     INIT_WORK(&rcu.work, ask_in_thread);
     gp_hasten_start();
     take_state(&gp_near);

@@ -42,7 +42,7 @@ static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *ent
     const struct reader_slot *own = readers_slot_if_any(domain), *slot;
 
     *entries = 0;
-    if (readers_awake(domain) > LOOK_AT_MOST)
+    if (parking_count_awake(domain) > LOOK_AT_MOST)
         return false;
     for_each_awake(walk, slot, domain)
     {
@@ -69,7 +69,7 @@ static bool nobody_is_inside(const struct prudence_domain *domain, uint64_t *ent
  * Looks before starting as well, so that nothing is written in vain. Leaves readers alone that have
  * entered since the last look, because each of their entries would miss the line of the sequence.
  */
-bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie)
+bool at_once_end(struct prudence_domain *domain, gp_cookie cookie)
 {
     uint64_t entries, goal;
 
@@ -85,7 +85,7 @@ bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie)
     if (!nobody_is_inside(domain, &entries))
         return false;
     count_add(&domain->at_once, 1);
-    gp_complete(domain, goal);
+    gp_drive_complete(domain, goal);
     return gp_poll(domain, cookie);
 }
 
@@ -126,16 +126,16 @@ static bool barrier_is_made(struct prudence_domain *domain)
     }
     if (!domain->asked) {
         domain->asked_by = readers_slot_if_any(domain);
-        readers_ask(domain, domain->asked_by);
+        parking_ask(domain, domain->asked_by);
         domain->asked = true;
     }
-    if (!readers_have_answered(domain, domain->asked_by)) {
+    if (!parking_all_answered(domain, domain->asked_by)) {
         if (!load_relaxed(&domain->unanswered))
             store_relaxed(&domain->unanswered, 1u);
         return false;
     }
     store_relaxed(&domain->unanswered, 0u);
-    gp_raise(&domain->barrier_goal, goal);
+    gp_drive_raise(&domain->barrier_goal, goal);
     return true;
 }
 
@@ -143,7 +143,7 @@ static void at_once_look(struct prudence_domain *domain)
 {
     uint64_t ended = load_relaxed(&domain->grace_periods);
 
-    memb_look(domain, load_relaxed(&domain->asked_goal));
+    scan_and_complete(domain, load_relaxed(&domain->asked_goal));
     count_add(&domain->at_once, load_relaxed(&domain->grace_periods) - ended);
     if (load_relaxed(&domain->readers_fence_themselves))
         mode_choose(domain); /* from fenced to fence-free: no system call */
@@ -161,13 +161,13 @@ static enum gp_tried at_once_ask(struct prudence_domain *domain, gp_cookie cooki
 }
 
 /* Writes nothing while there is nothing to do, because writers on all CPUs call this. */
-enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie)
+enum gp_tried at_once_ask_if_due(struct prudence_domain *domain, gp_cookie cookie)
 {
     unsigned awake;
     uint32_t nobody = 0;
     enum gp_tried tried;
 
-    if (gp_is_held_up(domain) || (awake = readers_awake(domain)) > LOOK_AT_MOST)
+    if (gp_is_held_up(domain) || (awake = parking_count_awake(domain)) > LOOK_AT_MOST)
         return GP_REFUSED;
     if (!is_asked_for(domain) && is_too_soon(domain, awake))
         return GP_LATER;

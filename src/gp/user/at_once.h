@@ -5,7 +5,7 @@
 
 #include "gp/user/domain.h"
 
-bool memb_at_once(struct prudence_domain *domain, gp_cookie cookie);
-enum gp_tried memb_ask(struct prudence_domain *domain, gp_cookie cookie);
+bool at_once_end(struct prudence_domain *domain, gp_cookie cookie);
+enum gp_tried at_once_ask_if_due(struct prudence_domain *domain, gp_cookie cookie);
 
 #endif /* GP_USER_AT_ONCE_H */

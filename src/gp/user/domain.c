@@ -102,7 +102,7 @@ void domain_visits_fork_child(void)
         visits[i]->visitors++;
 }
 
-static bool visit(struct prudence_domain *domain, uint64_t *after, bool named)
+static bool domain_visit_next(struct prudence_domain *domain, uint64_t *after, bool named)
 {
     if (domain->generation <= *after || (named && !load_relaxed(&domain->users)))
         return false;
@@ -119,7 +119,7 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
     unsigned found = 0;
     struct list *item;
 
-    if (visit(&prudence_default, after, named))
+    if (domain_visit_next(&prudence_default, after, named))
         domains[found++] = &prudence_default;
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
@@ -128,7 +128,7 @@ unsigned domains_visit(struct prudence_domain **domains, unsigned count, uint64_
 
         if (found == count)
             break;
-        if (visit(domain, after, named))
+        if (domain_visit_next(domain, after, named))
             domains[found++] = domain;
     }
     os_lock_release(&readers_lock);

@@ -42,8 +42,8 @@ struct external;
  */
 struct gp_scheme {
     const char *name;
-    /* Pushes started grace periods on, up to `goal`, by gp_complete(). Never waits; any number of
-     * threads may call at once. NULL if grace periods end by themselves. */
+    /* Pushes started grace periods on, up to `goal`, by gp_drive_complete(). Never waits; any
+     * number of threads may call at once. NULL if grace periods end by themselves. */
     void (*drive)(struct prudence_domain *domain, uint64_t goal);
     /* Blocks for a thread that waits without a deadline. NULL if there is nothing to block on. */
     void (*block)(struct prudence_domain *domain);
@@ -199,11 +199,11 @@ struct prudence_domain {
     struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
 
     /* When a driver last asked whether the thread of a reader in the way still exists, and when one
-     * last opened a file to see whether that is the same thread (readers_reap_slot). ns; by
+     * last opened a file to see whether that is the same thread (slots_reap_one). ns; by
      * compare-and-swap, so that only one driver does so. */
     uint64_t gone_asked_at, gone_looked_at;
 
-    unsigned reap_from;   /* the slot where readers_reap() continues; a hint */
+    unsigned reap_from;   /* the slot where slots_reap() continues; a hint */
     unsigned reap_all_at; /* the number of slots from which all are looked at; a hint */
     uint32_t users;       /* caches and sets that name this domain; atomic */
     uint32_t visitors; /* threads that look at the domain for a while; destruction waits; atomic */

@@ -90,7 +90,7 @@ static void dissolve(struct prudence_domain *domain)
     if (domain->scheme->close)
         domain->scheme->close(domain);
     os_lock_take(&readers_lock);
-    readers_release_chunks(domain);
+    slots_release_chunks(domain);
     domain_bury(domain);
     os_lock_release(&readers_lock);
 }
@@ -129,13 +129,13 @@ int prudence_domain_destroy(struct prudence_domain *domain)
     const void *caller = __builtin_return_address(0);
     enum in_the_way what;
 
-    if (!domain || gp_is_lasting(domain))
+    if (!domain || readers_are_lasting(domain))
         return EINVAL;
     DOMAIN_CHECK(domain);
     if (domain->kind == PRUDENCE_DOMAIN_EXTERNAL && external_is_inside(domain))
         return busy(domain, READERS, caller);
     /* otherwise a dead thread's section would be in the way */
-    readers_reap(domain, true, READERS_ALL);
+    slots_reap(domain, true, READERS_ALL);
     os_busy_enter(); /* an unlisted set still holds its members */
     os_lock_take(&readers_lock);
     what = in_the_way(domain);

@@ -38,7 +38,7 @@ void gp_request(struct prudence_domain *domain, gp_cookie cookie)
 }
 
 /* Release, so that everything before the raise is visible with the new value. */
-uint64_t gp_raise(uint64_t *value, uint64_t to)
+uint64_t gp_drive_raise(uint64_t *value, uint64_t to)
 {
     uint64_t current = load_relaxed(value);
 
@@ -53,7 +53,7 @@ static const void *ends_of(const struct prudence_domain *domain)
     return (const char *)domain + PRUDENCE_DOMAIN_ENDS_OFFSET;
 }
 
-void gp_tell_section_ends(const struct prudence_domain *domain)
+void gp_drive_tell_section_ends(const struct prudence_domain *domain)
 {
     tell_release(ends_of(domain));
 }
@@ -69,12 +69,12 @@ void gp_tell_over(const struct prudence_domain *domain)
 
 /* Raises `completed`. Tells the race detector that sections have ended, because for an external
  * domain the completing thread is the one that synchronized with the readers. */
-void gp_complete(struct prudence_domain *domain, uint64_t upto)
+void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)
 {
     uint64_t ended;
 
-    gp_tell_section_ends(domain);
-    ended = gp_raise(&domain->progress.completed, upto) / GP_STEP;
+    gp_drive_tell_section_ends(domain);
+    ended = gp_drive_raise(&domain->progress.completed, upto) / GP_STEP;
     if (!ended)
         return;
     add_relaxed(&domain->grace_periods, ended);
@@ -109,14 +109,14 @@ static void drive_shared(struct prudence_domain *domain)
     store_relaxed(&domain->scan_began, (uint64_t)0);
 }
 
-struct reader_slot *gp_held_up_by(const struct prudence_domain *domain)
+struct reader_slot *gp_drive_held_up_by(const struct prudence_domain *domain)
 {
     return domain->scheme->held_up_by ? domain->scheme->held_up_by(domain) : NULL;
 }
 
 bool gp_is_held_up(const struct prudence_domain *domain)
 {
-    return gp_held_up_by(domain) != NULL;
+    return gp_drive_held_up_by(domain) != NULL;
 }
 
 /* False for grace periods that gp_try only asked readers for; other threads need not push those. */

@@ -6,9 +6,10 @@
 #include "gp/user/domain.h"
 
 /* like prudence_tell_section_ends */
-void gp_tell_section_ends(const struct prudence_domain *domain);
-struct reader_slot *gp_held_up_by(const struct prudence_domain *domain);
-uint64_t gp_raise(uint64_t *value, uint64_t to); /* returns the difference; 0 if already there */
-void gp_complete(struct prudence_domain *domain, uint64_t upto);
+void gp_drive_tell_section_ends(const struct prudence_domain *domain);
+struct reader_slot *gp_drive_held_up_by(const struct prudence_domain *domain);
+/* Returns the difference; 0 if already there. */
+uint64_t gp_drive_raise(uint64_t *value, uint64_t to);
+void gp_drive_complete(struct prudence_domain *domain, uint64_t upto);
 
 #endif /* GP_USER_DRIVE_H */

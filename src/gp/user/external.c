@@ -118,7 +118,7 @@ static void poll(struct prudence_domain *domain)
     if (!external->ops.poll_state(external->context, external->cookie))
         return;
     external->under_way = false;
-    gp_complete(domain, external->goal);
+    gp_drive_complete(domain, external->goal);
     if (sequence_before(external->goal, load_acquire(&domain->shared.sequence)))
         external_begin(domain);
 }
@@ -161,7 +161,7 @@ static bool external_synchronize(struct prudence_domain *domain)
     os_full_fence();
     os_foreign_call("synchronize of an external domain");
     external->ops.synchronize(external->context);
-    gp_complete(domain, goal);
+    gp_drive_complete(domain, goal);
     __atomic_fetch_sub(&external->inside, 1, __ATOMIC_RELEASE);
     return true;
 }

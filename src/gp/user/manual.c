@@ -15,11 +15,11 @@ void prudence_manual_advance(struct prudence_domain *domain)
         return;
     }
     sequence = __atomic_add_fetch(&domain->shared.sequence, GP_STEP, __ATOMIC_SEQ_CST);
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     os_probe3(gp_start, domain, domain->name, sequence);
     store_release(&domain->progress.completed, sequence);
     os_probe4(gp_end, domain, domain->name, sequence, 1);
     add_relaxed(&domain->grace_periods, 1);
 }
 
-const struct gp_scheme gp_manual = {.name = "manual", .is_busy = readers_any_inside};
+const struct gp_scheme gp_manual = {.name = "manual", .is_busy = slots_any_inside};

@@ -57,10 +57,10 @@ static void make_barrier(struct prudence_domain *domain, uint64_t goal)
         return; /* barrier_goal stays: this fence does not cover readers that stop fencing later */
     }
     began = os_clock_ns();
-    readers_membarrier(domain);
+    parking_membarrier(domain);
     note_cost(domain, os_clock_ns() - began);
     add_relaxed(&domain->membarriers, 1);
-    gp_raise(&domain->barrier_goal, goal);
+    gp_drive_raise(&domain->barrier_goal, goal);
 }
 
 /*
@@ -96,8 +96,8 @@ static void memb_drive(struct prudence_domain *domain, uint64_t goal)
     }
     make_barrier(domain, goal);
     add_relaxed(&domain->scans, 1);
-    gp_complete(domain, memb_scan(domain, goal, &outside));
-    readers_park(domain, outside);
+    gp_drive_complete(domain, scan_readers(domain, goal, &outside));
+    parking_after_scan(domain, outside);
     mode_choose(domain);
 }
 
@@ -111,7 +111,7 @@ const struct gp_scheme gp_memb = {
     .drive = memb_drive,
     .is_cheap = memb_is_cheap,
     .held_up_by = memb_held_up_by,
-    .at_once = memb_at_once,
-    .ask = memb_ask,
-    .is_busy = readers_any_inside,
+    .at_once = at_once_end,
+    .ask = at_once_ask_if_due,
+    .is_busy = slots_any_inside,
 };

@@ -33,7 +33,7 @@ enum reader_mode gp_reader_mode = READER_MODE_AUTO;
 static void switch_to_fenced(struct prudence_domain *domain)
 {
     store_release(&domain->shared.fenced, 1u);
-    readers_follow_mode(domain, true);
+    parking_follow_mode(domain, true);
     os_membarrier();
     store_release(&domain->readers_fence_themselves, 1u);
     add_relaxed(&domain->mode_switches, 1);
@@ -43,7 +43,7 @@ static void switch_to_free(struct prudence_domain *domain)
 {
     store_release(&domain->readers_fence_themselves, 0u);
     store_release(&domain->shared.fenced, 0u);
-    readers_follow_mode(domain, false);
+    parking_follow_mode(domain, false);
     add_relaxed(&domain->mode_switches, 1);
 }
 
@@ -63,7 +63,7 @@ void mode_start(struct prudence_domain *domain)
 
     store_release(&domain->readers_fence_themselves, (uint32_t)fenced);
     store_release(&domain->shared.fenced, (uint32_t)fenced);
-    readers_follow_mode(domain, fenced);
+    parking_follow_mode(domain, fenced);
     domain->membarrier_cost = MEMBARRIER_COST_NS;
 }
 

@@ -73,7 +73,7 @@ static bool outstay_is_under_way(const struct prudence_domain *domain)
 
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)
 {
-    const struct reader_slot *slot = gp_held_up_by(domain);
+    const struct reader_slot *slot = gp_drive_held_up_by(domain);
     uint64_t since = slot ? max_size(stall_since(slot), began) : began;
     uint64_t stayed = os_clock_ns() - since;
 
@@ -96,7 +96,7 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
  */
 bool gp_reader_lacks_cpu(struct prudence_domain *domain)
 {
-    const struct reader_slot *slot = gp_held_up_by(domain);
+    const struct reader_slot *slot = gp_drive_held_up_by(domain);
     struct reader_fares *fares = &domain->in_the_way;
     bool wants = false, lacks;
     uint64_t had = 0;

@@ -6,7 +6,7 @@
  *
  * Invariants:
  *   - A slot that is not awake belongs to no thread, or the slot's attention says PARKED and the
- *     thread is outside, or inside reader_wake() and has read nothing yet.
+ *     thread is outside, or inside parking_wake() and has read nothing yet.
  *   - A thread that stores a word other than 0 looks at the attention afterwards. Nested sections
  *     do so as well, because a signal handler may run between the outer section's store and look.
  *   - A parker sets a mark (PARKED) before the membarrier, or the slot's own thread sets it. Only
@@ -66,7 +66,7 @@ static void follow_mode(struct prudence_domain *domain, struct reader_slot *slot
     } while (load_relaxed(&domain->shared.fenced) != fenced);
 }
 
-void reader_wake(struct prudence_domain *domain, struct reader_slot *slot)
+void parking_wake(struct prudence_domain *domain, struct reader_slot *slot)
 {
     set_awake(slot);
     os_full_fence(); /* a driver that missed the bit made its barrier before this section's reads */
@@ -76,26 +76,26 @@ void reader_wake(struct prudence_domain *domain, struct reader_slot *slot)
 /* The slot is this thread's own, so the domain lives. */
 void prudence_reader_wake(struct prudence_reader *self)
 {
-    reader_wake((struct prudence_domain *)(uintptr_t)load_relaxed(&self->domain),
-                (struct reader_slot *)self);
+    parking_wake((struct prudence_domain *)(uintptr_t)load_relaxed(&self->domain),
+                 (struct reader_slot *)self);
 }
 
 /* Marks a slot that was just claimed, whose bits may be anything. */
-void reader_park_first(struct reader_slot *slot)
+void parking_mark_new(struct reader_slot *slot)
 {
     __atomic_fetch_or(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED, __ATOMIC_SEQ_CST);
 }
 
 /* Repairs the slot of the only thread in a forked child. Fork may have copied the bits before a
  * change and the attention after it, or the reverse. The thread may be inside. */
-void reader_fork_child(struct reader_slot *slot)
+void parking_fork_child(struct reader_slot *slot)
 {
     set_awake(slot);
-    reader_park_first(slot);
+    parking_mark_new(slot);
 }
 
 /* Has every reader that is awake, or wakes, follow the mode that the caller has stored. */
-void readers_follow_mode(struct prudence_domain *domain, bool fenced)
+void parking_follow_mode(struct prudence_domain *domain, bool fenced)
 {
     struct reader_slot *slot;
 
@@ -197,7 +197,7 @@ static void round_of_parking(struct prudence_domain *domain, unsigned outside, b
 
 /* Counts the `outside` readers that a scan found, and starts a round when that is worthwhile. Any
  * number of drivers may call; one parks, the others go on. */
-void readers_park(struct prudence_domain *domain, unsigned outside)
+void parking_after_scan(struct prudence_domain *domain, unsigned outside)
 {
     uint64_t looked = load_relaxed(&domain->looked_in_vain) + outside;
     uint32_t nobody = 0;
@@ -218,7 +218,7 @@ void readers_park(struct prudence_domain *domain, unsigned outside)
 
 /* Returns the number of awake slots, or UINT32_MAX if counting would take too long for the owner of
  * a CPU's caches. */
-unsigned readers_awake(const struct prudence_domain *domain)
+unsigned parking_count_awake(const struct prudence_domain *domain)
 {
     unsigned chunks = 0, awake = 0;
 
@@ -241,16 +241,16 @@ static bool is_anybodys(const struct reader_slot *slot)
 
 /*
  * Asks every reader that is awake, except the caller's own slot `but`, to fence. Each slot is
- * marked as if for parking, so the thread's next entry fences (reader_wake). A mark that is already
- * set is enough, because the thread removes it by an exchange that comes after this one, and fences
- * once more. Called by the holder of `parking`, after loading the goal.
+ * marked as if for parking, so the thread's next entry fences (parking_wake). A mark that is
+ * already set is enough, because the thread removes it by an exchange that comes after this one,
+ * and fences once more. Called by the holder of `parking`, after loading the goal.
  *
  * The fence is for readers that are not asked. A reader that is parked, or registers later, sets
  * the bit or claims a slot, and fences, before reading. If that is missed here, the reader's fence
  * came after this one, so the reader finds nothing that was unlinked before the goal. This is also
  * the fence of the caller's own sections.
  */
-void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
+void parking_ask(struct prudence_domain *domain, const struct reader_slot *but)
 {
     struct reader_slot *slot;
 
@@ -267,7 +267,7 @@ void readers_ask(struct prudence_domain *domain, const struct reader_slot *but)
  * Acquire: the caller then sees the words that were published before the marks were removed. Called
  * by the holder of `parking`.
  */
-bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but)
+bool parking_all_answered(const struct prudence_domain *domain, const struct reader_slot *but)
 {
     const struct reader_slot *slot;
 
@@ -281,7 +281,7 @@ bool readers_have_answered(const struct prudence_domain *domain, const struct re
 
 /* Makes a membarrier. Also parks readers that did not answer when asked, if they are outside, so
  * that they need not be asked again. */
-void readers_membarrier(struct prudence_domain *domain)
+void parking_membarrier(struct prudence_domain *domain)
 {
     uint32_t nobody = 0;
 

@@ -7,22 +7,22 @@
 
 /* A scan looks only at awake slots. All other readers are outside, or their threads wake the slots,
  * and fence, before they read anything. */
-void readers_park(struct prudence_domain *domain, unsigned outside);
-void readers_membarrier(struct prudence_domain *domain);
-unsigned readers_awake(const struct prudence_domain *domain);
-void readers_ask(struct prudence_domain *domain, const struct reader_slot *but);
-bool readers_have_answered(const struct prudence_domain *domain, const struct reader_slot *but);
-void readers_follow_mode(struct prudence_domain *domain, bool fenced);
-void reader_park_first(struct reader_slot *slot);
-void reader_fork_child(struct reader_slot *slot);
-void reader_wake(struct prudence_domain *domain, struct reader_slot *slot);
+void parking_after_scan(struct prudence_domain *domain, unsigned outside);
+void parking_membarrier(struct prudence_domain *domain);
+unsigned parking_count_awake(const struct prudence_domain *domain);
+void parking_ask(struct prudence_domain *domain, const struct reader_slot *but);
+bool parking_all_answered(const struct prudence_domain *domain, const struct reader_slot *but);
+void parking_follow_mode(struct prudence_domain *domain, bool fenced);
+void parking_mark_new(struct reader_slot *slot);
+void parking_fork_child(struct reader_slot *slot);
+void parking_wake(struct prudence_domain *domain, struct reader_slot *slot);
 
 /* Called after the word was published, nested or not. */
 static inline void reader_mind_parking(struct prudence_domain *domain, struct reader_slot *slot)
 {
     compiler_barrier();
     if (unlikely(load_acquire(&slot->reader.attention) < 0))
-        reader_wake(domain, slot);
+        parking_wake(domain, slot);
 }
 
 struct awake_walk {

@@ -77,7 +77,7 @@ uint64_t gp_phases_tick(struct prudence_domain *domain)
     struct reader_slot *slot = readers_slot_if_any(domain);
     uint64_t phase = present_phase(domain);
 
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     if (likely(slot != NULL)) /* NULL in a destructor of the last round of a thread's end */
         phases_publish(slot, phase | 1);
     return phase;
@@ -87,14 +87,14 @@ void gp_phases_leave(struct prudence_domain *domain)
 {
     struct reader_slot *slot = readers_slot_if_any(domain);
 
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     if (slot)
         phases_publish(slot, 0);
 }
 
 void gp_phases_reap(struct prudence_domain *domain)
 {
-    readers_reap(domain, false, READERS_ALL);
+    slots_reap(domain, false, READERS_ALL);
 }
 
 /* Minimum time between looks at the thread that holds the phase up, because a look can cost a

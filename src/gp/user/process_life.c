@@ -45,11 +45,11 @@ void gp_process_ends(void)
 
     if (!readers_left_inside())
         return;
-    readers_reap(&prudence_default, false, READERS_ALL);
+    slots_reap(&prudence_default, false, READERS_ALL);
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
-        readers_reap(list_entry(item, struct prudence_domain, link), false, READERS_ALL);
+        slots_reap(list_entry(item, struct prudence_domain, link), false, READERS_ALL);
     }
     os_lock_release(&readers_lock);
 }

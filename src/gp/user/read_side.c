@@ -36,14 +36,14 @@ static void read_side_enter(struct prudence_domain *domain, struct reader_slot *
     uint64_t sequence = load_acquire(&domain->shared.sequence);
     int32_t attention;
 
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     /* Release, because a qsbr reader's word goes from one section to the next without a 0
      * between. */
     store_release(&slot->reader.word, sequence | 1);
     compiler_barrier();
     attention = load_acquire(&slot->reader.attention);
     if (attention < 0)
-        reader_wake(domain, slot);
+        parking_wake(domain, slot);
     else if (attention)
         prudence_fence_and_count(&slot->reader);
 }
@@ -112,7 +112,7 @@ void prudence_domain_read_unlock(struct prudence_domain *domain)
     }
     if (domain->kind == PRUDENCE_DOMAIN_QSBR)
         return;
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     /* Release: the section's reads are before the store that ends the section. */
     store_release(&slot->reader.word, (word & PRUDENCE_NESTING_MASK) == 1 ? 0 : word - 1);
 }
@@ -143,7 +143,7 @@ static bool is_qsbr(const struct prudence_domain *domain, const char *what, void
 }
 
 /* Lets the inline quiescent state find the word. Under check=1 every call must come here. */
-static void remember(struct reader_slot *slot)
+static void remember_qsbr_slot(struct reader_slot *slot)
 {
     if (likely(!load_relaxed(&gp_check)))
         reader_qsbr_self = &slot->reader;
@@ -156,7 +156,7 @@ void prudence_qsbr_online(struct prudence_domain *domain)
     if (!is_qsbr(domain, "prudence_qsbr_online", __builtin_return_address(0)))
         return;
     slot = readers_slot_or_panic(domain);
-    remember(slot);
+    remember_qsbr_slot(slot);
     read_side_enter(domain, slot);
 }
 
@@ -167,7 +167,7 @@ void prudence_qsbr_offline(struct prudence_domain *domain)
     if (!is_qsbr(domain, "prudence_qsbr_offline", __builtin_return_address(0)))
         return;
     slot = readers_slot_if_any(domain);
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     if (slot)
         store_release(&slot->reader.word, (uint64_t)0);
 }
@@ -182,7 +182,7 @@ void prudence_qsbr_announce(struct prudence_domain *domain)
     slot = readers_slot_if_any(domain);
     if (!slot)
         return;
-    remember(slot);
+    remember_qsbr_slot(slot);
     word = load_relaxed(&slot->reader.word);
     if (word &&
         word != (load_acquire(&domain->shared.sequence) | 1)) /* as prudence_qsbr_quiescent */

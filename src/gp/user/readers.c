@@ -13,7 +13,7 @@
  *                          owner, and each thread writes the address of a variable of its own
  *                          (slot_forget, slot_register)
  *   reader_lasting_self    names a slot of the one other domain that is never destroyed
- *                          (gp_make_lasting); set by the thread's registration there
+ *                          (readers_make_lasting); set by the thread's registration there
  *   expired_reader         belongs to the domain and ends with the domain
  *
  * Registration may happen in a signal handler, so registering takes no lock, and blocks signals
@@ -85,13 +85,13 @@ struct list readers_domains = {&readers_domains, &readers_domains};
 static const struct prudence_domain
     *lasting; /* set once, before threads know the domain; or NULL */
 
-void gp_make_lasting(const struct prudence_domain *domain)
+void readers_make_lasting(const struct prudence_domain *domain)
 {
     debug_assert(!lasting);
     store_relaxed(&lasting, domain);
 }
 
-bool gp_is_lasting(const struct prudence_domain *domain)
+bool readers_are_lasting(const struct prudence_domain *domain)
 {
     return domain->is_default || domain == load_relaxed(&lasting);
 }
@@ -237,7 +237,7 @@ static struct reader_slot *slot_register(struct prudence_domain *domain)
     store_relaxed(&slot->reader.domain, (const struct prudence_domain *)domain);
     store_relaxed(&slot->reader.owner, (const void *)&reader_qsbr_self);
     store_relaxed(&slot->entries_seen, load_relaxed(&slot->reader.entries));
-    reader_park_first(slot);
+    parking_mark_new(slot);
     os_full_fence(); /* claimed before loading the sequence: at_once.c */
     return slot;
 }
@@ -356,7 +356,7 @@ void readers_forget_others(struct prudence_domain *domain)
         if (slot == mine) {
             slot->thread = os_thread_id(); /* the child's id */
             slot->claimed_at = os_clock_boot_ns();
-            reader_fork_child(slot);
+            parking_fork_child(slot);
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);

@@ -15,8 +15,9 @@ bool readers_are_superseded(void);
 /* Makes `domain` live as long as the process, as the default one does. At most one domain, before
  * any thread knows the domain. Its readers find their words by a pointer of their own,
  * reader_lasting_self. */
-void gp_make_lasting(const struct prudence_domain *domain);
-bool gp_is_lasting(const struct prudence_domain *domain); /* also true for the default domain */
+void readers_make_lasting(const struct prudence_domain *domain);
+/* Also true for the default domain. */
+bool readers_are_lasting(const struct prudence_domain *domain);
 struct reader_slot *
 readers_slot(struct prudence_domain *domain); /* this thread's; NULL: no memory */
 struct reader_slot *readers_slot_if_any(const struct prudence_domain *domain);

@@ -47,15 +47,15 @@ static inline uint64_t scan(struct prudence_domain *domain, uint64_t goal, unsig
     return least;
 }
 
-uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside)
+uint64_t scan_readers(struct prudence_domain *domain, uint64_t goal, unsigned *outside)
 {
     return scan(domain, goal, outside, stall_note);
 }
 
-void memb_look(struct prudence_domain *domain, uint64_t goal)
+void scan_and_complete(struct prudence_domain *domain, uint64_t goal)
 {
     unsigned outside;
 
     add_relaxed(&domain->scans, 1);
-    gp_complete(domain, scan(domain, goal, &outside, NULL));
+    gp_drive_complete(domain, scan(domain, goal, &outside, NULL));
 }

@@ -6,9 +6,9 @@
 #include "gp/user/domain.h"
 
 /* Returns the least of the goal and all readers' sequences, and stores the number of readers found
- * outside. The caller has made the goal's barrier. memb_look() also completes the result, and notes
- * no stalls. */
-uint64_t memb_scan(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
-void memb_look(struct prudence_domain *domain, uint64_t goal);
+ * outside. The caller has made the goal's barrier. scan_and_complete() also completes the result,
+ * and notes no stalls. */
+uint64_t scan_readers(struct prudence_domain *domain, uint64_t goal, unsigned *outside);
+void scan_and_complete(struct prudence_domain *domain, uint64_t goal);
 
 #endif /* GP_USER_SCAN_H */

@@ -68,7 +68,7 @@ void set_hold_members(struct prudence_domain *domain)
         gp_domain_get(members[i]);
 }
 
-static bool add(struct domain_set *set, struct prudence_domain *domain)
+static bool set_add_member(struct domain_set *set, struct prudence_domain *domain)
 {
     for (unsigned i = 0; i < set->count; i++)
         if (set->members[i] == domain)
@@ -88,7 +88,7 @@ static bool add_all(struct domain_set *set, struct prudence_domain *const *domai
         unsigned inner_count = set_members(domains[i], &inner);
 
         fits = domains[i]->kind == PRUDENCE_DOMAIN_SET ? add_all(set, inner, inner_count)
-                                                       : add(set, domains[i]);
+                                                       : set_add_member(set, domains[i]);
     }
     return fits;
 }
@@ -163,8 +163,8 @@ static void set_close(struct prudence_domain *domain)
 static void set_begin(struct domain_set *set, uint64_t goal)
 {
     for (unsigned i = 0; i < set->count; i++)
-        gp_raise(&set->cookies[i].value, gp_snapshot(set->members[i]).value);
-    gp_raise(&set->begun, goal);
+        gp_drive_raise(&set->cookies[i].value, gp_snapshot(set->members[i]).value);
+    gp_drive_raise(&set->begun, goal);
 }
 
 static gp_cookie cookie_of(const struct domain_set *set, unsigned i)
@@ -199,7 +199,7 @@ static void set_drive(struct prudence_domain *domain, uint64_t goal)
     for (unsigned i = 0; i < set->count; i++)
         over &= member_is_over(set, i);
     if (over)
-        gp_complete(domain, begun);
+        gp_drive_complete(domain, begun);
 }
 
 static void set_block(struct prudence_domain *domain)
@@ -225,7 +225,7 @@ static struct reader_slot *set_held_up_by(const struct prudence_domain *domain)
     struct reader_slot *slot = NULL;
 
     for (unsigned i = 0; i < domain->set->count && !slot; i++)
-        slot = gp_held_up_by(domain->set->members[i]);
+        slot = gp_drive_held_up_by(domain->set->members[i]);
     return slot;
 }
 

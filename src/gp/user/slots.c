@@ -135,8 +135,8 @@ static void reap_unwatched(struct prudence_domain *domain)
  * writers' time (ADR 60). The reader furthest behind still gets a look, because drivers ask for no
  * other while that reader is known to hold up the grace period under way.
  */
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
-                       uint64_t stayed)
+bool slots_reap_one(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                    uint64_t stayed)
 {
     if (!is_time_again(&domain->gone_asked_at, now, ASK_NS) ||
         !slot_reap(domain, slot,
@@ -150,7 +150,7 @@ bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot,
  * Looks at up to `at_most` slots, from where the last call stopped, and reaps those whose threads
  * are gone. Each look is a system call. Returns the number of slots in use in the whole domain.
  */
-unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
+unsigned slots_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most)
 {
     unsigned place = 0, looks = 0, next = 0, in_use = 0;
     unsigned from = at_most == READERS_ALL ? 0 : load_relaxed(&domain->reap_from);
@@ -182,9 +182,9 @@ static void reap_for_room(struct prudence_domain *domain)
     for (struct reader_chunk *chunk = load_acquire(&domain->chunks); chunk; chunk = chunk->next)
         slots += SLOTS_IN_CHUNK;
     if (slots < load_relaxed(&domain->reap_all_at)) {
-        readers_reap(domain, false, READERS_A_FEW);
+        slots_reap(domain, false, READERS_A_FEW);
     } else {
-        unsigned in_use = readers_reap(domain, false, READERS_ALL);
+        unsigned in_use = slots_reap(domain, false, READERS_ALL);
 
         store_relaxed(&domain->reap_all_at, in_use + in_use / 2);
     }
@@ -224,7 +224,7 @@ struct reader_slot *slot_claim(struct prudence_domain *domain)
     return slot;
 }
 
-bool readers_any_inside(const struct prudence_domain *domain)
+bool slots_any_inside(const struct prudence_domain *domain)
 {
     struct reader_chunk *chunk;
     struct reader_slot *slot;
@@ -233,7 +233,7 @@ bool readers_any_inside(const struct prudence_domain *domain)
     return false;
 }
 
-void readers_release_chunks(struct prudence_domain *domain)
+void slots_release_chunks(struct prudence_domain *domain)
 {
     while (domain->chunks) {
         struct reader_chunk *chunk = domain->chunks;

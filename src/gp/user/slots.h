@@ -9,13 +9,13 @@ extern struct os_lock readers_lock;
 struct reader_slot *slot_claim(struct prudence_domain *domain); /* NULL: no memory */
 void slot_release(struct prudence_domain *domain, struct reader_slot *slot, int thread);
 void slot_forget(struct reader_slot *slot);
-bool readers_any_inside(const struct prudence_domain *domain);
-bool readers_reap_slot(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
-                       uint64_t stayed);
+bool slots_any_inside(const struct prudence_domain *domain);
+bool slots_reap_one(struct prudence_domain *domain, struct reader_slot *slot, uint64_t now,
+                    uint64_t stayed);
 #define READERS_A_FEW 64
 #define READERS_ALL   UINT32_MAX
-unsigned readers_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
-void readers_release_chunks(struct prudence_domain *domain); /* under readers_lock */
+unsigned slots_reap(struct prudence_domain *domain, bool thoroughly, unsigned at_most);
+void slots_release_chunks(struct prudence_domain *domain); /* under readers_lock */
 
 /* Visits each slot in use, newest chunk first; `slot` is evaluated only while in use. Slots at or
  * past `used` were never claimed, or just now: a registering thread raises `used` before the fence

@@ -183,7 +183,7 @@ void prudence_srcu_read_unlock(struct prudence_domain *domain, int index)
         store_relaxed(&slot->reader.word, word - 1);
         return;
     }
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     os_busy_enter();
     store_relaxed(&slot->reader.word, (uint64_t)0);
     compiler_barrier();
@@ -208,7 +208,7 @@ void prudence_srcu_up_read(struct prudence_domain *domain, int index)
             "prudence_srcu_up_read: no section of domain '%s' has index %d; pass the index that "
             "prudence_srcu_down_read returned, once",
             domain->name, index);
-    gp_tell_section_ends(domain);
+    gp_drive_tell_section_ends(domain);
     srcu_leave(srcu, index);
 }
 
@@ -225,7 +225,7 @@ static bool srcu_is_empty(const struct srcu *srcu, unsigned role)
 static void srcu_look(struct srcu *srcu, unsigned role, uint64_t goal)
 {
     if (sequence_before(load_relaxed(&srcu->empty[role]), goal) && srcu_is_empty(srcu, role))
-        gp_raise(&srcu->empty[role], goal);
+        gp_drive_raise(&srcu->empty[role], goal);
 }
 
 /* Changes roles so that the counters that were current only fall. */
@@ -271,7 +271,7 @@ static void srcu_drive(struct prudence_domain *domain, uint64_t goal)
     first = load_acquire(&srcu->empty[0]);
     second = load_acquire(&srcu->empty[1]);
     first = sequence_before(second, first) ? second : first;
-    gp_complete(domain, first);
+    gp_drive_complete(domain, first);
     if (sequence_before(first, goal))
         note_stalls(domain, goal);
 }

@@ -145,14 +145,14 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
         store_relaxed(&slot->stall_since, now);
         store_relaxed(&slot->stall_word, section);
         if (may_have_ended(slot))
-            readers_reap_slot(domain, slot, now, 0);
+            slots_reap_one(domain, slot, now, 0);
         return;
     }
     reported = load_relaxed(&slot->stall_reported);
     /* negative if noted just after `now` */
     stayed = (int64_t)(now - load_relaxed(&slot->stall_since));
     if ((stayed > GONE_AFTER_NS || may_have_ended(slot)) &&
-        readers_reap_slot(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
+        slots_reap_one(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
         return;
     if (!timeout || reported == section || stayed < (int64_t)timeout)
         return;

@@ -40,7 +40,7 @@ static bool is_left_behind(const struct thread_memory *memory)
            (!thread || reader_is_gone(thread, memory->claimed_at, true));
 }
 
-static void reap(void)
+static void thread_memory_reap_listed(void)
 {
     struct thread_memory *next, *memory = __atomic_exchange_n(&listed, NULL, __ATOMIC_ACQUIRE);
 
@@ -58,7 +58,7 @@ static void reap(void)
 void thread_memory_reap(void)
 {
     if (load_relaxed(&listed) && os_lock_try(&readers_lock)) {
-        reap();
+        thread_memory_reap_listed();
         os_lock_release(&readers_lock);
     }
 }

@@ -75,7 +75,7 @@ static void describe(const siginfo_t *info, const void *context, struct os_fault
 }
 
 /* Returns the action, and resets one whose handler is for one signal only. */
-static struct sigaction use(struct sigaction *action)
+static struct sigaction fault_use(struct sigaction *action)
 {
     struct sigaction used = *action;
 
@@ -85,14 +85,15 @@ static struct sigaction use(struct sigaction *action)
 }
 
 /* Lets the signal take effect as without us; NULL stands for the default action. */
-static void pass_on(struct sigaction *found_action, int number, siginfo_t *info, void *context)
+static void fault_pass_on(struct sigaction *found_action, int number, siginfo_t *info,
+                          void *context)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
     bool faulted = info->si_code > 0; /* otherwise a process or a thread sent it */
     void (*handler)(int);
 
     if (found_action)
-        action = use(found_action);
+        action = fault_use(found_action);
     handler = action.sa_handler;
     if (handler == SIG_DFL || (handler == SIG_IGN && faulted)) { /* also with SA_SIGINFO */
         signal(number, SIG_DFL);
@@ -123,13 +124,13 @@ static void on_fault(int number, siginfo_t *info, void *context)
         }
     }
     depth = ++serving.depth;
-    pass_on(depth <= found_count ? &found[found_count - depth] : NULL, number, info, context);
+    fault_pass_on(depth <= found_count ? &found[found_count - depth] : NULL, number, info, context);
     if (!again)
         serving.context = NULL;
     errno = saved_errno;
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool fault_is_ours(const struct sigaction *action)
 {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_fault;
 }
@@ -140,7 +141,7 @@ void os_fault_watch(void (*look)(const struct os_fault *fault))
 
     if (found_count && os_calls_are_few())
         return;
-    if (sigaction(SIGSEGV, NULL, &present) != 0 || is_ours(&present))
+    if (sigaction(SIGSEGV, NULL, &present) != 0 || fault_is_ours(&present))
         return;
     if (found_count == FOUND_MAX) {
         for (unsigned i = 1; i < FOUND_MAX; i++)

@@ -40,7 +40,7 @@ static bool (*current_work)(void); /* written before the thread is made */
 static bool found_idle;            /* whether a CPU was idle in this round; the helper's own */
 
 /* Sleeps as a waiting thread, because no other thread waits for the work to come. */
-static void sleep_for(uint64_t nanoseconds)
+static void idle_sleep(uint64_t nanoseconds)
 {
     os_thread_waits(true);
     os_sleep_ns(nanoseconds);
@@ -52,12 +52,12 @@ static void pause_and_sleep(void)
 {
     uint32_t awake = AWAKE;
 
-    sleep_for(PAUSE_NS);
+    idle_sleep(PAUSE_NS);
     if (compare_exchange(&helper, &awake, ASLEEP))
         os_word_wait(&helper, ASLEEP, 0);
 }
 
-static void help(void *unused)
+static void idle_help(void *unused)
 {
     (void)unused;
     for (;;) {
@@ -65,7 +65,7 @@ static void help(void *unused)
         os_full_fence(); /* before the search: a kick sees AWAKE, or the round the kick's reason */
         found_idle = false;
         if (current_work())
-            sleep_for(found_idle ? PAUSE_NS : LOOK_NS);
+            idle_sleep(found_idle ? PAUSE_NS : LOOK_NS);
         else
             pause_and_sleep();
     }
@@ -79,7 +79,7 @@ void os_idle_start(bool (*work)(void))
         return;
     current_work = work;
     store_relaxed(&helper, AWAKE);
-    if (!os_thread_start("prudence-idle", -1, STACK, help, NULL))
+    if (!os_thread_start("prudence-idle", -1, STACK, idle_help, NULL))
         store_release(&started, 0u); /* nothing depends on the helper */
 }
 
@@ -161,7 +161,7 @@ static size_t lines_read(char *text, size_t length, uint64_t now, bool again)
 /* Reads the CPUs' lines, which come first in the file, and stops at a line too long for them.
  * `again` says that the last look was a short while ago, so a CPU whose ticks grew was idle
  * lately. */
-static void look(uint64_t now, bool again)
+static void idle_look(uint64_t now, bool again)
 {
     int file = os_calls_are_few() ? -1 : open("/proc/stat", O_RDONLY | O_CLOEXEC);
     char text[4096];
@@ -183,7 +183,7 @@ static bool had_idle_time(unsigned cpu)
         return false;
     now = os_clock_ns();
     if (now >= cpus[cpu].until && now - looked_at >= LOOK_NS) {
-        look(now, now - looked_at < LATELY_NS);
+        idle_look(now, now - looked_at < LATELY_NS);
         looked_at = now;
     }
     return now < cpus[cpu].until;

@@ -86,7 +86,7 @@ static const char *const rank_names[OS_RANK_COUNT] = {
 #define LOOK_MIN_NS 4000000
 #define LOOK_MAX_NS 64000000
 
-static void sleep_for(struct os_lock *lock)
+static void lock_sleep(struct os_lock *lock)
 {
     struct timespec until;
     long pause = LOOK_MIN_NS;
@@ -102,7 +102,7 @@ static void sleep_for(struct os_lock *lock)
 
 /* Spins while another thread holds the lock. Returns true if this thread got the lock without
  * sleeping. */
-static bool spin(struct os_lock *lock)
+static bool lock_spin(struct os_lock *lock)
 {
     for (int i = 0; i < SPINS; i++) {
         os_relax();
@@ -122,9 +122,9 @@ void os_lock_take_contended(struct os_lock *lock)
     if (unlikely(load_relaxed(&os_copy_made)))
         check_holder(lock);
     os_probe3(lock_wait, lock, rank_names[lock->rank], SPINS);
-    sleeps = !spin(lock);
+    sleeps = !lock_spin(lock);
     if (sleeps)
-        sleep_for(lock);
+        lock_sleep(lock);
     os_probe3(lock_taken, lock, rank_names[lock->rank], (unsigned)sleeps);
 }
 

@@ -64,10 +64,10 @@ void (*mapping_seen)(const char *call) READ_MOSTLY = NULL;
 #define DETECTOR_SEES_ALL race_detector_on
 #endif
 
-/* Returns true if the C library's function may be called; leave() ends that. An allocation in
- * such a function may come here again and then calls the system itself, so recursion ends and
+/* Returns true if the C library's function may be called; mapping_leave() ends that. An allocation
+ * in such a function may come here again and then calls the system itself, so recursion ends and
  * the function need not take care. */
-static bool enter(enum whose whose, const char *what)
+static bool mapping_enter(enum whose whose, const char *what)
 {
     void (*seen)(const char *call);
 
@@ -82,7 +82,7 @@ static bool enter(enum whose whose, const char *what)
     return true;
 }
 
-static void leave(void)
+static void mapping_leave(void)
 {
     os_in_mapping_call = false;
 }
@@ -91,10 +91,10 @@ static void *call_mmap(enum whose whose, void *wish, size_t bytes, int protectio
 {
     void *pages;
 
-    if (!enter(whose, "mmap"))
+    if (!mapping_enter(whose, "mmap"))
         return (void *)system_call(SYS_mmap, (long)wish, (long)bytes, protection, flags, -1, 0);
     pages = mmap(wish, bytes, protection, flags, -1, 0);
-    leave();
+    mapping_leave();
     return pages;
 }
 
@@ -102,10 +102,10 @@ static bool call_munmap(enum whose whose, void *pages, size_t bytes)
 {
     bool done;
 
-    if (!enter(whose, "munmap"))
+    if (!mapping_enter(whose, "munmap"))
         return system_call(SYS_munmap, (long)pages, (long)bytes, 0, 0, 0, 0) == 0;
     done = munmap(pages, bytes) == 0;
-    leave();
+    mapping_leave();
     return done;
 }
 
@@ -113,10 +113,10 @@ static bool call_madvise(enum whose whose, void *pages, size_t bytes, int advice
 {
     bool done;
 
-    if (!enter(whose, "madvise"))
+    if (!mapping_enter(whose, "madvise"))
         return system_call(SYS_madvise, (long)pages, (long)bytes, advice, 0, 0, 0) == 0;
     done = madvise(pages, bytes, advice) == 0;
-    leave();
+    mapping_leave();
     return done;
 }
 
@@ -124,10 +124,10 @@ static bool call_mprotect(void *pages, size_t bytes, int protection)
 {
     bool done;
 
-    if (!enter(PROGRAMS, "mprotect"))
+    if (!mapping_enter(PROGRAMS, "mprotect"))
         return system_call(SYS_mprotect, (long)pages, (long)bytes, protection, 0, 0, 0) == 0;
     done = mprotect(pages, bytes, protection) == 0;
-    leave();
+    mapping_leave();
     return done;
 }
 
@@ -136,11 +136,11 @@ static bool call_mremap(void *pages, size_t bytes, size_t wanted, int flags, voi
 {
     bool done;
 
-    if (!enter(PROGRAMS, "mremap"))
+    if (!mapping_enter(PROGRAMS, "mremap"))
         return (void *)system_call(SYS_mremap, (long)pages, (long)bytes, (long)wanted, flags,
                                    (long)target, 0) != MAP_FAILED;
     done = mremap(pages, bytes, wanted, flags, target) != MAP_FAILED;
-    leave();
+    mapping_leave();
     return done;
 }
 

@@ -76,7 +76,7 @@ static const struct names version_1 = {"memory.usage_in_bytes", "memory.limit_in
 static const struct names *names = &version_2;
 
 /* Returns false if `to` is too small. */
-static bool append(char *to, size_t size, const char *more)
+static bool append_text(char *to, size_t size, const char *more)
 {
     size_t before = strlen(to), length = strlen(more);
 
@@ -91,7 +91,7 @@ static bool read_below_root(const char *path)
     static char whole[sizeof folder];
 
     whole[0] = '\0';
-    return append(whole, sizeof whole, root) && append(whole, sizeof whole, path) &&
+    return append_text(whole, sizeof whole, root) && append_text(whole, sizeof whole, path) &&
            posix_file_read(whole, text, sizeof text);
 }
 
@@ -102,7 +102,7 @@ static bool group_read_at(size_t length, const char *name)
 
     memcpy(path, folder, length);
     path[length] = '\0';
-    return append(path, sizeof path, name) && posix_file_read(path, text, sizeof text);
+    return append_text(path, sizeof path, name) && posix_file_read(path, text, sizeof text);
 }
 
 static bool group_read(const char *name)
@@ -131,8 +131,8 @@ static char paths
 static void note_path(char *path, const char *told)
 {
     path[0] = '\0';
-    if (!append(path, sizeof folder, told) ||
-        (told[strlen(told) - 1] != '/' && !append(path, sizeof folder, "/")))
+    if (!append_text(path, sizeof folder, told) ||
+        (told[strlen(told) - 1] != '/' && !append_text(path, sizeof folder, "/")))
         path[0] = '\0';
 }
 
@@ -172,7 +172,7 @@ static size_t folder_above(size_t length)
     return length;
 }
 
-static bool is_there(void)
+static bool group_is_there(void)
 {
     return group_read(names->used) || group_read(names->always);
 }
@@ -194,12 +194,12 @@ static bool counts_memory(void)
 static bool group_is_below(const char *mount, const char *name)
 {
     folder[0] = '\0';
-    if (!append(folder, sizeof folder, root) || !append(folder, sizeof folder, mount))
+    if (!append_text(folder, sizeof folder, root) || !append_text(folder, sizeof folder, mount))
         return false;
     top = strlen(folder) + 1;
     for (; name && *name; name = strchr(name + 1, '/')) {
         folder[top - 1] = '\0';
-        if (append(folder, sizeof folder, name) && is_there())
+        if (append_text(folder, sizeof folder, name) && group_is_there())
             return counts_memory();
     }
     return false;
@@ -396,7 +396,7 @@ bool os_memory_is_short(void)
 void posix_pressure_inject(const char *group, const char *machine)
 {
     folder[0] = '\0';
-    injected = append(folder, sizeof folder, group);
+    injected = append_text(folder, sizeof folder, group);
     names = &version_2;
     top = strlen(folder);
     machine_file = machine;

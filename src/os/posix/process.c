@@ -14,7 +14,7 @@ __thread bool process_starting;
 /* Set when the library has been loaded. */
 static uint32_t loaded;
 
-static void start(void)
+static void process_start_parts(void)
 {
     int cancelable;
 
@@ -31,7 +31,7 @@ static void start(void)
 void process_start_slow(void)
 {
     if (!process_starting)
-        pthread_once(&once, start);
+        pthread_once(&once, process_start_parts);
 }
 
 void process_act(void)

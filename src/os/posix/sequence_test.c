@@ -195,7 +195,7 @@ static int try_once(char *rseq)
     return result;
 }
 
-static enum sequence_verdict ask(char *rseq)
+static enum sequence_verdict sequence_test_ask(char *rseq)
 {
     unsigned restarts = 0, spins = 0;
 
@@ -223,7 +223,7 @@ enum sequence_verdict sequence_test(char *rseq)
     int saved_errno = errno;
 
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
-    verdict = ask(rseq);
+    verdict = sequence_test_ask(rseq);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
     errno = saved_errno;
     return verdict;
@@ -240,7 +240,7 @@ enum sequence_verdict sequence_test(char *rseq)
 #endif
 
 /* Reads the next number of a version and skips a dot after it. */
-static bool number_of(const char **text, unsigned *number)
+static bool version_number(const char **text, unsigned *number)
 {
     const char *at = *text;
 
@@ -258,12 +258,12 @@ bool sequence_test_is_wanted_for(const char *release)
 {
     unsigned major, minor;
 
-    if (!number_of(&release, &major) || !number_of(&release, &minor) || major < 3)
+    if (!version_number(&release, &major) || !version_number(&release, &minor) || major < 3)
         return true;
     return (major == 6 && minor >= 19) || (major == 7 && minor < 1);
 }
 
-static bool is_wanted(void)
+static bool sequence_test_is_due(void)
 {
 #if defined(__aarch64__)
     struct utsname name;
@@ -281,6 +281,6 @@ enum sequence_verdict posix_sequence_verdict(char *rseq)
     if (posix_sequence_verdict_injected)
         return posix_sequence_verdict_injected();
     if (verdict == SEQUENCES_NOT_ASKED)
-        verdict = is_wanted() ? sequence_test(rseq) : SEQUENCES_RESTART;
+        verdict = sequence_test_is_due() ? sequence_test(rseq) : SEQUENCES_RESTART;
     return verdict;
 }

@@ -44,7 +44,7 @@ static bool is_request(const siginfo_t *info)
            info->si_value.sival_ptr == (const void *)&request;
 }
 
-static void on_signal(int number, siginfo_t *info, void *context)
+static void thread_trace_on_signal(int number, siginfo_t *info, void *context)
 {
     uint32_t asked = ASKED;
     int saved_errno = errno;
@@ -67,7 +67,7 @@ void os_thread_trace_start(void)
     if (!compare_exchange(&installed, &no, 1u))
         return;
     sigaction(TRACE_SIGNAL, NULL, &before);
-    posix_signal_stand_before(TRACE_SIGNAL, on_signal, 0, &before);
+    posix_signal_stand_before(TRACE_SIGNAL, thread_trace_on_signal, 0, &before);
     store_release(&installed, 2u);
 }
 
@@ -76,7 +76,7 @@ static bool is_installed(void)
     struct sigaction present;
 
     return load_acquire(&installed) == 2 && sigaction(TRACE_SIGNAL, NULL, &present) == 0 &&
-           present.sa_flags & SA_SIGINFO && present.sa_sigaction == on_signal;
+           present.sa_flags & SA_SIGINFO && present.sa_sigaction == thread_trace_on_signal;
 }
 
 static bool send(int thread)
@@ -94,7 +94,7 @@ static bool send(int thread)
 
 /* Waits for the answer. A handler that is capturing when the patience ends is quick, so it is
  * waited for. */
-static unsigned collect(void **frames, unsigned count, uint64_t patience)
+static unsigned thread_trace_collect(void **frames, unsigned count, uint64_t patience)
 {
     uint64_t deadline = os_clock_ns() + patience;
     uint32_t asked = ASKED;
@@ -123,7 +123,7 @@ unsigned os_thread_trace(int thread, void **frames, unsigned count, uint64_t pat
     store_release(&request.thread, (uint32_t)thread);
     store_release(&request.state, (uint32_t)ASKED);
     if (send(thread))
-        captured = collect(frames, count, patience);
+        captured = thread_trace_collect(frames, count, patience);
     store_release(&request.state, (uint32_t)FREE);
     return captured;
 }

@@ -40,7 +40,7 @@ static uint64_t scrambled(uintptr_t pc)
     return pc * UINT64_C(0x9e3779b97f4a7c15) & PLACE_MASK;
 }
 
-static uint64_t *slot_of(uintptr_t pc)
+static uint64_t *unwind_slot_of(uintptr_t pc)
 {
     return &rules[scrambled(pc) >> (PLACE_BITS - INDEX_BITS)];
 }
@@ -53,7 +53,7 @@ static uint64_t tag_of(uintptr_t pc)
 /* Returns 0 if there is none. */
 static uint64_t remembered(uintptr_t pc)
 {
-    uint64_t word = load_relaxed(slot_of(pc)) ^ tag_of(pc);
+    uint64_t word = load_relaxed(unwind_slot_of(pc)) ^ tag_of(pc);
 
     return word >> RULE_BITS || pc > PLACE_MASK ? 0 : word;
 }
@@ -65,7 +65,7 @@ static uint64_t rule_from_tables(uintptr_t pc)
     uint64_t rule = unwind_rule_at(pc - 1);
 
     if (rule && pc <= PLACE_MASK)
-        store_relaxed(slot_of(pc), tag_of(pc) | rule);
+        store_relaxed(unwind_slot_of(pc), tag_of(pc) | rule);
     return rule;
 }
 
@@ -86,7 +86,7 @@ static void fetch_recent(void)
 static void note_recent(unsigned frame, uintptr_t pc)
 {
     if (frame < RECENT)
-        recent[frame] = (uint16_t)(slot_of(pc) - rules);
+        recent[frame] = (uint16_t)(unwind_slot_of(pc) - rules);
 }
 
 /* --------------------------------------------------------------------------------------- frames */
@@ -107,7 +107,7 @@ static uintptr_t word_at(uintptr_t place)
 }
 
 /* Moves to the caller's frame. Returns false if that is outside the known stack. */
-static bool leave(struct frame *frame, uint64_t rule, uintptr_t end)
+static bool unwind_leave(struct frame *frame, uint64_t rule, uintptr_t end)
 {
     uintptr_t cfa = (rule & RULE_FROM_RBP ? frame->bp : frame->sp) + RULE_CFA(rule);
     uintptr_t saved = RULE_SAVED(rule);
@@ -148,7 +148,7 @@ static unsigned walk(struct frame frame, struct code_range skipped, void **frame
         rule = rule ? rule : rule_from_tables(frame.pc);
         if (rule == RULE_OUTERMOST)
             break;
-        if (!rule || !leave(&frame, rule, end))
+        if (!rule || !unwind_leave(&frame, rule, end))
             return 0;
     }
     if (by_tables)

@@ -21,11 +21,11 @@
     PRUDENCE_API void old_programs_##name(void);                                                   \
     void old_programs_##name(void)                                                                 \
     {                                                                                              \
-        refuse(#name);                                                                             \
+        old_programs_refuse(#name);                                                                \
     }                                                                                              \
     OLD(name)
 
-static void __attribute__((noreturn)) refuse(const char *name)
+static void __attribute__((noreturn)) old_programs_refuse(const char *name)
 {
     os_panic(
         "%s: this program was compiled for an earlier revision, in which this function was "

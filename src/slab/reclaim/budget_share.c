@@ -84,7 +84,8 @@ static struct prudence_cache *turn_hand(struct cpu_budget *budget)
 
 /* Returns, held, the least used of the next few caches, or NULL if none is below `most`. The caller
  * holds the list's lock. */
-static struct prudence_cache *ask(const struct prudence_cache *asker, unsigned cpu, uint64_t most)
+static struct prudence_cache *budget_share_ask(const struct prudence_cache *asker, unsigned cpu,
+                                               uint64_t most)
 {
     struct prudence_cache *victim = NULL, *cache;
     unsigned asked = 0;
@@ -127,7 +128,7 @@ static bool try_to_shrink_one(struct prudence_cache *asker, unsigned cpu)
 
     if (!os_lock_try(&slab_caches_lock))
         return false;
-    victim = ask(asker, cpu, worth(asker, caches) / WORTH);
+    victim = budget_share_ask(asker, cpu, worth(asker, caches) / WORTH);
     os_lock_release(&slab_caches_lock);
     if (!victim)
         return false;

@@ -23,7 +23,8 @@
 
 static bool holds_nothing(const struct cpu_cache *cpu)
 {
-    return stack_count(&cpu->line) == 0 && latent_count(cpu) == 0 && !load_relaxed(&cpu->ahead);
+    return stack_count(&cpu->line) == 0 && latent_cache_count(cpu) == 0 &&
+           !load_relaxed(&cpu->ahead);
 }
 
 /* Takes the caches of the caller's own CPU, which costs no system call. */
@@ -92,9 +93,9 @@ static void take_safe_or_free(struct os_percpu_line *line, void *data)
 
     if (!cpu->slots)
         return;
-    latent_close(haul->cache, cpu);
-    latent_take_back(haul->cache, cpu);
-    haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+    latent_cache_close(haul->cache, cpu);
+    latent_cache_take_back(haul->cache, cpu);
+    haul->taken = latent_cache_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
     if (!haul->taken && haul->free_ones) {
         haul->taken = object_cache_take(cpu, haul->objects, TRANSFER_MAX);
         count_add(&cpu->counts.unstacked, haul->taken);
@@ -111,9 +112,9 @@ static void take_unwanted(struct os_percpu_line *line, void *data)
     if (!cpu->slots)
         return;
     if (haul->ring) {
-        latent_close(haul->cache, cpu);
-        latent_take_back(haul->cache, cpu);
-        haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+        latent_cache_close(haul->cache, cpu);
+        latent_cache_take_back(haul->cache, cpu);
+        haul->taken = latent_cache_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
     }
     if (haul->taken || !haul->unwanted)
         return;
@@ -129,8 +130,9 @@ static void take_latent(struct os_percpu_line *line, void *data)
     struct cpu_cache *cpu = (struct cpu_cache *)line;
     struct haul *haul = data;
 
-    latent_close(haul->cache, cpu);
-    haul->taken = latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
+    latent_cache_close(haul->cache, cpu);
+    haul->taken =
+        latent_cache_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
 }
 
 static void take_arrays(struct os_percpu_line *line, void *data)
@@ -166,18 +168,18 @@ static void take_beyond(struct os_percpu_line *line, void *data)
     haul->taken = 0;
     if (cpu->size <= haul->size)
         return;
-    latent_close(haul->cache, cpu);
-    latent_take_back(haul->cache, cpu);
+    latent_cache_close(haul->cache, cpu);
+    latent_cache_take_back(haul->cache, cpu);
     if (count > haul->size) {
         haul->taken = object_cache_take(cpu, haul->objects,
                                         (unsigned)min_size(count - haul->size, TRANSFER_MAX));
         count_add(&cpu->counts.unstacked, haul->taken);
     } else if (!cpu_cache_shrink(haul->cache, cpu, haul->size, &haul->smaller)) {
-        haul->taken = latent_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
+        haul->taken = latent_cache_take_safe(haul->cache, cpu, haul->objects, TRANSFER_MAX);
         haul->latent = !haul->taken;
         if (haul->latent)
-            haul->taken =
-                latent_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX, &haul->cookie);
+            haul->taken = latent_cache_take_oldest(haul->cache, cpu, haul->objects, TRANSFER_MAX,
+                                                   &haul->cookie);
     }
 }
 
@@ -258,7 +260,7 @@ bool drain_leaves_latent(struct prudence_cache *cache)
     uint64_t bytes = 0;
 
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        if (latent_count(cpu_cache_of(cache, i)))
+        if (latent_cache_count(cpu_cache_of(cache, i)))
             return true;
     for (unsigned i = 0; i < os_node_count(); i++)
         if (node_latent_objects(&cache->nodes[i], &bytes))
@@ -282,7 +284,7 @@ static void drain_next(struct prudence_cache *cache)
 
 void drain_all_caches(void)
 {
-    for_all_caches(drain_next);
+    all_caches_visit(drain_next);
 }
 
 /* Drains one CPU after the other, skipping CPUs that must not be disturbed, and shrinks nodes,
@@ -423,7 +425,7 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
     size_t unwanted = pops < had ? min_size(count, had - pops) : 0;
 
     place->looked = true;
-    place->ring = !deferred || is_at_rest(latent_count(cpu), deferred);
+    place->ring = !deferred || is_at_rest(latent_cache_count(cpu), deferred);
     if (is_at_rest(had, pops))
         unwanted = count;
     else if ((word != before || deferred) &&
@@ -435,7 +437,7 @@ static void look_at_cpu(const struct prudence_cache *cache, const struct cpu_cac
 
 static bool has_unwanted(const struct cpu_cache *cpu, const struct drain_place *place)
 {
-    return place->unwanted || (place->ring && latent_count(cpu));
+    return place->unwanted || (place->ring && latent_cache_count(cpu));
 }
 
 /* Note the state that the next look compares with. */

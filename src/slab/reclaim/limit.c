@@ -6,7 +6,8 @@
  * and released after the object is merged. The account is the sum of
  *   - the latent bytes in rings, in transfer batches and in latent slabs;
  *   - bytes that rings have reserved ahead, because fast paths append without asking. Each ring has
- *     at most a batch, and all rings of a CPU together stay below ahead_max (latent_take_back);
+ *     at most a batch, and all rings of a CPU together stay below ahead_max
+ *     (latent_cache_take_back);
  *   - credits, which are bytes released on a CPU lately and ready to be reserved there again.
  * The last two are taken back before any thread is held back, so nearly all of the limit can be
  * used.

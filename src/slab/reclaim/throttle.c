@@ -44,14 +44,14 @@ static void take_back_here(struct prudence_cache *cache)
     cpu = cpu_cache_take(cache, &cpu);
     if (!cpu)
         return;
-    latent_take_back(cache, cpu);
+    latent_cache_take_back(cache, cpu);
     cpu_cache_release(cpu);
 }
 
 /* Returns unused reservations of this CPU's rings to the account. */
 void throttle_take_back_here(void)
 {
-    for_all_caches(take_back_here);
+    all_caches_visit(take_back_here);
 }
 
 /*
@@ -82,10 +82,10 @@ static void drain_everywhere(struct prudence_cache *cache, size_t bytes, struct 
     throttle->looked = true;
     gp_request(cache->domain, throttle->cookie);
     gp_drive(cache->domain);
-    for_all_caches(drain_safe);
+    all_caches_visit(drain_safe);
     if (!limit_fits(bytes, false)) {
         wait_drive_all();
-        for_all_caches(drain_safe);
+        all_caches_visit(drain_safe);
     }
     store_release(&looking_everywhere, 0u);
 }

@@ -289,7 +289,7 @@ static void parks(void *unused)
 {
     (void)unused;
     store_relaxed(&prudence_default.park_after, (uint64_t)0);
-    readers_park(domain, 1u << 20);
+    parking_after_scan(domain, 1u << 20);
 }
 
 /* Parks after a first entry, because the first round spares a thread that has just arrived. */
@@ -742,7 +742,7 @@ static void callback_frees(void)
     explore_thread(reads, NULL);
     explore_thread(unlinks_and_pushes, NULL);
     explore_thread(starts_and_drives, NULL);
-    callback_start(queue); /* its thread starts before there is any work */
+    callback_worker_look_at(queue); /* its thread starts before there is any work */
 }
 
 static void pushes_and_waits(void *unused)

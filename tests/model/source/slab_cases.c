@@ -31,7 +31,7 @@ static struct cpu_cache *cpu_0(void)
 static void give_back(void *object)
 {
     if (!cache_free_fast(&cache->fast_percpu, object))
-        cache_free_slow(slab_known(object), object, "free");
+        gate_free(slab_known(object), object, "free");
 }
 
 /* CPU 0 has a full stack and an empty ring; objects[0] and [1] are live. */
@@ -50,7 +50,7 @@ static void make_cache(bool sequences)
     cache = cache_create("explored", &layout);
     explore_assert(cache);
     for (unsigned i = 0; i < 4 * OBJECTS; i++)
-        explore_assert((objects[i] = cache_alloc_slow(cache, 0, OS_ALLOC_DEFAULT)));
+        explore_assert((objects[i] = gate_alloc(cache, 0, OS_ALLOC_DEFAULT)));
     for (unsigned i = 2; i < 4 * OBJECTS; i++)
         give_back(objects[i]);
     while (stack_count(&cpu_0()->line) < cpu_0()->size) {
@@ -64,7 +64,7 @@ static void make_cache(bool sequences)
 static void defer(void *object)
 {
     if (!cache_free_deferred_fast(&cache->fast_percpu, object))
-        cache_free_deferred_slow(slab_known(object), object, "deferred free");
+        gate_free_deferred(slab_known(object), object, "deferred free");
 }
 
 /* ------------------------------------------------------------------------------------ pre-flush */
@@ -80,7 +80,7 @@ static void defers_and_closes(void *unused)
     defer(objects[0]);
     while (!(cpu = cpu_cache_take(cache, &token)))
         os_sleep_ns(1000);
-    latent_close(cache, cpu);
+    latent_cache_close(cache, cpu);
     cpu_cache_release(cpu);
 }
 

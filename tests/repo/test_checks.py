@@ -197,10 +197,16 @@ class Names(Check):
         self.write("src/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
         self.fails("check-names", "33.3 % of 3 functions")
 
+    def test_functions_that_an_interface_names(self):
+        self.write("src/heap/heap.c", MIT + self.FUNCTION.format("some") + self.FUNCTION.format("other"))
+        self.write("src/gp/gp.h", CLEAN["src/gp/gp.h"] + "int some(int n);\n")
+        self.write("cmake/exported-symbols.txt", "other\n")
+        self.passes("check-names")
+
     def test_statics_that_share_their_names(self):
         statics = "".join("static " + self.FUNCTION.format(f"name{i}") for i in range(1000))
         self.write("src/heap/heap.c", MIT + statics)
-        self.write("src/heap/large.c", MIT + statics)
+        self.write("src/os/posix/large.c", MIT + statics)
         self.fails("check-names", "1000 names are shared")
 
     def test_no_functions(self):

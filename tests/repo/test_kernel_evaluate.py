@@ -76,7 +76,7 @@ class Arguments(unittest.TestCase):
         with mock.patch.object(evaluate.shutil, "which", lambda name, path: None if name == "mkfs.ext4" else name), \
                 self.assertRaises(SystemExit) as end:
             evaluate.main([])
-        self.assertEqual(end.exception.code, "kernel-evaluate: not installed: mkfs.ext4 (package e2fsprogs). Run: make setup-fuzz")
+        self.assertEqual(end.exception.code, "kernel-evaluate: not installed: mkfs.ext4 (package e2fsprogs). Run: tools/setup --fuzz")
 
     def test_lists_loads(self):
         with contextlib.redirect_stdout(io.StringIO()) as said:

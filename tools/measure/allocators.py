@@ -28,7 +28,7 @@ class Allocator:
 
 
 def debian(package):
-    return f"`make setup-programs` installs it ({package})"
+    return f"`tools/setup --programs` installs it ({package})"
 
 
 ALLOCATORS = [
@@ -37,7 +37,7 @@ ALLOCATORS = [
     Allocator("prudence", "libprudence-malloc.so", "`make build` builds it"),
     Allocator("jemalloc", f"{SYSTEM}/libjemalloc.so.2", debian("libjemalloc2")),
     Allocator("mimalloc", f"{SYSTEM}/libmimalloc.so.2", debian("libmimalloc2.0")),
-    Allocator("mimalloc3", MIMALLOC3, "`make setup-programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
+    Allocator("mimalloc3", MIMALLOC3, "`tools/setup --programs` installs it (cmeel-mimalloc of PyPI), but not offline"),
     Allocator("tcmalloc", f"{SYSTEM}/libtcmalloc_minimal.so.4", debian("libtcmalloc-minimal4")),
     Allocator("tbbmalloc", f"{SYSTEM}/libtbbmalloc_proxy.so.2", debian("libtbbmalloc2"), "libtbbmalloc2"),
     Allocator("scudo", "/usr/lib/llvm-14/lib/clang/*/lib/linux/"

@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from .. import allocators, keep as kept, statistics
+from .. import allocators, keep as kept, report, statistics
 from ..arguments import Parser
 from ..command import Progress, now
 from ..malloc import programs
@@ -173,7 +173,10 @@ def main(arguments, build):
     except keep.Refused as reason:
         parser.error(f"--json: {reason}")
     progress = Progress("bench-acdc")
-    return measure(request, document, points, Runner(acdc, request.timeout, progress), progress)
+    status = measure(request, document, points, Runner(acdc, request.timeout, progress), progress)
+    if request.json and request.json.suffix:
+        report.main([str(request.json)])
+    return status
 
 
 def begin(request, document, points):

@@ -187,7 +187,7 @@ class Servers:
 
     def why_not(self, name, side):
         if not shutil.which("dnsperf"):
-            return "dnsperf is not installed (make setup-programs)"
+            return "dnsperf is not installed (tools/setup --programs)"
         source = self.source(name, side)
         if not source or not (source / SERVERS[name].real).exists():
             return self.problems.get((name, side), "it is not built (tools/evaluate --build-servers)")

@@ -227,7 +227,7 @@ def main(arguments, _=None):
         return 0
     missing = missing_programs()
     if missing:
-        die("not installed: " + ", ".join(missing) + ". Run: make setup-fuzz")
+        die("not installed: " + ", ".join(missing) + ". Run: tools/setup --fuzz")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         runs, failed = run_all(request, work, make_inputs(request, work))

@@ -80,7 +80,7 @@ class Whole:
 
     def missing(self):
         if not shutil.which(self.executable):
-            return f"{self.executable} is not installed: `make setup-programs` installs it"
+            return f"{self.executable} is not installed: `tools/setup --programs` installs it"
         self.version = first_line(self.version_command)
         return None
 
@@ -157,7 +157,7 @@ class Redis:
     def missing(self):
         for program in ("redis-server", "redis-benchmark", "redis-cli"):
             if not shutil.which(program):
-                return f"{program} is not installed: `make setup-programs` installs it"
+                return f"{program} is not installed: `tools/setup --programs` installs it"
         self.version = first_line(["redis-server", "--version"])
         return None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts.
+# A thin front door: CMake, Ninja and CTest do the work, tools/ holds the scripts (tools/README.md).
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo test test-long test-aarch64 soak bench evaluate kernel check install uninstall clean
 
@@ -23,48 +23,48 @@ demo: ## watch Prudence hold a flat memory line under an update storm
 	@tools/demo
 
 test: setup ## all checks, and all tests in four builds (real programs: those that are installed)
-	@tools/test
+	@tools/test/all
 
 test-long: ## the same with a minute for each torture test, larger models, mutants, real programs in full, fuzzing, aarch64, guests
 	@tools/setup --fuzz
 	@tools/setup --aarch64
-	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test
-	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel-test 6.1 6.12 7.2 6.1-rt 6.1-debug
-	@tools/test-slices
-	@tools/kernel-check
-	@tools/mutants
-	@tools/fuzz 300
-	@tools/test-aarch64
-	@tools/test-guests
+	@PRUDENCE_TORTURE_SECONDS=60 PRUDENCE_PROGRAMS=full PRUDENCE_MODELS=deep PRUDENCE_BUILDS=whole tools/test/all
+	@PRUDENCE_TORTURE_SECONDS=60 tools/kernel/test 6.1 6.12 7.2 6.1-rt 6.1-debug
+	@tools/test/slices
+	@tools/kernel/check
+	@tools/test/mutants
+	@tools/test/fuzz 300
+	@tools/test/aarch64
+	@tools/test/guests
 
 test-aarch64: ## the tests on aarch64: under user emulation, and in guests with pages of 4 and 16 KB
 	@tools/setup --aarch64
-	@tools/test-aarch64
+	@tools/test/aarch64
 
 soak: ## everything that finds faults by chance, until Control-C; goes on where it was (MINUTES=n, HOURS=n, PAGE=1, ARGUMENTS=--help)
 	@tools/setup --fuzz
 	@tools/setup --aarch64
-	@tools/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(HOURS),--hours $(HOURS)) $(ARGUMENTS); status=$$?; \
-		test -z "$(PAGE)" || tools/soak --page || exit; exit $$status
+	@tools/test/soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(HOURS),--hours $(HOURS)) $(ARGUMENTS); status=$$?; \
+		test -z "$(PAGE)" || tools/test/soak --page || exit; exit $$status
 
 bench: ## the full set of measurements, hours (PART='pairs malloc': some of them; BASE=rev, REPEAT=n: what changed since, ten minutes)
 	@tools/setup --programs
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
-	@$(if $(BASE),tools/bench-compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json,tools/bench $(PART))
+	@$(if $(BASE),tools/bench/compare $(BASE) $(if $(REPEAT),--repeat $(REPEAT)) --json build/report/compare.json,tools/bench/all $(PART))
 
 evaluate: ## the paper's evaluation in a process, beside every peer: hours; goes on where it was interrupted (ARGUMENTS=--quick: ten minutes)
 	@tools/setup --programs
 	@$(MAKE) --no-print-directory build
 	@mkdir -p build/report
-	@tools/evaluate $(ARGUMENTS)
+	@reproduce/evaluate $(ARGUMENTS)
 
 kernel: ## build prudence.ko for Debian's stable kernel, boot it, test (KERNELS=...; PART=bench: beside SLUB; PART=tree: Linux itself on Prudence)
 	@tools/setup $(if $(filter tree,$(PART)),--fuzz)
-	@tools/kernel-$(or $(PART),test) $(KERNELS)
+	@tools/kernel/$(or $(PART),test) $(KERNELS)
 
 check: setup build ## format, static analysis, layers, licence lines, docs, prose
-	@tools/check
+	@tools/check/all
 
 install: ## compile the libraries alone, and install them below PREFIX (/usr/local); DESTDIR is respected (docs/how-to/install.md)
 	@cmake -S . -B build/library -DCMAKE_BUILD_TYPE=Release >/dev/null

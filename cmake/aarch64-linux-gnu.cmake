@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Cross-compiling for aarch64 with Debian's compiler; PRUDENCE_AARCH64_ROOT holds the packages of that
-# architecture that are needed beyond libc (tools/test-aarch64).
+# architecture that are needed beyond libc (tools/test/aarch64).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -3,7 +3,7 @@
 # which is no task, is counted among its tasks while it is active, and a CPU that dies then is said to be
 # "not properly vacated". In the guest, by
 #
-#   tools/kernel-boot 6.12 kernel/fair_server.sh
+#   tools/kernel/boot 6.12 kernel/fair_server.sh
 #
 # The server becomes active by a timer. With a short period that fires nearly always while the CPU is being
 # stopped; with the usual one (a second) only when stopping takes as long.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# Run in the guest by tools/kernel-test: load, test, torture, unload. Lines that begin with :: are shown.
+# Run in the guest by tools/kernel/test: load, test, torture, unload. Lines that begin with :: are shown.
 bad=0
 check() { # check NAME COMMAND...: one more line of the report
     name=$1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Knot DNS, built from Debian's source against liburcu or against our headers; and a zone that is changed while clients ask for its names
-(tools/test-urcu --knot)."""
+(tools/test/urcu --knot)."""
 
 import os
 import random

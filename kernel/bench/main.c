@@ -2,7 +2,7 @@
 /*
  * prudence_bench.ko compares Prudence with SLUB plus kfree_rcu and call_rcu in one boot. Loading
  * the module runs the benchmark that `run` names. Each result is a line of JSON after the word
- * BENCH in the kernel's log, for tools/kernel-bench.
+ * BENCH in the kernel's log, for tools/kernel/bench.
  *
  *   pairs      allocate and defer at once on all CPUs (the paper's Figure 6), for each size and
  *              subject, in `rounds` interleaved rounds

@@ -53,7 +53,7 @@ void hard_interrupts_may_do_everything(void)
 }
 
 #ifdef CONFIG_DEBUG_ATOMIC_SLEEP
-/* An object is free, so the allocation need not sleep, but the flags allow it. tools/kernel-test
+/* An object is free, so the allocation need not sleep, but the flags allow it. tools/kernel/test
  * looks for the kernel's report. */
 void allocation_that_may_sleep_is_reported_where_sleeping_is_not_allowed(void)
 {

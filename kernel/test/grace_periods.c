@@ -76,7 +76,7 @@ void grace_period_is_not_lost_beside_an_expedited_one(void)
 }
 
 /* Defers batches while many grace periods begin. The kernel writes their numbers to several places,
- * one after the other; tools/kernel-boot makes it pause in between. */
+ * one after the other; tools/kernel/boot makes it pause in between. */
 #define SECTIONS    4000
 #define IN_SECTION  512 /* objects, enough for several batches */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Checks that a kernel whose caches moved to Prudence still works (tools/kernel-tree smoke).
+ * Checks that a kernel whose caches moved to Prudence still works (tools/kernel/tree smoke).
  * Processes and threads make, rename, remove, look up and read files that share a few names, with
  * symbolic links and directories. They also open and close files, sockets and epoll sets under
  * shared descriptors, so that lockless lookups meet objects that are being freed.

@@ -1,9 +1,9 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# What `tools/kernel-tree stress` runs in its guest, by busybox's sh: the kernel's own test of XArrays (a module), its selftests, and
+# What `tools/kernel/tree stress` runs in its guest, by busybox's sh: the kernel's own test of XArrays (a module), its selftests, and
 # Debian's stress-ng, fio and dbench on tmpfs and on ext4. Prints "STRESS NAME STATUS" for each, and the end of what a failed one said.
 #
-# /dev/vda is the disk of `tools/kernel-fetch stress`, /dev/vdb an empty ext4. SECONDS_EACH is how long a group of stress-ng's stressors runs.
+# /dev/vda is the disk of `tools/kernel/fetch stress`, /dev/vdb an empty ext4. SECONDS_EACH is how long a group of stress-ng's stressors runs.
 
 mkdir /guest && mount -t ext4 -o ro /dev/vda /guest && mount -t ext4 /dev/vdb /guest/work || exit 1
 for place in tmp run; do mount -t tmpfs none /guest/$place || exit 1; done

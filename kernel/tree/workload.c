@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Measures a kernel (tools/kernel-tree figures) by one operation, repeated many times in several
+ * Measures a kernel (tools/kernel/tree figures) by one operation, repeated many times in several
  * rounds. Prints "WORK name operations ns-per-operation" for each round; the first warms up. In a
  * guest whose clock counts instructions, ns are instructions. Exits with 1 if an operation fails.
  *

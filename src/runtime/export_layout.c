@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The description that tells a watcher where the process's figures are (export.c): the addresses of
- * variables, and the offsets of members in structures. watch/prudence_watch/layout.py reads it.
+ * variables, and the offsets of members in structures. programs/watch/prudence_watch/layout.py
+ * reads it.
  *
  *     prudence-export 2                 the layout's number
  *     text version 0.1.0                '_' stands for a blank

@@ -17,12 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-BENCH, REPORT = ROOT / "tools/bench-acdc", ROOT / "tools/report"
+BENCH, REPORT = ROOT / "reproduce/bench-acdc", ROOT / "tools/bench/report"
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 from measure import keep as kept, statistics  # noqa: E402 (the path comes first)
-from measure.acdc import keep, plan, verdict  # noqa: E402
-from measure.acdc.rounds import Measuring, Point  # noqa: E402
+from experiments.acdc import keep, plan, verdict  # noqa: E402
+from experiments.acdc.rounds import Measuring, Point  # noqa: E402
 
 
 def run(*command):

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 ADVISE = BUILD / "bin/prudence-advise"
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(ROOT / "advise"))
+sys.path.insert(0, str(ROOT / "programs/advise"))
 import invented_hashes  # noqa: E402 (the path comes first)
 import invented_machine  # noqa: E402
 from prudence_advise import check, cli, errors, machine, mechanisms  # noqa: E402
@@ -38,7 +38,7 @@ if not ADVISE.exists():
     sys.exit(77)
 
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"
-PLACES = cli.Places(BUILD / "bin", ROOT / "tools")
+PLACES = cli.Places(BUILD / "bin", ROOT / "tools/measure")
 LOAD = ("--threads=8", "--updates=2%")
 
 
@@ -584,7 +584,7 @@ class Installed(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         package = moved / "share/prudence/prudence_advise"
         self.assertEqual({one.name for one in package.iterdir()} - {"__pycache__"},
-                         {one.name for one in (ROOT / "advise/prudence_advise").iterdir()} - {"__pycache__"})
+                         {one.name for one in (ROOT / "programs/advise/prudence_advise").iterdir()} - {"__pycache__"})
         if DEEP:
             done = self.run_program("figures", f"--output={self.folder}/page.html", f"--calibration={self.machine}",
                                     program=moved / "bin/prudence-advise")

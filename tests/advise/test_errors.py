@@ -8,7 +8,7 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "advise"), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "programs/advise"), str(Path(__file__).parent)]
 import invented_machine  # noqa: E402 (the path comes first)
 from prudence_advise import advice, errors, machine, mechanisms  # noqa: E402
 from prudence_advise.errors import Errors  # noqa: E402

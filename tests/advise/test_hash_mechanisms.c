@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ctest: cost 10
- * The hash table of the thesis' benchmark (advise/hash). Each mechanism keeps its table whole while
- * threads search, remove and add, and no search reaches memory that was reused. The same checks
- * find that a table without a lock breaks.
+ * The hash table of the thesis' benchmark (programs/advise/hash). Each mechanism keeps its table
+ * whole while threads search, remove and add, and no search reaches memory that was reused. The
+ * same checks find that a table without a lock breaks.
  */
 #include "support/slab_test.h"
 

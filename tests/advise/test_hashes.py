@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "advise"), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "programs/advise"), str(Path(__file__).parent)]
 import invented_hashes  # noqa: E402 (the path comes first)
 import invented_machine  # noqa: E402
 from prudence_advise import causes, findings, hash_pictures, hash_report, hashes, machine, mechanisms  # noqa: E402

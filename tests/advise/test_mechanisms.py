@@ -16,7 +16,7 @@ except ImportError:  # Debian: python3-hypothesis
     print("there is no hypothesis (python3-hypothesis): skipped")
     sys.exit(77)
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "advise"), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "programs/advise"), str(Path(__file__).parent)]
 import invented_machine  # noqa: E402 (the path comes first)
 from prudence_advise import advice, machine, mechanisms, model  # noqa: E402
 from prudence_advise.mechanisms import BY_NAME, Cost, Load, Station  # noqa: E402

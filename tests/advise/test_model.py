@@ -15,7 +15,7 @@ except ImportError:  # Debian: python3-hypothesis
     print("there is no hypothesis (python3-hypothesis): skipped")
     sys.exit(77)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "advise"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "programs/advise"))
 from prudence_advise import model  # noqa: E402 (the path comes first)
 from prudence_advise.model import Latencies  # noqa: E402
 

@@ -16,7 +16,7 @@ except ImportError:  # Debian: python3-hypothesis
     sys.exit(77)
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "advise"))
+sys.path.insert(0, str(ROOT / "programs/advise"))
 from prudence_advise import ours  # noqa: E402 (the path comes first)
 
 COSTS = ours.Costs(pair=8.0, transfer=100.0, membarrier=5000.0, fence=5.0)

@@ -9,7 +9,7 @@
     test_environment.py WORD...  only circumstances whose name contains one of these, with every mode
 
 A circumstance that tests/environment/pending names, one a line, is expected to fail in some cell. When no cell of it fails any more, the test fails
-until the line is taken out. Guests run environment_static under other kernels (tools/test-guests).
+until the line is taken out. Guests run environment_static under other kernels (tools/test/guests).
 """
 
 import collections

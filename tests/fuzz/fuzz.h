@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared by fuzz targets. A target is a file tests/fuzz/fuzz_*.c with the function below, linked
- * either with libFuzzer (tools/fuzz) or with replay.c, which runs the target on the committed
+ * either with libFuzzer (tools/test/fuzz) or with replay.c, which runs the target on the committed
  * corpus.
  */
 #ifndef FUZZ_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports faults of the system that runs this program. Kernels have none of them; QEMU's emulation
- * of a process has some, so tools/test-aarch64 leaves out the tests that depend on the right
+ * of a process has some, so tools/test/aarch64 leaves out the tests that depend on the right
  * behaviour. This program does not use the library, so a fault is never the library's.
  *
  *     guest_emulator

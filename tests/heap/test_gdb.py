@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
-COMMANDS = ROOT / "gdb/prudence-gdb.py"
+COMMANDS = ROOT / "programs/gdb/prudence-gdb.py"
 
 PROGRAM = r"""
 #define _GNU_SOURCE

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TOOL = ROOT / "tools/count-instructions"
+TOOL = ROOT / "tools/bench/count-instructions"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 TABLES = {"libprudence.so": Path(__file__).with_name("fast_paths.txt"),
           "libprudence-malloc.so": Path(__file__).with_name("malloc_fast_paths.txt")}

@@ -193,7 +193,7 @@ class Scripts(unittest.TestCase):
         try:
             for name in self.EXPECTED:
                 tracers[name] = subprocess.Popen(
-                    ["bpftrace", "-B", "line", "-p", str(program.pid), ROOT / f"watch/bpftrace/prudence-{name}.bt"],
+                    ["bpftrace", "-B", "line", "-p", str(program.pid), ROOT / f"programs/watch/bpftrace/prudence-{name}.bt"],
                     text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             time.sleep(seconds)
             for tracer in tracers.values():

@@ -268,7 +268,7 @@ static void can_be_switched_off(void **state)
     assert_int_equal(enabled, 0);
 }
 
-/* In a guest with this feature (tools/test-slices), the kernel itself answers. */
+/* In a guest with this feature (tools/test/slices), the kernel itself answers. */
 static void the_kernel_knows_what_we_ask(void **state)
 {
     (void)state;

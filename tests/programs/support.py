@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of real programs share (tools/test-programs runs them).
+"""What the tests of real programs share (tools/test/programs runs them).
 
 A test has a folder of its own below the system's temporary folder, a copy of the library in it that
 everybody can read, and starts programs with that copy preloaded. The commands and what they printed

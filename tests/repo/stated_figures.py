@@ -44,7 +44,7 @@ def measured(read):
 
 README, CHANGES = "README.md", "CHANGELOG.md"
 RESULTS, EVALUATE, DATA = "docs/results.md", "docs/results-evaluate.md", "docs/results/data"
-PLAN = "tools/measure/evaluate/plan.py"
+PLAN = "reproduce/experiments/evaluate/plan.py"
 MALLOC, SLOWER, THROUGHPUT = f"{DATA}/bench/malloc.csv", f"{DATA}/bench/malloc-slower.csv", f"{DATA}/kernel-evaluate/throughput.csv"
 
 

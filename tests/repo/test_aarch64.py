@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Guests that take several boots (tools/guests.sh, tools/test-aarch64), with an emulator that only plays the guest: each run is
+"""Guests that take several boots (tools/test/guests.sh, tools/test/aarch64), with an emulator that only plays the guest: each run is
 made once, no boot is longer than it may be, and a boot that is cut off is an error that names it."""
 
 import os
@@ -36,7 +36,7 @@ uptime=10
 echo guest-end
 '''
 COMMANDS = {"qemu-system-aarch64": GUEST, "cpio": "#!/bin/sh\ncat >/dev/null\ncat times runs\n"}
-SCRIPT = ('set -euo pipefail; . "$1/tools/guests.sh"; ran=1 skipped=1 failed=1; '
+SCRIPT = ('set -euo pipefail; . "$1/tools/test/guests.sh"; ran=1 skipped=1 failed=1; '
           'guest_boots kernel "$ROOT/tree" "$ROOT/guest" 100 2 "$2"; echo "sums $((ran - 1)) $((skipped - 1)) $((failed - 1))"')
 
 
@@ -107,7 +107,7 @@ class Boots(unittest.TestCase):
 
     def test_seconds(self):
         for seconds in ("", "x", "9", "-20", "1000000", "20s"):
-            done = subprocess.run(["/bin/bash", ROOT / "tools/test-aarch64", "--guest"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            done = subprocess.run(["/bin/bash", ROOT / "tools/test/aarch64", "--guest"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                   env={**os.environ, "PRUDENCE_GUEST_SECONDS": seconds or " ", "PATH": f"{self.root}/bin:/usr/bin:/bin"})
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn("PRUDENCE_GUEST_SECONDS is", done.stdout)

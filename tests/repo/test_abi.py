@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/check-abi finds what breaks programs: a library of two functions, and what may become of it.
+"""tools/check/abi finds what breaks programs: a library of two functions, and what may become of it.
 
 Without abigail-tools this is skipped, or with CI in the environment a failure.
 """
@@ -50,7 +50,7 @@ class Abi(unittest.TestCase):
         library = self.folder / "library.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-g", f"-I{self.folder}/public", f"-Wl,--version-script={self.folder}/versions",
                         self.folder / "source.c", "-o", library], check=True)
-        done = subprocess.run([ROOT / "tools/check-abi", *options, "--dump", self.folder / "dump", "--headers",
+        done = subprocess.run([ROOT / "tools/check/abi", *options, "--dump", self.folder / "dump", "--headers",
                                self.folder / "public", library], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
@@ -82,7 +82,7 @@ class Abi(unittest.TestCase):
         more = {"source": SOURCE + "int more(void) { return 1; }\n", "versions": VERSIONS + " NEW { more; } OLD;"}
         status, said = self.check(**more)
         self.assertEqual(status, 1)
-        self.assertIn("FAILED: the dump does not have the symbols above: tools/check-abi --update", said)
+        self.assertIn("FAILED: the dump does not have the symbols above: tools/check/abi --update", said)
         self.assertEqual(self.check("--update", **more)[0], 0)
         self.assertEqual(self.check(**more), (0, "check-abi: 3 symbols, ok\n"))
 

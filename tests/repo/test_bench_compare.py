@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench-compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
+"""tools/bench/compare: what it makes of rounds, a short run of a build with itself, what it refuses."""
 
 import contextlib
 import io
@@ -72,7 +72,7 @@ class Verdicts(unittest.TestCase):
 
 
 def run(*arguments):
-    return subprocess.run([ROOT / "tools/bench-compare", *arguments], text=True, timeout=100,
+    return subprocess.run([ROOT / "tools/bench/compare", *arguments], text=True, timeout=100,
                           capture_output=True, env=dict(os.environ, PRUDENCE_BUILD_DIR=str(BUILD)))
 
 

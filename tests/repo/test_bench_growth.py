@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench-growth: which curve it sees in points, a short run, its page, what it refuses."""
+"""tools/bench/growth: which curve it sees in points, a short run, its page, what it refuses."""
 
 import contextlib
 import io
@@ -57,7 +57,7 @@ class Command(unittest.TestCase):
                 self.assertEqual(growth.main(["--quick", "--repeat", "1", "--axis",
                                            "idle-readers,caches", "--json", str(file)], BUILD), 0)
             rows = json.loads(file.read_text())["rows"]
-            subprocess.run([ROOT / "tools/report", file], check=True, timeout=100,
+            subprocess.run([ROOT / "tools/bench/report", file], check=True, timeout=100,
                            capture_output=True)
             self.assertIn("prudence_stats", file.with_suffix(".html").read_text())
         self.assertEqual(len(rows), 8)  # four figures along two axes

@@ -79,7 +79,7 @@ class ShortRun(WithFolder):
         self.assertTrue(any(line["on_pareto_front"] for line in said["subjects"]))
 
     def check_page(self, result, patterns):
-        done = run(ROOT / "tools/report", result)
+        done = run(ROOT / "tools/bench/report", result)
         self.assertEqual(done.returncode, 0, done.stderr)
         page = result.with_suffix(".html").read_text()
         for name in ("jemalloc", "Pareto front", "<svg", "abacus", "nomalloc", *patterns):

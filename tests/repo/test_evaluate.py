@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/evaluate without long runs: what it refuses, its plan, figures from what programs say, verdicts, what is kept and what fails, what it asks of
+"""reproduce/evaluate without long runs: what it refuses, its plan, figures from what programs say, verdicts, what is kept and what fails, what it asks of
 servers, its page as a browser lays it out."""
 
 import contextlib
@@ -14,11 +14,11 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 import chromium_view  # noqa: E402 (the path comes first)
 import debian_source  # noqa: E402
 from measure import keep, report, verdict as verdicts  # noqa: E402
-from measure.evaluate import figures, page as pages, plan, run as evaluate, servers, verdict  # noqa: E402
+from experiments.evaluate import figures, page as pages, plan, run as evaluate, servers, verdict  # noqa: E402
 
 HOST = {"cpu": "x", "cpus": 2, "system": "Linux", "kernel": "6", "libc": "2", "compiler": "12", "huge_pages": "madvise"}
 
@@ -386,7 +386,7 @@ class Report(unittest.TestCase):
     def make(self, folder, found):
         file = Path(folder) / "evaluate.json"
         file.write_text(json.dumps(found))
-        subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, timeout=100)
+        subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, timeout=100)
         return file.with_suffix(".html"), file.with_suffix("")
 
     def test_page_and_tables(self):
@@ -463,7 +463,7 @@ class Report(unittest.TestCase):
             self.assertEqual((tables, after), ({"pairs": "old\n"}, page))
 
     def test_refuses_what_is_not_its_own(self):
-        done = subprocess.run([ROOT / "tools/report", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
+        done = subprocess.run([ROOT / "tools/bench/report", ROOT / "CMakePresets.json"], capture_output=True, text=True, timeout=100, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("CMakePresets.json has no rows or runs of a measurement that there is a report of", done.stderr)
         with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):

@@ -50,7 +50,7 @@ class Pages(unittest.TestCase):
                 self.assertIn(block, program, page_of(source).name)
 
     def test_lines_of_conversions_are_in_the_page(self):
-        self.assertIn("\n\n" + run(ROOT / "tools/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
+        self.assertIn("\n\n" + run(ROOT / "tools/bench/count-conversions") + "\n", (ROOT / "docs/explanation/patterns.md").read_text())
 
     def test_programs_are_short(self):
         for source in SOURCES:
@@ -147,7 +147,7 @@ class Programs(unittest.TestCase):
         copy = Path(self.folder.name) / "copy"
         shutil.copytree(EXAMPLES, copy / "examples")
         shutil.copytree(PAGES, copy / "docs/how-to")
-        run(ROOT / "tools/measure-examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
+        run(ROOT / "tools/bench/examples", self.ways["CMake"], "1", "--root", copy, env=self.environment)
         for source in SOURCES:
             before, after = (page_of(source, root).read_text().splitlines() for root in (ROOT, copy))
             new = "".join(line for line in after if line not in before)

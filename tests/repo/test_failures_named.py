@@ -23,7 +23,7 @@ def main():
         Path(directory, "CTestTestfile.cmake").write_text(
             LISTS.replace("${CMAKE_COMMAND}", "cmake"))
         run("ctest", "--output-junit", f"{directory}/out.xml", cwd=directory)
-        tool = str(ROOT / "tools" / "test-failures")
+        tool = str(ROOT / "tools/test/failures")
         names = run(tool, "--names", "out.xml", cwd=directory)
         assert names.stdout == "(bad)\n", names
         said = run(tool, "out.xml", cwd=directory).stdout

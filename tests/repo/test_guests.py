@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/test-guests with a made-up archive and an emulator that prints what it is given: it chooses the right kernel, and
+"""tools/test/guests with a made-up archive and an emulator that prints what it is given: it chooses the right kernel, and
 believes no guest that is not right."""
 
 import os
@@ -48,10 +48,10 @@ class Guests(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        for name in ("bin", "archive", "tools", "tests/guests", "tests/environment"):
+        for name in ("bin", "archive", "tools/test", "tests/guests", "tests/environment"):
             (self.root / name).mkdir(parents=True)
-        for name in ("test-guests", "guests.sh", "apt.sh"):
-            shutil.copy(ROOT / "tools" / name, self.root / "tools")
+        for name in ("test/guests", "test/guests.sh", "apt.sh"):
+            shutil.copy(ROOT / "tools" / name, self.root / "tools" / name)
         (self.root / "tests/guests/guest_state.c").touch()
         (self.root / "tests/environment/pending").touch()
         (self.root / "network").touch()
@@ -71,7 +71,7 @@ class Guests(unittest.TestCase):
 
     def run_tool(self, *arguments, **environment):
         inherited = {name: value for name, value in os.environ.items() if name not in ("CI", "APT_CONFIG")}
-        return subprocess.run(["/bin/bash", self.root / "tools/test-guests", *arguments], text=True,
+        return subprocess.run(["/bin/bash", self.root / "tools/test/guests", *arguments], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env={**inherited, "ROOT": str(self.root),
                                    "PATH": f"{self.root}/bin:/usr/bin:/bin", **environment})

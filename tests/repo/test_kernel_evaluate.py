@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
+"""reproduce/kernel-evaluate without a boot: what it refuses, reading what a guest prints, going on after an interruption, verdicts, its report."""
 
 import contextlib
 import copy
@@ -20,9 +20,9 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
 from measure import keep  # noqa: E402 (the path comes first)
-from measure.kernel_evaluate import figures, plan, run as evaluate, verdict  # noqa: E402
+from experiments.kernel_evaluate import figures, plan, run as evaluate, verdict  # noqa: E402
 
 TWO = verdict.Machine(2, 1)
 SIZES = "object_size 200 slab_size 256 objs_per_slab 16 order 0"
@@ -370,7 +370,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "evaluate.json"
             file.write_text(json.dumps(document))
-            text = subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, text=True, timeout=100).stdout
+            text = subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: [" | ".join(row) for row in csv.reader(path.read_text().splitlines())] for path in file.with_suffix("").iterdir()}
             page = file.with_suffix(".html").read_text()
 
@@ -400,7 +400,7 @@ class Report(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "other.json"
             file.write_text(json.dumps({"program": "prudence-bench", "runs": []}))
-            done = subprocess.run([ROOT / "tools/report", file], capture_output=True, text=True, check=False)
+            done = subprocess.run([ROOT / "tools/bench/report", file], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("there is a report of", done.stderr)
 

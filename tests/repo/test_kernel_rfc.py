@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The patch to SLUB (kernel/rfc/, docs/adr/0098) is well-formed, small, and touches nothing but SLUB; tools/kernel-patch puts patches in and takes
-them out. Whether it applies to Debian's source is asked by tools/kernel-rfc, which downloads it."""
+"""The patch to SLUB (kernel/rfc/, docs/adr/0098) is well-formed, small, and touches nothing but SLUB; tools/kernel/patch puts patches in and takes
+them out. Whether it applies to Debian's source is asked by tools/kernel/rfc, which downloads it."""
 
 import subprocess
 import tempfile
@@ -46,7 +46,7 @@ class Patch(unittest.TestCase):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(tree.file_with(hunks, False))
             for arguments, after in (([RFC], True), ([RFC], True), ([], False)):
-                subprocess.run([ROOT / "tools/kernel-patch", folder, *arguments], check=True)
+                subprocess.run([ROOT / "tools/kernel/patch", folder, *arguments], check=True)
                 for path, hunks in files.items():
                     self.assertEqual(Path(folder, "source", path).read_text(), tree.file_with(hunks, after))
 
@@ -54,7 +54,7 @@ class Patch(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "source/mm").mkdir(parents=True)
             Path(folder, "source/mm/slub.c").write_text("int slub;\n")
-            run = subprocess.run([ROOT / "tools/kernel-patch", folder, RFC], capture_output=True, text=True, check=False)
+            run = subprocess.run([ROOT / "tools/kernel/patch", folder, RFC], capture_output=True, text=True, check=False)
             self.assertEqual(run.returncode, 1)
             self.assertIn(f"{PATCHES[0].name} does not apply", run.stderr)
 

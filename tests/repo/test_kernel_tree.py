@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The patches that put Prudence into Linux (kernel/tree/, docs/adr/0084) are well-formed: listed, numbered, each with its argument;
-every hunk applies to what it says stands there. Whether that stands in Debian's source is asked by tools/kernel-tree, which downloads it."""
+every hunk applies to what it says stands there. Whether that stands in Debian's source is asked by tools/kernel/tree, which downloads it."""
 
 import re
 import subprocess

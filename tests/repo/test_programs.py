@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/test-programs with made-up tests and libraries: it tells failures, and believes no claim that a
+"""tools/test/programs with made-up tests and libraries: it tells failures, and believes no claim that a
 library was used."""
 
 import ast
@@ -57,7 +57,7 @@ class Programs(unittest.TestCase):
             PREFIX + "".join(f"    {line}\n" for line in body.splitlines()))
         environment = {**{key: value for key, value in os.environ.items() if key != "CI"}, **environment}
         done = subprocess.run(
-            [ROOT / "tools/test-programs", "--folder", self.folder, "--output", self.output, "--library",
+            [ROOT / "tools/test/programs", "--folder", self.folder, "--output", self.output, "--library",
              library or self.library(MALLOC.replace("FAULT", "1")), name],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
         return done.returncode, done.stdout
@@ -102,7 +102,7 @@ class Programs(unittest.TestCase):
     def test_a_wrong_malloc_is_caught(self):
         """realloc that loses half of the bytes: Lua's real test fails."""
         library = self.library(MALLOC.replace("FAULT", "2"))
-        done = subprocess.run([ROOT / "tools/test-programs", "--output", self.output, "--library", library,
+        done = subprocess.run([ROOT / "tools/test/programs", "--output", self.output, "--library", library,
                                "lua"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, 1, done.stdout)
 
@@ -130,7 +130,7 @@ class Programs(unittest.TestCase):
         place = self.folder / "temporary"
         place.mkdir()
         runner = subprocess.Popen(
-            [ROOT / "tools/test-programs", "--folder", self.folder, "--output", self.output, "--library",
+            [ROOT / "tools/test/programs", "--folder", self.folder, "--output", self.output, "--library",
              self.library(MALLOC.replace("FAULT", "1")), "made"], stdout=subprocess.DEVNULL,
             env={**os.environ, "TMPDIR": str(place)})
         children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
@@ -155,7 +155,7 @@ class Programs(unittest.TestCase):
         self.fails("failures in CI", body, CI="true")
 
     def test_unknown_program(self):
-        done = subprocess.run([ROOT / "tools/test-programs", "--library", "/dev/null", "nothing"],
+        done = subprocess.run([ROOT / "tools/test/programs", "--library", "/dev/null", "nothing"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn("unknown program nothing; there are:", done.stdout)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/report of prudence-bench, and tools/bench: the legend covers no curve, the table is not cut, versions are whole, a busy machine
+"""tools/bench/report of prudence-bench, and tools/bench/all: the legend covers no curve, the table is not cut, versions are whole, a busy machine
 is named, the summary's tables are CSV files too, and a part that does not exist is refused."""
 
 import json
@@ -83,7 +83,7 @@ class Page(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         file = Path(folder.name) / "endurance.json"
         file.write_text(json.dumps(document([row(subject) for subject in SUBJECTS], 0.8)))
-        done = subprocess.run([ROOT / "tools/report", file], check=True, capture_output=True, text=True, timeout=100)
+        done = subprocess.run([ROOT / "tools/bench/report", file], check=True, capture_output=True, text=True, timeout=100)
         self.page, self.said = file.with_suffix(".html"), done.stderr
 
     def test_warns_and_is_not_cut_at_1200_pixels(self):
@@ -103,7 +103,7 @@ class Summary(unittest.TestCase):
                    (("prudence-free", 0.97, "fence-free"), ("urcu+glibc", 1.03, "–"), ("prudence-fenced", 51.0, "fenced"), ("urcu-mb+glibc", 50.0, "–"))]
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "readers.json").write_text(json.dumps(document(readers)))
-            page = subprocess.run([ROOT / "tools/report", folder], check=True, capture_output=True, text=True, timeout=100).stdout
+            page = subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, text=True, timeout=100).stdout
             tables = {path.stem: path.read_text() for path in Path(folder, "summary").iterdir()}
         self.assertEqual(set(tables), {"targets", "readers"})
         self.assertIn("## Reader lock + unlock, ns\n\n| writers | subject | mode | ns |\n|---|---|---|---|\n| 0 | prudence-free | fence-free | 0.97 |\n", page)
@@ -115,7 +115,7 @@ class Summary(unittest.TestCase):
 
 class Bench(unittest.TestCase):
     def call(self, *arguments):
-        return subprocess.run([ROOT / "tools/bench", *arguments], capture_output=True, text=True, timeout=100, check=False)
+        return subprocess.run([ROOT / "tools/bench/all", *arguments], capture_output=True, text=True, timeout=100, check=False)
 
     def test_help_measures_nothing(self):
         for word in ("--help", "-h"):
@@ -131,7 +131,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.stdout, "")
 
     def test_every_part_is_known(self):
-        text = (ROOT / "tools/bench").read_text()
+        text = (ROOT / "tools/bench/all").read_text()
         known = text.partition("known=(")[2].partition(")")[0].split()
         measured = [line.split()[1] for line in text.splitlines() if line.startswith("measure ")]
         self.assertEqual(set(measured) - set(known), set())

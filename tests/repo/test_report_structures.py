@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/bench-structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
+"""tools/bench/structures and its report: when a goal is reached, missed or undecided, and by how much; a short run of
 each family, and its page; what peers find is what there is; what they refuse."""
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/report"
+REPORT = ROOT / "tools/bench/report"
 
 sys.path.insert(0, str(ROOT / "tools"))
 from measure.structures import plan, run, verdict  # noqa: E402 (the path comes first)

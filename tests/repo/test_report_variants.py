@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
+"""tools/bench/report of prudence-variants: when a finding holds, does not, or is undecided; how lines are counted; a short run and its
 page."""
 
 import json
@@ -13,10 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
-REPORT = ROOT / "tools/report"
+REPORT = ROOT / "tools/bench/report"
 
-sys.path.insert(0, str(ROOT / "tools"))
-from measure.variants import sources, verdict  # noqa: E402 (the path comes first)
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "reproduce")]
+from experiments.variants import sources, verdict  # noqa: E402 (the path comes first)
 
 
 def row_of(load, name, repeats, **more):

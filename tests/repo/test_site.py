@@ -34,10 +34,9 @@ class Site(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         shutil.copytree(ROOT / "tools/site", self.root / "tools/site")
-        shutil.copy(ROOT / "tools/build-site", self.root / "tools")
 
     def build(self, root, *arguments):
-        return subprocess.run([root / "tools/build-site", *arguments], text=True, stdout=subprocess.PIPE,
+        return subprocess.run([root / "tools/site/build", *arguments], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
 
     def reference_of(self, header):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""tools/soak with programs that are made up: it loses no run and counts none twice, however it ends; it keeps findings; it leaves no process."""
+"""tools/test/soak with programs that are made up: it loses no run and counts none twice, however it ends; it keeps findings; it leaves no process."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/test"))
 from soaking import plan, runs, totals  # noqa: E402
 
 PATIENCE = 60  # seconds until a test gives up; none waits for it if all is well
@@ -43,7 +43,7 @@ class Soak(unittest.TestCase):
 
     def command(self, jobs, *words):
         (self.root / "plan.json").write_text(json.dumps(jobs))
-        return [str(ROOT / "tools/soak"), "--plan", str(self.root / "plan.json"), "--folder", str(self.folder), "--nice", "0", "--jobs", "1", *words]
+        return [str(ROOT / "tools/test/soak"), "--plan", str(self.root / "plan.json"), "--folder", str(self.folder), "--nice", "0", "--jobs", "1", *words]
 
     def soak(self, jobs, *words):
         done = subprocess.run(self.command(jobs, *words), capture_output=True, text=True, timeout=PATIENCE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lets a test program execute itself anew. Under emulation, executes the emulator with the program
- * (PRUDENCE_EMULATOR, from tools/test-aarch64), because the system cannot run the program itself.
+ * (PRUDENCE_EMULATOR, from tools/test/aarch64), because the system cannot run the program itself.
  */
 #ifndef TESTS_SUPPORT_SELF_H
 #define TESTS_SUPPORT_SELF_H

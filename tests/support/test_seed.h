@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PRUDENCE_TORTURE_SEED, from the environment, changes the choices of tests with random choices;
- * tools/soak steps through seeds. Without the variable, each run makes the same choices, except
- * that torture_everything picks a seed and reports it.
+ * tools/test/soak steps through seeds. Without the variable, each run makes the same choices,
+ * except that torture_everything picks a seed and reports it.
  */
 #ifndef TESTS_SUPPORT_TEST_SEED_H
 #define TESTS_SUPPORT_TEST_SEED_H

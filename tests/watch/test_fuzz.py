@@ -208,7 +208,7 @@ class Fuzz(unittest.TestCase):
 
 
 def fuzz(seconds, seed):
-    """As `tools/fuzz` does. Returns the exit status."""
+    """As `tools/test/fuzz` does. Returns the exit status."""
     findings, failed = BUILD / "fuzz/findings", 0
     with tempfile.TemporaryDirectory(prefix="prudence-fuzz-") as folder:
         for name, kind in TARGETS.items():

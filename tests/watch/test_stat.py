@@ -263,7 +263,7 @@ class Stat(Case):
         watched.ask("more 1")
         _, where = self.serve("--pid", watched.pid, "--listen", 0)
         there = set(self.values(self.get(where)))
-        dashboard = json.loads((ROOT / "watch/grafana-dashboard.json").read_text())
+        dashboard = json.loads((ROOT / "programs/watch/grafana-dashboard.json").read_text())
         asked = {name for panel in dashboard["panels"] for target in panel["targets"]
                  for name in re.findall(r"prudence_\w+", target["expr"])}
         self.assertLessEqual(asked, there)
@@ -276,7 +276,7 @@ class Stat(Case):
     def test_each_query_of_the_dashboard_has_an_answer(self):
         watched = self.start()
         _, where = self.serve("--pid", watched.pid, "--listen", 0)
-        dashboard = json.loads((ROOT / "watch/grafana-dashboard.json").read_text())
+        dashboard = json.loads((ROOT / "programs/watch/grafana-dashboard.json").read_text())
         missing = [target["expr"].replace("$instance", ".*").replace("$__rate_interval", "1m")
                    for panel in dashboard["panels"] for target in panel["targets"]]
         ask = self.prometheus(where)

@@ -124,9 +124,9 @@ class Tools(Case):
         watched = self.start()
         if os.geteuid() == 0:
             folder = self.folder / "for all"
-            shutil.copytree(ROOT / "watch/prudence_watch", folder / "share/prudence/prudence_watch", dirs_exist_ok=True)
+            shutil.copytree(ROOT / "programs/watch/prudence_watch", folder / "share/prudence/prudence_watch", dirs_exist_ok=True)
             (folder / "bin").mkdir(exist_ok=True)
-            tool = shutil.copy(BUILD / "watch/installed/prudence-top", folder / "bin")
+            tool = shutil.copy(BUILD / "programs/watch/installed/prudence-top", folder / "bin")
             os.chmod(tool, 0o755)
             subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
             done = self.run_tool(tool, "--pid", watched.pid, "--once", status=1, user=NOBODY, group=NOBODY, extra_groups=[],

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 TOP, STAT = BUILD / "bin/prudence-top", BUILD / "bin/prudence-stat"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "watch"))
+sys.path.insert(0, str(ROOT / "programs/watch"))
 
 PATIENCE = 60  # seconds, for what has to happen
 

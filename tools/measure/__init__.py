@@ -13,8 +13,8 @@ What all have in common:
     report       which report a file has
 
 A measurement is one file, or a folder of plan (what is run), run (the command), verdict (what it shows) and page:
-    acdc  compare  evaluate  growth  kernel_evaluate  malloc  structures
+    compare  growth  malloc  structures, and those of reproduce/experiments: acdc  evaluate  kernel_evaluate  variants
 What other programs run has a report alone:
-    bench (prudence-bench)  summary (tools/bench)  variants (prudence-variants)
-    kernel (tools/kernel-bench)  kernel_rfc (tools/kernel-rfc)  kernel_tree (tools/kernel-tree)
+    bench (prudence-bench)  summary (tools/bench/all)
+    kernel (tools/kernel/bench)  kernel_rfc (tools/kernel/rfc)  kernel_tree (tools/kernel/tree)
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page and tables of the lines of tools/kernel-bench: also FILE.json, and FILE-mixes.svg and .png."""
+"""The page and tables of the lines of tools/kernel/bench: also FILE.json, and FILE-mixes.svg and .png."""
 
 import datetime
 import os

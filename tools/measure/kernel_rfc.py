@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of what tools/kernel-rfc measured, as Markdown, and FILE/TABLE.csv."""
+"""Tables of what tools/kernel/rfc measured, as Markdown, and FILE/TABLE.csv."""
 
 import statistics
 

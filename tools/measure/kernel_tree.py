@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tables of what tools/kernel-tree figures printed in the guest, as Markdown."""
+"""Tables of what tools/kernel/tree figures printed in the guest, as Markdown."""
 
 import statistics
 
@@ -50,7 +50,7 @@ def caches_of(caches):
 
 def report(files):
     if len(files) != 2:
-        raise Refused("two files of tools/kernel-tree, please: SLUB.out PRUDENCE.out")
+        raise Refused("two files of tools/kernel/tree, please: SLUB.out PRUDENCE.out")
     (slub, _), (ours, caches) = map(read, files)
     if not slub or slub.keys() != ours.keys():
         raise Refused("not the same works in {} and {}".format(*files))

@@ -88,8 +88,7 @@ def write_results(docs, name, tables, title, shown):
 # -------------------------------------------------------------------------------------------------------------- pages
 
 def render(name, **said):
-    folders = [Path(__file__).parent, Path(__file__).parents[1]]  # the second has report_style.css, which pages of other tools include, too
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(folders), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True,
                               undefined=jinja2.StrictUndefined).get_template(name).render(**said)
 
 

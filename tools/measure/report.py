@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/report: finds out which measurement a file is of, and has that make its page, pictures and tables.
+"""tools/bench/report: finds out which measurement a file is of, and has that make its page, pictures and tables.
 
 Each measurement has a function report(documents, made), which returns what it says in a sentence or two."""
 
@@ -9,13 +9,17 @@ import json
 import sys
 from pathlib import Path
 
+from .command import ROOT
 from .page import Refused, Report
 
+sys.path.append(str(ROOT / "reproduce"))  # whose experiments have pages, too
+
 # By "program", "scenario", or the scenario of the rows.
-PAGES = {"evaluate": "evaluate.page", "kernel-evaluate": "kernel_evaluate.page", "bench-structures": "structures.page",
-         "prudence-structures": "structures.page", "prudence-variants": "variants.page", "acdc": "acdc.page", "malloc": "malloc.page",
-         "growth": "growth", "endurance": "bench", "pairs": "bench"}
-MORE_FILES = ("structures.page", "variants.page", "kernel_evaluate.page")  # that are taken together
+PAGES = {"evaluate": "experiments.evaluate.page", "kernel-evaluate": "experiments.kernel_evaluate.page", "acdc": "experiments.acdc.page",
+         "prudence-variants": "experiments.variants.page", "bench-structures": "measure.structures.page",
+         "prudence-structures": "measure.structures.page", "malloc": "measure.malloc.page", "growth": "measure.growth",
+         "endurance": "measure.bench", "pairs": "measure.bench"}
+MORE_FILES = ("measure.structures.page", "experiments.variants.page", "experiments.kernel_evaluate.page")  # that are taken together
 
 
 def parse_arguments(arguments):
@@ -24,12 +28,12 @@ def parse_arguments(arguments):
 Pictures, tables and verdicts of a measurement.
 
   report FILE.json...              .html beside the first FILE, a page that stands alone; .svg and .png; FILE/TABLE.csv.
-                                   Of prudence-bench (endurance, pairs, malloc, variants), tools/bench-acdc, bench-growth,
-                                   bench-structures, evaluate and kernel-evaluate. Files of structures, of variants and of
+                                   Of prudence-bench (endurance, pairs, malloc, variants), tools/bench/growth,
+                                   tools/bench/structures, and what is in reproduce/. Files of structures, of variants and of
                                    kernel-evaluate are taken together; they should be of one machine.
-  report DIRECTORY                 the summary of tools/bench, as Markdown, and DIRECTORY/summary/TABLE.csv
-  report FILE.lines                of tools/kernel-bench likewise, of tools/kernel-rfc as Markdown and CSV
-  report SLUB.out PRUDENCE.out     of tools/kernel-tree figures, as Markdown""")
+  report DIRECTORY                 the summary of tools/bench/all, as Markdown, and DIRECTORY/summary/TABLE.csv
+  report FILE.lines                of tools/kernel/bench likewise, of tools/kernel/rfc as Markdown and CSV
+  report SLUB.out PRUDENCE.out     of tools/kernel/tree figures, as Markdown""")
     parser.add_argument("files", nargs="+", metavar="FILE", type=Path)
     parser.add_argument("--note", action="append", default=[], help="something else that the page says")
     parser.add_argument("--into", metavar="DOCS", type=Path,
@@ -59,7 +63,7 @@ def of_documents(given, made):
             raise Refused(f"{file} has no rows or runs of a measurement that there is a report of")
         if page != pages[0] or (len(pages) > 1 and page not in MORE_FILES):
             raise Refused(f"{file} is not taken together with {given.files[0]}")
-    return importlib.import_module(f"measure.{pages[0]}").report(documents, made)
+    return importlib.import_module(pages[0]).report(documents, made)
 
 
 def of_lines(file, made):

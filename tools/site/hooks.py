@@ -2,7 +2,7 @@
 """What makes a site of docs/ (mkdocs.yml): the order of its pages, and pages for what they link to outside of docs/.
 
 - The navigation is that of docs/README.md: its headings, and the pages that it links to; then decisions, man pages and
-  the reference of the headers, which Doxygen has made (Doxyfile, tools/build-site).
+  the reference of the headers, which Doxygen has made (Doxyfile, tools/site/build).
 - A link to a header leads to its page in that reference; one to another file, or a folder, to a page that shows it.
 """
 

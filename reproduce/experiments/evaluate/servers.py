@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: MIT
+"""Knot DNS and BIND 9, each built twice from Debian's source with the same flags: against liburcu, and against our headers. dnsperf asks for names
+of a zone as fast as it can: alone, and then while one client changes the zone by dynamic updates, each after the answer to the one before. So
+queries are compared without updates, of which a side that is faster makes more."""
+
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import urcu_knot
+from debian_source import fetch
+
+NAMES = ("knot", "bind")
+SIDES = ("liburcu", "prudence")
+ZONE, HOSTS = "example.test", 5000
+OPEN_QUERIES = 20       # of dnsperf at a time
+FLAGS = "-O2 -g -w"
+PATIENCE = 20           # seconds in which a server has to be ready, or to end
+
+
+class Failed(Exception):
+    """A server that cannot be built or measured; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    name: str
+    package: str
+    suite: str | None     # another than this system's; then without Debian's changes
+    program: str          # in its source folder
+    real: str             # what that is, or starts: libtool's programs are scripts
+    packages: str         # of Debian, that building needs
+
+
+SERVERS = {
+    "knot": Server("knot", "knot", None, "src/knotd", "src/.libs/knotd", "libgnutls28-dev, liblmdb-dev, libedit-dev"),
+    "bind": Server("bind", "bind9", "bookworm-backports", "bin/named/named", "bin/named/.libs/named", "libuv1-dev, libcap-dev, libssl-dev"),
+}
+
+
+def zone_file():
+    lines = ["$TTL 60", f"@ IN SOA ns.{ZONE}. admin.{ZONE}. 1 3600 3600 6000 60", f"@ IN NS ns.{ZONE}.", "ns IN A 127.0.0.1"]
+    return "\n".join([f"$ORIGIN {ZONE}.", *lines, *(f"h{i} IN A 10.0.{i >> 8}.{i & 255}" for i in range(HOSTS))]) + "\n"
+
+
+KNOT_CONF = """server:
+  rundir: {folder}
+  listen: 127.0.0.1@{port}
+  udp-workers: 1
+  tcp-workers: 1
+database:
+  storage: {folder}/db
+log:
+  - target: stderr
+    any: error
+acl:
+  - id: local
+    address: 127.0.0.1
+    action: update
+template:
+  - id: default
+    storage: {folder}
+    zonefile-sync: -1
+    journal-content: none
+    zonefile-load: whole
+zone:
+  - domain: {zone}
+    file: zone
+    acl: local
+"""
+NAMED_CONF = """options {{
+  directory "{folder}"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
+  listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
+}};
+controls {{ }};
+zone "{zone}" {{ type primary; file "zone"; allow-update {{ 127.0.0.1; }}; notify no; }};
+"""
+
+
+# ------------------------------------------------------------------------------------------------------ dynamic updates
+
+def wire_name(name):
+    return b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + b"\0"
+
+
+def update_message(identity, host, address):
+    """RFC 2136: the addresses of that host are replaced by this one."""
+    name = wire_name(f"{host}.{ZONE}")
+    zone = wire_name(ZONE) + struct.pack(">HH", 6, 1)
+    delete = name + struct.pack(">HHIH", 1, 255, 0, 0)
+    add = name + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(address)
+    return struct.pack(">HHHHHH", identity, 5 << 11, 1, 0, 2, 0) + zone + delete + add
+
+
+class Updates:
+    """One update after the other, and how long each took."""
+
+    def __init__(self, port):
+        self.link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.link.settimeout(2)
+        self.link.connect(("127.0.0.1", port))
+        self.number, self.seconds, self.lost = 0, [], 0
+
+    def make_one(self):
+        identity = self.number & 65535
+        self.number += 1
+        begun = time.monotonic()
+        self.link.send(update_message(identity, f"u{self.number % 1000}", f"10.1.{self.number >> 8 & 255}.{self.number & 255}"))
+        while True:
+            try:
+                answer = self.link.recv(4096)
+            except OSError:
+                self.lost += 1
+                return
+            if answer[:2] == struct.pack(">H", identity):
+                break
+        if answer[3] & 15:
+            raise Failed(f"an update was refused with code {answer[3] & 15}")
+        self.seconds.append(time.monotonic() - begun)
+
+
+# ------------------------------------------------------------------------------------------------------------ a server
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def cpu_seconds(pid):
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_bytes(pid):
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def latencies_of(text):
+    """Of dnsperf -v, in microseconds: one line for each answer."""
+    return sorted(1e6 * float(found) for found in re.findall(r"^> NOERROR \S+ \S+ ([0-9.]+)$", text, re.M))
+
+
+def number_of(text, name):
+    found = re.search(rf"^ *{name}: +([0-9.]+)", text, re.M)
+    if not found:
+        raise Failed(f"dnsperf does not say '{name}': {text[-300:]}")
+    return float(found[1])
+
+
+def figures_of(alone, cpu, beside, updates, peak):
+    """What dnsperf -v printed, and the server's CPU time, without updates; what it printed beside updates, and these."""
+    taken, meanwhile = latencies_of(alone), latencies_of(beside)
+    if not taken or not meanwhile or not updates.seconds:
+        raise Failed(f"{len(taken)} and {len(meanwhile)} answers, {len(updates.seconds)} updates")
+    return {"ns": 1e9 / number_of(alone, "Queries per second"), "cpu_ns": 1e9 * cpu / len(taken), "us_p50": taken[len(taken) // 2],
+            "us_p99": taken[len(taken) * 99 // 100], "us_p99_updating": meanwhile[len(meanwhile) * 99 // 100],
+            "us_update": 1e6 * statistics.mean(updates.seconds), "rss_mb": peak / 1e6,
+            "lost": sum(number_of(said, "Queries lost") for said in (alone, beside)) + updates.lost}
+
+
+class Servers:
+    def __init__(self, root, build, output):
+        self.root, self.build_folder, self.output = root, build, output
+        self.problems = {}
+
+    def source(self, name, side):
+        """The unpacked source in which that side was built, or None."""
+        return next((found.parent for found in sorted((self.output / f"{name}-{side}").glob("*/configure.ac"))), None)
+
+    def program(self, name, side):
+        source = self.source(name, side)
+        return source / SERVERS[name].program if source else None
+
+    def files(self, name, side):
+        source = self.source(name, side)
+        return [source / SERVERS[name].real, *([self.build_folder / "libprudence.so"] if side == "prudence" else [])]
+
+    def why_not(self, name, side):
+        if not shutil.which("dnsperf"):
+            return "dnsperf is not installed (tools/setup --programs)"
+        source = self.source(name, side)
+        if not source or not (source / SERVERS[name].real).exists():
+            return self.problems.get((name, side), "it is not built (reproduce/evaluate --build-servers)")
+        return None
+
+    # -------------------------------------------------------------------------------------------------------- building
+
+    def environment(self, side, prefix):
+        compat = f"-I{self.root}/include/prudence/urcu-compat -I{self.root}/include"
+        mine = f"-L{self.build_folder} -lprudence -Wl,-rpath,{self.build_folder}"
+        libraries = {"knot": {"liburcu": "-lurcu", "prudence": mine},
+                     "bind": {"liburcu": "-lurcu-cds -lurcu-memb -lurcu-common", "prudence": f"-lurcu-cds -lurcu-common {mine}"}}
+        name = "liburcu" if prefix == "knot" else "LIBURCU"
+        return {"CFLAGS": FLAGS, f"{name}_CFLAGS": compat if side == "prudence" else " ", f"{name}_LIBS": libraries[prefix][side]}
+
+    def build(self, names):
+        """Those that are not built; what fails is left out with its reason."""
+        for name in names:
+            for side in SIDES:
+                source = self.source(name, side)
+                if source and (source / SERVERS[name].real).exists():
+                    continue
+                print(f"evaluate: building {name} with {side}", flush=True)
+                problem = self.build_one(SERVERS[name], side)
+                if problem:
+                    self.problems[name, side] = problem
+                    print(f"evaluate: {name} with {side}: {problem}", flush=True)
+
+    def build_one(self, server, side):
+        """Why it failed, or None."""
+        clean = fetch(self.output / f"{server.name}-source", server.package, server.suite, server.suite is not None)
+        if not clean:
+            return f"no source of {server.package} (apt-get source {server.package})"
+        folder = self.output / f"{server.name}-{side}"
+        if not self.source(server.name, side):
+            shutil.copytree(clean, folder / clean.name, symlinks=True)
+        source, log = self.source(server.name, side), self.output / f"{server.name}-{side}.log"
+        environment = self.environment(side, server.name)
+        done = urcu_knot.build(source, environment, log) if server.name == "knot" else build_bind(source, environment, log)
+        return None if done else f"it cannot be built here, see {log} ({server.packages})"
+
+    # ------------------------------------------------------------------------------------------------------- measuring
+
+    def start(self, name, side, folder, port):
+        (folder / "db").mkdir()
+        (folder / "zone").write_text(zone_file())
+        configuration = folder / "conf"
+        configuration.write_text((KNOT_CONF if name == "knot" else NAMED_CONF).format(folder=folder, port=port, zone=ZONE))
+        command = [self.program(name, side), "-c", configuration, *(["-f"] if name == "bind" else [])]
+        log = open(folder / "stderr", "w")  # the server's, until it ends
+        return subprocess.Popen(command, stderr=log, stdout=log, cwd=folder)
+
+    def check_library(self, pid, side):
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        ours, theirs = "libprudence.so" in maps, re.search(r"liburcu(-memb|-qsbr|-mb|-bp)?\.so", maps)
+        if ours != (side == "prudence") or bool(theirs) == ours:
+            raise Failed("it does not use the grace periods that it should")
+
+    def load(self, server, port, folder, seconds, updates=None):
+        """What dnsperf said; `updates` are made meanwhile."""
+        (folder / "queries").write_text("".join(f"h{i * 2741 % HOSTS}.{ZONE} A\n" for i in range(HOSTS)))
+        with open(folder / "answers", "w") as out:
+            client = subprocess.Popen(["dnsperf", "-s", "127.0.0.1", "-p", str(port), "-d", folder / "queries", "-l", str(seconds), "-c", "4",
+                                       "-q", str(OPEN_QUERIES), "-v"], stdout=out, stderr=subprocess.STDOUT)
+            try:
+                while client.poll() is None and server.poll() is None:
+                    updates.make_one() if updates else time.sleep(0.05)
+            finally:
+                client.kill() if server.poll() is not None else client.wait(PATIENCE)
+        if server.poll() is not None:
+            raise Failed(f"the server ended: {(folder / 'stderr').read_text()[-500:]}")
+        return (folder / "answers").read_text()
+
+    def measure(self, name, side, seconds):
+        with tempfile.TemporaryDirectory() as place:
+            folder, port = Path(place), free_port()
+            server = self.start(name, side, folder, port)
+            try:
+                wait_until_ready(server, port, folder)
+                self.check_library(server.pid, side)
+                cpu = cpu_seconds(server.pid)
+                alone = self.load(server, port, folder, seconds)
+                cpu, updates = cpu_seconds(server.pid) - cpu, Updates(port)
+                beside = self.load(server, port, folder, seconds, updates)
+                found = figures_of(alone, cpu, beside, updates, peak_bytes(server.pid))
+            finally:
+                server.send_signal(signal.SIGTERM)
+                try:
+                    server.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    server.kill()
+                    server.wait()
+        title = {"knot": "Knot DNS", "bind": "BIND"}[name]
+        return {"program": "server", "versions": {title: self.source(name, side).name.partition("-")[2]},
+                "rows": [{"load": title, "subject": side, "figures": found}]}
+
+
+def wait_until_ready(server, port, folder):
+    """An update succeeds."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            updates = Updates(port)
+            updates.link.settimeout(0.2)
+            updates.make_one()
+            if updates.seconds:
+                return
+        except (Failed, OSError):
+            pass
+        time.sleep(0.1)
+    raise Failed(f"the server is not ready after {PATIENCE} s: {(folder / 'stderr').read_text()[-500:]}")
+
+
+def build_bind(source, environment, log):
+    off = ["--disable-doh", "--without-libxml2", "--without-json-c", "--without-lmdb", "--without-maxminddb", "--disable-geoip", "--disable-dnstap",
+           "--without-gssapi", "--without-libidn2", "--without-jemalloc", "--disable-static", "--with-liburcu=membarrier"]
+    steps = [["sh", "-c", "test -x configure || autoreconf -fi"], ["./configure", *off], ["make", "bind.keys.h"],
+             ["make", "-j2", "-C", "lib"], ["make", "-j2", "-C", "bin/named"]]
+    with open(log, "w") as out:
+        return all(subprocess.run(step, cwd=source, env=os.environ | environment, stdout=out, stderr=out, check=False).returncode == 0 for step in steps)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""What the paper found in its section 5, and what others found on deferred frees, and whether it holds in runs of ours. Each verdict has a reason.
+
+The paper's SLUB is `classic` here: the same slabs as Prudence's, with a queue of callbacks in place of what the paper adds. In a mix, `classic` calls
+all callbacks of a grace period when it ends and `throttled-N` 10 of them every N steps; Prudence is judged beside the one that misses least."""
+
+import statistics
+
+from measure.verdict import COUNTS_OF_THE_PAPER, FAILS, HOLDS, MISSING, SAME, UNDECIDED, all_rounds, as_cells, change, judge, percent, spread
+from . import figures
+
+RARE = 0.0001  # of an allocation: what counts as none, as in Linux
+OURS, CLASSIC = "prudence", "classic"
+FLAT_MB = 1    # resident memory that rises by less is flat
+COUNTS = [(*one, figure, allowed, none) for (*one, allowed), (figure, none) in zip(
+    COUNTS_OF_THE_PAPER, (("misses", RARE), ("churns", RARE), ("slab_churns", RARE), ("slabs", 0), ("f_t", 0)))]
+PAPER_PAIRS = (3.9, 28.6)
+PAPER_THROUGHPUT = (0.042, 0.18)
+# How often a peer's figure is ours: named for what a reader calls it.
+AGAINST_PEERS = {"ns": "time", "mb": "memory", "bytes_per_object": "memory", "cpu_ns": "CPU time", "us_p50": "latency, median", "us_p99": "latency, 99 %",
+                 "us_p99_updating": "latency beside updates, 99 %",
+                 "us_update": "time of an update", "rss_mb": "memory"}
+
+
+def callbacks_of(rows, load):
+    """The queue of callbacks that Prudence is judged beside: in a mix, the one of which most allocations hit."""
+    queues = [row for row in rows if row.load == load and is_callbacks(row) and row.values("misses")]
+    return min(queues, key=lambda row: row.median("misses")).subject if queues else CLASSIC
+
+
+def changes(rows, load, figure, none=0.0, theirs=None):
+    return [change(*pair, none) for pair in figures.beside(rows, load, theirs or callbacks_of(rows, load), OURS, figure)]
+
+
+def row_changes(rows, figure, none=0.0, theirs=None, kind=""):
+    """[(load, changes of each round)] of the loads that have that figure."""
+    found = [(load, changes(rows, load, figure, none, theirs)) for load in figures.loads_of(rows) if load.startswith(kind)]
+    return [(load, some) for load, some in found if some]
+
+
+def times_by_round(rows, load, theirs=CLASSIC):
+    """{round: how many times as fast ours is}"""
+    return {turn: other / ours for turn, (other, ours) in figures.rounds_beside(rows, load, theirs, OURS, "ns").items()}
+
+
+def times(rows, load, theirs=CLASSIC):
+    return list(times_by_round(rows, load, theirs).values())
+
+
+def is_mix(row):
+    return row.part == "mix"
+
+
+def has_default_cache(row):
+    """What a program has that says nothing about its caches."""
+    return row.load.endswith(figures.BY_DEMAND)
+
+
+def as_times(value):
+    return f"{value:.1f}×"
+
+
+# ------------------------------------------------------------------------------------------------------- Figure 3
+
+def memory(row):
+    return f"peak {spread(row.values('peak_mb'), lambda one: f'{one:.0f} MB')}"
+
+
+def figure_3(rows):
+    ours, theirs = (figures.find(rows, "lists, 512 B", name) for name in (OURS, CLASSIC))
+    claims = ["with callbacks memory grows until it runs out (at the 196th second of 252 GB)",
+              "with callbacks memory grows although what is live does not",
+              "Prudence's memory stays the same after the start"]
+    if not ours or not theirs or not ours.rounds or not theirs.rounds:
+        return [("Figure 3", claim, (MISSING, "")) for claim in claims]
+    # A run whose memory ran out has grown, however its halves compare.
+    grown = [out or growth > max(FLAT_MB, SAME * peak) for out, growth, peak in
+             zip(theirs.values("out_of_memory"), theirs.values("growth_mb"), theirs.values("peak_mb"))]
+    flat = [not out and growth <= max(FLAT_MB, SAME * peak) for out, growth, peak in
+            zip(ours.values("out_of_memory"), ours.values("growth_mb"), ours.values("peak_mb"))]
+    rise = f"second half above the first by {spread(theirs.values('growth_mb'), lambda one: f'{one:.0f} MB')}"
+    return [("Figure 3", claims[0], (all_rounds(theirs.values("out_of_memory")),
+                                     f"memory ran out in {sum(theirs.values('out_of_memory'))} of {len(theirs.rounds)} rounds; {memory(theirs)}")),
+            ("Figure 3", claims[1], (all_rounds(grown), f"{rise}, {memory(theirs)}")),
+            ("Figure 3", claims[2], (all_rounds(flat), f"second half above the first by "
+                                     f"{spread(ours.values('growth_mb'), lambda one: f'{one:.1f} MB')}, {memory(ours)}"))]
+
+
+# ------------------------------------------------------------------------------------------------------- Figure 6
+
+def figure_6(rows):
+    by_load = {load: times(rows, load) for load in figures.loads_of(rows) if load.startswith("pairs, ")}
+    by_load = {load: found for load, found in by_load.items() if found}
+    least, most = PAPER_PAIRS
+    claims = ["pairs are faster at every size", f"by {least} times at least", "most for objects of 4,096 bytes"]
+    if not by_load:
+        return [("Figure 6", claim, (MISSING, "")) for claim in claims]
+    middle = {load: statistics.median(found) for load, found in by_load.items()}
+    text = f"{as_times(min(middle.values()))} to {as_times(max(middle.values()))} (the paper: {least} to {most})"
+    slow = [f"{load} ({spread(found, as_times)})" for load, found in by_load.items() if min(found) < least]
+    return [("Figure 6", claims[0], judge(row_changes(rows, "ns", kind="pairs, "), 0, "")),
+            ("Figure 6", claims[1], (all_rounds(one >= least for found in by_load.values() for one in found),
+                                     text + (f"; less: {', '.join(slow)}" if slow else ""))),
+            ("Figure 6", claims[2], most_at_4096(rows, middle))]
+
+
+def most_at_4096(rows, middle):
+    """Each round compares 4,096 bytes with the best of the other sizes; what is as good is neither."""
+    largest = times_by_round(rows, "pairs, 4096 B")
+    others = [times_by_round(rows, load) for load in middle if load != "pairs, 4096 B"]
+    rounds = [change(max(other[turn] for other in others if turn in other), one) for turn, one in largest.items()
+              if any(turn in other for other in others)]
+    if not rounds:
+        return MISSING, ""
+    best = max(middle, key=middle.get)
+    text = f"most in the median: {best} ({as_times(middle[best])}); 4,096 bytes: {as_times(middle['pairs, 4096 B'])}"
+    return HOLDS if min(rounds) > SAME else FAILS if max(rounds) < -SAME else UNDECIDED, text
+
+
+# ----------------------------------------------------------------------------------------------- Figures 7 to 11, 13
+
+def counts(rows):
+    for place, claim, figure, allowed, none in COUNTS:
+        yield place, claim, judge(row_changes(rows, figure, none), allowed, f"no cache has {figures.FEW:,} allocations")
+
+
+def figure_13(rows):
+    """The loads that are no loop of allocations alone."""
+    loads = [load for load in figures.loads_of(rows) if load.startswith(("tree", "hand over")) and times(rows, load)]
+    claim = f"applications are faster (the paper: by {100 * PAPER_THROUGHPUT[0]:.1f} to {100 * PAPER_THROUGHPUT[1]:.0f} %)"
+    if not loads:
+        return [("Figure 13", claim, (MISSING, ""))]
+    text = "; ".join(f"{load}: {spread([one - 1 for one in times(rows, load)], percent)}" for load in loads)
+    return [("Figure 13", claim, (judge([(load, changes(rows, load, "ns")) for load in loads], 0, "")[0], text))]
+
+
+# ------------------------------------------------------------------------------------------------ what others found
+
+def batches(rows):
+    """Brown and others: what makes epochs slow is that they free in batches; objects that are freed one by one go back to where they come from."""
+    found = {load: times(rows, load, "ck-epoch+jemalloc") for load in figures.loads_of(rows) if load.startswith("tree, ")}
+    found = {load: some for load, some in found.items() if some}
+    claim = "memory that comes back object by object makes updates of a tree faster than batches (epochs over jemalloc)"
+    if not found:
+        return [("Too Epic", claim, (MISSING, ""))]
+    text = "; ".join(f"{load.removeprefix('tree, ')}: {spread(some, lambda one: f'{one:.2f}×')}" for load, some in found.items())
+    return [("Too Epic", claim, (judge(row_changes(rows, "ns", theirs="ck-epoch+jemalloc", kind="tree, "), 0, "")[0], text))]
+
+
+def check(rows):
+    """Of all loads but mixes, whose time is counted in steps."""
+    rows = [row for row in rows if not is_mix(row)]
+    return as_cells([*figure_3(rows), *figure_6(rows), *counts(rows), *figure_13(rows), *batches(rows)])
+
+
+def check_mixes(rows, default):
+    """Of mixes with caches by demand, or with those of a fixed size."""
+    return as_cells(counts([row for row in rows if is_mix(row) and has_default_cache(row) == default]))
+
+
+# ------------------------------------------------------------------------------------------------------ against peers
+
+def is_callbacks(row):
+    return row.subject == CLASSIC or row.subject.startswith("throttled-")
+
+
+def is_peer(row):
+    return not is_callbacks(row) and not row.subject.startswith(OURS)
+
+
+def peers_of(rows):
+    return list(dict.fromkeys(row.subject for row in rows if is_peer(row)))
+
+
+def ratios(rows, load, peer, figure):
+    """How often the peer's figure is ours, round by round: above 1 we are better. What we have none of is no ratio."""
+    return [theirs / ours for theirs, ours in figures.beside(rows, load, peer, OURS, figure) if ours > 0 and theirs > 0]
+
+
+def losses(rows):
+    """[(load, what, the peer by which we lose most, ratios)]: in all rounds a peer is better by more than counts as the same."""
+    for load in figures.loads_of(rows):
+        for figure, name in AGAINST_PEERS.items():
+            found = {row.subject: ratios(rows, load, row.subject, figure) for row in rows
+                     if row.load == load and (is_peer(row) or row.subject == CLASSIC)}
+            lost = {peer: some for peer, some in found.items() if some and max(some) < 1 - SAME}
+            if lost:
+                worst = min(lost, key=lambda peer: statistics.median(lost[peer]))
+                on_cpus = ratios(rows, load, worst, "cpu_ns")
+                if figure == "ns" and on_cpus and statistics.median(on_cpus) >= 1:
+                    name += ", but not CPU time"
+                yield load, name, worst, lost[worst], len(lost), len([some for some in found.values() if some])

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""What tools/soak runs for hours, keeps and adds up (docs/adr/0033)."""

@@ -79,7 +79,3 @@ def allocation_of_variation(labels, responses):
 def slope(xs, ys):
     """Of the straight line through the logarithms: 0 is constant, 1 is proportional."""
     return float(scipy.stats.linregress(numpy.log2(xs), numpy.log2(ys)).slope)
-
-
-def correlation(xs, ys):
-    return float(scipy.stats.linregress(xs, ys).rvalue)

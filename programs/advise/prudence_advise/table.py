@@ -6,7 +6,6 @@ from . import machine
 # ns on a 700 MHz Pentium III, 2004
 OF_2004 = {"instruction": 0.7, "load_l2": 12.9, "atomic_increment": 58.2, "cmpxchg_increment": 107.3,
            "atomic_transfer": 113.2, "load_memory": 162.4, "spinlock": 163.7, "transfer": 170.4, "read_transfer": 360.9}
-DISTANCES = ("same core", "same cache", "same node", "other node")
 
 
 def rows(document):

@@ -247,7 +247,7 @@ def parts_of(document, rows):
                        text=["The peer's figure divided by ours: above 1, ours is better."])
 
 
-def headline(document, rows):
+def headline(rows):
     checked, losses = verdict.check(rows), list(verdict.losses(rows))
     measured = [line for line in checked if line["verdict"] != MISSING]
     holds, fails, undecided = ([line["verdict"] for line in measured].count(word) for word in (HOLDS, FAILS, UNDECIDED))
@@ -285,10 +285,10 @@ def report(documents, made):
     rows = figures.rows_of(document["runs"])
     parts = list(parts_of(document, rows))
     tables = tables_of(rows, parts)
-    made.parts(document, NOTES, title="The paper's evaluation, in a process", source="the paper", headline=headline(document, rows),
+    made.parts(document, NOTES, title="The paper's evaluation, in a process", source="the paper", headline=headline(rows),
                subtitle=f"evaluate {document['prudence']} · {document['date']} · {count(document['rounds'], 'round')}" + (" · quick" if document["quick"] else ""),
                warnings=warnings_of(document), parts=parts, versions=document["versions"])
     made.tables(tables)
     if made.into:
         write_results(made.into, "evaluate", tables_measured(document, tables), TITLE, "findings")
-    return headline(document, rows)
+    return headline(rows)

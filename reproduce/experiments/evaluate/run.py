@@ -109,7 +109,7 @@ def make_tasks(request, programs, folder):
 
 # ------------------------------------------------------------------------------------------------------ the document
 
-def versions_of(runs, programs):
+def versions_of(runs):
     """Of all that was measured."""
     found = set()
     for run in runs:
@@ -126,7 +126,7 @@ def versions_of(runs, programs):
 def document_of(request, programs, runs, failed, skipped):
     host = allocators.probe(programs.allocators["glibc"], programs.build / "bin/prudence-malloc-load")["host"]  # the same in all runs; servers do not tell
     return {"program": "evaluate", "date": now(), "prudence": commit(),
-            "quick": request.quick, "rounds": request.rounds, "host": host, "versions": versions_of(runs, programs),
+            "quick": request.quick, "rounds": request.rounds, "host": host, "versions": versions_of(runs),
             "parts": [{"name": part.name, "title": part.title, "command": " ".join([part.program, *part.arguments()]) + (f" ({part.allocator} preloaded)" if part.allocator else "")}
                       for part in plan.parts(request.quick) if part.name in request.part],
             "others_cpus": max((run["others_cpus"] for run in runs), default=0),

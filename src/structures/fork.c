@@ -22,7 +22,7 @@ void tables_fork_prepare(void)
     writers_stop_for_fork();
     list_for_each(item, &hash_tables)
     {
-        hash_wait_for_writers(list_entry(item, struct hash_table, link));
+        hash_fork_wait_for_writers(list_entry(item, struct hash_table, link));
     }
     list_for_each(item, &id_tables)
     {
@@ -30,7 +30,7 @@ void tables_fork_prepare(void)
     }
     list_for_each(item, &ordered_maps)
     {
-        map_wait_for_writers(list_entry(item, struct prudence_map, link));
+        map_writers_wait(list_entry(item, struct prudence_map, link));
     }
     list_for_each(item, &route_tables)
     {
@@ -50,11 +50,11 @@ void tables_fork_child(bool whole)
     }
     list_for_each(item, &hash_tables)
     {
-        hash_forget_writers(list_entry(item, struct hash_table, link));
+        hash_fork_forget_writers(list_entry(item, struct hash_table, link));
     }
     list_for_each(item, &ordered_maps)
     {
-        map_forget_writers(list_entry(item, struct prudence_map, link));
+        map_writers_forget(list_entry(item, struct prudence_map, link));
     }
 }
 

@@ -19,7 +19,8 @@
 
 /* ------------------------------------------------------------------------ making and destroying */
 
-static bool is_valid(const char *what, const char *name, const struct prudence_hash_attr *attr)
+static bool hash_arguments_are_valid(const char *what, const char *name,
+                                     const struct prudence_hash_attr *attr)
 {
     const unsigned unknown = attr->flags & ~(unsigned)PRUDENCE_HASH_FIXED;
 
@@ -48,7 +49,8 @@ static void orders_of(struct hash_table *table, const struct prudence_hash_attr 
         table->order_max = views_order(attr->buckets_most);
 }
 
-static bool make_parts(struct hash_table *table, const char *name, struct prudence_domain *domain)
+static bool hash_make_parts(struct hash_table *table, const char *name,
+                            struct prudence_domain *domain)
 {
     uintptr_t view;
     bool zeroed;
@@ -72,7 +74,7 @@ struct hash_table *hash_make(const char *what, const char *name,
     struct hash_table *table;
     size_t counters, bytes;
 
-    if (!is_valid(what, name, attr))
+    if (!hash_arguments_are_valid(what, name, attr))
         return NULL;
     process_start();
     counters = object_counters();
@@ -84,7 +86,7 @@ struct hash_table *hash_make(const char *what, const char *name,
     table->counter_mask = (unsigned)counters - 1;
     table->flags = attr->flags;
     orders_of(table, attr);
-    if (!make_parts(table, name, attr->domain)) {
+    if (!hash_make_parts(table, name, attr->domain)) {
         prudence_free(table);
         errno = ENOMEM;
         return NULL;
@@ -183,7 +185,7 @@ static void chain_lock(const struct hash_table *table, uint64_t hash, struct pla
         uintptr_t view = load_acquire(&table->public.view);
 
         place->bucket = &view_words(view)[hash_index(hash, view_order(view))];
-        place->first = hash_lock_first(place->bucket);
+        place->first = hash_bucket_lock_first(place->bucket);
         if (likely(place->first && !(place->first & HASH_MOVED)))
             break;
         if (!place->first)
@@ -235,17 +237,17 @@ static bool to_node(struct place *place, const struct prudence_hash_node *node)
 static void store_and_unlock(const struct place *place, uintptr_t link)
 {
     if (place->link == place->bucket) {
-        hash_unlock(place->bucket, link);
+        hash_bucket_unlock(place->bucket, link);
     } else {
         store_release(place->link, link);
-        hash_unlock(place->bucket, place->first);
+        hash_bucket_unlock(place->bucket, place->first);
     }
     os_busy_leave();
 }
 
 static void unlock(const struct place *place)
 {
-    hash_unlock(place->bucket, place->first);
+    hash_bucket_unlock(place->bucket, place->first);
     os_busy_leave();
 }
 
@@ -257,20 +259,20 @@ int64_t hash_change_count(struct hash_table *table, int64_t objects)
 void hash_counted(struct hash_table *table, int64_t count, unsigned passed)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
-        hash_step(table);
+        hash_resize_step(table);
     else if (unlikely(count % COUNTS == 0) || unlikely(passed >= LONG_CHAIN))
-        hash_follow_count(table);
+        hash_resize_follow_count(table);
 }
 
 void hash_replaced(struct hash_table *table)
 {
     if (unlikely(load_relaxed(&table->phase) != HASH_IDLE))
-        hash_step(table);
+        hash_resize_step(table);
 }
 
 /* Returns whether the chain of the node's last hash has the node. If a node was never added, the
  * memory may hold anything. */
-static bool is_in_table(const struct hash_table *table, const struct prudence_hash_node *node)
+static bool hash_has_node(const struct hash_table *table, const struct prudence_hash_node *node)
 {
     struct place place;
     bool found;
@@ -282,7 +284,8 @@ static bool is_in_table(const struct hash_table *table, const struct prudence_ha
     return found;
 }
 
-/* Skips is_in_table under Valgrind, because that reads memory that may never have been written. */
+/* Skips hash_has_node under Valgrind, because that reads memory that may never have been
+ * written. */
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller)
 {
@@ -293,7 +296,7 @@ void hash_check_fresh_slow(const struct hash_table *table, const struct prudence
             "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
             "structure that contains the node, and allocate the structure with its alignment",
             what, caller, name, (const void *)node);
-    if (!annotate_on && is_in_table(table, node))
+    if (!annotate_on && hash_has_node(table, node))
         os_panic(
             "%s, called from %p: table '%s': node %p is in the table already: remove it first, "
             "and add it again after a grace period, or give the object a node for each table",
@@ -335,8 +338,8 @@ int prudence_hash_add_duplicate(struct prudence_hash *public, uint64_t hash,
 
 /* Adds the node and returns true, unless a node has the key. Then *place is the place of that node,
  * and the chain stays locked. */
-static bool add_or_find(struct hash_table *table, uint64_t spread, prudence_hash_match match,
-                        const void *key, struct prudence_hash_node *node, struct place *place)
+static bool hash_add_or_find(struct hash_table *table, uint64_t spread, prudence_hash_match match,
+                             const void *key, struct prudence_hash_node *node, struct place *place)
 {
     struct place insertion;
     int64_t here;
@@ -366,7 +369,7 @@ int prudence_hash_add(struct prudence_hash *public, uint64_t hash, prudence_hash
     struct place place;
 
     HASH_CHECK_FRESH(hash_of(public), node);
-    if (add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place)) {
+    if (hash_add_or_find(hash_of(public), prudence_hash_spread_(hash), match, key, node, &place)) {
         hash_tell(there, NULL);
         return 0;
     }
@@ -383,7 +386,7 @@ int prudence_hash_put(struct prudence_hash *public, uint64_t hash, prudence_hash
     struct place place;
 
     HASH_CHECK_FRESH(table, node);
-    if (add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place)) {
+    if (hash_add_or_find(table, prudence_hash_spread_(hash), match, key, node, &place)) {
         hash_tell(old, NULL);
         return 0;
     }
@@ -473,7 +476,7 @@ uint64_t prudence_hash_count(const struct prudence_hash *table)
 }
 
 /* Runs under `stepping`, so that all numbers except that of the objects are of one moment. */
-static void collect(struct hash_table *table, struct prudence_hash_stats *stats)
+static void hash_collect_stats(struct hash_table *table, struct prudence_hash_stats *stats)
 {
     uintptr_t view = table->public.view;
 
@@ -505,9 +508,9 @@ int prudence_hash_stats_sized(struct prudence_hash *public, struct prudence_hash
 
     if (!table || !stats)
         return EINVAL;
-    hash_take_stepping(table);
-    collect(table, &all);
-    hash_end_stepping(table);
+    hash_resize_take_stepping(table);
+    hash_collect_stats(table, &all);
+    hash_resize_end_stepping(table);
     all.bytes_latent = views_latent_bytes(&table->views);
     give_sized(stats, size, &all, sizeof all);
     return 0;

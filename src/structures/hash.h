@@ -65,7 +65,7 @@ struct hash_table {
     struct views views;          /* constant */
     unsigned order_min, order_max; /* constant */
     unsigned flags;                /* constant */
-    bool leaves_outside;           /* constant: only hash_leave_array defers arrays */
+    bool leaves_outside;           /* constant: only hash_resize_leave_array defers arrays */
     unsigned counter_mask;         /* constant */
     struct list link;              /* protected by tables_lock */
 

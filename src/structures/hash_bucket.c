@@ -5,7 +5,7 @@
 #include "structures/hash_bucket.h"
 #include "structures/writers.h"
 
-uintptr_t hash_lock(uintptr_t *bucket)
+uintptr_t hash_bucket_lock(uintptr_t *bucket)
 {
     uintptr_t link = load_acquire(bucket);
     unsigned tries = 0;
@@ -23,14 +23,14 @@ uintptr_t hash_lock(uintptr_t *bucket)
     }
 }
 
-uintptr_t hash_lock_first(uintptr_t *bucket)
+uintptr_t hash_bucket_lock_first(uintptr_t *bucket)
 {
     for (;;) {
-        uintptr_t link = hash_lock(bucket);
+        uintptr_t link = hash_bucket_lock(bucket);
 
         if (unlikely(!link || link & HASH_MOVED) || likely(!writers_must_wait()))
             return link;
-        hash_unlock(bucket, link);
+        hash_bucket_unlock(bucket, link);
         writers_wait();
     }
 }

@@ -19,7 +19,7 @@ static void wait_for_buckets(uintptr_t view)
 }
 
 /* The arrays stay the same as long as no thread takes a step. */
-void hash_wait_for_writers(struct hash_table *table)
+void hash_fork_wait_for_writers(struct hash_table *table)
 {
     while (load_acquire(&table->stepping))
         os_sleep_ns(1000);
@@ -34,7 +34,7 @@ static void unlock_buckets(uintptr_t view)
             store_relaxed(&view_words(view)[i], view_words(view)[i] & ~HASH_LOCKED);
 }
 
-void hash_forget_writers(struct hash_table *table)
+void hash_fork_forget_writers(struct hash_table *table)
 {
     store_relaxed(&table->stepping, 0u);
     store_relaxed(&table->preparing, 0u);

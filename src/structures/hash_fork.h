@@ -6,10 +6,10 @@
 #include "structures/hash.h"
 
 /*
- * hash_wait_for_writers waits until no thread is inside an update, while none may begin one. In the
- * child, hash_forget_writers removes the locks of threads that were about to begin.
+ * hash_fork_wait_for_writers waits until no thread is inside an update, while none may begin one.
+ * In the child, hash_fork_forget_writers removes the locks of threads that were about to begin.
  */
-void hash_wait_for_writers(struct hash_table *table);
-void hash_forget_writers(struct hash_table *table);
+void hash_fork_wait_for_writers(struct hash_table *table);
+void hash_fork_forget_writers(struct hash_table *table);
 
 #endif /* STRUCTURES_HASH_FORK_H */

@@ -35,7 +35,7 @@ static uintptr_t end_behind(const struct parts *parts, uint64_t part)
 /* Locks the first bucket of a group. Fork waits for this bucket or for `stepping`. */
 static uintptr_t lock_first_of(uintptr_t *bucket, bool stepping)
 {
-    return stepping ? hash_lock(bucket) : hash_lock_first(bucket);
+    return stepping ? hash_bucket_lock(bucket) : hash_bucket_lock_first(bucket);
 }
 
 /* ------------------------------------------------------------------------------------ splitting */
@@ -79,7 +79,8 @@ static void cut_parts(const struct parts *parts, uintptr_t link)
 
         if (last && part + 1 < parts->end)
             store_release(&last->next, end_behind(parts, part));
-        hash_unlock(&parts->buckets[part], hash_link_of(load_relaxed(&parts->buckets[part])));
+        hash_bucket_unlock(&parts->buckets[part],
+                           hash_link_of(load_relaxed(&parts->buckets[part])));
     }
 }
 
@@ -91,7 +92,7 @@ static void split(uintptr_t *bucket, const struct parts *parts, bool stepping)
         return;
     set_parts(parts, link);
     cut_parts(parts, link);
-    hash_unlock(bucket, link | HASH_MOVED);
+    hash_bucket_unlock(bucket, link | HASH_MOVED);
 }
 
 /* -------------------------------------------------------------------------------------- joining */
@@ -125,16 +126,16 @@ static uintptr_t join_parts(const struct parts *parts)
     return first;
 }
 
-static void join(uintptr_t *bucket, const struct parts *parts, bool stepping)
+static void hash_move_join(uintptr_t *bucket, const struct parts *parts, bool stepping)
 {
     if (lock_first_of(&parts->buckets[parts->first], stepping) & HASH_MOVED)
         return; /* the group was moved already */
     for (uint64_t part = parts->first + 1; part < parts->end; part++)
-        hash_lock(&parts->buckets[part]);
+        hash_bucket_lock(&parts->buckets[part]);
     store_release(bucket, join_parts(parts));
     for (uint64_t part = parts->first; part < parts->end; part++)
-        hash_unlock(&parts->buckets[part],
-                    hash_link_of(load_relaxed(&parts->buckets[part])) | HASH_MOVED);
+        hash_bucket_unlock(&parts->buckets[part],
+                           hash_link_of(load_relaxed(&parts->buckets[part])) | HASH_MOVED);
 }
 
 void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping)
@@ -145,5 +146,5 @@ void hash_move(uintptr_t from, uintptr_t to, uint64_t group, bool stepping)
     if (grows)
         split(&view_words(from)[group], &parts, stepping);
     else
-        join(&view_words(to)[group], &parts, stepping);
+        hash_move_join(&view_words(to)[group], &parts, stepping);
 }

@@ -8,7 +8,7 @@
  * buckets while it is `from`. So does a view once `from` is 0 again, because that store came after
  * the buckets.
  */
-static uintptr_t chain_of(const struct hash_table *table, uint64_t hash, unsigned *order)
+static uintptr_t hash_read_chain(const struct hash_table *table, uint64_t hash, unsigned *order)
 {
     uintptr_t link;
 
@@ -35,7 +35,7 @@ struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash 
     unsigned order;
 
     do {
-        link = chain_of(hash_of(table), spread, &order);
+        link = hash_read_chain(hash_of(table), spread, &order);
         for (; is_node(link); link = load_acquire(&node->next)) {
             node = found_node(link);
             if (node->hash == spread && match(node, key))
@@ -52,7 +52,7 @@ struct prudence_hash_node *prudence_hash_lookup_slow(const struct prudence_hash 
  */
 static void begin_chain(struct prudence_hash_walk *walk)
 {
-    walk->link = chain_of(hash_of(walk->table), walk->from, &walk->order);
+    walk->link = hash_read_chain(hash_of(walk->table), walk->from, &walk->order);
     walk->node = NULL;
 }
 

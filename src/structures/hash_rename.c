@@ -52,7 +52,7 @@ static bool is_before(const struct side *a, const struct side *b)
 
 static void unlock_bucket(uintptr_t *bucket)
 {
-    hash_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
+    hash_bucket_unlock(bucket, load_relaxed(bucket) & ~HASH_LOCKED);
 }
 
 /* Locks the chain in the array `view`. If it is not there, returns false with nothing locked; the
@@ -62,7 +62,7 @@ static bool lock_side(struct side *side, uintptr_t view, uintptr_t *locked)
     uintptr_t link;
 
     side->bucket = &view_words(view)[hash_index(side->hash, view_order(view))];
-    link = locked ? hash_lock(side->bucket) : hash_lock_first(side->bucket);
+    link = locked ? hash_bucket_lock(side->bucket) : hash_bucket_lock_first(side->bucket);
     if (likely(link && !(link & HASH_MOVED)))
         return true;
     if (locked)
@@ -140,7 +140,7 @@ static uintptr_t *place_of_key(const struct side *side, prudence_hash_match matc
     return NULL;
 }
 
-static uintptr_t *place_of(const struct side *side, const struct prudence_hash_name *name)
+static uintptr_t *hash_rename_place(const struct side *side, const struct prudence_hash_name *name)
 {
     uintptr_t *place = side->bucket;
 
@@ -169,7 +169,7 @@ static void link_in(uintptr_t *place, uint64_t hash, struct prudence_hash_name *
 
 static void unlink_from(const struct side *side, const struct prudence_hash_name *name)
 {
-    set_link(place_of(side, name), load_relaxed(&name->node.next));
+    set_link(hash_rename_place(side, name), load_relaxed(&name->node.next));
 }
 
 /* Release: a reader that is sent to the deciding name finds it pending or decided, never as it was
@@ -224,7 +224,7 @@ static int rename_locked(const struct side *from, struct prudence_hash_name *old
 {
     uintptr_t *place;
 
-    if (!place_of(from, old))
+    if (!hash_rename_place(from, old))
         return ENOENT;
     place = place_of_key(to, match, key);
     *there = place && node_at(place) != &old->node ? name_of(node_at(place)) : NULL;
@@ -303,7 +303,7 @@ static int exchange_locked(const struct side *of_a, struct prudence_hash_name *a
                            struct prudence_hash_name *fresh_a, const struct side *of_b,
                            struct prudence_hash_name *b, struct prudence_hash_name *fresh_b)
 {
-    if (!place_of(of_a, a) || !place_of(of_b, b))
+    if (!hash_rename_place(of_a, a) || !hash_rename_place(of_b, b))
         return ENOENT;
     link_in(&a->node.next, of_a->hash, fresh_a, PRUDENCE_HASH_NAME_PENDING);
     link_in(&b->node.next, of_b->hash, fresh_b,

@@ -25,7 +25,7 @@
 #define GROUPS_MOVED  8
 
 /* The exchange is seq-cst, as writers.h requires. */
-bool hash_try_stepping(struct hash_table *table)
+bool hash_resize_try_stepping(struct hash_table *table)
 {
     if (load_relaxed(&table->stepping))
         return false;
@@ -39,7 +39,7 @@ bool hash_try_stepping(struct hash_table *table)
     return false;
 }
 
-void hash_end_stepping(struct hash_table *table)
+void hash_resize_end_stepping(struct hash_table *table)
 {
     store_release(&table->stepping, 0u);
     os_busy_leave();
@@ -52,14 +52,14 @@ static unsigned within_bounds(const struct hash_table *table, unsigned order)
 
 /* ----------------------------------------------------- steps, by the thread that has `stepping` */
 
-static void begin(struct hash_table *table, uintptr_t fresh, bool zeroed)
+static void hash_resize_start(struct hash_table *table, uintptr_t fresh, bool zeroed)
 {
     store_relaxed(&table->fresh, fresh);
     store_relaxed(&table->cursor, zeroed ? view_size(fresh) : 0);
     store_relaxed(&table->phase, HASH_CLEARING);
 }
 
-static void publish(struct hash_table *table)
+static void hash_resize_publish(struct hash_table *table)
 {
     store_release(&table->from, table->public.view);
     store_release(&table->public.view, table->fresh);
@@ -77,7 +77,7 @@ static void clear_some(struct hash_table *table)
         store_relaxed(&view_words(table->fresh)[i], 0);
     store_relaxed(&table->cursor, end);
     if (end == size)
-        publish(table);
+        hash_resize_publish(table);
 }
 
 static uint64_t groups(const struct hash_table *table)
@@ -151,20 +151,20 @@ static uintptr_t step(struct hash_table *table)
  * may wait for readers. */
 static void end_step(struct hash_table *table, uintptr_t old)
 {
-    hash_end_stepping(table);
+    hash_resize_end_stepping(table);
     if (old)
         views_defer(&table->views, old);
 }
 
-void hash_step(struct hash_table *table)
+void hash_resize_step(struct hash_table *table)
 {
-    if (hash_try_stepping(table))
+    if (hash_resize_try_stepping(table))
         end_step(table, step(table));
 }
 
-void hash_leave_array(struct hash_table *table)
+void hash_resize_leave_array(struct hash_table *table)
 {
-    if (unlikely(load_relaxed(&table->phase) == HASH_LEAVING) && hash_try_stepping(table))
+    if (unlikely(load_relaxed(&table->phase) == HASH_LEAVING) && hash_resize_try_stepping(table))
         end_step(table, table->phase == HASH_LEAVING ? let_go(table) : 0);
 }
 
@@ -183,13 +183,13 @@ static unsigned wanted(const struct hash_table *table, unsigned order, uint64_t 
     return order;
 }
 
-void hash_take_stepping(struct hash_table *table)
+void hash_resize_take_stepping(struct hash_table *table)
 {
-    while (!hash_try_stepping(table))
+    while (!hash_resize_try_stepping(table))
         os_sleep_ns(50000);
 }
 
-bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order)
+bool hash_resize_begin(struct hash_table *table, uintptr_t view, unsigned order)
 {
     bool zeroed, begins;
     uintptr_t fresh = views_new(&table->views, order, &zeroed);
@@ -198,18 +198,18 @@ bool hash_begin(struct hash_table *table, uintptr_t view, unsigned order)
         add_relaxed(&table->refused, 1);
         return false;
     }
-    hash_take_stepping(table);
+    hash_resize_take_stepping(table);
     begins = table->phase == HASH_IDLE && table->public.view == view;
     if (begins)
-        begin(table, fresh, zeroed);
-    hash_end_stepping(table);
+        hash_resize_start(table, fresh, zeroed);
+    hash_resize_end_stepping(table);
     if (!begins)
         views_free(&table->views, fresh);
     return true;
 }
 
 /* Runs without `stepping`, because it allocates and looks at the bytes that wait for readers. */
-void hash_follow_count(struct hash_table *table)
+void hash_resize_follow_count(struct hash_table *table)
 {
     uintptr_t view = load_acquire(&table->public.view);
     unsigned next;
@@ -220,7 +220,7 @@ void hash_follow_count(struct hash_table *table)
     next = wanted(table, view_order(view), hash_count(table));
     if (next > view_order(view) ||
         (next < view_order(view) && !views_wait(&table->views, view_bytes(view))))
-        hash_begin(table, view, next);
+        hash_resize_begin(table, view, next);
     store_relaxed(&table->preparing, 0u);
 }
 
@@ -233,7 +233,7 @@ int prudence_hash_resize(struct prudence_hash *public, uint64_t buckets)
         enum hash_phase phase;
         uintptr_t old, view;
 
-        hash_take_stepping(table);
+        hash_resize_take_stepping(table);
         old = step(table);
         phase = (enum hash_phase)table->phase;
         view = table->public.view;
@@ -244,7 +244,7 @@ int prudence_hash_resize(struct prudence_hash *public, uint64_t buckets)
             return 0;
         if (phase == HASH_LEAVING)
             return EAGAIN;
-        if (!hash_begin(table, view, order))
+        if (!hash_resize_begin(table, view, order))
             return ENOMEM;
     }
 }

@@ -42,25 +42,26 @@ struct request {
 
 /* ----------------------------------------------------------------------------------------- keys */
 
-static inline struct entry *entry_of(const struct prudence_hash_node *node)
+static inline struct entry *hash_values_entry(const struct prudence_hash_node *node)
 {
     return PRUDENCE_CONTAINER_OF(node, struct entry, node);
 }
 
 static inline bool has_number(const struct prudence_hash_node *node, const void *request)
 {
-    return entry_of(node)->number == ((const struct request *)request)->number;
+    return hash_values_entry(node)->number == ((const struct request *)request)->number;
 }
 
 static inline bool has_string(const struct prudence_hash_node *node, const void *request)
 {
     tell_acquire(node); /* tells ThreadSanitizer about the bytes that memcmp reads */
     return has_number(node, request) &&
-           !__builtin_memcmp(entry_of(node)->bytes, ((const struct request *)request)->bytes,
+           !__builtin_memcmp(hash_values_entry(node)->bytes,
+                             ((const struct request *)request)->bytes,
                              ((const struct request *)request)->number);
 }
 
-static inline bool has_key(const struct prudence_hash_node *node, const void *request)
+static inline bool hash_values_has_key(const struct prudence_hash_node *node, const void *request)
 {
     return ((const struct request *)request)->bytes ? has_string(node, request)
                                                     : has_number(node, request);
@@ -90,7 +91,7 @@ static inline bool string_key(const struct prudence_hash_values *table, const vo
 
 /* Loads the value. Tells ThreadSanitizer to acquire the entry, which the store of the value
  * released. */
-static inline void *value_of(const struct entry *entry)
+static inline void *hash_values_value(const struct entry *entry)
 {
     void *value = load_acquire(&entry->value);
 
@@ -185,9 +186,9 @@ struct disposal {
 static void values_dispose(struct prudence_hash_node *node, void *of)
 {
     const struct disposal *disposal = of;
-    struct entry *entry = entry_of(node);
+    struct entry *entry = hash_values_entry(node);
 
-    disposal->dispose(value_of(entry), disposal->argument);
+    disposal->dispose(hash_values_value(entry), disposal->argument);
     entries_free(&disposal->values->entries, entry, entry->number);
 }
 
@@ -222,7 +223,7 @@ void *prudence_hash_values_get(const struct prudence_hash_values *table, uint64_
     if (unlikely(!number_key(table, key, &request)))
         return NULL;
     node = prudence_hash_lookup(&table->table->public, request.hash, has_number, &request);
-    return node ? value_of(entry_of(node)) : NULL;
+    return node ? hash_values_value(hash_values_entry(node)) : NULL;
 }
 
 void *prudence_hash_values_get_bytes(const struct prudence_hash_values *table, const void *bytes,
@@ -234,19 +235,19 @@ void *prudence_hash_values_get_bytes(const struct prudence_hash_values *table, c
     if (unlikely(!string_key(table, bytes, length, &request)))
         return NULL;
     node = prudence_hash_lookup(&table->table->public, request.hash, has_string, &request);
-    return node ? value_of(entry_of(node)) : NULL;
+    return node ? hash_values_value(hash_values_entry(node)) : NULL;
 }
 
 static void *found(struct prudence_hash_values_walk *walk, const struct prudence_hash_node *node)
 {
-    const struct entry *entry = entry_of(node);
+    const struct entry *entry = hash_values_entry(node);
 
     if (!node)
         return NULL;
     walk->key = walk->strings ? 0 : entry->number;
     walk->bytes = walk->strings ? entry->bytes : NULL;
     walk->length = walk->strings ? entry->number : 0;
-    return value_of(entry);
+    return hash_values_value(entry);
 }
 
 void *prudence_hash_values_first(struct prudence_hash_values_walk *walk,
@@ -273,7 +274,7 @@ static void leave(const struct prudence_hash_values *table)
 {
     if (likely(table->own_sections)) {
         prudence_domain_read_unlock(table->domain);
-        hash_leave_array(table->table);
+        hash_resize_leave_array(table->table);
     }
 }
 
@@ -285,8 +286,8 @@ static void *value_now(const struct prudence_hash_values *table, const struct re
     void *value;
 
     enter(table);
-    node = prudence_hash_lookup(&table->table->public, request->hash, has_key, request);
-    value = node ? value_of(entry_of(node)) : NULL;
+    node = prudence_hash_lookup(&table->table->public, request->hash, hash_values_has_key, request);
+    value = node ? hash_values_value(hash_values_entry(node)) : NULL;
     leave(table);
     return value;
 }
@@ -298,11 +299,11 @@ static void *value_now(const struct prudence_hash_values *table, const struct re
 static bool change(const struct prudence_hash_node *node, const void *key)
 {
     struct request *request = (struct request *)(uintptr_t)key;
-    struct entry *entry = entry_of(node);
+    struct entry *entry = hash_values_entry(node);
 
-    if (!has_key(node, key))
+    if (!hash_values_has_key(node, key))
         return false;
-    request->found = value_of(entry);
+    request->found = hash_values_value(entry);
     if (request->value && (!request->old || request->old == request->found)) {
         tell_release(entry);
         store_release(&entry->value, request->value);
@@ -381,12 +382,12 @@ static int values_erase(struct prudence_hash_values *table, struct request *requ
     struct entry *entry;
 
     enter(table);
-    node = hash_remove_key(table->table, request->hash, has_key, request);
+    node = hash_remove_key(table->table, request->hash, hash_values_has_key, request);
     leave(table);
     if (!node)
         return ENOENT;
-    entry = entry_of(node);
-    request->found = value_of(entry);
+    entry = hash_values_entry(node);
+    request->found = hash_values_value(entry);
     entries_defer(&table->entries, entry, entry->number);
     return 0;
 }

@@ -29,7 +29,7 @@ struct room {
     struct free_ids free;
 };
 
-static bool room_make(const struct id_table *table, unsigned order, struct room *room)
+static bool id_table_make_room(const struct id_table *table, unsigned order, struct room *room)
 {
     bool zeroed;
 
@@ -68,14 +68,14 @@ static bool ids_read_attributes(const char *name, const struct prudence_id_table
     return false;
 }
 
-static bool make_parts(struct id_table *table, const char *name,
-                       const struct prudence_id_table_attr *attr)
+static bool id_table_make_parts(struct id_table *table, const char *name,
+                                const struct prudence_id_table_attr *attr)
 {
     struct room room;
 
     if (!views_make(&table->views, name, attr->domain))
         return false;
-    if (!room_make(table, views_order(attr->ids), &room)) {
+    if (!id_table_make_room(table, views_order(attr->ids), &room)) {
         views_unmake(&table->views);
         return false;
     }
@@ -98,7 +98,7 @@ struct prudence_id_table *prudence_id_table_create(const char *name,
     __builtin_memset(table, 0, sizeof *table);
     table->ids_most = attr.ids_most ? attr.ids_most : UINT32_MAX;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (!make_parts(table, name, &attr)) {
+    if (!id_table_make_parts(table, name, &attr)) {
         os_lock_destroy(&table->lock);
         prudence_free(table);
         errno = ENOMEM;
@@ -199,11 +199,11 @@ static void move_into(struct id_table *table, const struct room *room)
 }
 
 /* Grows the table, unless another thread did. Returns false if there is no memory. */
-static bool grow(struct id_table *table, uintptr_t full)
+static bool id_table_grow(struct id_table *table, uintptr_t full)
 {
     struct room room, old;
 
-    if (!room_make(table, views_order(2 * view_size(full)), &room))
+    if (!id_table_make_room(table, views_order(2 * view_size(full)), &room))
         return false;
     os_lock_take(&table->lock);
     if (table->public.view != full) {
@@ -234,7 +234,7 @@ static int take_number(struct id_table *table, uint64_t *number, uintptr_t *full
 
 /* Stores to a slot under the lock. ThreadSanitizer, which sees only the loads of inlined readers,
  * is told. */
-static void publish(uintptr_t *slot, void *object)
+static void id_table_publish(uintptr_t *slot, void *object)
 {
     tell_release(slot);
     store_release(slot, (uintptr_t)object);
@@ -257,18 +257,18 @@ int prudence_id_table_add(struct prudence_id_table *public, void *object, uint32
         os_lock_release(&table->lock);
         if (error != EAGAIN)
             return error;
-        if (!grow(table, full))
+        if (!id_table_grow(table, full))
             return ENOMEM;
     }
     *id = (uint32_t)number;
-    publish(&view_words(full)[number], object);
+    id_table_publish(&view_words(full)[number], object);
     count_add(&table->objects, 1);
     os_lock_release(&table->lock);
     return 0;
 }
 
 /* Returns the slot of an object, under the lock, or NULL. */
-static uintptr_t *slot_of(const struct id_table *table, uint32_t id)
+static uintptr_t *id_table_slot(const struct id_table *table, uint32_t id)
 {
     uintptr_t view = table->public.view;
 
@@ -295,10 +295,10 @@ int prudence_id_table_replace(struct prudence_id_table *public, uint32_t id, voi
         return EINVAL;
     }
     os_lock_take(&table->lock);
-    slot = slot_of(table, id);
+    slot = id_table_slot(table, id);
     if (slot) {
         was = *slot;
-        publish(slot, object);
+        id_table_publish(slot, object);
     }
     os_lock_release(&table->lock);
     return ids_found(was, old);
@@ -310,7 +310,7 @@ int prudence_id_table_erase(struct prudence_id_table *public, uint32_t id, void 
     uintptr_t *slot, was = 0;
 
     os_lock_take(&table->lock);
-    slot = slot_of(table, id);
+    slot = id_table_slot(table, id);
     if (slot) {
         was = *slot;
         store_relaxed(slot, 0);

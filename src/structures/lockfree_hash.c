@@ -176,8 +176,8 @@ static void unlink_removed(const struct prudence_lockfree_hash *table,
 
 /* Returns whether the node is in the chain of its last hash. A node is not there any more once its
  * removal has returned. */
-static bool is_in_table(const struct prudence_lockfree_hash *table,
-                        const struct prudence_hash_node *node)
+static bool lockfree_hash_has_node(const struct prudence_lockfree_hash *table,
+                                   const struct prudence_hash_node *node)
 {
     uintptr_t link = load_acquire(prudence_lockfree_hash_bucket_(table, node->hash));
 
@@ -203,7 +203,7 @@ check_fresh_slow(const struct prudence_lockfree_hash *table, const struct pruden
             "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
             "structure that contains the node, and allocate the structure with its alignment",
             what, caller, name, (const void *)node);
-    if (!annotate_on && is_in_table(table, node))
+    if (!annotate_on && lockfree_hash_has_node(table, node))
         os_panic(
             "%s, called from %p: table '%s': node %p is in the table already: remove it first, "
             "and add it again after a grace period, or give the object a node for each table",
@@ -224,7 +224,7 @@ static uintptr_t link_to(const struct prudence_hash_node *node)
 }
 
 /* Pushes the node if the bucket still holds *first. Otherwise *first becomes the present link. */
-static bool push(uintptr_t *bucket, uintptr_t *first, struct prudence_hash_node *node)
+static bool lockfree_hash_push(uintptr_t *bucket, uintptr_t *first, struct prudence_hash_node *node)
 {
     store_relaxed(&node->next, *first);
     return swap_link(bucket, first, link_to(node));
@@ -239,7 +239,7 @@ int prudence_lockfree_hash_add_duplicate(struct prudence_lockfree_hash *table, u
     node->hash = prudence_hash_spread_(hash);
     bucket = prudence_lockfree_hash_bucket_(table, node->hash);
     first = load_acquire(bucket);
-    while (!push(bucket, &first, node)) {
+    while (!lockfree_hash_push(bucket, &first, node)) {
     }
     return 0;
 }
@@ -264,9 +264,10 @@ static bool replace(struct prudence_hash_node *old, struct prudence_hash_node *f
  * node takes the place of that object. A node that was added during the search is at the front of
  * the chain, where the push notices it in the bucket.
  */
-static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
-                                              prudence_hash_match match, const void *key,
-                                              struct prudence_hash_node *node, bool replacing)
+static struct prudence_hash_node *
+lockfree_hash_add_or_find(struct prudence_lockfree_hash *table, uint64_t hash,
+                          prudence_hash_match match, const void *key,
+                          struct prudence_hash_node *node, bool replacing)
 {
     uintptr_t *bucket, first;
 
@@ -281,7 +282,7 @@ static struct prudence_hash_node *add_or_find(struct prudence_lockfree_hash *tab
             return there;
         if (there)
             first = load_acquire(bucket);
-        else if (push(bucket, &first, node))
+        else if (lockfree_hash_push(bucket, &first, node))
             return NULL;
     }
 }
@@ -300,7 +301,7 @@ int prudence_lockfree_hash_add(struct prudence_lockfree_hash *table, uint64_t ha
     struct prudence_hash_node *found;
 
     CHECK_FRESH(table, node);
-    found = add_or_find(table, hash, match, key, node, false);
+    found = lockfree_hash_add_or_find(table, hash, match, key, node, false);
     lockfree_tell(there, found);
     return found ? EEXIST : 0;
 }
@@ -312,7 +313,7 @@ int prudence_lockfree_hash_put(struct prudence_lockfree_hash *table, uint64_t ha
     struct prudence_hash_node *found;
 
     CHECK_FRESH(table, node);
-    found = add_or_find(table, hash, match, key, node, true);
+    found = lockfree_hash_add_or_find(table, hash, match, key, node, true);
     if (found)
         unlink_removed(table, found);
     lockfree_tell(old, found);
@@ -367,7 +368,7 @@ struct prudence_hash_node *prudence_lockfree_hash_first(struct prudence_lockfree
     return prudence_lockfree_hash_next(walk);
 }
 
-static void collect(uintptr_t link, struct prudence_lockfree_hash_stats *stats)
+static void lockfree_hash_count_chain(uintptr_t link, struct prudence_lockfree_hash_stats *stats)
 {
     uint64_t objects = 0, removed = 0;
 
@@ -394,7 +395,7 @@ int prudence_lockfree_hash_stats_sized(const struct prudence_lockfree_hash *tabl
     all.buckets = view_size(table->view);
     all.bytes_live = bytes_of(view_order(table->view));
     for (uint64_t i = 0; i < all.buckets; i++)
-        collect(load_acquire(&view_words(table->view)[i]), &all);
+        lockfree_hash_count_chain(load_acquire(&view_words(table->view)[i]), &all);
     give_sized(stats, size, &all, sizeof all);
     return 0;
 }

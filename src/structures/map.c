@@ -37,7 +37,8 @@ static void destroy_caches(struct prudence_map *map)
             prudence_cache_destroy(map->caches[kind]);
 }
 
-static bool make_caches(struct prudence_map *map, const char *name, struct prudence_domain *domain)
+static bool map_make_caches(struct prudence_map *map, const char *name,
+                            struct prudence_domain *domain)
 {
     const struct prudence_cache_attr attr = {
         .size = sizeof attr, .alignment = CACHE_LINE, .domain = domain};
@@ -67,7 +68,7 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
     map->writers_mask = (unsigned)words - 1;
     map->allocated = size;
     map->bytes = bytes;
-    if (!make_caches(map, name, domain)) {
+    if (!map_make_caches(map, name, domain)) {
         prudence_free(map);
         errno = ENOMEM;
         return NULL;
@@ -90,9 +91,9 @@ struct prudence_map *prudence_map_create(const char *name, const struct prudence
 }
 
 /* Finds the next objects before disposing of those at hand, because the search needs a key. */
-static void dispose_all(struct prudence_map *map,
-                        void (*dispose)(struct prudence_map_node *object, void *argument),
-                        void *argument)
+static void map_dispose_all(struct prudence_map *map,
+                            void (*dispose)(struct prudence_map_node *object, void *argument),
+                            void *argument)
 {
     struct prudence_map_walk next, at_hand;
 
@@ -107,7 +108,7 @@ static void dispose_all(struct prudence_map *map,
 }
 
 /* Frees all nodes. A node that waits for this links the next one by `end`. */
-static void free_nodes(struct prudence_map *map)
+static void map_free_nodes(struct prudence_map *map)
 {
     struct map_node *first = NULL;
 
@@ -120,8 +121,8 @@ static void free_nodes(struct prudence_map *map)
         uintptr_t link;
 
         first = (struct map_node *)node->end;
-        for (unsigned byte = map_next_byte(node, 0, 0, &link); byte != MAP_NO_BYTE;
-             byte = map_next_byte(node, byte + 1, 0, &link)) {
+        for (unsigned byte = map_node_next_byte(node, 0, 0, &link); byte != MAP_NO_BYTE;
+             byte = map_node_next_byte(node, byte + 1, 0, &link)) {
             if (map_is_object(link))
                 continue;
             map_inner(link)->end = (uintptr_t)first;
@@ -134,7 +135,7 @@ static void free_nodes(struct prudence_map *map)
 void map_unmake(struct prudence_map *map)
 {
     tables_remove(&map->link);
-    free_nodes(map);
+    map_free_nodes(map);
     destroy_caches(map);
     prudence_free(map);
 }
@@ -152,7 +153,7 @@ int map_destroy(const char *what, void *caller, struct prudence_map *map,
     if (error)
         return error;
     if (dispose)
-        dispose_all(map, dispose, argument);
+        map_dispose_all(map, dispose, argument);
     map_unmake(map);
     return 0;
 }

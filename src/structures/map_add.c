@@ -15,7 +15,7 @@ static void append_object(struct map_node *node, const struct map_key *key, size
                           uintptr_t link)
 {
     if (at < key->length) {
-        map_append(node, map_key_byte(key, at), link);
+        map_node_append(node, map_key_byte(key, at), link);
     } else {
         node->end = link;
         map_count_link(node);
@@ -23,11 +23,11 @@ static void append_object(struct map_node *node, const struct map_key *key, size
 }
 
 /* Fills an empty slot, or `end`. */
-static enum round fill(struct map_update *update, const struct map_place *place)
+static enum round map_add_fill(struct map_update *update, const struct map_place *place)
 {
     struct map_node *node = place->node;
 
-    if (!map_lock_place(place, 0))
+    if (!map_update_lock_place(place, 0))
         return ROUND_AGAIN;
     store_release(place->slot, update->object);
     map_count_link(node);
@@ -45,11 +45,12 @@ static struct map_node *make_fork(struct map_update *update, const struct map_ke
     do {
         unsigned length = (unsigned)min_size(common, MAP_PREFIX_MOST);
 
-        node = map_take(update, MAP_FOUR, map_prefix(map_key_window(update->key, at), length));
+        node = map_update_take_spare(update, MAP_FOUR,
+                                     map_prefix(map_key_window(update->key, at), length));
         at += length;
         common -= length;
         if (above)
-            map_append(above, map_key_byte(update->key, at - length - 1), (uintptr_t)node);
+            map_node_append(above, map_key_byte(update->key, at - length - 1), (uintptr_t)node);
         else
             first = node;
         above = node;
@@ -74,16 +75,16 @@ static enum round meet(struct map_update *update, const struct map_place *place,
         update->there = link;
         if (!update->replacing)
             return ROUND_EXISTS;
-        if (!map_lock_place(place, link))
+        if (!map_update_lock_place(place, link))
             return ROUND_AGAIN;
         store_release(place->slot, update->object);
         map_unlock(place->node);
         return ROUND_DONE;
     }
     common = map_key_common(&other, update->key, at);
-    if (!map_want(update, MAP_FOUR, common / (MAP_PREFIX_MOST + 1) + 1))
+    if (!map_update_want(update, MAP_FOUR, common / (MAP_PREFIX_MOST + 1) + 1))
         return ROUND_MEMORY;
-    if (!map_lock_place(place, link))
+    if (!map_update_lock_place(place, link))
         return ROUND_AGAIN;
     store_release(place->slot, (uintptr_t)make_fork(update, &other, link, at, common));
     map_unlock(place->node);
@@ -96,18 +97,18 @@ static enum round cut(struct map_update *update, const struct map_place *place,
 {
     const unsigned kind = node->kind;
     struct map_node *above, *below;
-    bool enough = map_want(update, MAP_FOUR, 1 + (kind == MAP_FOUR));
+    bool enough = map_update_want(update, MAP_FOUR, 1 + (kind == MAP_FOUR));
 
-    if (!(kind == MAP_FOUR || map_want(update, kind, 1)) || !enough)
+    if (!(kind == MAP_FOUR || map_update_want(update, kind, 1)) || !enough)
         return ROUND_MEMORY;
-    if (!map_lock_both(place, node))
+    if (!map_update_lock_both(place, node))
         return ROUND_AGAIN;
-    below = map_take(update, kind, map_prefix_behind(node->prefix, common + 1));
-    map_copy_links(below, node);
-    above = map_take(update, MAP_FOUR, map_prefix(node->prefix, common));
-    map_append(above, map_prefix_byte(node->prefix, common), (uintptr_t)below);
+    below = map_update_take_spare(update, kind, map_prefix_behind(node->prefix, common + 1));
+    map_node_copy_links(below, node);
+    above = map_update_take_spare(update, MAP_FOUR, map_prefix(node->prefix, common));
+    map_node_append(above, map_prefix_byte(node->prefix, common), (uintptr_t)below);
     append_object(above, update->key, at + common, update->object);
-    map_put_instead(update, place, node, (uintptr_t)above);
+    map_update_put_instead(update, place, node, (uintptr_t)above);
     return ROUND_DONE;
 }
 
@@ -120,35 +121,35 @@ static enum round append(struct map_update *update, struct map_node *node, uint8
         map_unlock(node);
         return ROUND_AGAIN;
     }
-    map_append(node, byte, update->object);
+    map_node_append(node, byte, update->object);
     map_unlock(node);
     return ROUND_DONE;
 }
 
 /* Replaces a full node by a larger one or, if many slots are empty, by one of the same kind. */
-static enum round grow(struct map_update *update, const struct map_place *place,
-                       struct map_node *node, uint8_t byte)
+static enum round map_add_grow(struct map_update *update, const struct map_place *place,
+                               struct map_node *node, uint8_t byte)
 {
     const unsigned capacity = map_capacity[node->kind], live = load_relaxed(&node->live);
     const unsigned kind = node->kind + (live > capacity - capacity / 4);
     struct map_node *fresh;
 
-    if (!map_want(update, kind, 1))
+    if (!map_update_want(update, kind, 1))
         return ROUND_MEMORY;
-    if (!map_lock_both(place, node))
+    if (!map_update_lock_both(place, node))
         return ROUND_AGAIN;
     if (map_slot(node, byte) || node->live >= map_capacity[kind]) {
-        map_unlock_both(place, node);
+        map_update_unlock_both(place, node);
         return ROUND_AGAIN;
     }
-    fresh = map_take(update, kind, node->prefix);
-    map_copy_links(fresh, node);
-    map_append(fresh, byte, update->object);
-    map_put_instead(update, place, node, (uintptr_t)fresh);
+    fresh = map_update_take_spare(update, kind, node->prefix);
+    map_node_copy_links(fresh, node);
+    map_node_append(fresh, byte, update->object);
+    map_update_put_instead(update, place, node, (uintptr_t)fresh);
     return ROUND_DONE;
 }
 
-static enum round add(struct map_update *update)
+static enum round map_add_here(struct map_update *update)
 {
     struct map_place place = map_top(update->map);
     const struct map_key *key = update->key;
@@ -161,7 +162,7 @@ static enum round add(struct map_update *update)
         unsigned common;
 
         if (!link)
-            return fill(update, &place);
+            return map_add_fill(update, &place);
         if (map_is_object(link))
             return meet(update, &place, link, at);
         common = map_prefix_common(node->prefix, key, at);
@@ -177,7 +178,7 @@ static enum round add(struct map_update *update)
             if (!slot)
                 return load_relaxed(&node->used) < map_capacity[node->kind]
                            ? append(update, node, byte)
-                           : grow(update, &place, node, byte);
+                           : map_add_grow(update, &place, node, byte);
             place = (struct map_place){.node = node, .slot = slot};
         }
     }
@@ -189,7 +190,7 @@ int map_add(struct prudence_map *map, struct prudence_map_node *node, bool repla
     const struct map_key key = map_key_of(node, map->bytes);
     struct map_update update = {
         .map = map, .key = &key, .object = map_link_to(node), .replacing = replacing};
-    int error = map_update(&update, add, 1);
+    int error = map_update(&update, map_add_here, 1);
 
     *there = update.there ? map_object(update.there) : NULL;
     return error;

@@ -23,7 +23,7 @@ static unsigned next_in_list(struct map_node *node, unsigned from, unsigned flip
     return best;
 }
 
-unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link)
+unsigned map_node_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link)
 {
     if (node->kind < MAP_NINETY)
         return next_in_list(node, from, flip, link);
@@ -39,7 +39,7 @@ unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uint
     return MAP_NO_BYTE;
 }
 
-void map_append(struct map_node *node, uint8_t byte, uintptr_t link)
+void map_node_append(struct map_node *node, uint8_t byte, uintptr_t link)
 {
     const unsigned slot = node->kind == MAP_ALL ? byte : load_relaxed(&node->used);
 
@@ -68,10 +68,10 @@ static void copy_list(struct map_node *to, struct map_node *from)
 {
     for (unsigned i = 0; i < from->used; i++)
         if (map_slots(from)[i])
-            map_append(to, map_byte_in_list(from, i), map_slots(from)[i]);
+            map_node_append(to, map_byte_in_list(from, i), map_slots(from)[i]);
 }
 
-void map_copy_links(struct map_node *to, struct map_node *from)
+void map_node_copy_links(struct map_node *to, struct map_node *from)
 {
     uintptr_t link;
 
@@ -83,17 +83,17 @@ void map_copy_links(struct map_node *to, struct map_node *from)
         copy_list(to, from);
         return;
     }
-    for (unsigned byte = map_next_byte(from, 0, 0, &link); byte < MAP_NO_BYTE;
-         byte = map_next_byte(from, byte + 1, 0, &link))
-        map_append(to, (uint8_t)byte, link);
+    for (unsigned byte = map_node_next_byte(from, 0, 0, &link); byte < MAP_NO_BYTE;
+         byte = map_node_next_byte(from, byte + 1, 0, &link))
+        map_node_append(to, (uint8_t)byte, link);
 }
 
-uintptr_t map_only_link(struct map_node *node, unsigned *byte)
+uintptr_t map_node_only_link(struct map_node *node, unsigned *byte)
 {
     uintptr_t link = load_acquire(&node->end);
 
     *byte = MAP_NO_BYTE;
     if (!link)
-        *byte = map_next_byte(node, 0, 0, &link);
+        *byte = map_node_next_byte(node, 0, 0, &link);
     return link;
 }

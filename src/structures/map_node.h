@@ -200,7 +200,7 @@ static inline uint8_t map_byte_in_list(struct map_node *node, unsigned slot)
  * low. Each link is read at most once. A link that is there all the time is found, unless one
  * before is.
  */
-unsigned map_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
+unsigned map_node_next_byte(struct map_node *node, unsigned from, unsigned flip, uintptr_t *link);
 
 /* Counts a new link. For this and the next two functions, the caller holds the lock, or no other
  * thread can find the node yet. */
@@ -210,17 +210,17 @@ static inline void map_count_link(struct map_node *node)
 }
 
 /* Appends a slot for a byte that has none. The node has room. */
-void map_append(struct map_node *node, uint8_t byte, uintptr_t link);
+void map_node_append(struct map_node *node, uint8_t byte, uintptr_t link);
 
 /* Makes an empty node. */
 void map_node_init(struct map_node *node, unsigned kind, uint64_t prefix);
 
 /* Copies all links of `from`, whose lock is held, to `to`, which has only a prefix. */
-void map_copy_links(struct map_node *to, struct map_node *from);
+void map_node_copy_links(struct map_node *to, struct map_node *from);
 
 /* Returns the first link of a node, and stores its byte, or MAP_NO_BYTE for `end`. Under the lock,
  * or if the node is gone, the caller may know that there is no other. */
-uintptr_t map_only_link(struct map_node *node, unsigned *byte);
+uintptr_t map_node_only_link(struct map_node *node, unsigned *byte);
 
 static inline bool map_has_room(const struct map_node *node)
 {

@@ -75,7 +75,7 @@ static uintptr_t next_byte(struct map_node *node, unsigned from, unsigned flip)
 {
     uintptr_t link = 0;
 
-    map_next_byte(node, from, flip, &link);
+    map_node_next_byte(node, from, flip, &link);
     return link;
 }
 
@@ -98,8 +98,8 @@ static uintptr_t first_below(uintptr_t link, unsigned flip)
     return link;
 }
 
-enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
-                               bool strictly)
+enum map_way map_read_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
+                                    bool strictly)
 {
     struct map_key there = map_key_of(map_object(link), key->bytes != NULL);
     int order = map_key_compare(&there, key);
@@ -109,8 +109,8 @@ enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsign
     return (order > 0) == !flip ? MAP_WAY_ALL : MAP_WAY_NONE;
 }
 
-enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
-                               unsigned flip)
+enum map_way map_read_way_at_prefix(const struct map_node *node, const struct map_key *key,
+                                    size_t *at, unsigned flip)
 {
     unsigned common = map_prefix_common(node->prefix, key, *at);
     bool above;
@@ -136,7 +136,7 @@ static enum map_way step_down(uintptr_t *link, uintptr_t *beside, const struct m
                               size_t *at, unsigned flip, bool strictly)
 {
     struct map_node *node = map_inner(*link);
-    enum map_way way = map_way_at_prefix(node, key, at, flip);
+    enum map_way way = map_read_way_at_prefix(node, key, at, flip);
     const uintptr_t *slot;
     uintptr_t next;
     uint8_t byte;
@@ -167,15 +167,15 @@ static bool seek(const struct prudence_map *map, const struct map_key *key, unsi
     while (way == MAP_WAY_DOWN && link && !map_is_object(link))
         way = step_down(&link, &beside, key, &at, flip, strictly);
     if (way == MAP_WAY_DOWN)
-        way = link ? map_way_at_object(link, key, flip, strictly) : MAP_WAY_NONE;
+        way = link ? map_read_way_at_object(link, key, flip, strictly) : MAP_WAY_NONE;
     if (way == MAP_WAY_NONE)
         link = beside;
     *found = first_below(link, flip);
     return *found || !link;
 }
 
-uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
-                   bool strictly)
+uintptr_t map_read_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
+                        bool strictly)
 {
     uintptr_t link;
 
@@ -187,7 +187,7 @@ uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, un
 static struct prudence_map_node *nearest(const struct prudence_map *map, const struct map_key *key,
                                          unsigned flip, bool strictly)
 {
-    uintptr_t link = map_key_fits(map, key) ? map_seek(map, key, flip, strictly) : 0;
+    uintptr_t link = map_key_fits(map, key) ? map_read_seek(map, key, flip, strictly) : 0;
 
     return link ? map_object(link) : NULL;
 }

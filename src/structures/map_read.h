@@ -14,19 +14,19 @@ enum map_way {
 };
 
 /* Decides at a link to an object. If `strictly`, the key itself does not count. */
-enum map_way map_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
-                               bool strictly);
+enum map_way map_read_way_at_object(uintptr_t link, const struct map_key *key, unsigned flip,
+                                    bool strictly);
 
 /* Decides at a node at the key's place *at, and moves *at on to the byte that decides. */
-enum map_way map_way_at_prefix(const struct map_node *node, const struct map_key *key, size_t *at,
-                               unsigned flip);
+enum map_way map_read_way_at_prefix(const struct map_node *node, const struct map_key *key,
+                                    size_t *at, unsigned flip);
 
 /* Returns the object with this key, which fits the map, or NULL. */
 struct prudence_map_node *map_lookup(const struct prudence_map *map, const struct map_key *key);
 
 /* Returns the link to the nearest object on one side of the key, or 0. Unless `strictly`, an object
  * with the key itself is the nearest. */
-uintptr_t map_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
-                   bool strictly);
+uintptr_t map_read_seek(const struct prudence_map *map, const struct map_key *key, unsigned flip,
+                        bool strictly);
 
 #endif /* STRUCTURES_MAP_READ_H */

@@ -22,7 +22,8 @@ struct way {
     uintptr_t anchor_link;
 };
 
-static struct map_place place_of(struct map_node *node, const struct map_key *key, size_t *at)
+static struct map_place map_remove_place(struct map_node *node, const struct map_key *key,
+                                         size_t *at)
 {
     struct map_place place = {.node = node, .slot = &node->end};
 
@@ -31,7 +32,7 @@ static struct map_place place_of(struct map_node *node, const struct map_key *ke
     return place;
 }
 
-static void find(const struct map_update *update, struct way *way)
+static void map_remove_find(const struct map_update *update, struct way *way)
 {
     size_t at = 0;
 
@@ -42,7 +43,7 @@ static void find(const struct map_update *update, struct way *way)
         unsigned common = map_prefix_common(node->prefix, update->key, at);
 
         at += common;
-        way->place = place_of(node, update->key, &at);
+        way->place = map_remove_place(node, update->key, &at);
         if (common < map_prefix_length(node->prefix) || !way->place.slot) {
             way->link = 0;
             return;
@@ -55,7 +56,7 @@ static void find(const struct map_update *update, struct way *way)
     }
 }
 
-static bool has_key(const struct map_update *update, uintptr_t link)
+static bool map_remove_has_key(const struct map_update *update, uintptr_t link)
 {
     struct map_key there;
 
@@ -75,7 +76,7 @@ static bool lock_line(struct map_node *line, uintptr_t link)
 
     for (;;) {
         map_lock(node);
-        next = node->live == 1 ? map_only_link(node, &byte) : 0;
+        next = node->live == 1 ? map_node_only_link(node, &byte) : 0;
         locked = node;
         if (!next || map_is_object(next))
             break;
@@ -84,7 +85,7 @@ static bool lock_line(struct map_node *line, uintptr_t link)
     if (next == link)
         return true;
     for (node = line;; node = map_inner(next)) {
-        next = node == locked ? 0 : map_only_link(node, &byte);
+        next = node == locked ? 0 : map_node_only_link(node, &byte);
         map_unlock(node);
         if (!next)
             return false;
@@ -98,9 +99,9 @@ static void unlink_line(struct map_update *update, struct map_node *line)
     update->gone_line = line;
     while (node) {
         unsigned byte;
-        uintptr_t next = map_only_link(node, &byte);
+        uintptr_t next = map_node_only_link(node, &byte);
 
-        map_mark_gone(node);
+        map_update_mark_gone(node);
         node = map_is_object(next) ? NULL : map_inner(next);
     }
 }
@@ -110,7 +111,7 @@ static enum round take_out(struct map_update *update, const struct way *way)
     struct map_node *node = way->anchor.node;
     const bool top = map_is_top(update->map, node);
 
-    if (!map_lock_place(&way->anchor, way->anchor_link))
+    if (!map_update_lock_place(&way->anchor, way->anchor_link))
         return ROUND_AGAIN;
     if ((!top && node->live < 2) ||
         (way->anchor_link != way->link && !lock_line(map_inner(way->anchor_link), way->link))) {
@@ -122,7 +123,7 @@ static enum round take_out(struct map_update *update, const struct way *way)
     store_relaxed(&node->live, (uint16_t)(node->live - 1));
     if (way->anchor_link != way->link)
         unlink_line(update, map_inner(way->anchor_link));
-    update->untidy = !top && map_is_untidy(node);
+    update->untidy = !top && map_tidy_is_wanted(node);
     map_unlock(node);
     return ROUND_DONE;
 }
@@ -131,8 +132,8 @@ static enum round remove_round(struct map_update *update)
 {
     struct way way;
 
-    find(update, &way);
-    if (!has_key(update, way.link))
+    map_remove_find(update, &way);
+    if (!map_remove_has_key(update, way.link))
         return ROUND_ABSENT;
     update->there = way.link;
     return take_out(update, &way);
@@ -142,10 +143,10 @@ static enum round replace_round(struct map_update *update)
 {
     struct way way;
 
-    find(update, &way);
-    if (!has_key(update, way.link))
+    map_remove_find(update, &way);
+    if (!map_remove_has_key(update, way.link))
         return ROUND_ABSENT;
-    if (!map_lock_place(&way.place, way.link))
+    if (!map_update_lock_place(&way.place, way.link))
         return ROUND_AGAIN;
     store_release(way.place.slot, update->fresh);
     map_unlock(way.place.node);

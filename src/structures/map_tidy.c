@@ -12,7 +12,7 @@
  * spare. */
 static const uint16_t few[MAP_KINDS] = {0, 3, 12, 28, 64};
 
-bool map_is_untidy(const struct map_node *node)
+bool map_tidy_is_wanted(const struct map_node *node)
 {
     unsigned live = load_relaxed(&node->live);
 
@@ -24,35 +24,35 @@ static enum round lift_object(struct map_update *update, const struct map_place 
 {
     unsigned byte;
 
-    if (!map_lock_both(place, node))
+    if (!map_update_lock_both(place, node))
         return ROUND_AGAIN;
-    if (node->live != 1 || map_only_link(node, &byte) != link)
-        map_unlock_both(place, node);
+    if (node->live != 1 || map_node_only_link(node, &byte) != link)
+        map_update_unlock_both(place, node);
     else
-        map_put_instead(update, place, node, link);
+        map_update_put_instead(update, place, node, link);
     return ROUND_AGAIN;
 }
 
-static enum round join(struct map_update *update, const struct map_place *place,
-                       struct map_node *node, struct map_node *child, unsigned byte)
+static enum round map_tidy_join(struct map_update *update, const struct map_place *place,
+                                struct map_node *node, struct map_node *child, unsigned byte)
 {
     struct map_node *fresh;
 
-    if (!map_want(update, child->kind, 1))
+    if (!map_update_want(update, child->kind, 1))
         return ROUND_MEMORY;
-    if (!map_lock_both(place, node))
+    if (!map_update_lock_both(place, node))
         return ROUND_AGAIN;
-    if (node->live != 1 || map_only_link(node, &byte) != (uintptr_t)child) {
-        map_unlock_both(place, node);
+    if (node->live != 1 || map_node_only_link(node, &byte) != (uintptr_t)child) {
+        map_update_unlock_both(place, node);
         return ROUND_AGAIN;
     }
     map_lock(child); /* not gone, because the locked link leads here */
-    fresh =
-        map_take(update, child->kind, map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
-    map_copy_links(fresh, child);
+    fresh = map_update_take_spare(update, child->kind,
+                                  map_prefix_join(node->prefix, (uint8_t)byte, child->prefix));
+    map_node_copy_links(fresh, child);
     update->gone[update->gone_count++] = child;
-    map_mark_gone(child);
-    map_put_instead(update, place, node, (uintptr_t)fresh);
+    map_update_mark_gone(child);
+    map_update_put_instead(update, place, node, (uintptr_t)fresh);
     return ROUND_AGAIN;
 }
 
@@ -62,17 +62,17 @@ static enum round shrink(struct map_update *update, const struct map_place *plac
     const unsigned kind = node->kind - 1u;
     struct map_node *fresh;
 
-    if (!map_want(update, kind, 1))
+    if (!map_update_want(update, kind, 1))
         return ROUND_MEMORY;
-    if (!map_lock_both(place, node))
+    if (!map_update_lock_both(place, node))
         return ROUND_AGAIN;
-    if (!map_is_untidy(node)) {
-        map_unlock_both(place, node);
+    if (!map_tidy_is_wanted(node)) {
+        map_update_unlock_both(place, node);
         return ROUND_AGAIN;
     }
-    fresh = map_take(update, kind, node->prefix);
-    map_copy_links(fresh, node);
-    map_put_instead(update, place, node, (uintptr_t)fresh);
+    fresh = map_update_take_spare(update, kind, node->prefix);
+    map_node_copy_links(fresh, node);
+    map_update_put_instead(update, place, node, (uintptr_t)fresh);
     return ROUND_AGAIN;
 }
 
@@ -83,11 +83,11 @@ static enum round tidy_node(struct map_update *update, const struct map_place *p
     unsigned byte;
     uintptr_t link;
 
-    if (!map_is_untidy(node))
+    if (!map_tidy_is_wanted(node))
         return ROUND_DONE;
     if (node->kind != MAP_FOUR)
         return shrink(update, place, node);
-    link = map_only_link(node, &byte);
+    link = map_node_only_link(node, &byte);
     if (load_relaxed(&node->live) != 1 || !link)
         return ROUND_AGAIN;
     if (map_is_object(link))
@@ -95,7 +95,7 @@ static enum round tidy_node(struct map_update *update, const struct map_place *p
     if (map_prefix_length(node->prefix) + 1 + map_prefix_length(map_inner(link)->prefix) >
         MAP_PREFIX_MOST)
         return ROUND_DONE;
-    return join(update, place, node, map_inner(link), byte);
+    return map_tidy_join(update, place, node, map_inner(link), byte);
 }
 
 /* Tidies the first node on the way that is not tidy. */

@@ -9,6 +9,6 @@
 void map_tidy(struct prudence_map *map, const struct map_key *key);
 
 /* Returns whether the node, which lost a link, may be worth tidying. */
-bool map_is_untidy(const struct map_node *node);
+bool map_tidy_is_wanted(const struct map_node *node);
 
 #endif /* STRUCTURES_MAP_TIDY_H */

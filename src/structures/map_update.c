@@ -32,7 +32,7 @@ void map_unlock(struct map_node *node)
     store_release(&node->lock, (uint32_t)MAP_FREE);
 }
 
-bool map_lock_place(const struct map_place *place, uintptr_t link)
+bool map_update_lock_place(const struct map_place *place, uintptr_t link)
 {
     if (!map_lock(place->node))
         return false;
@@ -42,41 +42,41 @@ bool map_lock_place(const struct map_place *place, uintptr_t link)
     return false;
 }
 
-bool map_lock_both(const struct map_place *place, struct map_node *node)
+bool map_update_lock_both(const struct map_place *place, struct map_node *node)
 {
-    return map_lock_place(place, (uintptr_t)node) && map_lock(node);
+    return map_update_lock_place(place, (uintptr_t)node) && map_lock(node);
 }
 
-void map_unlock_both(const struct map_place *place, struct map_node *node)
+void map_update_unlock_both(const struct map_place *place, struct map_node *node)
 {
     map_unlock(node);
     map_unlock(place->node);
 }
 
-void map_mark_gone(struct map_node *node)
+void map_update_mark_gone(struct map_node *node)
 {
     store_release(&node->lock, (uint32_t)MAP_GONE);
 }
 
-void map_put_instead(struct map_update *update, const struct map_place *place,
-                     struct map_node *node, uintptr_t link)
+void map_update_put_instead(struct map_update *update, const struct map_place *place,
+                            struct map_node *node, uintptr_t link)
 {
     /* Release: a reader that takes this link sees the content of the nodes and objects below. */
     store_release(place->slot, link);
     update->gone[update->gone_count++] = node;
-    map_mark_gone(node);
+    map_update_mark_gone(node);
     map_unlock(place->node);
 }
 
 /* ---------------------------------------------------------------------------------- spare nodes */
 
-bool map_want(struct map_update *update, unsigned kind, size_t count)
+bool map_update_want(struct map_update *update, unsigned kind, size_t count)
 {
     update->wanted[kind] = count;
     return likely(update->spares[kind] >= count);
 }
 
-struct map_node *map_take(struct map_update *update, unsigned kind, uint64_t prefix)
+struct map_node *map_update_take_spare(struct map_update *update, unsigned kind, uint64_t prefix)
 {
     struct map_node *node = update->spare[kind];
 
@@ -132,7 +132,7 @@ static void defer_gone(const struct map_update *update)
         defer(update, update->gone[i]);
     while (node) {
         unsigned byte;
-        uintptr_t next = map_only_link(node, &byte);
+        uintptr_t next = map_node_only_link(node, &byte);
 
         defer(update, node);
         node = map_is_object(next) ? NULL : map_inner(next);
@@ -140,16 +140,18 @@ static void defer_gone(const struct map_update *update)
 }
 
 /* Takes a round. If it is done, counts `objects`, less one if an object was replaced. */
-static enum round take(struct map_update *update, enum round (*round)(struct map_update *update),
-                       int64_t objects)
+static enum round map_update_take_round(struct map_update *update,
+                                        enum round (*round)(struct map_update *update),
+                                        int64_t objects)
 {
     struct map_writers *writers;
     enum round result;
 
     map_section_enter(update->map);
-    writers = map_enter(update->map);
+    writers = map_writers_enter(update->map);
     result = round(update);
-    map_leave(writers, result == ROUND_DONE ? objects - (update->replacing && update->there) : 0);
+    map_writers_leave(writers,
+                      result == ROUND_DONE ? objects - (update->replacing && update->there) : 0);
     map_section_leave(update->map);
     return result;
 }
@@ -170,7 +172,7 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
     enum round result;
 
     do {
-        result = take(update, round, objects);
+        result = map_update_take_round(update, round, objects);
     } while (result == ROUND_AGAIN || (result == ROUND_MEMORY && allocate(update)));
     defer_gone(update);
     if (unlikely(update->allocated))

@@ -56,29 +56,29 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
 
 /* Returns whether `count` spare nodes of this kind are there. If not, the next allocation makes
  * them. */
-bool map_want(struct map_update *update, unsigned kind, size_t count);
+bool map_update_want(struct map_update *update, unsigned kind, size_t count);
 
 /* Takes a spare node, which is there, and gives it this prefix and nothing else. */
-struct map_node *map_take(struct map_update *update, unsigned kind, uint64_t prefix);
+struct map_node *map_update_take_spare(struct map_update *update, unsigned kind, uint64_t prefix);
 
 /* Returns false if the node is gone. */
 bool map_lock(struct map_node *node);
 void map_unlock(struct map_node *node);
 
 /* Locks the place. Returns false if the node is gone or the slot has another link. */
-bool map_lock_place(const struct map_place *place, uintptr_t link);
+bool map_update_lock_place(const struct map_place *place, uintptr_t link);
 
 /* Also locks the node that the link leads to, which is not gone then. */
-bool map_lock_both(const struct map_place *place, struct map_node *node);
-void map_unlock_both(const struct map_place *place, struct map_node *node);
+bool map_update_lock_both(const struct map_place *place, struct map_node *node);
+void map_update_unlock_both(const struct map_place *place, struct map_node *node);
 
 /* Replaces the link to `node` by `link`, marks `node` gone, and unlocks the place. The caller holds
  * both locks. */
-void map_put_instead(struct map_update *update, const struct map_place *place,
-                     struct map_node *node, uintptr_t link);
+void map_update_put_instead(struct map_update *update, const struct map_place *place,
+                            struct map_node *node, uintptr_t link);
 
 /* Marks an unlinked node as gone, under the lock. The update defers the node. */
-void map_mark_gone(struct map_node *node);
+void map_update_mark_gone(struct map_node *node);
 
 static inline struct map_place map_top(struct prudence_map *map)
 {

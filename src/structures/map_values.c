@@ -52,7 +52,7 @@ static struct entry *make_entry(struct prudence_map *map, const struct map_key *
     return entry;
 }
 
-static struct entry *entry_of(const struct prudence_map_node *node)
+static struct entry *map_values_entry(const struct prudence_map_node *node)
 {
     return PRUDENCE_CONTAINER_OF(node, struct entry, node.node);
 }
@@ -71,7 +71,7 @@ static void free_entry(struct prudence_map *map, struct entry *entry)
 /* Returns the value of an entry that an update has unlinked, and defers the entry. */
 static void *value_left_by(struct prudence_map *map, struct prudence_map_node *node)
 {
-    struct entry *entry = entry_of(node);
+    struct entry *entry = map_values_entry(node);
     void *value = entry->value;
 
     entries_defer(&map->entries, entry, length_of(map, entry));
@@ -116,7 +116,7 @@ static void map_values_dispose(struct prudence_map_node *node, void *of)
     const struct disposal *disposal = of;
 
     disposal->dispose(prudence_map_values_value(node), disposal->argument);
-    free_entry(disposal->map, entry_of(node));
+    free_entry(disposal->map, map_values_entry(node));
 }
 
 int prudence_map_values_destroy(struct prudence_map_values *values,
@@ -164,7 +164,7 @@ static int map_values_put(struct prudence_map *map, const struct map_key *key, v
 }
 
 /* Returns the value of the key, loaded in a section, or NULL. */
-static void *value_of(const struct prudence_map *map, const struct map_key *key)
+static void *map_values_value(const struct prudence_map *map, const struct map_key *key)
 {
     const struct prudence_map_node *node;
     void *value;
@@ -189,7 +189,7 @@ static int map_values_add(struct prudence_map *map, const struct map_key *key, v
     if (!map_values_begin(map, key, there) || !value)
         return EINVAL;
     do {
-        found = value_of(map, key);
+        found = map_values_value(map, key);
         if (found)
             error = EEXIST;
         else if (!entry && !(entry = make_entry(map, key, value)))

@@ -28,13 +28,13 @@ struct trail {
     bool cut; /* the highest nodes were dropped, and may lead to more objects */
 };
 
-static void take(struct prudence_map_walk *walk, uintptr_t link)
+static void map_walk_take(struct prudence_map_walk *walk, uintptr_t link)
 {
     walk->objects[walk->count++] = map_object(link);
     __builtin_prefetch(map_object(link));
 }
 
-static void push(struct trail *trail, struct map_node *node, unsigned from, bool end)
+static void map_walk_push(struct trail *trail, struct map_node *node, unsigned from, bool end)
 {
     if (trail->count == TRAIL_MOST) {
         trail->cut = true;
@@ -75,7 +75,7 @@ static uintptr_t take_from_list(struct prudence_map_walk *walk, struct step *ste
             if (link && !map_is_object(link))
                 return link;
             if (link)
-                take(walk, link);
+                map_walk_take(walk, link);
         }
     }
     step->from = MAP_NO_BYTE;
@@ -86,12 +86,12 @@ static uintptr_t take_from_table(struct prudence_map_walk *walk, struct step *st
 {
     while (walk->count < PRUDENCE_MAP_WALK) {
         uintptr_t link = 0;
-        unsigned byte = map_next_byte(step->node, step->from, ABOVE, &link);
+        unsigned byte = map_node_next_byte(step->node, step->from, ABOVE, &link);
 
         step->from = min_size(byte + 1, MAP_NO_BYTE);
         if (!link || !map_is_object(link))
             return link;
-        take(walk, link);
+        map_walk_take(walk, link);
     }
     return 0;
 }
@@ -103,7 +103,7 @@ static uintptr_t take_from(struct prudence_map_walk *walk, struct step *step)
 
         step->end = false;
         if (link)
-            take(walk, link);
+            map_walk_take(walk, link);
     }
     return step->node->kind < MAP_NINETY ? take_from_list(walk, step) : take_from_table(walk, step);
 }
@@ -115,7 +115,7 @@ static void follow(struct trail *trail)
         uintptr_t below = take_from(trail->walk, &trail->steps[trail->count - 1]);
 
         if (below)
-            push(trail, map_inner(below), 0, true);
+            map_walk_push(trail, map_inner(below), 0, true);
         else if (trail->walk->count < PRUDENCE_MAP_WALK)
             trail->count--;
     }
@@ -123,32 +123,32 @@ static void follow(struct trail *trail)
 
 /* Follows the key, and leaves everything above the key in the trail. `strictly` leaves out the key
  * itself. */
-static void go_to(struct trail *trail, const struct map_key *key, bool strictly)
+static void map_walk_go_to(struct trail *trail, const struct map_key *key, bool strictly)
 {
     uintptr_t link = load_acquire(&trail->walk->map->top.root);
     size_t at = 0;
 
     while (link && !map_is_object(link)) {
         struct map_node *node = map_inner(link);
-        enum map_way way = map_way_at_prefix(node, key, &at, ABOVE);
+        enum map_way way = map_read_way_at_prefix(node, key, &at, ABOVE);
         const uintptr_t *slot;
 
         if (way == MAP_WAY_NONE)
             return;
         if (way == MAP_WAY_ALL || at == key->length) {
-            push(trail, node, 0, way == MAP_WAY_ALL || !strictly);
+            map_walk_push(trail, node, 0, way == MAP_WAY_ALL || !strictly);
             return;
         }
         slot = map_slot(node, map_key_byte(key, at));
-        push(trail, node, map_key_byte(key, at++) + 1u, false);
+        map_walk_push(trail, node, map_key_byte(key, at++) + 1u, false);
         link = slot ? load_acquire(slot) : 0;
     }
-    if (link && map_way_at_object(link, key, ABOVE, strictly) == MAP_WAY_ALL)
-        take(trail->walk, link);
+    if (link && map_read_way_at_object(link, key, ABOVE, strictly) == MAP_WAY_ALL)
+        map_walk_take(trail->walk, link);
 }
 
-static struct prudence_map_node *fill(struct prudence_map_walk *walk, const struct map_key *key,
-                                      bool strictly)
+static struct prudence_map_node *map_walk_fill(struct prudence_map_walk *walk,
+                                               const struct map_key *key, bool strictly)
 {
     struct trail trail UNINITIALIZED;
 
@@ -156,23 +156,24 @@ static struct prudence_map_node *fill(struct prudence_map_walk *walk, const stru
     trail.count = 0;
     trail.cut = false;
     walk->next = walk->count = 0;
-    go_to(&trail, key, strictly);
+    map_walk_go_to(&trail, key, strictly);
     follow(&trail);
     if (!walk->count && trail.cut) {
-        uintptr_t link = map_seek(walk->map, key, ABOVE, strictly);
+        uintptr_t link = map_read_seek(walk->map, key, ABOVE, strictly);
 
         if (link)
-            take(walk, link);
+            map_walk_take(walk, link);
     }
     return walk->count ? walk->objects[walk->next++] : NULL;
 }
 
-static struct prudence_map_node *begin(struct prudence_map_walk *walk,
-                                       const struct prudence_map *map, const struct map_key *key)
+static struct prudence_map_node *map_walk_begin(struct prudence_map_walk *walk,
+                                                const struct prudence_map *map,
+                                                const struct map_key *key)
 {
     walk->map = map;
     walk->next = walk->count = 0;
-    return map_key_fits(map, key) ? fill(walk, key, false) : NULL;
+    return map_key_fits(map, key) ? map_walk_fill(walk, key, false) : NULL;
 }
 
 struct prudence_map_node *prudence_map_first(struct prudence_map_walk *walk,
@@ -180,7 +181,7 @@ struct prudence_map_node *prudence_map_first(struct prudence_map_walk *walk,
 {
     const struct map_key lowest = map->bytes ? map_key_of_bytes("", 0) : map_key_of_number(0);
 
-    return begin(walk, map, &lowest);
+    return map_walk_begin(walk, map, &lowest);
 }
 
 struct prudence_map_node *prudence_map_first_from(struct prudence_map_walk *walk,
@@ -188,7 +189,7 @@ struct prudence_map_node *prudence_map_first_from(struct prudence_map_walk *walk
 {
     const struct map_key key = map_key_of_number(number);
 
-    return begin(walk, map, &key);
+    return map_walk_begin(walk, map, &key);
 }
 
 struct prudence_map_node *prudence_map_first_from_bytes(struct prudence_map_walk *walk,
@@ -197,7 +198,7 @@ struct prudence_map_node *prudence_map_first_from_bytes(struct prudence_map_walk
 {
     const struct map_key key = map_key_of_bytes(bytes, length);
 
-    return begin(walk, map, &key);
+    return map_walk_begin(walk, map, &key);
 }
 
 struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk)
@@ -207,5 +208,5 @@ struct prudence_map_node *prudence_map_next_slow(struct prudence_map_walk *walk)
     if (!walk->count)
         return NULL;
     last = map_key_of(walk->objects[walk->count - 1], walk->map->bytes);
-    return fill(walk, &last, true);
+    return map_walk_fill(walk, &last, true);
 }

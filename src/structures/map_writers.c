@@ -6,7 +6,7 @@
 #include "structures/writers.h"
 
 /* A thread that moves to another CPU later leaves by the same word. */
-struct map_writers *map_enter(struct prudence_map *map)
+struct map_writers *map_writers_enter(struct prudence_map *map)
 {
     struct map_writers *writers = &map->writers[os_cpu_current() & map->writers_mask];
 
@@ -21,21 +21,21 @@ struct map_writers *map_enter(struct prudence_map *map)
 }
 
 /* Release: when fork finds no thread inside, fork sees all that this thread did. */
-void map_leave(struct map_writers *writers, int64_t objects)
+void map_writers_leave(struct map_writers *writers, int64_t objects)
 {
     __atomic_fetch_add(&writers->word, ((uint64_t)objects << MAP_WRITERS_BITS) - 1,
                        __ATOMIC_RELEASE);
     os_busy_leave();
 }
 
-void map_wait_for_writers(struct prudence_map *map)
+void map_writers_wait(struct prudence_map *map)
 {
     for (unsigned i = 0; i <= map->writers_mask; i++)
         while (load_acquire(&map->writers[i].word) & MAP_WRITERS_MASK)
             os_sleep_ns(1000);
 }
 
-void map_forget_writers(struct prudence_map *map)
+void map_writers_forget(struct prudence_map *map)
 {
     for (unsigned i = 0; i <= map->writers_mask; i++)
         store_relaxed(&map->writers[i].word, map->writers[i].word & ~MAP_WRITERS_MASK);

@@ -19,14 +19,14 @@
 #define MAP_WRITERS_MASK ((UINT64_C(1) << MAP_WRITERS_BITS) - 1)
 
 /* Counts this thread as inside, after waiting for any fork under way. Returns the thread's word. */
-struct map_writers *map_enter(struct prudence_map *map);
+struct map_writers *map_writers_enter(struct prudence_map *map);
 
 /* Counts the thread as outside, and adds `objects` to the number of objects. */
-void map_leave(struct map_writers *writers, int64_t objects);
+void map_writers_leave(struct map_writers *writers, int64_t objects);
 
-/* For fork: map_wait_for_writers waits until no thread is inside, while none may enter. In the
- * child, map_forget_writers forgets threads that were about to enter. */
-void map_wait_for_writers(struct prudence_map *map);
-void map_forget_writers(struct prudence_map *map);
+/* For fork: map_writers_wait waits until no thread is inside, while none may enter. In the
+ * child, map_writers_forget forgets threads that were about to enter. */
+void map_writers_wait(struct prudence_map *map);
+void map_writers_forget(struct prudence_map *map);
 
 #endif /* STRUCTURES_MAP_WRITERS_H */

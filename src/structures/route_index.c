@@ -6,7 +6,7 @@
 
 /* Returns the width of an index for this number of prefixes: a page, 64 KiB or 4 MiB. Pages without
  * routes are never touched. */
-static unsigned bits_for(uint64_t prefixes)
+static unsigned route_index_bits(uint64_t prefixes)
 {
     if (prefixes >= UINT64_C(1) << 17)
         return 19;
@@ -15,10 +15,10 @@ static unsigned bits_for(uint64_t prefixes)
 
 uintptr_t route_index_make(const struct route_table *table, uint64_t prefixes)
 {
-    return route_words_make(table, bits_for(prefixes));
+    return route_words_make(table, route_index_bits(prefixes));
 }
 
-static size_t place_of(uintptr_t index, route_key key)
+static size_t route_index_place(uintptr_t index, route_key key)
 {
     return (size_t)(key >> (ROUTE_KEY_BITS - route_words_bits(index)));
 }
@@ -28,12 +28,12 @@ void route_index_set(const struct route_table *table, route_key key, uint64_t wo
 {
     const uintptr_t index = table->public.index;
 
-    store_release(&route_words(index)[place_of(index, key)], word);
+    store_release(&route_words(index)[route_index_place(index, key)], word);
 }
 
 void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t word)
 {
-    uint64_t *first = &route_words(index)[place_of(index, key)];
+    uint64_t *first = &route_words(index)[route_index_place(index, key)];
     const size_t count = (size_t)1 << (route_words_bits(index) - length);
 
     for (size_t i = 0; i < count; i++)
@@ -42,7 +42,8 @@ void route_index_fill(uintptr_t index, route_key key, unsigned length, uint64_t 
 
 /* Fills a new index, whose words are 0, from a node of the trie and all below, down to the level of
  * the index. */
-static void fill_from(uintptr_t index, const struct route_node *node, unsigned level, route_key key)
+static void route_index_fill_words(uintptr_t index, const struct route_node *node, unsigned level,
+                                   route_key key)
 {
     const unsigned slots = level ? 64 : 2;
 
@@ -54,16 +55,17 @@ static void fill_from(uintptr_t index, const struct route_node *node, unsigned l
             if (word) /* 0 is there already */
                 route_index_fill(index, below, route_bits_before(level + 1), word);
         } else if (level + 1 == route_index_level(index)) {
-            route_words(index)[place_of(index, below)] = route_index_node(route_child(node, slot));
+            route_words(index)[route_index_place(index, below)] =
+                route_index_node(route_child(node, slot));
         } else {
-            fill_from(index, route_child(node, slot), level + 1, below);
+            route_index_fill_words(index, route_child(node, slot), level + 1, below);
         }
     }
 }
 
-static bool is_wanted(const struct route_table *table)
+static bool route_index_is_wanted(const struct route_table *table)
 {
-    return bits_for(table->prefixes) > route_words_bits(table->public.index);
+    return route_index_bits(table->prefixes) > route_words_bits(table->public.index);
 }
 
 /* Widens the index of a table that has outgrown it. One update in 256 tries to get memory. */
@@ -73,15 +75,15 @@ void route_index_follow_count(struct route_table *table)
     uintptr_t index, old = 0;
 
     if (likely(prefixes % 256 != 0) ||
-        bits_for(prefixes) <= route_words_bits(load_relaxed(&table->public.index)))
+        route_index_bits(prefixes) <= route_words_bits(load_relaxed(&table->public.index)))
         return;
     index = route_index_make(table, prefixes);
     os_lock_take(&table->lock);
     if (!index) {
         table->refused++;
-    } else if (is_wanted(table)) {
+    } else if (route_index_is_wanted(table)) {
         old = table->public.index;
-        fill_from(index, table->root, 0, 0);
+        route_index_fill_words(index, table->root, 0, 0);
         store_release(&table->public.index, index);
         index = 0;
     }

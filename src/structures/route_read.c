@@ -61,8 +61,8 @@ enum where {
     BEHIND_HERE, /* after all that is in this slot */
 };
 
-static enum where go_to(struct spot *spot, const struct route_table *table, route_key key,
-                        unsigned length)
+static enum where route_read_go_to(struct spot *spot, const struct route_table *table,
+                                   route_key key, unsigned length)
 {
     const unsigned level = route_level_of(length);
 
@@ -158,7 +158,7 @@ uintptr_t prudence_routes_next(struct prudence_routes_walk *walk)
     if (!route_prefix_key(table, &walk->within, &within) ||
         !route_prefix_key(table, &walk->prefix, &key))
         return 0;
-    where = go_to(&spot, table, key, walk->prefix.length);
+    where = route_read_go_to(&spot, table, key, walk->prefix.length);
     if (walk->begun && where == HERE)
         spot.bit *= 2; /* behind that prefix is what is below it */
     walk->begun = true;

@@ -27,7 +27,7 @@
 #define BITS_MOST  32u
 #define SPARSE     4u /* minimum of slots for each edge, while the array can grow */
 
-static unsigned bits_for(uint64_t edges)
+static unsigned route_shortcut_bits(uint64_t edges)
 {
     unsigned bits = BITS_LEAST;
 
@@ -38,7 +38,7 @@ static unsigned bits_for(uint64_t edges)
 
 uintptr_t route_shortcuts_make(const struct route_table *table, uint64_t edges)
 {
-    return route_words_make(table, bits_for(edges));
+    return route_words_make(table, route_shortcut_bits(edges));
 }
 
 static bool is_across(unsigned above, unsigned level)
@@ -46,7 +46,8 @@ static bool is_across(unsigned above, unsigned level)
     return above < ROUTE_LEVEL_SHORTCUT && level >= ROUTE_LEVEL_SHORTCUT;
 }
 
-static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, unsigned level)
+static uint64_t *route_shortcut_slot(uintptr_t shortcuts, const struct route_node *node,
+                                     unsigned level)
 {
     const uint64_t high = *route_path(node) << (64 - route_bits_before(level));
 
@@ -58,7 +59,7 @@ static uint64_t *slot_of(uintptr_t shortcuts, const struct route_node *node, uns
 static void set(uintptr_t shortcuts, const struct route_node *old, const struct route_node *node,
                 unsigned level)
 {
-    uint64_t *slot = slot_of(shortcuts, node, level);
+    uint64_t *slot = route_shortcut_slot(shortcuts, node, level);
 
     if (!*slot || (old && route_edge_node(*slot) == old))
         store_release(slot, (uint64_t)(uintptr_t)node | (uint64_t)route_bits_before(level)
@@ -90,12 +91,12 @@ void route_shortcut_remove(struct route_table *table, unsigned above, const stru
     if (!table->node_front || !is_across(above, level))
         return;
     count_add(&table->edges_across, (uint64_t)-1);
-    slot = slot_of(table->public.shortcuts, node, level);
+    slot = route_shortcut_slot(table->public.shortcuts, node, level);
     if (route_edge_node(*slot) == node)
         store_release(slot, 0);
 }
 
-static void fill_from(uintptr_t shortcuts, const struct route_node *node, unsigned level)
+static void route_shortcut_fill(uintptr_t shortcuts, const struct route_node *node, unsigned level)
 {
     for (uint64_t slots = node->children; slots; slots &= slots - 1) {
         const uint64_t edge = route_child_edge(node, (unsigned)__builtin_ctzll(slots));
@@ -104,13 +105,13 @@ static void fill_from(uintptr_t shortcuts, const struct route_node *node, unsign
         if (is_across(level, below))
             set(shortcuts, NULL, route_edge_node(edge), below);
         else
-            fill_from(shortcuts, route_edge_node(edge), below);
+            route_shortcut_fill(shortcuts, route_edge_node(edge), below);
     }
 }
 
-static bool is_wanted(const struct route_table *table)
+static bool route_shortcut_is_wanted(const struct route_table *table)
 {
-    return bits_for(load_relaxed(&table->edges_across)) >
+    return route_shortcut_bits(load_relaxed(&table->edges_across)) >
            route_words_bits(load_relaxed(&table->public.shortcuts));
 }
 
@@ -120,15 +121,15 @@ void route_shortcuts_follow_count(struct route_table *table)
     uintptr_t shortcuts, old = 0;
 
     if (!table->node_front || likely(load_relaxed(&table->prefixes) % 256 != 0) ||
-        !is_wanted(table))
+        !route_shortcut_is_wanted(table))
         return;
     shortcuts = route_shortcuts_make(table, load_relaxed(&table->edges_across));
     os_lock_take(&table->lock);
     if (!shortcuts) {
         table->refused++;
-    } else if (is_wanted(table)) {
+    } else if (route_shortcut_is_wanted(table)) {
         old = table->public.shortcuts;
-        fill_from(shortcuts, table->root, 0);
+        route_shortcut_fill(shortcuts, table->root, 0);
         store_release(&table->public.shortcuts, shortcuts);
         shortcuts = 0;
     }

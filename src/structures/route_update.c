@@ -37,7 +37,7 @@ struct room {
 };
 
 /* Finds the place, under the lock. */
-static void find(const struct route_table *table, struct place *place)
+static void route_update_find(const struct route_table *table, struct place *place)
 {
     const route_key key = place->key;
     const unsigned last = place->level;
@@ -103,7 +103,7 @@ static bool make_one(const struct route_table *table, unsigned words, struct rou
     return !words || *node;
 }
 
-static bool room_make(const struct route_table *table, struct room *room)
+static bool route_update_make_room(const struct route_table *table, struct room *room)
 {
     const unsigned count = room->count;
     bool is_made =
@@ -153,8 +153,8 @@ static void hang(const struct route_table *table, const struct place *place, uns
 }
 
 /* Puts `fresh` in the place of the node with this number on the path. */
-static void put(struct route_table *table, const struct place *place, unsigned number,
-                struct route_node *fresh)
+static void route_update_put(struct route_table *table, const struct place *place, unsigned number,
+                             struct route_node *fresh)
 {
     const unsigned level = place->levels[number];
 
@@ -214,8 +214,9 @@ static void begin_node(struct route_table *table, struct route_node *node, route
 
 /* Makes new nodes below a node of this level, down to one with the prefix. Returns the edge to the
  * first. */
-static uint64_t chain_of(struct route_table *table, const struct place *place, unsigned level,
-                         struct room *room, uint64_t above, uint64_t word)
+static uint64_t route_update_make_chain(struct route_table *table, const struct place *place,
+                                        unsigned level, struct room *room, uint64_t above,
+                                        uint64_t word)
 {
     const unsigned at = route_level_below(table, level, place->level);
     struct route_node *node = room->below[--room->count];
@@ -225,7 +226,7 @@ static uint64_t chain_of(struct route_table *table, const struct place *place, u
         route_node_with_prefix(node, node, place->bit, word);
     else
         route_node_with_child(node, node, route_slot(place->key, at),
-                              chain_of(table, place, at, room, above, word));
+                              route_update_make_chain(table, place, at, room, above, word));
     count_node(table, node, 1);
     route_shortcut_add(table, level, node, at);
     if (at == route_index_level(table->public.index))
@@ -324,7 +325,7 @@ static void cut_edge(struct route_table *table, const struct place *place, struc
         route_node_with_prefix(fresh, fresh, place->bit, word);
     else
         route_node_with_child(fresh, fresh, route_slot(place->key, level),
-                              chain_of(table, place, level, room, above, word));
+                              route_update_make_chain(table, place, level, room, above, word));
     count_node(table, fresh, 1);
     hang(table, place, place->depth, fresh, level);
     if (level == place->level)
@@ -342,10 +343,11 @@ static void grow_node(struct route_table *table, const struct place *place, stru
     if (level == place->level)
         route_node_with_prefix(fresh, from, place->bit, word);
     else
-        route_node_with_child(
-            fresh, from, slot,
-            chain_of(table, place, level, room, route_word(from, route_longest(from, slot)), word));
-    put(table, place, place->depth, fresh);
+        route_node_with_child(fresh, from, slot,
+                              route_update_make_chain(table, place, level, room,
+                                                      route_word(from, route_longest(from, slot)),
+                                                      word));
+    route_update_put(table, place, place->depth, fresh);
     if (level == place->level)
         hand_down(table, fresh, level, place->key, place->bit, place->bit, word);
     else if (place->level < route_index_level(table->public.index))
@@ -400,7 +402,7 @@ static void shrink_node(struct route_table *table, const struct place *place,
         route_node_without_prefix(fresh, from, place->bit);
     else
         route_node_without_child(fresh, from, route_slot(place->key, level));
-    put(table, place, stays, fresh);
+    route_update_put(table, place, stays, fresh);
     if (stays == place->depth)
         hand_down(table, fresh, level, place->key, place->bit, heir, word);
     else if (place->level < index_level)
@@ -477,7 +479,7 @@ static int prepare(struct route_table *table, struct place *place, struct room *
     for (;;) {
         os_lock_take(&table->lock);
         if (!is_found || table->changes != changes) {
-            find(table, place);
+            route_update_find(table, place);
             error = plan(table, place, &needed);
             changes = table->changes;
             is_found = true;
@@ -493,7 +495,7 @@ static int prepare(struct route_table *table, struct place *place, struct room *
         if (error)
             return error;
         *room = needed;
-        if (!room_make(table, room))
+        if (!route_update_make_room(table, room))
             return ENOMEM;
     }
 }
@@ -571,7 +573,7 @@ int prudence_routes_replace(struct prudence_routes *public,
     if (!value || value > ROUTE_VALUE_MOST || !place_make(table, prefix, &place))
         return EINVAL;
     os_lock_take(&table->lock);
-    find(table, &place);
+    route_update_find(table, &place);
     there = is_there(&place);
     if (there) {
         node = place.path[place.depth];

@@ -123,7 +123,8 @@ static void unmake_caches(const struct route_table *table)
         prudence_cache_destroy(table->indexes);
 }
 
-static bool make_caches(struct route_table *table, const char *name, struct prudence_domain *domain)
+static bool routes_make_caches(struct route_table *table, const char *name,
+                               struct prudence_domain *domain)
 {
     const struct prudence_cache_attr attr = {.size = sizeof attr,
                                              .alignment = table->node_front ? route_sizes_far[0]
@@ -147,10 +148,10 @@ static void free_arrays(const struct route_table *table)
         prudence_cache_free(table->indexes, route_words(table->public.shortcuts));
 }
 
-static bool make_parts(struct route_table *table, const char *name,
-                       const struct prudence_routes_attr *attr)
+static bool routes_make_parts(struct route_table *table, const char *name,
+                              const struct prudence_routes_attr *attr)
 {
-    if (!make_caches(table, name, attr->domain))
+    if (!routes_make_caches(table, name, attr->domain))
         return false;
     table->root = route_node_make(table, 1);
     if (!table->root)
@@ -188,7 +189,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     table->node_front = attr.family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
     table->sizes = attr.family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
-    if (make_parts(table, name, &attr)) {
+    if (routes_make_parts(table, name, &attr)) {
         tables_add(&route_tables, &table->link);
         return &table->public;
     }
@@ -200,10 +201,10 @@ struct prudence_routes *prudence_routes_create(const char *name,
 }
 
 /* Frees the node and all nodes below. */
-static void free_nodes(const struct route_table *table, struct route_node *node)
+static void routes_free_nodes(const struct route_table *table, struct route_node *node)
 {
     for (unsigned i = 0; i < prudence_routes_ones_(node->children); i++)
-        free_nodes(table, route_edge_node(node->words[i]));
+        routes_free_nodes(table, route_edge_node(node->words[i]));
     route_node_free(table, node, route_node_words(node));
 }
 
@@ -219,7 +220,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
     if (error)
         return error;
     tables_remove(&table->link);
-    free_nodes(table, table->root);
+    routes_free_nodes(table, table->root);
     free_arrays(table);
     unmake_caches(table);
     os_lock_destroy(&table->lock);

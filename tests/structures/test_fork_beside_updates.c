@@ -52,18 +52,18 @@ static void make_hash(void)
 static void make_hash_that_grows(void)
 {
     make_hash();
-    assert_true(hash_begin(hash_of(table), table->view, 9));
+    assert_true(hash_resize_begin(hash_of(table), table->view, 9));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 static void make_hash_that_shrinks(void)
 {
     make_hash();
     assert_int_equal(prudence_hash_resize(table, 512), 0);
-    assert_true(hash_begin(hash_of(table), table->view, 6));
+    assert_true(hash_resize_begin(hash_of(table), table->view, 6));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 /* Updates the objects 0 and 1, and adds a key that is absent. */

@@ -282,9 +282,9 @@ static void a_child_goes_on(void **state)
 
     (void)state;
     add_items(table, 0, 5000);
-    hash_begin(hash_of(table), table->view, 15);
+    hash_resize_begin(hash_of(table), table->view, 15);
     for (unsigned i = 0; i < 100; i++)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
     assert_true(hash_stats_of(table).moving > 0);
     child = fork();
     if (!child) {

@@ -64,15 +64,15 @@ static void start_resize(void)
 {
     struct hash_table *inside = hash_of(table);
 
-    assert_true(hash_begin(inside, table->view, to_order));
+    assert_true(hash_resize_begin(inside, table->view, to_order));
     while (!inside->from)
-        hash_step(inside);
+        hash_resize_step(inside);
 }
 
 static void finish_resize(void)
 {
     while (hash_of(table)->phase != HASH_IDLE)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 /* Event that happens while a reader is at place number `here`. */

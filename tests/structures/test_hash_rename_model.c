@@ -174,9 +174,9 @@ static void resize_a_bit(struct prudence_hash *table)
     if (below(3) == 0) {
         assert_int_equal(prudence_hash_resize(table, UINT64_C(64) << below(6)), 0);
     } else if (inside->phase == HASH_IDLE) {
-        assert_true(hash_begin(inside, table->view, 6 + below(6)));
+        assert_true(hash_resize_begin(inside, table->view, 6 + below(6)));
     } else {
-        hash_step(inside);
+        hash_resize_step(inside);
     }
 }
 

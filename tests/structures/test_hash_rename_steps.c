@@ -255,11 +255,11 @@ static void at_every_step_of_a_resize(unsigned place, unsigned order)
         memset(&victim, 0, sizeof victim);
         if (order == 6)
             assert_int_equal(prudence_hash_resize(from, 512), 0);
-        assert_true(hash_begin(hash_of(from), from->view, order));
+        assert_true(hash_resize_begin(hash_of(from), from->view, order));
         while (!hash_of(from)->from)
-            hash_step(hash_of(from));
+            hash_resize_step(hash_of(from));
         for (unsigned i = 0; i < steps; i++)
-            hash_step(hash_of(from));
+            hash_resize_step(hash_of(from));
         renamed = false;
         step_through(rename_it, NULL, look);
         assert_true(renamed);

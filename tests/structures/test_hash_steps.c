@@ -100,9 +100,9 @@ static void move_all(void *argument)
 static void resize(unsigned from, unsigned to)
 {
     begin_table(from);
-    assert_true(hash_begin(hash_of(table), table->view, to));
+    assert_true(hash_resize_begin(hash_of(table), table->view, to));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
     order_wanted = to;
     step_through(move_all, NULL, look_at_all);
     assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << to), 0);
@@ -198,9 +198,9 @@ static void update_beside_a_resize(void **state)
 {
     (void)state;
     begin_table(6);
-    assert_true(hash_begin(hash_of(table), table->view, 9));
+    assert_true(hash_resize_begin(hash_of(table), table->view, 9));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
     either = 7;
     step_through(update, NULL, look_at_all);
     either = UINT64_MAX;
@@ -216,9 +216,9 @@ static uint64_t wanted_key;
 
 static void begin_resize(void)
 {
-    assert_true(hash_begin(hash_of(table), table->view, to_order));
+    assert_true(hash_resize_begin(hash_of(table), table->view, to_order));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 static void resize_here(const greg_t *registers)
@@ -229,7 +229,7 @@ static void resize_here(const greg_t *registers)
     if (!begun_before)
         begin_resize();
     while (hash_of(table)->phase != HASH_IDLE)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
     step_enough = true;
 }
 

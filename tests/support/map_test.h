@@ -233,7 +233,7 @@ static void check_node(struct map_check *check, struct map_node *node, size_t at
     if (!check->tidy)
         return;
     if (live == 1) /* cutting a long prefix may leave two parts that could be joined */
-        assert_false(map_is_object(map_only_link(node, &byte)));
+        assert_false(map_is_object(map_node_only_link(node, &byte)));
     assert_true(node->kind == MAP_FOUR || live > map_capacity[node->kind - 1] / 2);
 }
 

@@ -165,7 +165,7 @@ static void check_map(unsigned objects, unsigned depth)
     for (unsigned i = 1; i < ITEMS; i++)
         explore_assert(!(staying & 1u << i) || find(i) == &items[i]);
     for (; link && !map_is_object(link); depth--)
-        link = map_only_link(map_inner(link), &byte);
+        link = map_node_only_link(map_inner(link), &byte);
     explore_assert(depth == 0);
 }
 
@@ -207,7 +207,7 @@ static void become(unsigned kind)
                     *node = prudence_cache_alloc(map->caches[kind]);
 
     map_node_init(node, kind, old->prefix);
-    map_copy_links(node, old);
+    map_node_copy_links(node, old);
     map->top.root = (uintptr_t)node;
 }
 

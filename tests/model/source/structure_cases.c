@@ -221,9 +221,9 @@ static void make_table(unsigned order)
 static void make_resized(unsigned from, unsigned to)
 {
     make_table(from);
-    explore_assert(hash_begin(hash_of(table), table->view, to));
+    explore_assert(hash_resize_begin(hash_of(table), table->view, to));
     while (!hash_of(table)->from)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 static void looks_up(void *argument)
@@ -282,7 +282,7 @@ static void finishes(void *argument)
 {
     (void)argument;
     while (hash_of(table)->phase != HASH_IDLE)
-        hash_step(hash_of(table));
+        hash_resize_step(hash_of(table));
 }
 
 static void publication(void)
@@ -327,13 +327,13 @@ static void adds_and_moves(void *argument)
 {
     uintptr_t from = hash_of(table)->from, *bucket = &view_words(from)[BUCKET];
     struct prudence_hash_node *node = &make_item(FIRST)->node;
-    uintptr_t link = hash_lock(bucket);
+    uintptr_t link = hash_bucket_lock(bucket);
 
     (void)argument;
     node->hash = prudence_hash_spread_(hash_of_key(FIRST));
     node->next = items[2].node.next;
     store_release(&items[2].node.next, link_to(node));
-    hash_unlock(bucket, link);
+    hash_bucket_unlock(bucket, link);
     hash_move(from, table->view, BUCKET, false);
 }
 
@@ -348,13 +348,13 @@ static void split_behind_an_addition(void)
 static void publishes(void *argument)
 {
     (void)argument;
-    hash_step(hash_of(table));
+    hash_resize_step(hash_of(table));
 }
 
 static void array_beside_a_lookup(void)
 {
     make_table(VIEW_ORDER_SMALL);
-    explore_assert(hash_begin(hash_of(table), table->view, VIEW_ORDER_PAGE));
+    explore_assert(hash_resize_begin(hash_of(table), table->view, VIEW_ORDER_PAGE));
     explore_thread(publishes, NULL);
     explore_thread(looks_up_one, (void *)3);
 }

@@ -21,11 +21,10 @@ static uint64_t objects(const struct settings *settings, unsigned size_class, ui
     return objects_of(settings, &(struct draw){.size_class = size_class, .liveness = liveness});
 }
 
-static void number_of_objects(void **state)
+TEST(number_of_objects)
 {
     struct settings settings = thesis(2);
 
-    (void)state;
     assert_int_equal(objects(&settings, 3, 1), 14 * 14 * 10 * 10 / 20);
     assert_int_equal(objects(&settings, 10, 5), 7 * 7 * 6 * 6 / 20); /* 88.2 */
     assert_int_equal(objects(&settings, 16, 10), 0);                 /* 1/20 */
@@ -35,11 +34,10 @@ static void number_of_objects(void **state)
     assert_int_equal(objects(&settings, 16, 10), 5);
 }
 
-static void it_saturates(void **state)
+TEST(it_saturates)
 {
     struct settings settings = thesis(1);
 
-    (void)state;
     settings.max_liveness = MOST_LIVENESS;
     settings.multiplier = MOST_MULTIPLIER;
     assert_true(objects(&settings, 3, 1) > UINT64_C(1) << 50);
@@ -48,11 +46,10 @@ static void it_saturates(void **state)
     assert_true(objects(&settings, 0, 1) == UINT64_MAX);
 }
 
-static void shares(void **state)
+TEST(shares)
 {
     struct settings settings = thesis(8);
 
-    (void)state;
     assert_int_equal(shared_of(&settings, 1000), 0);
     settings.shared = true;
     settings.share_ratio = 20;
@@ -66,12 +63,11 @@ static void shares(void **state)
     assert_int_equal(receivers(&settings), 1);
 }
 
-static void sizes_keep_to_their_bounds(void **state)
+TEST(sizes_keep_to_their_bounds)
 {
     struct settings settings = thesis(1);
     struct chance chance = chance_seed(1, 1);
 
-    (void)state;
     for (unsigned class = 3; class <= 16; class ++) {
         for (unsigned i = 0; i < 10000; i++) {
             size_t size = draw_size(&settings, class, &chance);
@@ -95,12 +91,11 @@ static void check_uniform(const uint64_t *counts, unsigned values, unsigned draw
 
 #define DRAWS 1000000
 
-static void draws_are_uniform(void **state)
+TEST(draws_are_uniform)
 {
     struct settings settings = thesis(1);
     uint64_t classes[14] = {0}, livenesses[10] = {0}, received[10] = {0}, trees[2] = {0};
 
-    (void)state;
     settings.tree_share = 50;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct chance chance = chance_seed(seed, 0);
@@ -121,12 +116,11 @@ static void draws_are_uniform(void **state)
 }
 
 /* Threads of one seed, and one thread of two seeds, draw differently. */
-static void streams_differ(void **state)
+TEST(streams_differ)
 {
     struct chance one = chance_seed(1, 0), other = chance_seed(1, 1), third = chance_seed(2, 0);
     unsigned same = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t a = chance_next(&one), b = chance_next(&other), c = chance_next(&third);
 
@@ -143,12 +137,11 @@ static void refused(struct settings settings, const char *name)
     assert_non_null(strstr(why, name));
 }
 
-static void bad_combinations_are_refused_by_name(void **state)
+TEST(bad_combinations_are_refused_by_name)
 {
     struct settings good = thesis(2), bad;
     char why[256];
 
-    (void)state;
     assert_true(settings_check(&good, why, sizeof why));
     bad = good;
     bad.min_size = 17;
@@ -171,17 +164,4 @@ static void bad_combinations_are_refused_by_name(void **state)
     assert_true(settings_check(&good, why, sizeof why));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(number_of_objects),
-        cmocka_unit_test(it_saturates),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(sizes_keep_to_their_bounds),
-        cmocka_unit_test(draws_are_uniform),
-        cmocka_unit_test(streams_differ),
-        cmocka_unit_test(bad_combinations_are_refused_by_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -146,7 +146,6 @@ static __thread unsigned self;
 
 static bool thread_start(const struct settings *of, unsigned thread)
 {
-    (void)of;
     self = thread;
     return true;
 }
@@ -195,7 +194,6 @@ static const struct model many_model = {.description = "an expiring one, of many
 
 static int setup(void **state)
 {
-    (void)state;
     memory = mmap(NULL, (size_t)MOST_LIVE * OBJECT_ROOM, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     state_of = calloc(MOST_LIVE, sizeof *state_of);
@@ -210,7 +208,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     free(state_of);
     return munmap(memory, (size_t)MOST_LIVE * OBJECT_ROOM);
 }
@@ -233,11 +230,10 @@ static void all_came_back(void)
 }
 
 /* The mutator frees objects at the ages that were drawn as livenesses. */
-static void each_object_lives_as_long_as_was_drawn(void **state)
+TEST(each_object_lives_as_long_as_was_drawn, setup, teardown)
 {
     uint64_t ages[13] = {0}, cut = 0;
 
-    (void)state;
     settings.deallocation_delay = 2;
     settings.tree_share = 30;
     settings.access = true;
@@ -255,9 +251,8 @@ static void each_object_lives_as_long_as_was_drawn(void **state)
     assert_true(cut <= result.live_objects);
 }
 
-static void the_clock_stops_at_the_duration(void **state)
+TEST(the_clock_stops_at_the_duration, setup, teardown)
 {
-    (void)state;
     settings.duration = 20; /* twice the longest liveness */
     run_it(&explicit_model);
     assert_int_equal(run.mutator[0].time, 20);
@@ -267,11 +262,10 @@ static void the_clock_stops_at_the_duration(void **state)
     assert_int_equal(run.trace.sample[19].live_bytes, result.live_bytes);
 }
 
-static void dates_are_those_of_the_lifetimes(void **state)
+TEST(dates_are_those_of_the_lifetimes, setup, teardown)
 {
     uint64_t ages[13] = {0};
 
-    (void)state;
     settings.deallocation_delay = 2;
     run_it(&expiring_model);
     assert_int_equal(ticks, settings.duration + longest_lifetime(&settings) + 4);
@@ -285,9 +279,8 @@ static void dates_are_those_of_the_lifetimes(void **state)
     assert_true(refreshes > allocated);
 }
 
-static void shared_objects_live_by_global_time(void **state)
+TEST(shared_objects_live_by_global_time, setup, teardown)
 {
-    (void)state;
     settings.shared = true;
     settings.share_ratio = 100;
     run_it(&expiring_model);
@@ -297,9 +290,8 @@ static void shared_objects_live_by_global_time(void **state)
         assert_true(state_of[i].expires_at - state_of[i].allocated_at >= 3);
 }
 
-static void nobody_ticks_global_time_with_something_unseen(void **state)
+TEST(nobody_ticks_global_time_with_something_unseen, setup, teardown)
 {
-    (void)state;
     settings.threads = 4;
     settings.multiplier = 4;
     settings.duration = 200;
@@ -310,9 +302,8 @@ static void nobody_ticks_global_time_with_something_unseen(void **state)
     assert_true(result.received_objects > result.shared_objects);
 }
 
-static void the_last_of_many_receivers_frees(void **state)
+TEST(the_last_of_many_receivers_frees, setup, teardown)
 {
-    (void)state;
     settings.threads = 70; /* more than the 58 of the thesis */
     settings.multiplier = 70;
     settings.duration = 15;
@@ -331,18 +322,16 @@ static void the_last_of_many_receivers_frees(void **state)
     assert_true(result.received_objects <= result.shared_objects * receivers(&settings));
 }
 
-static void running_out_of_memory_is_said(void **state)
+TEST(running_out_of_memory_is_said, setup, teardown)
 {
-    (void)state;
     fails = true;
     run_it(&explicit_model);
     assert_true(result.out_of_memory);
     assert_int_equal(result.allocated_objects, 1000);
 }
 
-static void writes_are_the_ratio_of_accesses(void **state)
+TEST(writes_are_the_ratio_of_accesses, setup, teardown)
 {
-    (void)state;
     settings.access = true;
     settings.write_ratio = 37;
     run_it(&explicit_model);
@@ -350,19 +339,4 @@ static void writes_are_the_ratio_of_accesses(void **state)
     assert_int_equal(result.writes, result.reads * 37 / 100);
 }
 
-int main(void)
-{
-#define ONE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        ONE(each_object_lives_as_long_as_was_drawn),
-        ONE(the_clock_stops_at_the_duration),
-        ONE(dates_are_those_of_the_lifetimes),
-        ONE(shared_objects_live_by_global_time),
-        ONE(nobody_ticks_global_time_with_something_unseen),
-        ONE(the_last_of_many_receivers_frees),
-        ONE(running_out_of_memory_is_said),
-        ONE(writes_are_the_ratio_of_accesses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

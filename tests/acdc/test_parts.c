@@ -29,12 +29,11 @@ static void visit(const struct group *group, size_t (*next)(const struct group *
     assert_int_equal(visited, group->count);
 }
 
-static void lists_are_visited_in_order(void **state)
+TEST(lists_are_visited_in_order)
 {
     struct group group = {.tree = false};
     size_t place[MOST];
 
-    (void)state;
     for (group.count = 0; group.count < MOST; group.count++) {
         visit(&group, group_next_to_read, place);
         for (size_t i = 0; i < group.count; i++)
@@ -45,12 +44,11 @@ static void lists_are_visited_in_order(void **state)
     }
 }
 
-static void trees_are_read_from_the_root_and_freed_from_the_leaves(void **state)
+TEST(trees_are_read_from_the_root_and_freed_from_the_leaves)
 {
     struct group group = {.tree = true};
     size_t read[MOST], freed[MOST];
 
-    (void)state;
     for (group.count = 0; group.count < MOST; group.count++) {
         visit(&group, group_next_to_read, read);
         visit(&group, group_next_to_free, freed);
@@ -67,12 +65,11 @@ static void trees_are_read_from_the_root_and_freed_from_the_leaves(void **state)
 
 /* ---------------------------------------------------------------------------------------- inbox */
 
-static void an_inbox_keeps_the_order_until_it_is_closed(void **state)
+TEST(an_inbox_keeps_the_order_until_it_is_closed)
 {
     struct inbox inbox;
     struct holding holding[3] = {{.position = 0}, {.position = 1}, {.position = 2}}, *taken;
 
-    (void)state;
     inbox_open(&inbox);
     assert_null(inbox_take(&inbox, false));
     for (unsigned i = 0; i < 3; i++)
@@ -114,11 +111,10 @@ static void *keep_pace(void *argument)
     return NULL;
 }
 
-static void nobody_is_further_ahead_than_the_drift(void **state)
+TEST(nobody_is_further_ahead_than_the_drift)
 {
     pthread_t thread[THREADS];
 
-    (void)state;
     pace_start(&pace, clocks, THREADS, DRIFT);
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, keep_pace, (void *)i), 0);
@@ -129,11 +125,10 @@ static void nobody_is_further_ahead_than_the_drift(void **state)
     pace_end(&pace);
 }
 
-static void a_stop_wakes_waiters(void **state)
+TEST(a_stop_wakes_waiters)
 {
     struct clock_of_thread two[2] = {{0}, {0}};
 
-    (void)state;
     pace_start(&pace, two, 2, 0);
     pace_stop(&pace);
     pace_advance(&pace, 0);
@@ -143,12 +138,11 @@ static void a_stop_wakes_waiters(void **state)
 
 /* ---------------------------------------------------------------------------------------- times */
 
-static void times_have_mean_deviation_and_quantiles(void **state)
+TEST(times_have_mean_deviation_and_quantiles)
 {
     static struct times times, more, sum;
     uint64_t overhead;
 
-    (void)state;
     times_calibrate();
     overhead = times_overhead();
     for (uint64_t i = 1; i <= 1000; i++)
@@ -171,13 +165,12 @@ static void times_have_mean_deviation_and_quantiles(void **state)
 
 /* ---------------------------------------------------------------------------------------- arena */
 
-static void blocks_are_aligned_and_used_again(void **state)
+TEST(blocks_are_aligned_and_used_again)
 {
     static struct arena arena;
     char *block[40];
     size_t mapped;
 
-    (void)state;
     for (unsigned i = 0; i < 40; i++) {
         block[i] = arena_take(&arena, (size_t)1 << (i % 20));
         assert_non_null(block[i]);
@@ -193,17 +186,4 @@ static void blocks_are_aligned_and_used_again(void **state)
     assert_null(arena_take(&arena, (size_t)1 << 60));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_visited_in_order),
-        cmocka_unit_test(trees_are_read_from_the_root_and_freed_from_the_leaves),
-        cmocka_unit_test(an_inbox_keeps_the_order_until_it_is_closed),
-        cmocka_unit_test(nobody_is_further_ahead_than_the_drift),
-        cmocka_unit_test(a_stop_wakes_waiters),
-        cmocka_unit_test(times_have_mean_deviation_and_quantiles),
-        cmocka_unit_test(blocks_are_aligned_and_used_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -84,9 +84,8 @@ static int status_of(const char *name, double updates, uint64_t drive_each, bool
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void each_mechanism_keeps_its_table_whole(void **state)
+TEST(each_mechanism_keeps_its_table_whole)
 {
-    (void)state;
     for (unsigned i = 0; hash_mechanism_name(i); i++) {
         const char *name = hash_mechanism_name(i);
 
@@ -99,29 +98,26 @@ static void each_mechanism_keeps_its_table_whole(void **state)
     }
 }
 
-static void grace_periods_may_be_driven_by_the_load(void **state)
+TEST(grace_periods_may_be_driven_by_the_load)
 {
-    (void)state;
     assert_int_equal(status_of("rcu", 0.5, 10, true), 0);
     assert_int_equal(status_of("prudence", 0.5, 10, true), 0);
 }
 
 /* Threads that never run at the same time break nothing, so more than one run may be needed. */
-static void without_a_lock_it_is_not_whole(void **state)
+TEST(without_a_lock_it_is_not_whole)
 {
     int status = EXIT_SUCCESS;
 
-    (void)state;
     for (unsigned run = 0; run < 1000 && status == EXIT_SUCCESS; run++)
         status = status_of("ideal", 0.5, 0, true);
     assert_int_equal(status, EXIT_FAILURE);
 }
 
-static void the_share_of_updates_counts_operations(void **state)
+TEST(the_share_of_updates_counts_operations)
 {
     const double shares[] = {0, 0.02, 0.5, 1};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++) {
         double pairs = (double)hash_pairs_below(shares[i]) / (double)CREW_RANDOM_END;
 
@@ -130,14 +126,4 @@ static void the_share_of_updates_counts_operations(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_mechanism_keeps_its_table_whole),
-        cmocka_unit_test(grace_periods_may_be_driven_by_the_load),
-        cmocka_unit_test(without_a_lock_it_is_not_whole),
-        cmocka_unit_test(the_share_of_updates_counts_operations),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

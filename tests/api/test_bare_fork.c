@@ -7,11 +7,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -26,6 +21,7 @@
 #include "os/os.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define NOTICED "without the handlers of fork"
 
@@ -99,9 +95,8 @@ static int read_for_long(void)
     return 42;
 }
 
-static void a_section_of_the_child_is_its_own(void **state)
+TEST(a_section_of_the_child_is_its_own)
 {
-    (void)state;
     prudence_read_lock(); /* registers the thread */
     prudence_read_unlock();
     assert_bare_child(_Fork, read_for_long, 1);
@@ -110,7 +105,6 @@ static void a_section_of_the_child_is_its_own(void **state)
 
 static void run(struct prudence_head *head)
 {
-    (void)head;
 }
 
 static int use_everything(void)
@@ -130,11 +124,10 @@ static int use_everything(void)
 }
 
 /* Their reader words would hold up every grace period. */
-static void readers_of_other_threads_are_not_in_the_child(void **state)
+TEST(readers_of_other_threads_are_not_in_the_child)
 {
     struct held_reader reader = {.domain = NULL};
 
-    (void)state;
     held_reader_start(&reader);
     assert_bare_child(_Fork, use_everything, 1);
     held_reader_end(&reader);
@@ -147,9 +140,8 @@ static int allocate_only(void)
     return 42;
 }
 
-static void what_is_safe_is_not_reported(void **state)
+TEST(what_is_safe_is_not_reported)
 {
-    (void)state;
     assert_bare_child(_Fork, allocate_only, 0);
 }
 
@@ -164,9 +156,8 @@ static int fork_again(void)
     return WIFEXITED(status) && WEXITSTATUS(status) == 42 ? use_everything() : 1;
 }
 
-static void it_may_fork(void **state)
+TEST(it_may_fork)
 {
-    (void)state;
     assert_bare_child(_Fork, fork_again, 1);
 }
 
@@ -191,12 +182,11 @@ static int take_lock(void)
     return 1;
 }
 
-static void a_lock_whose_holder_is_not_there(void **state)
+TEST(a_lock_whose_holder_is_not_there)
 {
     struct child_result result;
     pthread_t thread;
 
-    (void)state;
     pthread_create(&thread, NULL, hold, NULL);
     while (!holds)
         os_sleep_ns(100000);
@@ -211,7 +201,6 @@ static void a_lock_whose_holder_is_not_there(void **state)
 
 static int in_shared_memory(void *unused)
 {
-    (void)unused;
     os_copy_check();
     _exit(os_copy_made ? 1 : 42);
 }
@@ -241,12 +230,11 @@ static pid_t by_spawn(void)
     return child;
 }
 
-static void children_that_share_memory_change_nothing(void **state)
+TEST(children_that_share_memory_change_nothing)
 {
     pid_t (*const makes[])(void) = {by_vfork, by_clone_vm, by_spawn};
     struct prudence_stats before, after;
 
-    (void)state;
     prudence_stats(&before);
     for (unsigned i = 0; i < sizeof makes / sizeof makes[0]; i++) {
         prudence_gp_t cookie;
@@ -269,28 +257,13 @@ static void children_that_share_memory_change_nothing(void **state)
 
 static int not_reported(void *unused)
 {
-    (void)unused;
     os_copy_check();
     return os_copy_made ? 1 : 42;
 }
 
-static void a_child_of_fork_is_known(void **state)
+TEST(a_child_of_fork_is_known)
 {
-    (void)state;
     assert_child(not_reported, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_section_of_the_child_is_its_own),
-        cmocka_unit_test(readers_of_other_threads_are_not_in_the_child),
-        cmocka_unit_test(what_is_safe_is_not_reported),
-        cmocka_unit_test(it_may_fork),
-        cmocka_unit_test(a_lock_whose_holder_is_not_there),
-        cmocka_unit_test(children_that_share_memory_change_nothing),
-        cmocka_unit_test(a_child_of_fork_is_known),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

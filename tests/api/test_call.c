@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Callbacks run after their grace period, once, in order; barriers, limits, misuse. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +14,7 @@
 #include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 struct object {
     char before[24];
@@ -31,7 +27,6 @@ static bool out_of_order;
 
 static void count(struct prudence_head *head)
 {
-    (void)head;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -42,7 +37,6 @@ static unsigned runs(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     ran = last = 0;
     out_of_order = false;
     return 0;
@@ -58,12 +52,11 @@ static void advance_until(struct prudence_domain *domain, unsigned count)
     } while (runs() < count);
 }
 
-static void none_before_its_grace_period(void **state)
+TEST(none_before_its_grace_period, set_up)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     static struct prudence_head heads[100];
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         prudence_domain_call(domain, &heads[i], count);
     pause_ms(20);
@@ -77,12 +70,11 @@ static void none_before_its_grace_period(void **state)
 
 /* Uses more cookies than there are segments: callbacks that come late do not hold up earlier
  * ones. */
-static void more_cookies_than_segments(void **state)
+TEST(more_cookies_than_segments, set_up)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     static struct prudence_head heads[20];
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         prudence_domain_call(domain, &heads[i], count);
         pause_ms(3); /* the worker has detached it, under a separate cookie */
@@ -95,13 +87,12 @@ static void more_cookies_than_segments(void **state)
 
 /* Queues callbacks without pause, so that some always lack a grace period: the earlier ones
  * still run. */
-static void a_steady_stream_does_not_starve(void **state)
+TEST(a_steady_stream_does_not_starve, set_up)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     static struct prudence_head heads[500000];
     unsigned made = 0;
 
-    (void)state;
     while (runs() < 1000 &&
            made < 500000) { /* by then a thread that has to wait for a turn has run */
         unsigned long long began = now_ns();
@@ -121,12 +112,11 @@ static void a_steady_stream_does_not_starve(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void a_reader_holds_them_up(void **state)
+TEST(a_reader_holds_them_up, set_up)
 {
     struct held_reader reader = {.domain = NULL};
     static struct prudence_head head;
 
-    (void)state;
     held_reader_start(&reader);
     prudence_call(&head, count);
     pause_ms(20);
@@ -145,11 +135,10 @@ static void check_order(struct prudence_head *head)
     prudence_free(object);
 }
 
-static void in_order_of_one_cpu(void **state)
+TEST(in_order_of_one_cpu, set_up)
 {
     cpu_set_t saved, one;
 
-    (void)state;
     sched_getaffinity(0, sizeof saved, &saved);
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
@@ -172,11 +161,10 @@ static void again(struct prudence_head *head)
         prudence_call(head, again);
 }
 
-static void a_callback_may_queue_itself(void **state)
+TEST(a_callback_may_queue_itself, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     prudence_call(&head, again);
     while (runs() < 50)
         assert_int_equal(prudence_barrier(), 0);
@@ -187,7 +175,6 @@ static int barrier_error;
 
 static void barrier_inside(struct prudence_head *head)
 {
-    (void)head;
     barrier_error = prudence_barrier();
 }
 
@@ -195,7 +182,6 @@ static int misplaced_barriers(void *unused)
 {
     static struct prudence_head head;
 
-    (void)unused;
     prudence_call(&head, barrier_inside);
     if (prudence_barrier() || barrier_error != EDEADLK)
         return 1;
@@ -208,22 +194,20 @@ static int misplaced_barriers(void *unused)
     return 42;
 }
 
-static void a_barrier_that_would_wait_for_itself(void **state)
+TEST(a_barrier_that_would_wait_for_itself, set_up)
 {
     struct child_result result;
 
-    (void)state;
     child_run(misplaced_barriers, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "prudence_barrier for domain 'default'"), 2);
 }
 
-static void barrier_of_qsbr_goes_offline(void **state)
+TEST(barrier_of_qsbr_goes_offline, set_up)
 {
     struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
     static struct prudence_head head;
 
-    (void)state;
     prudence_qsbr_online(domain);
     prudence_domain_call(domain, &head, count);
     assert_int_equal(prudence_domain_barrier(domain), 0);
@@ -233,11 +217,10 @@ static void barrier_of_qsbr_goes_offline(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void errno_is_kept(void **state)
+TEST(errno_is_kept, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     errno = 4711;
     prudence_call(&head, count);
     assert_int_equal(errno, 4711);
@@ -246,11 +229,10 @@ static void errno_is_kept(void **state)
 
 /* Queues single callbacks to a thread that is busy, about to sleep, or asleep.
  * (tests/model/source, "late-pusher", checks how soon they run on an idle machine.) */
-static void one_by_one(void **state)
+TEST(one_by_one, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     for (unsigned i = 0; i < 200; i++) {
         prudence_call(&head, count);
         while (runs() != i + 1)
@@ -284,7 +266,6 @@ static int no_thread_before(void *unused)
     static struct prudence_head head;
     unsigned before = threads_now();
 
-    (void)unused;
     prudence_free_deferred(prudence_malloc(100));
     prudence_synchronize();
     if (threads_now() != before)
@@ -293,11 +274,10 @@ static int no_thread_before(void *unused)
     return prudence_barrier() == 0 && threads_now() == before + 1 ? 42 : 2;
 }
 
-static void nobody_else_pays(void **state)
+TEST(nobody_else_pays, set_up)
 {
     struct child_result result;
 
-    (void)state;
     skip_where_threads_cannot_be_counted();
     child_again("no-thread-before", NULL, &result);
     assert_true(child_exited_with(&result, 42));
@@ -313,7 +293,6 @@ static int flood(void *unused)
     uint64_t most = 0;
     unsigned made = 0;
 
-    (void)unused;
     prudence_option_set("call_limit", "1M");
     prudence_option_set("wait_max", "1s");
     queue = callback_queue_of(prudence_default_domain());
@@ -345,11 +324,10 @@ static int flood(void *unused)
     return callback_queue_bytes(queue) == 0 ? 42 : 4;
 }
 
-static void a_flood_is_held_back(void **state)
+TEST(a_flood_is_held_back, set_up)
 {
     struct child_result result;
 
-    (void)state;
     child_again("flood", NULL, &result);
     if (!child_exited_with(&result, 42))
         print_error("%d %s\n", result.status, result.output);
@@ -385,7 +363,6 @@ static int keep_pace(void *unused)
     unsigned long long began, waits = 0;
     unsigned made = 0;
 
-    (void)unused;
     prudence_qsbr_online(domain);
     for (; made < 300000 && waits < 5; made++) { /* at once, unless the worker gets no processor */
         prudence_domain_call(domain, prudence_malloc(64), take_time);
@@ -408,11 +385,10 @@ static int keep_pace(void *unused)
     return prudence_domain_barrier(domain) || runs() != made + 20000 ? 4 : 42;
 }
 
-static void a_queueing_thread_keeps_pace(void **state)
+TEST(a_queueing_thread_keeps_pace, set_up)
 {
     struct child_result result;
 
-    (void)state;
     child_again("keep-pace", NULL, &result);
     if (!child_exited_with(&result, 42))
         print_error("%d %s\n", result.status, result.output);
@@ -430,7 +406,6 @@ static int without_thread(void *unused)
     static struct prudence_head heads[1000];
     unsigned before = threads_now();
 
-    (void)unused;
     os_memory_fails = no_memory;
     for (unsigned i = 0; i < 1000; i++)
         prudence_call(&heads[i], count);
@@ -444,11 +419,10 @@ static int without_thread(void *unused)
     return threads_now() == before + 1 && prudence_barrier() == 0 ? 42 : 2;
 }
 
-static void a_barrier_does_without_a_thread(void **state)
+TEST(a_barrier_does_without_a_thread, set_up)
 {
     struct child_result result;
 
-    (void)state;
     skip_where_threads_cannot_be_counted();
     child_again("without-thread", NULL, &result);
     assert_true(child_exited_with(&result, 42));
@@ -458,7 +432,6 @@ static int queued_twice(void *unused)
 {
     static struct prudence_head heads[5000];
 
-    (void)unused;
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 5000; i++)
             prudence_call(&heads[i], count);
@@ -473,11 +446,10 @@ static int queued_twice(void *unused)
     return 3;
 }
 
-static void a_head_queued_twice_is_misuse(void **state)
+TEST(a_head_queued_twice_is_misuse, set_up)
 {
     struct child_result result;
 
-    (void)state;
     child_again("twice", "check=1", &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "is queued already"));
@@ -487,16 +459,14 @@ static int null_function(void *unused)
 {
     static struct prudence_head head;
 
-    (void)unused;
     prudence_call(&head, NULL);
     return 0;
 }
 
-static void null_is_misuse(void **state)
+TEST(null_is_misuse, set_up)
 {
     struct child_result result;
 
-    (void)state;
     child_run(null_function, NULL, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "prudence_call: the function is NULL"));
@@ -504,24 +474,6 @@ static void null_is_misuse(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(none_before_its_grace_period, set_up),
-        cmocka_unit_test_setup(more_cookies_than_segments, set_up),
-        cmocka_unit_test_setup(a_steady_stream_does_not_starve, set_up),
-        cmocka_unit_test_setup(a_reader_holds_them_up, set_up),
-        cmocka_unit_test_setup(in_order_of_one_cpu, set_up),
-        cmocka_unit_test_setup(a_callback_may_queue_itself, set_up),
-        cmocka_unit_test_setup(a_barrier_that_would_wait_for_itself, set_up),
-        cmocka_unit_test_setup(barrier_of_qsbr_goes_offline, set_up),
-        cmocka_unit_test_setup(errno_is_kept, set_up),
-        cmocka_unit_test_setup(one_by_one, set_up),
-        cmocka_unit_test_setup(nobody_else_pays, set_up),
-        cmocka_unit_test_setup(a_flood_is_held_back, set_up),
-        cmocka_unit_test_setup(a_queueing_thread_keeps_pace, set_up),
-        cmocka_unit_test_setup(a_barrier_does_without_a_thread, set_up),
-        cmocka_unit_test_setup(a_head_queued_twice_is_misuse, set_up),
-        cmocka_unit_test_setup(null_is_misuse, set_up),
-    };
     static const struct {
         const char *name;
         int (*body)(void *unused);
@@ -533,5 +485,5 @@ int main(int argc, char **argv)
     for (unsigned i = 0; argc > 1 && i < sizeof roles / sizeof roles[0]; i++)
         if (strcmp(argv[1], roles[i].name) == 0)
             return roles[i].body(NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -5,11 +5,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +16,7 @@
 #include "rcu/callback_queue.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define HEADS 1000
 
@@ -31,22 +27,19 @@ static sem_t entered, leave;
 
 static void count(struct prudence_head *head)
 {
-    (void)head;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
 static int runs_all(void *unused)
 {
-    (void)unused;
     return prudence_barrier() == 0 && ran == HEADS ? 42 : 1;
 }
 
-static void the_child_runs_what_waits(void **state)
+TEST(the_child_runs_what_waits)
 {
     struct held_reader reader = {.domain = NULL};
     struct child_result result;
 
-    (void)state;
     ran = 0;
     held_reader_start(&reader);
     for (unsigned i = 0; i < HEADS; i++) {
@@ -64,7 +57,6 @@ static void the_child_runs_what_waits(void **state)
 
 static void blocks(struct prudence_head *head)
 {
-    (void)head;
     sem_post(&entered);
     while (sem_wait(&leave))
         ;
@@ -72,15 +64,13 @@ static void blocks(struct prudence_head *head)
 
 static int all_but_that_one(void *unused)
 {
-    (void)unused;
     return prudence_barrier() == 0 && ran == HEADS - 1 ? 42 : 1;
 }
 
-static void a_callback_that_blocks_does_not_block_fork(void **state)
+TEST(a_callback_that_blocks_does_not_block_fork)
 {
     struct child_result result;
 
-    (void)state;
     ran = 0;
     sem_init(&entered, 0, 0);
     sem_init(&leave, 0, 0);
@@ -100,7 +90,6 @@ static pid_t forked;
 
 static void forks(struct prudence_head *head)
 {
-    (void)head;
     forked = fork();
     if (forked == 0) { /* only this thread: callbacks queued after this one wait until it returns */
         static struct prudence_head mine;
@@ -110,11 +99,10 @@ static void forks(struct prudence_head *head)
     }
 }
 
-static void a_callback_may_fork(void **state)
+TEST(a_callback_may_fork)
 {
     int status;
 
-    (void)state;
     prudence_call(&heads[0], forks);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(waitpid(forked, &status, 0), forked);
@@ -159,19 +147,17 @@ static void *queue_many(void *unused)
 
 static int use(void *unused)
 {
-    (void)unused;
     for (unsigned i = 0; i < 100; i++)
         queue_one();
     return prudence_barrier() ? 1 : 42;
 }
 
 /* Every head that the child finds is whole. */
-static void while_others_queue(void **state)
+TEST(while_others_queue)
 {
     struct child_result result;
     pthread_t threads[3];
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, queue_many, NULL);
     /* AddressSanitizer allocates for a new thread. A child forked in the middle of that inherits
@@ -201,15 +187,13 @@ static void prepare(void)
 
 static int counts_handlers(void *unused)
 {
-    (void)unused;
     return prudence_barrier() == 0 && ran == 1 ? 42 : 1;
 }
 
-static void a_handler_may_queue(void **state)
+TEST(a_handler_may_queue)
 {
     struct child_result result;
 
-    (void)state;
     ran = 0;
     in_handler = true;
     child_run(counts_handlers, NULL, &result);
@@ -219,17 +203,4 @@ static void a_handler_may_queue(void **state)
     assert_int_equal(ran, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_child_runs_what_waits),
-        cmocka_unit_test(a_callback_that_blocks_does_not_block_fork),
-        cmocka_unit_test(a_callback_may_fork),
-        cmocka_unit_test(while_others_queue),
-        cmocka_unit_test(a_handler_may_queue),
-    };
-
-    prudence_option_set("call_limit", "1M");
-    pthread_atfork(prepare, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(prudence_option_set("call_limit", "1M"), pthread_atfork(prepare, NULL, NULL))

@@ -111,14 +111,11 @@ static uint32_t reported;
 
 static void hook(const struct prudence_stall *stall, void *argument)
 {
-    (void)stall;
-    (void)argument;
     store_release(&reported, 1u);
 }
 
 static void *stay(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
     pthread_barrier_wait(&inside);
     while (!load_acquire(&reported))
@@ -136,7 +133,6 @@ static void a_stall_report(void **state)
 {
     pthread_t reader;
 
-    (void)state;
     pthread_barrier_init(&inside, NULL, 2);
     prudence_stall_hook_set(hook, NULL);
     assert_int_equal(prudence_option_set("stall_timeout", "1us"), 0);
@@ -160,7 +156,6 @@ static void nothing_is_a_cancellation_point(void **state)
         {"options", options},
     };
 
-    (void)state;
     file = fopen("/dev/null", "w");
     setvbuf(file, NULL, _IONBF, 0);
     for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++)

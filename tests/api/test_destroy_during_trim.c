@@ -4,11 +4,6 @@
  * the cache off a CPU, and not yet put them into their slabs, does not cause it.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +13,7 @@
 
 #include "slab/node.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static atomic_bool destroyed;
 static struct prudence_cache *cache;
@@ -26,7 +22,6 @@ static struct prudence_cache *cache;
  * wait for the trim to end. */
 static void stop_a_while(int number)
 {
-    (void)number;
     for (unsigned i = 0; i < 300 && !destroyed; i++)
         pause_ms(1);
 }
@@ -37,13 +32,12 @@ static void *trim(void *unused)
     return unused;
 }
 
-static void destroying_a_cache_that_is_trimmed_is_no_error(void **state)
+TEST(destroying_a_cache_that_is_trimmed_is_no_error)
 {
     void *objects[20];
     pthread_t trimmer;
     int error;
 
-    (void)state;
     signal(SIGUSR1, stop_a_while);
     cache = prudence_cache_create("trimmed", 64, NULL);
     for (unsigned i = 0; i < 20; i++)
@@ -63,11 +57,4 @@ static void destroying_a_cache_that_is_trimmed_is_no_error(void **state)
     assert_int_equal(error, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(destroying_a_cache_that_is_trimmed_is_no_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

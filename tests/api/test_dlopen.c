@@ -4,11 +4,6 @@
  * use it; it is closed (and stays loaded) and used again.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdio.h>
@@ -21,6 +16,7 @@
 
 #include "support/gp_child.h"
 #include "support/late_library.h"
+#include "support/suite.h"
 
 #define THREADS 16
 
@@ -94,11 +90,10 @@ static int load_use_close_use(void *path)
     return 42;
 }
 
-static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
+TEST(loaded_late_used_by_many_threads_and_never_unloaded)
 {
     char path[600];
 
-    (void)state;
     if (!late_library_find(path, sizeof path)) {
         print_message("libprudence.so not found beside this program\n");
         skip();
@@ -106,11 +101,4 @@ static void loaded_late_used_by_many_threads_and_never_unloaded(void **state)
     assert_child(load_use_close_use, path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loaded_late_used_by_many_threads_and_never_unloaded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -7,11 +7,6 @@
  * longer readers.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -22,6 +17,7 @@
 
 #include "support/gp_child.h"
 #include "support/late_library.h"
+#include "support/suite.h"
 
 #define KEYS    100
 #define THREADS 60
@@ -107,7 +103,6 @@ static bool load(const char *path)
 
 static void on_signal(int number)
 {
-    (void)number;
     in_handler = 1;
     for (unsigned i = 0; i < 2; i++) {
         late.lock(domains[i]);
@@ -123,7 +118,6 @@ static void *allocate(void *unused)
 {
     unsigned before = __atomic_load_n(&handled, __ATOMIC_ACQUIRE);
 
-    (void)unused;
     do {
         void *volatile first = malloc(2000 + rounds % 5000), *volatile second = malloc(3000);
 
@@ -173,11 +167,10 @@ static int storm(void *path)
     return 42;
 }
 
-static void it_neither_allocates_nor_leaves_anything(void **state)
+TEST(it_neither_allocates_nor_leaves_anything)
 {
     char path[600];
 
-    (void)state;
     if (!late_library_find(path, sizeof path)) {
         print_message("libprudence.so not found beside this program\n");
         skip();
@@ -185,11 +178,4 @@ static void it_neither_allocates_nor_leaves_anything(void **state)
     assert_child(storm, path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_neither_allocates_nor_leaves_anything),
-    };
-
-    return cmocka_run_group_tests_name("a first read in a signal handler", tests, NULL, NULL);
-}
+SUITE()

@@ -7,11 +7,6 @@
  * function was never called.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <assert.h>
 #include <semaphore.h>
@@ -31,6 +26,7 @@
 #include "slab/all_caches.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 enum kind {
     CONSTRUCTOR,
@@ -124,14 +120,11 @@ static void wait_until_called(enum kind kind)
 
 static void construct(void *object, void *context)
 {
-    (void)object;
-    (void)context;
     called(CONSTRUCTOR, false);
 }
 
 static void destroy(void *object, void *context)
 {
-    (void)object;
     called(*(const enum kind *)context, true);
 }
 
@@ -165,25 +158,21 @@ static void walk_caches(void)
 
 static void callback(struct prudence_head *head)
 {
-    (void)head;
     called(CALLBACK, true);
 }
 
 static void callback_of_a_domain(struct prudence_head *head)
 {
-    (void)head;
     called(CALLBACK_OF_A_DOMAIN, true);
 }
 
 static void by_call_rcu(struct rcu_head *head)
 {
-    (void)head;
     called(CALL_RCU, true);
 }
 
 static void by_defer_rcu(void *p)
 {
-    (void)p;
     called(DEFER_RCU, true);
 }
 
@@ -208,41 +197,34 @@ static void walk_callbacks(void)
 
 static uint64_t start_poll(void *context)
 {
-    (void)context;
     called(START_POLL, true);
     return 1;
 }
 
 static bool poll_state(void *context, uint64_t cookie)
 {
-    (void)context;
-    (void)cookie;
     called(POLL_STATE, true);
     return true;
 }
 
 static void synchronize(void *context)
 {
-    (void)context;
     called(SYNCHRONIZE, true);
 }
 
 static bool read_lock_held(void *context)
 {
-    (void)context;
     called(READ_LOCK_HELD, true);
     return false;
 }
 
 static void thread_starts(void *context)
 {
-    (void)context;
     called(THREAD_STARTS, true);
 }
 
 static void thread_ends(void *context)
 {
-    (void)context;
     called(THREAD_ENDS, true);
 }
 
@@ -298,8 +280,6 @@ static void walk_external(bool polled)
 
 static void on_stall(const struct prudence_stall *stall, void *argument)
 {
-    (void)stall;
-    (void)argument;
     called(STALL_HOOK, true);
 }
 
@@ -324,7 +304,6 @@ static void walk_stalls(void)
 
 static int finalize(void *object)
 {
-    (void)object;
     called(FINALIZER, true);
     return 0;
 }
@@ -376,52 +355,39 @@ static void walk_with(const char *options)
     assert_true(child_exited_with(&result, 42));
 }
 
-static void plainly(void **state)
+TEST(plainly)
 {
-    (void)state;
     walk_with(NULL);
 }
 
-static void with_check(void **state)
+TEST(with_check)
 {
-    (void)state;
     walk_with("check=1");
 }
 
-static void with_guard(void **state)
+TEST(with_guard)
 {
-    (void)state;
     walk_with("guard=1");
 }
 
-static void with_quarantine(void **state)
+TEST(with_quarantine)
 {
-    (void)state;
     walk_with("quarantine=64K");
 }
 
-static void with_everything(void **state)
+TEST(with_everything)
 {
-    (void)state;
     walk_with("check=1,guard=1,quarantine=64K,zero_on_free=1");
 }
 
-static void with_memory_limits(void **state)
+TEST(with_memory_limits)
 {
-    (void)state;
     walk_with("latent_limit=64K,wait_max=1ms,background=1");
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plainly),         cmocka_unit_test(with_check),
-        cmocka_unit_test(with_guard),      cmocka_unit_test(with_quarantine),
-        cmocka_unit_test(with_everything), cmocka_unit_test(with_memory_limits),
-    };
-
     if (argc > 1 && !strcmp(argv[1], "walk"))
         return walk_all();
-    return cmocka_run_group_tests_name("foreign functions are called with nothing held", tests,
-                                       NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -6,11 +6,6 @@
  * ctest: inlined-too
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +17,7 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_cache *cache;
 
@@ -48,7 +44,6 @@ static int child_uses_everything(void *unused)
 {
     struct prudence_cache *mine = prudence_cache_create("child's", 300, NULL);
 
-    (void)unused;
     if (readers_now() > 1)
         return 1;
     use_everything();
@@ -57,12 +52,11 @@ static int child_uses_everything(void *unused)
     return prudence_cache_destroy(mine) ? 2 : 42;
 }
 
-static void the_child_forgets_the_readers_of_other_threads(void **state)
+TEST(the_child_forgets_the_readers_of_other_threads)
 {
     struct prudence_domain *domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
     struct held_reader here = {.domain = NULL}, there = {.domain = domain};
 
-    (void)state;
     held_reader_start(&here);
     held_reader_start(&there);
     assert_child(child_uses_everything, NULL);
@@ -97,12 +91,11 @@ static int child_of_a_section(void *argument)
     return prudence_gp_poll_state(cookie) && !prudence_read_lock_held() ? 42 : 4;
 }
 
-static void a_section_lives_on_in_parent_and_child(void **state)
+TEST(a_section_lives_on_in_parent_and_child)
 {
     uint64_t *object = prudence_cache_alloc(cache);
     prudence_gp_t cookie;
 
-    (void)state;
     *object = 4711;
     prudence_read_lock();
     assert_child(child_of_a_section, object);
@@ -126,11 +119,10 @@ static int child_online(void *domain)
     return prudence_domain_synchronize(domain) ? 3 : 42;
 }
 
-static void an_online_thread_is_online_in_the_child(void **state)
+TEST(an_online_thread_is_online_in_the_child)
 {
     struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
 
-    (void)state;
     prudence_qsbr_online(domain);
     assert_child(child_online, domain);
     prudence_qsbr_offline(domain);
@@ -161,16 +153,14 @@ static void *keep_busy(void *number)
 
 static int child_of_a_busy_process(void *unused)
 {
-    (void)unused;
     use_everything();
     return 42;
 }
 
-static void many_forks_of_a_busy_process(void **state)
+TEST(many_forks_of_a_busy_process)
 {
     pthread_t threads[3];
 
-    (void)state;
     for (uintptr_t i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
     for (unsigned i = 0; i < 120; i++) {
@@ -216,7 +206,6 @@ static int child_with_background(void *unused)
     struct prudence_cache *large = prudence_cache_create("large", 4096, NULL);
     static void *objects[4000];
 
-    (void)unused;
     for (unsigned round = 0; round < 20; round++) {
         for (unsigned i = 0; i < 4000; i++)
             objects[i] = prudence_cache_alloc(large);
@@ -231,9 +220,8 @@ static int child_with_background(void *unused)
     return prudence_cache_destroy(large) ? 1 : 42;
 }
 
-static void the_idle_helper_starts_anew_in_the_child(void **state)
+TEST(the_idle_helper_starts_anew_in_the_child)
 {
-    (void)state;
     prudence_option_set("background", "1");
     assert_int_equal(child_with_background(NULL), 42); /* then it runs in this process */
     for (unsigned i = 0; i < 10; i++)
@@ -243,20 +231,11 @@ static void the_idle_helper_starts_anew_in_the_child(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     cache = prudence_cache_create("forked", 128, NULL);
     return cache == NULL;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_child_forgets_the_readers_of_other_threads),
-        cmocka_unit_test(a_section_lives_on_in_parent_and_child),
-        cmocka_unit_test(an_online_thread_is_online_in_the_child),
-        cmocka_unit_test(many_forks_of_a_busy_process),
-        cmocka_unit_test(the_idle_helper_starts_anew_in_the_child),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return suite_run(set_up, NULL);
 }

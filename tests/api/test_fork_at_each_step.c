@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Forks while another thread is anywhere in a slow path: at instructions spread over all of the
  * path, or where the path waits (support/fork_at_step.h). The child then does everything, checks
@@ -28,8 +30,6 @@
 #include "slab/preflush.h"
 #include "support/slab_test.h"
 #include "support/fork_at_step.h"
-
-#if STEP_POSSIBLE
 
 /* Each step takes microseconds, so paths are short: few objects in a slab, and STEPS_MOST steps. */
 #define STEPS_MOST 1500
@@ -170,7 +170,6 @@ static void construct(void *object, void *unused)
 {
     struct thing *thing = object;
 
-    (void)unused;
     thing->made = 0;
     for (unsigned i = 0; i < 5; i++)
         thing->made += MAGIC / 5;
@@ -201,7 +200,6 @@ static void destruct(void *object, void *unused)
 {
     struct thing *thing = object;
 
-    (void)unused;
     if (!thing->live)
         abort();
     thing->live = 0;
@@ -248,7 +246,6 @@ static unsigned ran;
 
 static void count(struct prudence_head *head)
 {
-    (void)head;
     ran++;
 }
 
@@ -481,7 +478,6 @@ static void no_limit_of_blocks(void)
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
@@ -734,7 +730,6 @@ static void while_callbacks_are_at_work(void **state)
          .tear_down = release_callbacks},
     };
 
-    (void)state;
     FORK_AT_ALL(paths);
 }
 
@@ -761,7 +756,6 @@ static void while_memory_comes_and_goes(void **state)
         {.name = "short-term memory expires", .enter = enter_short_term, .body = refresh_and_tick},
     };
 
-    (void)state;
     FORK_AT_ALL(paths);
 }
 
@@ -790,7 +784,6 @@ static void while_somebody_waits_for_memory(void **state)
          .let_end = leave_section},
     };
 
-    (void)state;
     FORK_AT_ALL(paths);
 }
 
@@ -813,7 +806,6 @@ static void while_caches_and_domains_come_and_go(void **state)
          .let_end = leave_domain},
     };
 
-    (void)state;
     FORK_AT_ALL(paths);
 }
 
@@ -824,7 +816,6 @@ static void while_the_helper_has_a_transfer_batch(void **state)
                                      .body = be_helper,
                                      .tear_down = end_preflush};
 
-    (void)state;
     fork_at_places(&path);
 }
 
@@ -850,7 +841,6 @@ static void while_objects_are_made_and_destroyed(void **state)
          .tear_down = destroy_cache},
     };
 
-    (void)state;
     FORK_AT_ALL(paths);
 }
 
@@ -863,7 +853,6 @@ static void a_carrier_that_was_about_to_begin(void **state)
 {
     static const struct path path = {.name = "a carrier begins", .body = carry};
 
-    (void)state;
     for (unsigned inside = 1; inside <= 40; inside++)
         fork_once(&path, 0, inside);
 }
@@ -875,7 +864,6 @@ static void a_helper_that_was_about_to_begin(void **state)
                                      .body = be_helper,
                                      .tear_down = end_preflush};
 
-    (void)state;
     for (unsigned inside = 1; inside <= 160; inside += 3)
         fork_once(&path, 0, inside);
 }
@@ -889,7 +877,6 @@ static void a_runner_that_was_about_to_begin(void **state)
                                      .in_child = all_have_run,
                                      .tear_down = end_callbacks};
 
-    (void)state;
     for (unsigned before = 0; before <= 30; before++)
         fork_once(&path, before, 0);
 }
@@ -917,11 +904,3 @@ int main(void)
     pin_thread();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-int main(void)
-{
-    print_message("skipped: nothing to step with\n");
-    return 0;
-}
-#endif

@@ -6,10 +6,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _DEFAULT_SOURCE /* usleep */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -21,6 +17,7 @@
 
 #include "os/os.h"
 #include "support/gp_tsan.h"
+#include "support/suite.h"
 
 static sem_t inside;
 static pthread_t maker;
@@ -69,31 +66,19 @@ static void fork_during_first_use(size_t size, size_t size_in_child)
     assert_int_equal(status, 0);
 }
 
-static void while_the_same_size_class_is_made(void **state)
+TEST(while_the_same_size_class_is_made)
 {
-    (void)state;
     fork_during_first_use(1000, 1000);
 }
 
-static void while_another_size_class_is_made(void **state)
+TEST(while_another_size_class_is_made)
 {
-    (void)state;
     fork_during_first_use(3000, 5000);
 }
 
-static void while_the_first_large_block_is_made(void **state)
+TEST(while_the_first_large_block_is_made)
 {
-    (void)state;
     fork_during_first_use(100000, 200000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(while_the_same_size_class_is_made),
-        cmocka_unit_test(while_another_size_class_is_made),
-        cmocka_unit_test(while_the_first_large_block_is_made),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

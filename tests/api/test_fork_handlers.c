@@ -75,7 +75,6 @@ static struct prudence_cache *destructs;
 
 static void note_call(struct prudence_head *called)
 {
-    (void)called;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -188,7 +187,6 @@ static void handlers_may_allocate(void **state)
     pthread_t threads[3];
     time_t end = time(NULL) + SECONDS;
 
-    (void)state;
     alarm(SECONDS + 2 * CHILD_PATIENCE);
     for (uintptr_t i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 100));
@@ -231,7 +229,6 @@ static int fork_in_a_handler(void *unused)
     pid_t child;
     int status;
 
-    (void)unused;
     pthread_atfork(forking_prepare, NULL, NULL);
     nested = 1;
     child = fork();
@@ -249,7 +246,6 @@ static void handlers_may_fork(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(fork_in_a_handler, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
@@ -259,7 +255,6 @@ static int set_up(void **state)
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON, .destructor = note_destructor};
 
-    (void)state;
     destructs = prudence_cache_create("destructs", 128, &attr);
     /* from now on there is a queue, and a thread that runs the callbacks */
     prudence_call(&head, note_call);

@@ -6,11 +6,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +15,7 @@
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define FORKS       200
 #define FORKS_LEAST 20 /* enough where a fork takes a tenth of a second, as in an emulated guest */
@@ -52,7 +48,6 @@ static void fork_here(int signal)
     int saved_errno = errno, status;
     pid_t child;
 
-    (void)signal;
     if (in_child || !more())
         return;
     forks++;
@@ -112,9 +107,8 @@ static int fork_from_handlers(void *go_on)
     return failures ? 1 : 42;
 }
 
-static void the_child_goes_on(void **state)
+TEST(the_child_goes_on)
 {
-    (void)state;
     assert_child(fork_from_handlers, "go on");
 }
 
@@ -134,23 +128,20 @@ static int fork_from_handlers_of_threads(void *unused)
     pthread_t thread;
     int result;
 
-    (void)unused;
     pthread_create(&thread, NULL, keep_busy, NULL);
     result = fork_from_handlers(NULL);
     pthread_join(thread, NULL);
     return result;
 }
 
-static void with_other_threads_it_may_exit(void **state)
+TEST(with_other_threads_it_may_exit)
 {
-    (void)state;
     assert_child(fork_from_handlers_of_threads, NULL);
 }
 
 /* Sends everything down the slow path, so that many signals arrive inside the library. */
 static int set_up(void **state)
 {
-    (void)state;
     prudence_option_set("rseq", "0");
     cache = prudence_cache_create("interrupted", 64, NULL);
     return cache == NULL;
@@ -158,10 +149,5 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_child_goes_on),
-        cmocka_unit_test(with_other_threads_it_may_exit),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return suite_run(set_up, NULL);
 }

@@ -7,11 +7,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -35,6 +30,7 @@
 #include "structures/writers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 /* A thread that runs up to `reach()`, and continues when it is allowed to. */
 static sem_t reached, may_go_on;
@@ -68,25 +64,21 @@ static unsigned stopped, went_on, made_anew;
 
 static void stop_tables(void *unused)
 {
-    (void)unused;
     stopped++;
 }
 
 static void go_on_with_tables(void *unused)
 {
-    (void)unused;
     went_on++;
 }
 
 static void make_tables_anew(void *unused)
 {
-    (void)unused;
     made_anew++;
 }
 
 static int tables_go_on(void *unused)
 {
-    (void)unused;
     return stopped == 1 && made_anew == 1 && went_on == 0 ? 42 : 1;
 }
 
@@ -135,7 +127,6 @@ static void *update_often(void *unused)
 
 static int updates_go_on(void *unused)
 {
-    (void)unused;
     update_table(1); /* in the other thread's bucket, which its object may be in */
     return load_relaxed(&writers_stopped) == 0 && prudence_hash_count(table) <= 1 ? 42 : 1;
 }
@@ -170,7 +161,6 @@ static void *register_often(void *unused)
 
 static int registers(void *unused)
 {
-    (void)unused;
     fork_registration_begin();
     fork_registration_end();
     return pthread_atfork(nothing, NULL, NULL) ? 1 : 42;
@@ -195,7 +185,6 @@ static int uses_streams(void *unused)
 {
     FILE *file = tmpfile();
 
-    (void)unused;
     fflush(NULL);
     return file && fputs("x", file) > 0 && fclose(file) == 0 ? 42 : 1;
 }
@@ -225,7 +214,6 @@ static void streams(void)
 
 static int has_membarrier(void *unused)
 {
-    (void)unused;
     if (os_membarrier_available() &&
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
         return 1;
@@ -243,7 +231,6 @@ static void system_state(void)
 
 static void block(struct prudence_head *head)
 {
-    (void)head;
     reach();
 }
 
@@ -251,7 +238,6 @@ static unsigned ran;
 
 static void count(struct prudence_head *head)
 {
-    (void)head;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -296,7 +282,6 @@ static int runs_callbacks(void *unused)
 {
     static struct prudence_head another;
 
-    (void)unused;
     prudence_call(&another, count);
     return prudence_barrier() ? 1 : ran == 2 ? 42 : 2;
 }
@@ -333,7 +318,6 @@ static int time_goes_on(void *unused)
     void *object = scm_malloc(64);
     struct prudence_stats stats;
 
-    (void)unused;
     scm_register_thread();
     if (scm_global_refresh(object, 1))
         return 1;
@@ -357,7 +341,6 @@ static int uses_the_heap(void *unused)
 {
     struct prudence_cache *cache = prudence_cache_create("child's", 72, NULL);
 
-    (void)unused;
     for (unsigned i = 0; i < 2000; i++) {
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
         prudence_free(prudence_malloc(i * 41));
@@ -402,7 +385,6 @@ static int defers_side_block(void *unused)
 {
     void *block = side_block();
 
-    (void)unused;
     prudence_free_deferred(block);
     return finds_deferred_block(block);
 }
@@ -548,8 +530,6 @@ static unsigned destroyed;
 
 static void destroy(void *object, void *unused)
 {
-    (void)object;
-    (void)unused;
     if (__atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST) == 0)
         reach();
 }
@@ -607,7 +587,6 @@ static void *ask_for_much(void *unused)
 
 static int has_room(void *unused)
 {
-    (void)unused;
     return prudence_malloc(100 * MIB) ? 42 : 1;
 }
 
@@ -633,7 +612,6 @@ static int is_described_once(void *unused)
     unsigned count = 0;
     char line[512];
 
-    (void)unused;
     while (maps && fgets(line, sizeof line, maps))
         count += strstr(line, "/memfd:prudence-export ") != NULL;
     return count == 1 ? 42 : 1;
@@ -659,7 +637,6 @@ static void *set_options(void *unused)
 
 static int sets_options(void *unused)
 {
-    (void)unused;
     return prudence_option_set("preflush", "1") ? 1 : 42;
 }
 
@@ -679,7 +656,6 @@ static void options(void)
 
 static int is_no_forker(void *unused)
 {
-    (void)unused;
     return os_lock_forking || os_busy ? 1 : uses_the_heap(NULL);
 }
 
@@ -720,17 +696,15 @@ static const struct row {
     {"the forking thread", forker},
 };
 
-static void every_part_has_a_row(void **state)
+TEST(every_part_has_a_row)
 {
-    (void)state;
     assert_int_equal(fork_parts_count, sizeof rows / sizeof rows[0]);
     for (unsigned i = 0; i < fork_parts_count; i++)
         assert_string_equal(fork_parts[i].name, rows[i].part);
 }
 
-static void nothing_of_other_threads_is_in_the_child(void **state)
+TEST(nothing_of_other_threads_is_in_the_child)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_message("    %s\n", rows[i].part);
         alarm(60);
@@ -739,12 +713,4 @@ static void nothing_of_other_threads_is_in_the_child(void **state)
     alarm(0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_has_a_row),
-        cmocka_unit_test(nothing_of_other_threads_is_in_the_child),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

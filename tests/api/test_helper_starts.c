@@ -9,11 +9,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define OBJECTS 4000
 
@@ -93,65 +89,56 @@ static int expect_no_helper(unsigned made_before)
 
 static int set_late(void *unused)
 {
-    (void)unused;
     use_everything();
     prudence_option_set("background", "1");
     prudence_option_set("background", "1");
     return expect_the_helper(0);
 }
 
-static void from_the_moment_at_which_it_is_set(void **state)
+TEST(from_the_moment_at_which_it_is_set)
 {
-    (void)state;
     assert_child(set_late, NULL);
 }
 
 static int child_of_a_process_with_helper(void *unused)
 {
-    (void)unused;
     return expect_the_helper(1);
 }
 
 static int fork_with_helper(void *unused)
 {
-    (void)unused;
     prudence_option_set("background", "1");
     for (unsigned i = 0; i < 10; i++)
         assert_child(child_of_a_process_with_helper, NULL);
     return expect_the_helper(0);
 }
 
-static void in_a_forked_child(void **state)
+TEST(in_a_forked_child)
 {
-    (void)state;
     assert_child(fork_with_helper, NULL);
 }
 
 static int child_without(void *unused)
 {
-    (void)unused;
     return expect_no_helper(1);
 }
 
 static int fork_after_switching_off(void *unused)
 {
-    (void)unused;
     prudence_option_set("background", "1");
     prudence_option_set("background", "0");
     assert_child(child_without, NULL);
     return 42;
 }
 
-static void not_in_a_child_that_does_not_want_it(void **state)
+TEST(not_in_a_child_that_does_not_want_it)
 {
-    (void)state;
     assert_child(fork_after_switching_off, NULL);
 }
 
 /* Work continues without the helper; setting the option again retries. */
 static int refused(void *unused)
 {
-    (void)unused;
     refuse = true;
     prudence_option_set("background", "1");
     if (expect_no_helper(1) != 42)
@@ -161,44 +148,32 @@ static int refused(void *unused)
     return expect_the_helper(1);
 }
 
-static void a_thread_may_be_refused(void **state)
+TEST(a_thread_may_be_refused)
 {
-    (void)state;
     assert_child(refused, NULL);
 }
 
-static void from_the_load_on(void **state)
+TEST(from_the_load_on)
 {
     struct child_result result;
 
-    (void)state;
     child_again("loaded", "background=1", &result);
     if (!child_exited_with(&result, 42))
         print_error("status %#x: %s\n", (unsigned)result.status, result.output);
     assert_true(child_exited_with(&result, 42));
 }
 
-static void never_without_the_option(void **state)
+TEST(never_without_the_option)
 {
     struct child_result result;
 
-    (void)state;
     child_again("plain", NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_the_moment_at_which_it_is_set),
-        cmocka_unit_test(in_a_forked_child),
-        cmocka_unit_test(not_in_a_child_that_does_not_want_it),
-        cmocka_unit_test(a_thread_may_be_refused),
-        cmocka_unit_test(from_the_load_on),
-        cmocka_unit_test(never_without_the_option),
-    };
-
     if (argc > 1)
         return strcmp(argv[1], "loaded") == 0 ? expect_the_helper(0) : expect_no_helper(0);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

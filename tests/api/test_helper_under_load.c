@@ -9,11 +9,6 @@
  * ctest: alone (measures how long a fork takes beside a busy helper)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -30,6 +25,7 @@
 #include "posix.h"
 #include "support/gp_reader.h"
 #include "support/gp_tsan.h"
+#include "support/suite.h"
 
 #define BUSY_MAX 64
 #define OBJECTS  4000
@@ -75,7 +71,6 @@ static void expect_ordinary_threads(void)
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
@@ -104,14 +99,13 @@ static void measure_destroy(struct prudence_cache *cache)
     destroy_max = larger(destroy_max, now_ns() - began);
 }
 
-static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
+TEST(fork_and_destroy_do_not_wait_for_idle_time)
 {
     long count = 2 * sysconf(_SC_NPROCESSORS_ONLN);
     unsigned long long end = now_ns() + 1000000000ull;
     pthread_t busy[BUSY_MAX];
     unsigned rounds = 0;
 
-    (void)state;
     count = count > BUSY_MAX ? BUSY_MAX : count;
     for (long i = 0; i < count; i++)
         assert_int_equal(pthread_create(&busy[i], NULL, be_busy, NULL), 0);
@@ -139,11 +133,4 @@ static void fork_and_destroy_do_not_wait_for_idle_time(void **state)
     assert_true(fork_max < BOUND_NS && destroy_max < BOUND_NS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fork_and_destroy_do_not_wait_for_idle_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -5,11 +5,6 @@
  * on a CPU that liburcu's callers asked for. The test reads /proc/self/task for each of them.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,6 +19,7 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static cpu_set_t of_process;
 static int policy;   /* of the thread that starts the library's threads */
@@ -136,17 +132,14 @@ static struct found wait_for(const char *name, unsigned threads)
 
 static void do_nothing(struct prudence_head *head)
 {
-    (void)head;
 }
 
 static void do_nothing_either(struct rcu_head *head)
 {
-    (void)head;
 }
 
 static void do_nothing_at_all(void *context)
 {
-    (void)context;
 }
 
 /* Returns false if this thread lacks the permission. */
@@ -179,7 +172,6 @@ static void *start_them_all(void *unused)
     struct prudence_domain_ops ops = {.size = sizeof ops, .synchronize = do_nothing_at_all};
     struct call_rcu_data *anywhere, *there;
 
-    (void)unused;
     if (!become_odd())
         return (void *)"refused";
     prudence_call(&head, do_nothing);
@@ -239,15 +231,13 @@ static void run_as(const char *role)
     assert_true(child_exited_with(&result, 42));
 }
 
-static void of_a_thread_with_its_own_cpu_and_mask(void **state)
+TEST(of_a_thread_with_its_own_cpu_and_mask)
 {
-    (void)state;
     run_as("ordinary");
 }
 
-static void of_a_real_time_thread(void **state)
+TEST(of_a_real_time_thread)
 {
-    (void)state;
     run_as("fifo");
 }
 
@@ -255,17 +245,15 @@ static void *leave_idle(void *unused)
 {
     struct sched_param none = {.sched_priority = 0};
 
-    (void)unused;
     sched_setscheduler(0, SCHED_IDLE, &none);
     return sched_setscheduler(0, SCHED_OTHER, &none) ? (void *)"refused" : NULL;
 }
 
-static void of_an_idle_thread(void **state)
+TEST(of_an_idle_thread)
 {
     void *refused = NULL;
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, leave_idle, NULL), 0);
     pthread_join(thread, &refused);
     if (refused) {
@@ -300,11 +288,10 @@ static int call_unprivileged(void)
 }
 
 /* A restriction by the system is reported; the threads still work. */
-static void except_what_the_system_does_not_let_go(void **state)
+TEST(except_what_the_system_does_not_let_go)
 {
     struct child_result result;
 
-    (void)state;
     child_again("unprivileged", NULL, &result);
     if (child_exited_with(&result, 43)) {
         print_message("every thread may leave the idle policy here\n");
@@ -317,13 +304,6 @@ static void except_what_the_system_does_not_let_go(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_thread_with_its_own_cpu_and_mask),
-        cmocka_unit_test(of_a_real_time_thread),
-        cmocka_unit_test(of_an_idle_thread),
-        cmocka_unit_test(except_what_the_system_does_not_let_go),
-    };
-
     if (argc > 1 && !strcmp(argv[1], "unprivileged"))
         return call_unprivileged();
     if (argc > 1) {
@@ -332,5 +312,5 @@ int main(int argc, char **argv)
                                             : SCHED_OTHER;
         return start_and_look();
     }
-    return cmocka_run_group_tests_name("the library's threads take nothing", tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -7,11 +7,6 @@
  * ctest: not-with address (at exit LeakSanitizer says which threads it could not stop)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <time.h>
@@ -21,6 +16,7 @@
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 static void say(const char *text)
 {
@@ -63,7 +59,6 @@ static void leave_a_thread(void)
 
 static void called(struct prudence_head *head)
 {
-    (void)head;
     usleep(20000);
     say("called;");
 }
@@ -121,49 +116,36 @@ static void run(const char *role, const char *options, const char *says)
     assert_string_equal(result.output, says);
 }
 
-static void no_thread_is_left(void **state)
+TEST(no_thread_is_left)
 {
-    (void)state;
     run("alone", "background=0", "exit;");
     run("alone", "background=idle", "exit;");
 }
 
-static void the_helper_is_left(void **state)
+TEST(the_helper_is_left)
 {
-    (void)state;
     run("alone", "background=1", "exit;");
 }
 
-static void a_thread_of_the_program_is_left(void **state)
+TEST(a_thread_of_the_program_is_left)
 {
-    (void)state;
     run("thread", "background=1", "thread;exit;");
 }
 
-static void a_callback_is_left(void **state)
+TEST(a_callback_is_left)
 {
-    (void)state;
     run("callback", "background=0", "called;exit;");
     run("callback", "background=1", "called;exit;");
 }
 
-static void of_a_forked_child(void **state)
+TEST(of_a_forked_child)
 {
-    (void)state;
     run("fork", "background=1", "exit;exit;");
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_thread_is_left),
-        cmocka_unit_test(the_helper_is_left),
-        cmocka_unit_test(a_thread_of_the_program_is_left),
-        cmocka_unit_test(a_callback_is_left),
-        cmocka_unit_test(of_a_forked_child),
-    };
-
     if (argc > 1)
         play(argv[1]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -72,7 +72,6 @@ static void the_first_overrun_names_the_reader(void **state)
     char reader[128];
     const char *at;
 
-    (void)state;
     child_again("overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", &result);
     if (!child_exited_with(&result, 42))
         print_error("%#x %s\n", (unsigned)result.status, result.output);
@@ -105,7 +104,6 @@ static void or_the_caller_itself(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_again("inside", "latent_limit=64K", &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "latent_limit: "), 1);
@@ -188,7 +186,6 @@ static void misuse_names_thread_and_object(void **state)
     };
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof misuses / sizeof *misuses; i++) {
         child_run(misuse_in_a_thread, &misuses[i], &result);
         assert_true(child_died(&result));
@@ -207,7 +204,6 @@ static int misuse_of_odd_names(void *ignored)
     struct prudence_cache *cache =
         prudence_cache_create("a\nprudence: all\033[2J\xc2\x9b\xc3\xa9", 64, NULL);
 
-    (void)ignored;
     pthread_setname_np(pthread_self(), "odd\033c");
     prudence_cache_free(cache, &cache);
     return 0;
@@ -218,7 +214,6 @@ static void a_message_is_one_line(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(misuse_of_odd_names, NULL, &result);
     assert_true(child_died(&result));
     assert_false(child_said(&result, "\nprudence: all"));

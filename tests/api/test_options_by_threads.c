@@ -10,11 +10,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,6 +25,7 @@
 
 #include "base/atomic.h"
 #include "heap/background.h"
+#include "support/suite.h"
 
 static uint32_t inside;  /* the first thread is in the middle of a setting */
 static int other_thread; /* kernel id of the other thread, once it runs */
@@ -151,15 +147,13 @@ static uint32_t program_handler_runs;
 
 static void programs_handler(int number)
 {
-    (void)number;
     add_relaxed(&program_handler_runs, 1);
 }
 
-static void a_handler_does_not_stand_in_front_of_itself(void **state)
+TEST(a_handler_does_not_stand_in_front_of_itself)
 {
     static const struct setting dump = {"dump", "SIGUSR1"}, profile = {"profile_signal", "SIGUSR1"};
 
-    (void)state;
     signal(SIGUSR1, programs_handler);
     assert_int_equal(prudence_option_set("dump_file", "/dev/null"), 0);
     both(&dump, set_in_the_middle, (void *)(uintptr_t)&profile);
@@ -173,7 +167,7 @@ static void a_handler_does_not_stand_in_front_of_itself(void **state)
 
 /* Calls each kind of setter, with the value that is already set. Text values are published by
  * one store. */
-static void a_setting_is_a_whole(void **state)
+TEST(a_setting_is_a_whole)
 {
     static const struct setting others[] = {
         {"dump", "0"},     {"export", "0"},     {"profile_signal", "0"},
@@ -182,7 +176,6 @@ static void a_setting_is_a_whole(void **state)
         {"check", "0"},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         static const struct setting dump = {"dump", "SIGUSR2"};
 
@@ -209,11 +202,10 @@ static void *fork_in_the_middle(void *unused)
     return unused;
 }
 
-static void a_child_can_set_options(void **state)
+TEST(a_child_can_set_options)
 {
     static const struct setting dump = {"dump", "SIGHUP"};
 
-    (void)state;
     assert_true(both(&dump, fork_in_the_middle, NULL));
     assert_int_equal(prudence_option_set("dump", "0"), 0);
 }
@@ -230,9 +222,8 @@ static void fork_here(void)
 }
 
 /* Forks as a signal handler would that interrupts the setting. */
-static void a_fork_that_interrupts_a_setting_waits_for_nothing(void **state)
+TEST(a_fork_that_interrupts_a_setting_waits_for_nothing)
 {
-    (void)state;
     at_sigaction = fork_here;
     alarm(20);
     assert_int_equal(prudence_option_set("dump", "SIGHUP"), 0);
@@ -248,12 +239,11 @@ static void handler_of_another(int number, siginfo_t *info, void *context)
 
 /* The library chains to one handler, gives it back, and chains to another one of a different
  * kind. */
-static void whatever_handler_stands_there_gets_the_signal(void **state)
+TEST(whatever_handler_stands_there_gets_the_signal)
 {
     struct sigaction informed = {.sa_sigaction = handler_of_another, .sa_flags = SA_SIGINFO};
     uint32_t runs = load_relaxed(&program_handler_runs);
 
-    (void)state;
     for (unsigned turn = 0; turn < 6; turn++) {
         if (turn % 3 == 0)
             signal(SIGUSR2, programs_handler);
@@ -279,27 +269,14 @@ static uint64_t looks_at_the_end(void)
     return background_look();
 }
 
-static void nothing_begins_again_at_the_end(void **state)
+TEST(nothing_begins_again_at_the_end)
 {
     void *block;
 
-    (void)state;
     block = prudence_malloc(64 << 20);
     memset(block, 1, 64 << 20);
     prudence_free(block);
     assert_int_equal(looks_at_the_end(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_handler_does_not_stand_in_front_of_itself),
-        cmocka_unit_test(a_setting_is_a_whole),
-        cmocka_unit_test(a_child_can_set_options),
-        cmocka_unit_test(a_fork_that_interrupts_a_setting_waits_for_nothing),
-        cmocka_unit_test(whatever_handler_stands_there_gets_the_signal),
-        cmocka_unit_test(nothing_begins_again_at_the_end),
-    };
-
-    return cmocka_run_group_tests_name("options by threads", tests, NULL, NULL);
-}
+SUITE()

@@ -5,11 +5,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 
@@ -19,6 +14,7 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static void use_everything(void)
 {
@@ -80,7 +76,6 @@ static int exit_outstanding(void *unused)
 {
     pthread_t thread;
 
-    (void)unused;
     in_role = true;
     atexit(at_exit);
     pthread_create(&thread, NULL, leave_objects_outstanding, NULL);
@@ -110,7 +105,6 @@ static int exit_with_readers(void *unused)
     pthread_t thread;
     sem_t inside;
 
-    (void)unused;
     sem_init(&inside, 0, 0);
     atexit(at_exit_with_readers);
     pthread_create(&thread, NULL, stay_inside, &inside);
@@ -136,20 +130,18 @@ static int exec_inside(void)
 
 /* ------------------------------------------------------------------------------------ tests */
 
-static void a_constructor_may_use_the_library(void **state)
+TEST(a_constructor_may_use_the_library)
 {
-    (void)state;
     assert_non_null(from_constructor);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(((char *)from_constructor)[i], 7);
     prudence_free_deferred(from_constructor);
 }
 
-static void exit_with_objects_outstanding(void **state)
+TEST(exit_with_objects_outstanding)
 {
     struct child_result result;
 
-    (void)state;
     child_run(exit_outstanding, NULL, &result);
     assert_true(child_exited_with(&result, 0));
     assert_string_equal(result.output, "atexit;destructor;");
@@ -158,21 +150,19 @@ static void exit_with_objects_outstanding(void **state)
     assert_string_equal(result.output, "atexit;destructor;");
 }
 
-static void exit_while_readers_stay(void **state)
+TEST(exit_while_readers_stay)
 {
     struct child_result result;
 
-    (void)state;
     child_run(exit_with_readers, NULL, &result);
     assert_true(child_exited_with(&result, 0));
     assert_string_equal(result.output, "atexit;");
 }
 
-static void exec_inside_a_section_with_objects_outstanding(void **state)
+TEST(exec_inside_a_section_with_objects_outstanding)
 {
     struct child_result result;
 
-    (void)state;
     child_again("exec", "background=1", &result);
     assert_true(child_exited_with(&result, 0));
     assert_string_equal(result.output, "atexit;destructor;");
@@ -197,12 +187,11 @@ static void *fill_and_go(void *unused)
 }
 
 /* Caches belong to CPUs, so a thread that exits takes nothing with it. */
-static void threads_that_exit_leave_nothing_stranded(void **state)
+TEST(threads_that_exit_leave_nothing_stranded)
 {
     struct prudence_cache_stats stats;
     uint64_t peak;
 
-    (void)state;
     cache = prudence_cache_create("threads", 512, NULL);
     for (unsigned i = 0; i < 200; i++) { /* until the CPUs' caches have reached their size */
         pthread_t thread;
@@ -228,15 +217,7 @@ static void threads_that_exit_leave_nothing_stranded(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_constructor_may_use_the_library),
-        cmocka_unit_test(exit_with_objects_outstanding),
-        cmocka_unit_test(exit_while_readers_stay),
-        cmocka_unit_test(exec_inside_a_section_with_objects_outstanding),
-        cmocka_unit_test(threads_that_exit_leave_nothing_stranded),
-    };
-
     if (argc > 1)
         return strcmp(argv[1], "exec") == 0 ? exec_inside() : exit_outstanding(NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -4,16 +4,13 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include <prudence/rcuhlist.h>
 #include <prudence/rculist.h>
+
+#include "support/suite.h"
 
 struct element {
     char name;
@@ -26,7 +23,6 @@ static char walked[64];
 
 static int set_up(void **state)
 {
-    (void)state;
     memset(e, 0, sizeof e);
     for (int c = 'a'; c <= 'z'; c++)
         e[c].name = (char)c;
@@ -55,11 +51,10 @@ static void synchronize(void)
     synchronized++;
 }
 
-static void list_add_and_remove(void **state)
+TEST(list_add_and_remove, set_up)
 {
     struct prudence_list head = PRUDENCE_LIST_INIT(head);
 
-    (void)state;
     assert_true(prudence_list_empty(&head));
     prudence_list_add_rcu(&e['b'].link, &head);
     prudence_list_add_rcu(&e['a'].link, &head);
@@ -77,13 +72,12 @@ static void list_add_and_remove(void **state)
     assert_false(prudence_list_empty(&head));
 }
 
-static void list_walks(void **state)
+TEST(list_walks, set_up)
 {
     struct prudence_list head;
     struct element *at, *following;
     char seen[8] = "";
 
-    (void)state;
     prudence_list_init(&head);
     assert_null(prudence_list_first_or_null_rcu(&head, struct element, link));
     for (int c = 'a'; c <= 'e'; c++)
@@ -103,12 +97,11 @@ static void list_walks(void **state)
 }
 
 /* A walk by links, whose current element may be removed, as in the other walks. */
-static void list_walks_by_links(void **state)
+TEST(list_walks_by_links, set_up)
 {
     struct prudence_list head = PRUDENCE_LIST_INIT(head), *link;
     char seen[8] = "";
 
-    (void)state;
     prudence_list_for_each_rcu(link, &head) fail();
     assert_ptr_equal(link, &head);
     for (int c = 'a'; c <= 'd'; c++)
@@ -130,11 +123,10 @@ static void list_walks_by_links(void **state)
     assert_string_equal(seen, "cd");
 }
 
-static void list_splices(void **state)
+TEST(list_splices, set_up)
 {
     struct prudence_list head = PRUDENCE_LIST_INIT(head), other = PRUDENCE_LIST_INIT(other);
 
-    (void)state;
     prudence_list_splice_init_rcu(&other, &head, synchronize);
     assert_int_equal(synchronized, 0); /* nothing to wait for */
     for (int c = 'c'; c <= 'd'; c++)
@@ -170,11 +162,10 @@ static const char *hlist_text(struct prudence_hlist_head *head)
     return walked;
 }
 
-static void hlist_add_and_remove(void **state)
+TEST(hlist_add_and_remove, set_up)
 {
     struct prudence_hlist_head head = PRUDENCE_HLIST_HEAD_INIT;
 
-    (void)state;
     assert_true(prudence_hlist_empty(&head));
     prudence_hlist_add_tail_rcu(&e['b'].node, &head);
     prudence_hlist_add_head_rcu(&e['a'].node, &head);
@@ -195,13 +186,12 @@ static void hlist_add_and_remove(void **state)
     assert_string_equal(hlist_text(&head), "bd");
 }
 
-static void hlist_walks_and_swaps(void **state)
+TEST(hlist_walks_and_swaps, set_up)
 {
     struct prudence_hlist_head head, other;
     struct element *at;
     char seen[8] = "";
 
-    (void)state;
     prudence_hlist_init(&head);
     prudence_hlist_init(&other);
     for (int c = 'a'; c <= 'd'; c++)
@@ -221,16 +211,4 @@ static void hlist_walks_and_swaps(void **state)
     assert_string_equal(hlist_text(&other), "x");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(list_add_and_remove, set_up),
-        cmocka_unit_test_setup(list_walks, set_up),
-        cmocka_unit_test_setup(list_walks_by_links, set_up),
-        cmocka_unit_test_setup(list_splices, set_up),
-        cmocka_unit_test_setup(hlist_add_and_remove, set_up),
-        cmocka_unit_test_setup(hlist_walks_and_swaps, set_up),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -58,7 +58,6 @@ static unsigned ran;
 
 static void count(struct rcu_head *head)
 {
-    (void)head;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -118,7 +117,6 @@ static void a_worker_that_is_being_freed_is_waited_for(void **state)
     static struct rcu_head behind;
     pthread_t freer, releaser;
 
-    (void)state;
     ran = barrier_is_over = 0;
     blocker_init(&first);
     a = make();
@@ -149,7 +147,6 @@ static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
 {
     pthread_t waiter, freer;
 
-    (void)state;
     barrier_is_over = false;
     blocker_init(&first);
     blocker_init(&second);
@@ -185,7 +182,6 @@ static void at_any_moment(void **state)
 {
     static struct rcu_head heads[8];
 
-    (void)state;
     for (unsigned round = 0; round < 300; round++) {
         pthread_t freer;
 
@@ -208,7 +204,6 @@ static void flavours_do_not_know_of_each_other(void **state)
 {
     static struct rcu_head head;
 
-    (void)state;
     ran = 0;
     urcu_qsbr_register_thread();
     urcu_memb_call_rcu(&head, count);
@@ -224,7 +219,6 @@ static unsigned qsbr_returned;
 
 static void synchronize_qsbr(struct rcu_head *head)
 {
-    (void)head;
     sem_post(&qsbr_entered);
     wait_for(&qsbr_go);
     urcu_qsbr_synchronize_rcu();
@@ -236,7 +230,6 @@ static void a_callback_of_qsbr_holds_up_no_other_flavour(void **state)
 {
     static struct rcu_head of_qsbr, of_memb;
 
-    (void)state;
     ran = 0;
     sem_init(&qsbr_entered, 0, 0);
     sem_init(&qsbr_go, 0, 0);
@@ -256,7 +249,6 @@ static struct call_rcu_data *mine;
 
 static void free_own_worker(struct rcu_head *head)
 {
-    (void)head;
     call_rcu_data_free(mine);
     rcu_barrier();
     rcu_defer_barrier();
@@ -268,7 +260,6 @@ static int refused(void *unused)
 {
     static struct rcu_head head;
 
-    (void)unused;
     mine = create_call_rcu_data(0, -1);
     set_thread_call_rcu_data(mine);
     call_rcu(&head, free_own_worker);
@@ -292,7 +283,6 @@ static void what_would_wait_for_itself_is_refused(void **state)
 {
     struct child_result result;
 
-    (void)state;
     ran = 0;
     child_run(refused, NULL, &result);
     if (!child_exited_with(&result, 42))

@@ -14,12 +14,6 @@
 #error "with _LGPL_SOURCE, <urcu.h> includes <urcu/list.h> and others"
 #endif
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -34,6 +28,7 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define HEADS 500
 
@@ -43,7 +38,6 @@ static pthread_t ran_on;
 
 static void count(struct rcu_head *head)
 {
-    (void)head;
     ran_on = pthread_self();
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
@@ -61,12 +55,11 @@ static void barrier_and_count(void)
     assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), HEADS);
 }
 
-static void the_plain_names(void **state)
+TEST(the_plain_names)
 {
     static int value = 4711, *pointer, *old;
     struct urcu_gp_poll_state poll;
 
-    (void)state;
     rcu_init();
     rcu_register_thread();
     rcu_assign_pointer(pointer, &value);
@@ -97,9 +90,8 @@ static void the_plain_names(void **state)
     rcu_unregister_thread();
 }
 
-static void qsbr_is_a_flavour_of_its_own(void **state)
+TEST(qsbr_is_a_flavour_of_its_own)
 {
-    (void)state;
     urcu_qsbr_register_thread();
     assert_true(urcu_qsbr_read_ongoing());
     urcu_qsbr_read_lock();
@@ -137,13 +129,12 @@ static void *ask_before_it_was_online(void *domain)
 
 /* The inline functions find the thread's word by their own pointer, so they must agree with the
  * domain's functions in any thread at any time. */
-static void read_ongoing_is_of_the_thread(void **state)
+TEST(read_ongoing_is_of_the_thread)
 {
     struct prudence_domain *domain = prudence_urcu_qsbr();
     struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL);
     pthread_t thread;
 
-    (void)state;
     urcu_qsbr_register_thread();
     assert_ptr_equal(prudence_urcu_qsbr_self->domain, domain);
     for (int i = 0; i < 3; i++) {
@@ -160,12 +151,11 @@ static void read_ongoing_is_of_the_thread(void **state)
 }
 
 /* A quiescent state is announced only after a grace period has begun. */
-static void quiescent_state_ends_the_grace_period_before(void **state)
+TEST(quiescent_state_ends_the_grace_period_before)
 {
     struct urcu_gp_poll_state before;
     uint64_t word;
 
-    (void)state;
     urcu_qsbr_register_thread();
     word = prudence_urcu_qsbr_self->word;
     urcu_qsbr_quiescent_state();
@@ -182,17 +172,15 @@ static void quiescent_state_ends_the_grace_period_before(void **state)
 }
 
 /* Threads keep pointers to words in the domain, so destroying it is refused. */
-static void the_domain_stays(void **state)
+TEST(the_domain_stays)
 {
-    (void)state;
     assert_int_equal(prudence_domain_destroy(prudence_urcu_qsbr()), EINVAL);
 }
 
-static void workers_of_threads(void **state)
+TEST(workers_of_threads)
 {
     struct call_rcu_data *mine = create_call_rcu_data(0, -1);
 
-    (void)state;
     assert_non_null(mine);
     assert_ptr_equal(get_call_rcu_data(), get_default_call_rcu_data());
     set_thread_call_rcu_data(mine);
@@ -211,12 +199,11 @@ static void workers_of_threads(void **state)
 }
 
 /* Pending callbacks move to the default worker, and run once. */
-static void freed_with_callbacks(void **state)
+TEST(freed_with_callbacks)
 {
     struct held_reader reader = {.domain = NULL};
     struct call_rcu_data *mine = create_call_rcu_data(URCU_CALL_RCU_RT, 0);
 
-    (void)state;
     held_reader_start(&reader);
     set_thread_call_rcu_data(mine);
     call_all();
@@ -228,12 +215,11 @@ static void freed_with_callbacks(void **state)
     barrier_and_count();
 }
 
-static void workers_of_cpus(void **state)
+TEST(workers_of_cpus)
 {
     struct call_rcu_data *other = create_call_rcu_data(0, -1);
     int cpu = sched_getcpu();
 
-    (void)state;
     assert_int_equal(set_cpu_call_rcu_data(-1, other), -1);
     assert_int_equal(errno, EINVAL);
     assert_int_equal(set_cpu_call_rcu_data(1 << 20, other), -1);
@@ -256,11 +242,10 @@ static void add_one(void *at)
     __atomic_fetch_add((unsigned *)at, 1, __ATOMIC_SEQ_CST);
 }
 
-static void deferred_calls(void **state)
+TEST(deferred_calls)
 {
     static unsigned number;
 
-    (void)state;
     assert_int_equal(rcu_defer_register_thread(), 0);
     for (unsigned i = 0; i < 1000; i++) {
         defer_rcu(add_one, &number);
@@ -276,7 +261,6 @@ static void deferred_calls(void **state)
 
 static int child(void *unused)
 {
-    (void)unused;
     call_rcu_after_fork_child();
     while (__atomic_load_n(&ran, __ATOMIC_SEQ_CST) < HEADS) /* without a barrier */
         sched_yield();
@@ -285,13 +269,12 @@ static int child(void *unused)
     return ran == HEADS ? 42 : 1;
 }
 
-static void fork_with_workers(void **state)
+TEST(fork_with_workers)
 {
     struct held_reader reader = {.domain = NULL};
     struct call_rcu_data *mine = create_call_rcu_data(0, -1);
     struct child_result result;
 
-    (void)state;
 #if defined(__SANITIZE_THREAD__)
     call_rcu_data_free(mine);
     skip(); /* it supports no threads in the child of a threaded process */
@@ -310,12 +293,11 @@ static void fork_with_workers(void **state)
 }
 
 /* Calls the functions that a binary compiled against liburcu's own <urcu-pointer.h> uses. */
-static void functions_of_pointers(void **state)
+TEST(functions_of_pointers)
 {
     static int value, other;
     void *pointer = NULL;
 
-    (void)state;
     assert_ptr_equal(rcu_set_pointer_sym(&pointer, &value), &value);
     assert_ptr_equal(rcu_dereference_sym(pointer), &value);
     assert_ptr_equal(rcu_xchg_pointer_sym(&pointer, &other), &value);
@@ -325,21 +307,4 @@ static void functions_of_pointers(void **state)
     assert_null(pointer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plain_names),
-        cmocka_unit_test(qsbr_is_a_flavour_of_its_own),
-        cmocka_unit_test(read_ongoing_is_of_the_thread),
-        cmocka_unit_test(quiescent_state_ends_the_grace_period_before),
-        cmocka_unit_test(the_domain_stays),
-        cmocka_unit_test(workers_of_threads),
-        cmocka_unit_test(freed_with_callbacks),
-        cmocka_unit_test(workers_of_cpus),
-        cmocka_unit_test(deferred_calls),
-        cmocka_unit_test(fork_with_workers),
-        cmocka_unit_test(functions_of_pointers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -8,11 +8,6 @@
  * ctest: not-with thread (ThreadSanitizer: no threads in forked children, no exit beside threads)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,6 +18,7 @@
 #include <prudence/prudence.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define FORKS 12 /* of each kind */
 #define NODES 400
@@ -118,30 +114,26 @@ static void fork_and_destroy(bool with_handlers)
     assert_int_equal(table_destroy(table), 0);
 }
 
-static void a_program_that_calls_the_handlers(void **state)
+TEST(a_program_that_calls_the_handlers)
 {
-    (void)state;
     fork_and_destroy(true);
 }
 
-static void a_program_that_calls_none(void **state)
+TEST(a_program_that_calls_none)
 {
-    (void)state;
     fork_and_destroy(false);
 }
 
 static void *fork_too(void *argument)
 {
-    (void)argument;
     fork_and_destroy(false);
     return NULL;
 }
 
-static void several_threads_fork_at_once(void **state)
+TEST(several_threads_fork_at_once)
 {
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, fork_too, NULL), 0);
     fork_and_destroy(true);
     pthread_join(thread, NULL);
@@ -149,12 +141,6 @@ static void several_threads_fork_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_that_calls_the_handlers),
-        cmocka_unit_test(a_program_that_calls_none),
-        cmocka_unit_test(several_threads_fork_at_once),
-    };
-
     prudence_option_set("wait_max", "20s"); /* however loaded the machine is */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

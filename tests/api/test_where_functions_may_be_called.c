@@ -6,11 +6,6 @@
  * function is missing from it.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,6 +34,7 @@
 #include <prudence/urcu-compat.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 #include "support/updates.h"
 
 /* ---------------------------------------------------------------------------------- the places */
@@ -136,7 +132,6 @@ static __thread bool inside_external;
 
 static uint64_t start_poll(void *unused)
 {
-    (void)unused;
     return 1;
 }
 
@@ -148,7 +143,6 @@ static bool poll_state(void *unused, uint64_t cookie)
 
 static bool is_inside(void *unused)
 {
-    (void)unused;
     return inside_external;
 }
 
@@ -391,7 +385,6 @@ static int as_scm_thread(void (*act)(void *object))
 
 static int finalizer(void *object)
 {
-    (void)object;
     return 0;
 }
 
@@ -424,7 +417,6 @@ static void use_regions(void *object)
     struct scm_clock *clock = scm_clock_create();
     struct scm_region_info info;
 
-    (void)object;
     for (unsigned i = 0; i < 20; i++)
         memset(scm_region_alloc(i % 2 ? dated : other, i * 3000), 1, i * 3000);
     scm_region_refresh(dated, 1);
@@ -958,13 +950,12 @@ static bool is_in_table(const char *function)
     return false;
 }
 
-static void every_exported_function_is_in_the_table(void **state)
+TEST(every_exported_function_is_in_the_table)
 {
     FILE *file = fopen(EXPORTED_SYMBOLS, "r");
     unsigned found = 0;
     char line[256];
 
-    (void)state;
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         if (strchr(line, ' ')) /* programs inline it, or it is for old ones */
@@ -1004,7 +995,6 @@ static void run_in_object(void *object, void *unused)
 
 static void run_in_callback(struct prudence_head *head)
 {
-    (void)head;
     run_body();
 }
 
@@ -1206,11 +1196,10 @@ static void check_report(const char *output, size_t row, enum place place)
     *end = '<';
 }
 
-static void each_returns_with_its_result(void **state)
+TEST(each_returns_with_its_result)
 {
     static struct child_result result;
 
-    (void)state;
     for (enum place place = 0; place < PLACES; place++) {
         child_run(walk, &place, &result);
         if (!child_exited_with(&result, 42))
@@ -1253,9 +1242,8 @@ static void check_abort(const struct row *row, enum place place)
                  (unsigned)result.status, result.output);
 }
 
-static void what_cannot_refuse_aborts(void **state)
+TEST(what_cannot_refuse_aborts)
 {
-    (void)state;
     for (size_t i = 0; i < ROWS; i++)
         for (enum place place = 0; rows[i].body && place < PLACES; place++)
             if (rows[i].results[place] == 'A')
@@ -1283,7 +1271,6 @@ static int shrink_in_a_section(void *unused)
         cache_with(synchronize_when_told, NULL, PRUDENCE_CACHE_DESTRUCT_SOON);
     void *objects[100];
 
-    (void)unused;
     sem_init(&entered, 0, 0);
     for (unsigned i = 0; i < 100; i++)
         objects[i] = prudence_cache_alloc(cache);
@@ -1300,9 +1287,8 @@ static int shrink_in_a_section(void *unused)
     return prudence_cache_destroy(cache) == 0 && synchronized ? 42 : 2;
 }
 
-static void shrinking_in_a_section_waits_for_nobody(void **state)
+TEST(shrinking_in_a_section_waits_for_nobody)
 {
-    (void)state;
     assert_child(shrink_in_a_section, NULL);
 }
 
@@ -1327,7 +1313,6 @@ static int nested(void *unused)
 {
     static void *objects[3000];
 
-    (void)unused;
     nesting = cache_with(allocate_from_own_cache, NULL, 0);
     for (unsigned i = 0; i < 3000; i++)
         objects[i] = prudence_cache_alloc(nesting);
@@ -1338,21 +1323,9 @@ static int nested(void *unused)
     return deepest == 0 && allocated == 9000 ? 42 : 2;
 }
 
-static void destructors_do_not_nest(void **state)
+TEST(destructors_do_not_nest)
 {
-    (void)state;
     assert_child(nested, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_exported_function_is_in_the_table),
-        cmocka_unit_test(each_returns_with_its_result),
-        cmocka_unit_test(what_cannot_refuse_aborts),
-        cmocka_unit_test(shrinking_in_a_section_waits_for_nobody),
-        cmocka_unit_test(destructors_do_not_nest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -6,9 +6,8 @@
  */
 #include "support/slab_test.h"
 
-static void filling_sets_exactly_the_first_bits(void **state)
+TEST(filling_sets_exactly_the_first_bits)
 {
-    (void)state;
     for (unsigned count = 1; count <= 260; count++) {
         uint64_t bits[6];
 
@@ -22,9 +21,8 @@ static void filling_sets_exactly_the_first_bits(void **state)
     }
 }
 
-static void setting_and_clearing_change_one_bit(void **state)
+TEST(setting_and_clearing_change_one_bit)
 {
-    (void)state;
     for (unsigned i = 0; i < 192; i++) {
         uint64_t bits[3] = {0, 0, 0};
 
@@ -38,11 +36,10 @@ static void setting_and_clearing_change_one_bit(void **state)
     }
 }
 
-static void moving_adds_and_empties(void **state)
+TEST(moving_adds_and_empties)
 {
     uint64_t to[3] = {1, 0, UINT64_C(1) << 63}, from[3] = {6, 5, 1};
 
-    (void)state;
     bits_move(to, from, 2);
     assert_int_equal(to[0], 7);
     assert_int_equal(to[1], 5);
@@ -52,9 +49,8 @@ static void moving_adds_and_empties(void **state)
 }
 
 /* Compares every range of three words with the same bits set one at a time. */
-static void ranges_are_as_their_bits(void **state)
+TEST(ranges_are_as_their_bits)
 {
-    (void)state;
     for (unsigned first = 0; first <= 192; first++) {
         for (unsigned end = first; end <= 192; end++) {
             uint64_t bits[3] = {0, 0, 0};
@@ -79,14 +75,4 @@ static void ranges_are_as_their_bits(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filling_sets_exactly_the_first_bits),
-        cmocka_unit_test(setting_and_clearing_change_one_bit),
-        cmocka_unit_test(moving_adds_and_empties),
-        cmocka_unit_test(ranges_are_as_their_bits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -19,9 +19,8 @@ static uint64_t count_for(uint64_t stride)
     return count > 8 ? count : 8;
 }
 
-static void starts_are_numbered(void **state)
+TEST(starts_are_numbered)
 {
-    (void)state;
     for (uint64_t stride = 2; stride <= STRIDES; stride++) {
         uint64_t count = count_for(stride);
         struct grid grid = grid_of(stride, count);
@@ -34,9 +33,8 @@ static void starts_are_numbered(void **state)
     }
 }
 
-static void interior_offsets_are_refused(void **state)
+TEST(interior_offsets_are_refused)
 {
-    (void)state;
     for (uint64_t stride = 2; stride <= STRIDES; stride++) {
         uint64_t count = count_for(stride);
         struct grid grid = grid_of(stride, count);
@@ -49,9 +47,8 @@ static void interior_offsets_are_refused(void **state)
     }
 }
 
-static void every_offset_of_small_strides_is_judged(void **state)
+TEST(every_offset_of_small_strides_is_judged)
 {
-    (void)state;
     for (uint64_t stride = 2; stride <= 512; stride++) {
         uint64_t count = 16384 / stride;
         struct grid grid = grid_of(stride, count);
@@ -62,9 +59,8 @@ static void every_offset_of_small_strides_is_judged(void **state)
     }
 }
 
-static void offsets_before_and_behind_are_refused(void **state)
+TEST(offsets_before_and_behind_are_refused)
 {
-    (void)state;
     for (uint64_t stride = 2; stride <= STRIDES; stride++) {
         uint64_t count = count_for(stride);
         struct grid grid = grid_of(stride, count);
@@ -78,11 +74,10 @@ static void offsets_before_and_behind_are_refused(void **state)
 }
 
 /* A large block has one object of any size. */
-static void one_object_may_have_any_size(void **state)
+TEST(one_object_may_have_any_size)
 {
     const uint64_t sizes[] = {2, 4096, 12288, UINT64_C(1) << 32, (UINT64_C(1) << 40) + 4096};
 
-    (void)state;
     for (unsigned i = 0; i < 5; i++) {
         struct grid grid = grid_of(sizes[i], 1);
 
@@ -96,15 +91,4 @@ static void one_object_may_have_any_size(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(starts_are_numbered),
-        cmocka_unit_test(interior_offsets_are_refused),
-        cmocka_unit_test(every_offset_of_small_strides_is_judged),
-        cmocka_unit_test(offsets_before_and_behind_are_refused),
-        cmocka_unit_test(one_object_may_have_any_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -26,12 +26,11 @@ static void expect_order(struct list *list, const char *order)
     assert_string_equal(seen, order);
 }
 
-static void items_stand_where_they_were_added(void **state)
+TEST(items_stand_where_they_were_added)
 {
     struct item items[4] = {{.value = 0}, {.value = 1}, {.value = 2}, {.value = 3}};
     struct list list;
 
-    (void)state;
     list_init(&list);
     assert_true(list_is_empty(&list));
     assert_null(list_first(&list, struct item, link));
@@ -44,12 +43,11 @@ static void items_stand_where_they_were_added(void **state)
     assert_false(list_is_empty(&list));
 }
 
-static void removing_twice_does_no_harm(void **state)
+TEST(removing_twice_does_no_harm)
 {
     struct item items[3] = {{.value = 0}, {.value = 1}, {.value = 2}};
     struct list list;
 
-    (void)state;
     list_init(&list);
     for (unsigned i = 0; i < 3; i++)
         list_append(&list, &items[i].link);
@@ -62,13 +60,12 @@ static void removing_twice_does_no_harm(void **state)
     assert_true(list_is_empty(&list));
 }
 
-static void walking_safely_allows_removal(void **state)
+TEST(walking_safely_allows_removal)
 {
     struct item items[5] = {{.value = 0}, {.value = 1}, {.value = 2}, {.value = 3}, {.value = 4}};
     struct list list, *at, *following;
     unsigned visits = 0;
 
-    (void)state;
     list_init(&list);
     for (unsigned i = 0; i < 5; i++)
         list_append(&list, &items[i].link);
@@ -81,13 +78,4 @@ static void walking_safely_allows_removal(void **state)
     expect_order(&list, "13");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_stand_where_they_were_added),
-        cmocka_unit_test(removing_twice_does_no_harm),
-        cmocka_unit_test(walking_safely_allows_removal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -14,7 +14,7 @@
 
 /* ----------------------------------------------------------------------------------- one number */
 
-static void numbers_have_suffixes_and_powers(void **state)
+TEST(numbers_have_suffixes_and_powers)
 {
     static const struct {
         const char *text;
@@ -29,7 +29,6 @@ static void numbers_have_suffixes_and_powers(void **state)
                 {"2^63", UINT64_C(1) << 63},
                 {"18446744073709551615", UINT64_MAX}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t value = 1234;
 
@@ -38,7 +37,7 @@ static void numbers_have_suffixes_and_powers(void **state)
     }
 }
 
-static void what_is_no_number_is_refused(void **state)
+TEST(what_is_no_number_is_refused)
 {
     static const char *const bad[] = {"",     " 1",   "-1",   "+1",          "x",
                                       "1x",   "1KB",  "1.5",  "0x10",        "18446744073709551616",
@@ -46,7 +45,6 @@ static void what_is_no_number_is_refused(void **state)
                                       "K",    "1 ",   "1,2",  "17179869184G"};
     uint64_t value;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(number_parse(bad[i], 0, UINT64_MAX, &value));
     assert_false(number_parse("4", 5, 6, &value));
@@ -147,11 +145,10 @@ static void refused(const char *argument, const char *message)
         fail_msg("'%s' says: %s", argument, said);
 }
 
-static void options_take_what_is_wanted(void **state)
+TEST(options_take_what_is_wanted)
 {
     struct request request;
 
-    (void)state;
     assert_int_equal(parse_one("--count=2^4").count, 16);
     assert_int_equal(parse_one("17").count, 17);
     assert_true(parse_one("-x0.5").share > 0.49);
@@ -165,11 +162,10 @@ static void options_take_what_is_wanted(void **state)
     assert_int_equal(request.colours.value[1], 0);
 }
 
-static void a_refusal_names_the_option_and_the_text(void **state)
+TEST(a_refusal_names_the_option_and_the_text)
 {
     char many[3 * NUMBERS + 16] = "--size=";
 
-    (void)state;
     refused("--count=0", "program: --count: '0' is not a number from 1 to 2000");
     refused("-nx", "--count: 'x' is not a number from 1 to 2000");
     refused("3K", "program: '3K' is not a number from 1 to 2000");
@@ -186,14 +182,4 @@ static void a_refusal_names_the_option_and_the_text(void **state)
     refused(many, "is not a list of numbers from 16 to 4096");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_suffixes_and_powers),
-        cmocka_unit_test(what_is_no_number_is_refused),
-        cmocka_unit_test(options_take_what_is_wanted),
-        cmocka_unit_test(a_refusal_names_the_option_and_the_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

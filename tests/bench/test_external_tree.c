@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The search tree of the benchmark finds the keys that were inserted and not removed, with one
  * thread and with several writers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "external_tree.h"
+#include "support/suite.h"
 
 #define KEYS    512
 #define STEPS   40000
@@ -75,14 +71,13 @@ static void free_nodes(struct tree_node *node)
         free(node);
 }
 
-static void test_as_a_set(void **state)
+TEST(test_as_a_set)
 {
     static bool model[KEYS];
     struct tree_node *gone[2];
     uint64_t random = 1;
     unsigned count = 0;
 
-    (void)state;
     tree_init(&tree);
     for (unsigned step = 0; step < STEPS; step++) {
         const uint64_t key = next(&random) % KEYS;
@@ -140,11 +135,10 @@ static void *write_some(void *argument)
 }
 
 /* The writers inserted each key as often as they removed it, or once more. The tree says which. */
-static void test_several_writers(void **state)
+TEST(test_several_writers)
 {
     static struct writer writer[WRITERS];
 
-    (void)state;
     tree_init(&tree);
     for (unsigned i = 0; i < WRITERS; i++) {
         writer[i].random = i;
@@ -169,12 +163,4 @@ static void test_several_writers(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_set),
-        cmocka_unit_test(test_several_writers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

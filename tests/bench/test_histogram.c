@@ -6,9 +6,8 @@
 
 #include "histogram.h"
 
-static void each_value_is_in_the_bucket_that_begins_below_it(void **state)
+TEST(each_value_is_in_the_bucket_that_begins_below_it)
 {
-    (void)state;
     for (unsigned sub_bits = 3; sub_bits <= 6; sub_bits += 3) {
         for (unsigned power = 0; power < 64; power++) {
             for (unsigned i = 0; i < 64; i++) {
@@ -27,12 +26,11 @@ static void each_value_is_in_the_bucket_that_begins_below_it(void **state)
     }
 }
 
-static void an_empty_one_has_a_count_alone(void **state)
+TEST(an_empty_one_has_a_count_alone)
 {
     struct histogram *histogram = histogram_create();
     json_t *json = histogram_to_json(histogram);
 
-    (void)state;
     assert_int_equal(json_object_size(json), 1);
     assert_int_equal(json_integer_value(json_object_get(json, "count")), 0);
     json_decref(json);
@@ -49,13 +47,12 @@ static void *record(void *histogram)
     return NULL;
 }
 
-static void threads_may_record_at_the_same_time(void **state)
+TEST(threads_may_record_at_the_same_time)
 {
     struct histogram *histogram = histogram_create();
     pthread_t thread[THREADS];
     json_t *json;
 
-    (void)state;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, record, histogram), 0);
     for (unsigned i = 0; i < THREADS; i++)
@@ -70,11 +67,10 @@ static void threads_may_record_at_the_same_time(void **state)
     free(histogram);
 }
 
-static void the_slowest_do_not_count_in_a_mean(void **state)
+TEST(the_slowest_do_not_count_in_a_mean)
 {
     struct histogram *histogram = histogram_create(), *more = histogram_create();
 
-    (void)state;
     assert_true(histogram_mean_below(histogram, 0.99) == 0);
     for (unsigned i = 0; i < 495; i++) {
         histogram_record(histogram, 10);
@@ -94,14 +90,4 @@ static void the_slowest_do_not_count_in_a_mean(void **state)
     free(more);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_value_is_in_the_bucket_that_begins_below_it),
-        cmocka_unit_test(an_empty_one_has_a_count_alone),
-        cmocka_unit_test(threads_may_record_at_the_same_time),
-        cmocka_unit_test(the_slowest_do_not_count_in_a_mean),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -4,46 +4,30 @@
  *
  * ctest: not-with sanitizers (one thread, and a parser)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "others.h"
+#include "support/suite.h"
 
-static void busy_is_all_but_idle_and_waiting(void **state)
+TEST(busy_is_all_but_idle_and_waiting)
 {
-    (void)state;
     assert_int_equal(busy_ticks("cpu  1 20 300 999999 999999 4000 50000 600000 0 0\n"), 654321);
     assert_int_equal(busy_ticks("cpu  1 20 300 999999 999999 4000 50000 600000\n"), 654321);
 }
 
-static void other_lines_say_nothing(void **state)
+TEST(other_lines_say_nothing)
 {
-    (void)state;
     assert_int_equal(busy_ticks(""), 0);
     assert_int_equal(busy_ticks("intr 1 2 3 4 5 6 7 8\n"), 0);
     assert_int_equal(busy_ticks("cpu  1 2 3 4\n"), 0);
 }
 
 /* In the second case the clock of this process counts more than the ticks of the machine. */
-static void own_time_is_not_theirs(void **state)
+TEST(own_time_is_not_theirs)
 {
     const struct others begun = {0, 5000, 1000}, ended = {1000, 7500, 3000};
 
-    (void)state;
     assert_true(others_between(&begun, &ended) == 0.5);
     assert_true(others_between(&begun, &(struct others){1000, 6000, 3000}) == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(busy_is_all_but_idle_and_waiting),
-        cmocka_unit_test(other_lines_say_nothing),
-        cmocka_unit_test(own_time_is_not_theirs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

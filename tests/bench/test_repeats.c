@@ -4,11 +4,6 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +11,7 @@
 #include <unistd.h>
 
 #include "repeats.h"
+#include "support/suite.h"
 
 static json_t *measures(const void *row)
 {
@@ -24,7 +20,6 @@ static json_t *measures(const void *row)
 
 static json_t *says_nothing(const void *row)
 {
-    (void)row;
     return NULL;
 }
 
@@ -35,12 +30,11 @@ static json_t *hangs(const void *row)
     return NULL;
 }
 
-static void the_child_says_what_it_measured(void **state)
+TEST(the_child_says_what_it_measured)
 {
     const double row = 2.5;
     json_t *said = run_in_child(measures, &row, 60);
 
-    (void)state;
     assert_true(json_real_value(json_object_get(said, "ns")) == 2.5);
     json_decref(said);
 }
@@ -54,25 +48,22 @@ static void expect_failure(json_t *said, const char *why)
     json_decref(said);
 }
 
-static void a_child_without_a_result_has_failed(void **state)
+TEST(a_child_without_a_result_has_failed)
 {
-    (void)state;
     expect_failure(run_in_child(says_nothing, NULL, 60), "no result");
 }
 
-static void a_child_that_hangs_is_killed(void **state)
+TEST(a_child_that_hangs_is_killed)
 {
-    (void)state;
     expect_failure(run_in_child(hangs, NULL, 1), strsignal(SIGALRM));
 }
 
-static void failed_repeats_have_no_numbers(void **state)
+TEST(failed_repeats_have_no_numbers)
 {
     const double row = 2.5;
     json_t *repeats[] = {run_in_child(measures, &row, 60), run_in_child(says_nothing, NULL, 60)};
     double values[2];
 
-    (void)state;
     assert_int_equal(repeats_values(repeats, 2, NULL, "ns", values), 1);
     assert_true(values[0] == 2.5);
     assert_int_equal(repeats_values(repeats, 2, "latency", "p50", values), 1);
@@ -82,14 +73,4 @@ static void failed_repeats_have_no_numbers(void **state)
     json_decref(repeats[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_child_says_what_it_measured),
-        cmocka_unit_test(a_child_without_a_result_has_failed),
-        cmocka_unit_test(a_child_that_hangs_is_killed),
-        cmocka_unit_test(failed_repeats_have_no_numbers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -8,11 +8,10 @@
 
 #include "statistics.h"
 
-static void a_median_is_in_the_middle(void **state)
+TEST(a_median_is_in_the_middle)
 {
     double numbers[] = {5, -1, 3, 4, 2};
 
-    (void)state;
     assert_true(numbers_median(numbers, 0) == 0);
     assert_true(numbers_median(numbers, 1) == 5);
     assert_true(numbers_median(numbers, 2) == 2);
@@ -22,11 +21,10 @@ static void a_median_is_in_the_middle(void **state)
     assert_true(numbers_median(numbers, 4) == 2.5);
 }
 
-static void a_quantile_is_between_the_two_nearest(void **state)
+TEST(a_quantile_is_between_the_two_nearest)
 {
     double numbers[] = {5, 1, 3, 9, 2};
 
-    (void)state;
     assert_true(numbers_quantile(numbers, 0, 0.25) == 0);
     assert_true(numbers_quantile(numbers, 5, 0) == 1);
     assert_true(numbers_quantile(numbers, 5, 0.25) == 2);
@@ -34,12 +32,4 @@ static void a_quantile_is_between_the_two_nearest(void **state)
     assert_true(numbers_quantile(numbers, 5, 1) == 9);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_median_is_in_the_middle),
-        cmocka_unit_test(a_quantile_is_between_the_two_nearest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -3,15 +3,11 @@
  *
  * ctest: not-with thread (one thread)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "support/suite.h"
 #include "zipf.h"
 
 #define DRAWN 400000
@@ -53,11 +49,10 @@ static void draw_all(uint64_t count, double theta, uint64_t *drawn)
     }
 }
 
-static void frequencies_follow_the_law(void **state)
+TEST(frequencies_follow_the_law)
 {
     static const uint64_t counts[] = {1, 2, 10, 1000};
 
-    (void)state;
     for (unsigned t = 0; t < sizeof thetas / sizeof thetas[0]; t++)
         for (unsigned c = 0; c < sizeof counts / sizeof counts[0]; c++) {
             double *share = shares(counts[c], thetas[t]);
@@ -72,13 +67,12 @@ static void frequencies_follow_the_law(void **state)
 }
 
 /* With many ranks each rank is rare, so the test adds them up between powers of two. */
-static void the_tail_follows_the_law(void **state)
+TEST(the_tail_follows_the_law)
 {
     const uint64_t count = 3000000;
     uint64_t *drawn = calloc(count, sizeof *drawn);
     double *share = shares(count, 0.99);
 
-    (void)state;
     draw_all(count, 0.99, drawn);
     for (uint64_t from = 0, to = 1; from < count; from = to, to *= 2) {
         uint64_t some = 0;
@@ -94,12 +88,11 @@ static void the_tail_follows_the_law(void **state)
     free(share);
 }
 
-static void a_seed_gives_the_same_draws(void **state)
+TEST(a_seed_gives_the_same_draws)
 {
     uint64_t a = 42, b = 42, c = 43, differ = 0;
     struct zipf zipf;
 
-    (void)state;
     zipf_init(&zipf, 1000, 0.99);
     for (unsigned i = 0; i < 1000; i++) {
         const uint64_t rank = zipf_draw(&zipf, &a);
@@ -110,13 +103,4 @@ static void a_seed_gives_the_same_draws(void **state)
     assert_true(differ > 500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frequencies_follow_the_law),
-        cmocka_unit_test(the_tail_follows_the_law),
-        cmocka_unit_test(a_seed_gives_the_same_draws),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -26,7 +26,6 @@ static void readers_fence(bool fence)
 
 static int make_domain(void **state)
 {
-    (void)state;
     domain = prudence_domain_create("asking", PRUDENCE_DOMAIN_MEMB, NULL);
     domain->choosing = 1; /* by another thread, so the domain's mode stays unchanged */
     readers_fence(false);
@@ -35,7 +34,6 @@ static int make_domain(void **state)
 
 static int destroy_domain(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -49,7 +47,6 @@ static enum gp_tried attempt(gp_cookie cookie)
 
 static void one_that_enters_answers(void **state)
 {
-    (void)state;
     start_readers(2);
     for (int i = 0; i < 10; i++) {
         gp_cookie cookie = gp_snapshot(domain);
@@ -73,7 +70,6 @@ static void a_later_cookie_is_not_over(void **state)
 {
     gp_cookie first = gp_snapshot(domain), second;
 
-    (void)state;
     start_readers(1);
     assert_int_equal(attempt(first), GP_ASKED);
     second = gp_snapshot(domain);
@@ -92,7 +88,6 @@ static void an_open_section_is_waited_for(void **state)
 {
     gp_cookie cookie;
 
-    (void)state;
     start_readers(1);
     tell(0, enter);
     cookie = gp_snapshot(domain);
@@ -111,7 +106,6 @@ static void an_older_mark_is_a_question_too(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     start_readers(1);
     domain->park_rarely = 8; /* the reader is not parked */
     assert_int_equal(attempt(cookie), GP_ASKED);
@@ -128,7 +122,6 @@ static void one_that_stays_away_is_parked(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     start_readers(1);
     assert_int_equal(attempt(cookie), GP_ASKED);
     gp_drive(domain); /* its membarrier parks */
@@ -149,7 +142,6 @@ static void one_that_stays_away_is_parked(void **state)
 
 static void those_that_fence_are_not_asked(void **state)
 {
-    (void)state;
     start_readers(1);
     readers_fence(true);
     for (int i = 0; i < 10; i++) {
@@ -166,7 +158,6 @@ static void not_again_at_once(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     start_readers(1);
     assert_int_equal(attempt(cookie), GP_ASKED);
     tell(0, read_once);
@@ -183,7 +174,6 @@ static void nobody_else_has_to_push_it(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     start_readers(1);
     assert_int_equal(attempt(cookie), GP_ASKED);
     assert_false(gp_is_requested(domain, cookie));
@@ -195,7 +185,6 @@ static void nobody_else_has_to_push_it(void **state)
 
 static void not_while_another_asks_or_parks(void **state)
 {
-    (void)state;
     start_readers(1);
     domain->parking = 1;
     assert_int_equal(attempt(gp_snapshot(domain)), GP_REFUSED);
@@ -206,7 +195,6 @@ static void not_while_another_asks_or_parks(void **state)
 /* A few readers at most, because the caller owns a CPU's caches. */
 static void not_more_than_a_few(void **state)
 {
-    (void)state;
     start_readers(READERS);
     assert_int_equal(attempt(gp_snapshot(domain)), GP_REFUSED);
     end_readers(READERS);
@@ -226,7 +214,6 @@ static void forked_while_asked(void **state)
     int status;
     pid_t child;
 
-    (void)state;
     start_readers(1);
     assert_int_equal(attempt(gp_snapshot(domain)), GP_ASKED);
     domain->parking = 1; /* another thread does, at that moment */
@@ -239,22 +226,22 @@ static void forked_while_asked(void **state)
     end_readers(1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_domain, destroy_domain)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, make_domain, destroy_domain)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(one_that_enters_answers),
-        TEST(a_later_cookie_is_not_over),
-        TEST(an_open_section_is_waited_for),
-        TEST(an_older_mark_is_a_question_too),
-        TEST(one_that_stays_away_is_parked),
-        TEST(those_that_fence_are_not_asked),
-        TEST(not_again_at_once),
-        TEST(nobody_else_has_to_push_it),
-        TEST(not_while_another_asks_or_parks),
-        TEST(forked_while_asked),
-        TEST(not_more_than_a_few),
+        ENTRY(one_that_enters_answers),
+        ENTRY(a_later_cookie_is_not_over),
+        ENTRY(an_open_section_is_waited_for),
+        ENTRY(an_older_mark_is_a_question_too),
+        ENTRY(one_that_stays_away_is_parked),
+        ENTRY(those_that_fence_are_not_asked),
+        ENTRY(not_again_at_once),
+        ENTRY(nobody_else_has_to_push_it),
+        ENTRY(not_while_another_asks_or_parks),
+        ENTRY(forked_while_asked),
+        ENTRY(not_more_than_a_few),
     };
 
     if (!os_membarrier_available())

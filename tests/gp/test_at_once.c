@@ -30,14 +30,12 @@ static struct prudence_domain *make(enum prudence_domain_kind kind)
 
 static int make_domain(void **state)
 {
-    (void)state;
     domain = make(PRUDENCE_DOMAIN_MEMB);
     return 0;
 }
 
 static int destroy_domain(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -58,7 +56,6 @@ static void readers_fence(bool fence)
 
 static void begins_and_ends(void **state)
 {
-    (void)state;
     for (int i = 0; i < 100; i++) {
         gp_cookie cookie = gp_snapshot(domain);
 
@@ -79,7 +76,6 @@ static void a_cookie_that_is_over_writes_nothing(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     assert_int_equal(gp_try(domain, cookie, 0), GP_OVER);
     assert_int_equal(gp_try(domain, cookie, 7), GP_OVER);
     assert_int_equal(domain->tried_on, 1);
@@ -90,7 +86,6 @@ static void ends_what_others_began(void **state)
 {
     gp_cookie cookie = gp_snapshot(domain);
 
-    (void)state;
     gp_request(domain, cookie);
     assert_int_equal(gp_try(domain, cookie, 0), GP_OVER);
     assert_true(domain->shared.sequence == cookie.value);
@@ -100,7 +95,6 @@ static void not_inside_a_section_of_this_thread(void **state)
 {
     uint64_t before = domain->shared.sequence;
 
-    (void)state;
     for (int fenced = 0; fenced < 2; fenced++) {
         readers_fence(fenced);
         prudence_domain_read_lock(domain);
@@ -162,7 +156,6 @@ static void not_beside_a_thread_that_does_not_fence(void **state)
 {
     struct visitor visitor;
 
-    (void)state;
     readers_fence(false);
     visitor_start(&visitor);
     for (int i = 0; i < 10; i++)
@@ -176,7 +169,6 @@ static void beside_threads_that_fence_and_rest(void **state)
 {
     struct visitor visitor;
 
-    (void)state;
     readers_fence(true);
     visitor_start(&visitor);
     assert_false(attempt()); /* it has entered since the last look */
@@ -194,7 +186,6 @@ static void not_while_a_reader_is_inside(void **state)
 {
     struct held_reader reader = {.domain = domain};
 
-    (void)state;
     readers_fence(true);
     held_reader_start(&reader);
     for (int i = 0; i < 10; i++)
@@ -208,7 +199,6 @@ static void is_bounded(void **state)
 {
     static struct visitor visitors[40];
 
-    (void)state;
     readers_fence(true);
     for (int i = 0; i < 40; i++)
         visitor_start(&visitors[i]);
@@ -221,7 +211,6 @@ static void is_bounded(void **state)
 /* The writers of two CPUs share grace periods instead of taking turns with these cache lines. */
 static void only_the_last_cpu_to_try(void **state)
 {
-    (void)state;
     domain->tried_on = 0; /* nobody has tried */
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 0), GP_OVER);
     assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_REFUSED);
@@ -238,7 +227,6 @@ static void qsbr_threads_offline(void **state)
 {
     struct prudence_domain *qsbr = make(PRUDENCE_DOMAIN_QSBR);
 
-    (void)state;
     assert_int_equal(gp_try(qsbr, gp_snapshot(qsbr), 0), GP_OVER);
     prudence_qsbr_online(qsbr);
     assert_int_equal(gp_try(qsbr, gp_snapshot(qsbr), 0), GP_REFUSED);
@@ -255,7 +243,6 @@ static bool always(void *state, uint64_t cookie)
 
 static uint64_t nothing(void *state)
 {
-    (void)state;
     return 0;
 }
 
@@ -272,7 +259,6 @@ static void no_other_kind(void **state)
         gp_phases_make("phases"),
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
         uint64_t before = others[i]->shared.sequence;
 
@@ -284,22 +270,22 @@ static void no_other_kind(void **state)
         assert_int_equal(prudence_domain_destroy(others[i]), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_domain, destroy_domain)
+#define ENTRY(name) cmocka_unit_test_setup_teardown(name, make_domain, destroy_domain)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(begins_and_ends),
-        TEST(a_cookie_that_is_over_writes_nothing),
-        TEST(ends_what_others_began),
-        TEST(not_inside_a_section_of_this_thread),
-        TEST(not_beside_a_thread_that_does_not_fence),
-        TEST(beside_threads_that_fence_and_rest),
-        TEST(not_while_a_reader_is_inside),
-        TEST(only_the_last_cpu_to_try),
-        TEST(qsbr_threads_offline),
-        TEST(no_other_kind),
-        TEST(is_bounded), /* last, because later domains reuse the slots' chunk */
+        ENTRY(begins_and_ends),
+        ENTRY(a_cookie_that_is_over_writes_nothing),
+        ENTRY(ends_what_others_began),
+        ENTRY(not_inside_a_section_of_this_thread),
+        ENTRY(not_beside_a_thread_that_does_not_fence),
+        ENTRY(beside_threads_that_fence_and_rest),
+        ENTRY(not_while_a_reader_is_inside),
+        ENTRY(only_the_last_cpu_to_try),
+        ENTRY(qsbr_threads_offline),
+        ENTRY(no_other_kind),
+        ENTRY(is_bounded), /* last, because later domains reuse the slots' chunk */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,11 +4,6 @@
  * instruction by instruction: everything that another thread could do between any two of them.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +15,7 @@
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
 #include "support/step.h"
+#include "support/suite.h"
 
 static struct prudence_domain *domain;
 static struct callback_queue *queue;
@@ -28,7 +24,6 @@ static unsigned ran;
 
 static void count(struct prudence_head *head)
 {
-    (void)head;
     __atomic_fetch_add(&ran, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -46,7 +41,6 @@ static void pretend_a_thread(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     if (!domain) {
         callback_queue_of(&prudence_default);
         callbacks_other_work = NULL;
@@ -72,11 +66,10 @@ static enum callback_turn turn(void)
 
 /* ------------------------------------------------------------------------------- step by step */
 
-static void a_callback_waits_for_its_own_grace_period(void **state)
+TEST(a_callback_waits_for_its_own_grace_period, set_up)
 {
     static struct prudence_head before, after;
 
-    (void)state;
     assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
     push(queue, &before);
     assert_int_equal(turn(), CALLBACK_TURN_WAITS); /* detached, and a cookie taken */
@@ -93,11 +86,10 @@ static void a_callback_waits_for_its_own_grace_period(void **state)
 
 /* With more cookies than segments the newest segment takes all further callbacks; none runs too
  * early, and none waits for ever. */
-static void segments_run_out(void **state)
+TEST(segments_run_out, set_up)
 {
     static struct prudence_head heads[10];
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         push(queue, &heads[i]);
         turn();
@@ -124,13 +116,12 @@ static void wait_for_watcher(void)
 }
 
 /* A barrier is not ended by a look that began before it, nor by a callback that has only begun. */
-static void a_barrier_waits(void **state)
+TEST(a_barrier_waits, set_up)
 {
     static struct prudence_head head;
     static bool over;
     pthread_t thread;
 
-    (void)state;
     push(queue, &head);
     pthread_create(&thread, NULL, barrier, &over);
     wait_for_watcher();
@@ -145,11 +136,10 @@ static void a_barrier_waits(void **state)
 
 /* A callback is pushed after the worker's first look, before the worker announces sleep.
  * Nobody wakes the worker, so it has to look a second time. */
-static void a_worker_looks_twice(void **state)
+TEST(a_worker_looks_twice, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     assert_int_equal(turn(), CALLBACK_TURN_EMPTY);
     push(queue, &head);
     assert_false(callback_worker_may_sleep(worker));
@@ -160,11 +150,10 @@ static void a_worker_looks_twice(void **state)
 }
 
 /* The worker rests once after callbacks have run, whether others wait by then or not. */
-static void a_worker_rests_once(void **state)
+TEST(a_worker_rests_once, set_up)
 {
     bool rested = true;
 
-    (void)state;
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_WAITS, &rested), CALLBACK_POLL);
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
     assert_int_equal(callback_worker_pause_after(CALLBACK_TURN_RAN, &rested), CALLBACK_NO_PAUSE);
@@ -176,11 +165,10 @@ static void a_worker_rests_once(void **state)
 }
 
 /* A push does not end the rest, unless much is queued; a waiter does. */
-static void a_rest_is_ended_for_who_waits(void **state)
+TEST(a_rest_is_ended_for_who_waits, set_up)
 {
     static struct prudence_head few, many;
 
-    (void)state;
     worker->awake = CALLBACK_RESTS;
     few.func = many.func = count;
     assert_false(callback_push(queue, &few, 16));
@@ -201,11 +189,10 @@ static void a_rest_is_ended_for_who_waits(void **state)
 
 /* A callback is pushed after the worker's second look: the push finds the worker asleep, and
  * wakes it. */
-static void a_sleeping_worker_is_woken(void **state)
+TEST(a_sleeping_worker_is_woken, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     assert_true(callback_worker_may_sleep(worker));
     assert_int_equal(worker->awake, 0);
     push(queue, &head);
@@ -245,7 +232,6 @@ static unsigned next_step(unsigned step, unsigned all)
 
 static void only_count(const greg_t *registers)
 {
-    (void)registers;
     steps++;
 }
 
@@ -259,7 +245,6 @@ static unsigned count_steps(void (*body)(void *argument))
 
 static void push_at_step(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != at_step)
         return;
     push(queue, &the_head);
@@ -268,17 +253,15 @@ static void push_at_step(const greg_t *registers)
 
 static void go_to_sleep(void *unused)
 {
-    (void)unused;
     may_sleep = callback_worker_may_sleep(worker);
 }
 
 /* A whole push between any two instructions of a worker that goes to sleep: the worker never
  * sleeps with a callback pending. */
-static void no_push_is_slept_on(void **state)
+TEST(no_push_is_slept_on, set_up)
 {
     unsigned all = count_steps(go_to_sleep);
 
-    (void)state;
     for (at_step = 0; at_step < all; at_step = next_step(at_step, all)) {
         set_up(NULL);
         steps = 0;
@@ -292,7 +275,6 @@ static void no_push_is_slept_on(void **state)
 
 static void sleep_at_step(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != at_step)
         return;
     go_to_sleep(NULL);
@@ -301,16 +283,14 @@ static void sleep_at_step(const greg_t *registers)
 
 static void push_the_head(void *unused)
 {
-    (void)unused;
     push(queue, &the_head);
 }
 
 /* The reverse: a worker that goes to sleep between any two instructions of a push. */
-static void no_sleep_goes_unnoticed(void **state)
+TEST(no_sleep_goes_unnoticed, set_up)
 {
     unsigned all = count_steps(push_the_head);
 
-    (void)state;
     finish_head();
     for (at_step = 0; at_step < all; at_step = next_step(at_step, all)) {
         set_up(NULL);
@@ -325,7 +305,6 @@ static void no_sleep_goes_unnoticed(void **state)
 
 static void serve(void *unused)
 {
-    (void)unused;
     turn();
 }
 
@@ -333,7 +312,6 @@ static bool returned;
 
 static void returns(struct prudence_head *head)
 {
-    (void)head;
     returned = true;
 }
 
@@ -343,7 +321,6 @@ static struct callback_queue *moved_to;
  * moved to. */
 static void must_be_pending(const greg_t *registers)
 {
-    (void)registers;
     steps++;
     if (!returned && !callback_queue_is_pending(queue) &&
         (!moved_to || !callback_queue_is_pending(moved_to)))
@@ -351,11 +328,10 @@ static void must_be_pending(const greg_t *registers)
 }
 
 /* A callback is pending from push to return: a barrier may ask at any moment. */
-static void a_callback_is_always_somewhere(void **state)
+TEST(a_callback_is_always_somewhere, set_up)
 {
     static struct prudence_head head;
 
-    (void)state;
     steps = 0;
     returned = false;
     head.func = returns;
@@ -371,7 +347,6 @@ static void a_callback_is_always_somewhere(void **state)
 
 static void move(void *unused)
 {
-    (void)unused;
     callback_worker_move_queue(queue, moved_to);
 }
 
@@ -407,9 +382,8 @@ static void move_one(bool detached)
     }
 }
 
-static void a_callback_that_moves_is_somewhere(void **state)
+TEST(a_callback_that_moves_is_somewhere, set_up)
 {
-    (void)state;
     move_one(false);
     move_one(true);
 }
@@ -422,7 +396,6 @@ static int destroyed;
 
 static void destroy_visited(void *unused)
 {
-    (void)unused;
     destroyed = prudence_domain_destroy(visited);
 }
 
@@ -438,13 +411,12 @@ static void leave_late(const greg_t *registers)
     }
 }
 
-static void destroying_a_domain_waits_for_visitors(void **state)
+TEST(destroying_a_domain_waits_for_visitors, set_up)
 {
     struct prudence_domain *domains[16];
     unsigned count, others;
     uint64_t after = 0;
 
-    (void)state;
     gp_check = true;
     steps = 0;
     visited = prudence_domain_create("visited", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -465,25 +437,4 @@ static void destroying_a_domain_waits_for_visitors(void **state)
 
 #endif
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_callback_waits_for_its_own_grace_period, set_up),
-        cmocka_unit_test_setup(segments_run_out, set_up),
-        cmocka_unit_test_setup(a_barrier_waits, set_up),
-        cmocka_unit_test_setup(a_worker_looks_twice, set_up),
-        cmocka_unit_test_setup(a_worker_rests_once, set_up),
-        cmocka_unit_test_setup(a_rest_is_ended_for_who_waits, set_up),
-        cmocka_unit_test_setup(a_sleeping_worker_is_woken, set_up),
-#if STEP_POSSIBLE
-        cmocka_unit_test_setup(no_push_is_slept_on, set_up),
-        cmocka_unit_test_setup(no_sleep_goes_unnoticed, set_up),
-        cmocka_unit_test_setup(a_callback_is_always_somewhere, set_up),
-        cmocka_unit_test_setup(a_callback_that_moves_is_somewhere, set_up),
-        cmocka_unit_test_setup(destroying_a_domain_waits_for_visitors, set_up),
-#endif
-    };
-
-    alarm(110);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(alarm(110))

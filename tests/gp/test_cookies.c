@@ -2,11 +2,6 @@
 /* Cookies: the grace period that each names, the effects of polling, and which thread waits for
  * which. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -16,22 +11,21 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
-static void polling_ends_what_was_started(void **state)
+TEST(polling_ends_what_was_started)
 {
     prudence_gp_t cookie = prudence_gp_start_poll();
     unsigned polls = 0;
 
-    (void)state;
     while (!prudence_gp_poll_state(cookie))
         assert_true(++polls < 1000);
 }
 
-static void polling_does_not_start_what_was_not(void **state)
+TEST(polling_does_not_start_what_was_not)
 {
     prudence_gp_t cookie;
 
-    (void)state;
     prudence_synchronize();
     cookie = prudence_gp_get_state();
     for (unsigned i = 0; i < 1000; i++)
@@ -41,12 +35,11 @@ static void polling_does_not_start_what_was_not(void **state)
 }
 
 /* A cookie taken during a grace period is not satisfied by that one. */
-static void a_running_grace_period_is_not_enough(void **state)
+TEST(a_running_grace_period_is_not_enough)
 {
     struct held_reader reader = {.domain = NULL};
     prudence_gp_t running, later;
 
-    (void)state;
     held_reader_start(&reader);
     running = prudence_gp_start_poll();
     later = prudence_gp_get_state();
@@ -58,11 +51,10 @@ static void a_running_grace_period_is_not_enough(void **state)
     assert_true(prudence_gp_poll_state(later));
 }
 
-static void cookies_of_one_state_are_the_same(void **state)
+TEST(cookies_of_one_state_are_the_same)
 {
     prudence_gp_t a, b, c;
 
-    (void)state;
     a = prudence_gp_get_state();
     b = prudence_gp_get_state();
     assert_true(prudence_gp_same_state(a, b));
@@ -73,12 +65,11 @@ static void cookies_of_one_state_are_the_same(void **state)
     assert_true(prudence_gp_poll_state(b));
 }
 
-static void cond_synchronize_waits_only_if_need_be(void **state)
+TEST(cond_synchronize_waits_only_if_need_be)
 {
     prudence_gp_t cookie = prudence_gp_start_poll();
     uint64_t completed;
 
-    (void)state;
     prudence_synchronize();
     completed = prudence_default.progress.completed;
     prudence_gp_cond_synchronize(cookie);
@@ -87,12 +78,11 @@ static void cond_synchronize_waits_only_if_need_be(void **state)
     assert_true(sequence_before(completed, prudence_default.progress.completed));
 }
 
-static void a_grace_period_waits_for_a_reader_before_it(void **state)
+TEST(a_grace_period_waits_for_a_reader_before_it)
 {
     struct held_reader reader = {.domain = NULL};
     prudence_gp_t cookie;
 
-    (void)state;
     held_reader_start(&reader);
     cookie = prudence_gp_start_poll();
     for (unsigned i = 0; i < 1000; i++)
@@ -101,12 +91,11 @@ static void a_grace_period_waits_for_a_reader_before_it(void **state)
     assert_true(prudence_gp_poll_state(cookie));
 }
 
-static void a_grace_period_does_not_wait_for_a_later_reader(void **state)
+TEST(a_grace_period_does_not_wait_for_a_later_reader)
 {
     struct held_reader reader = {.domain = NULL};
     prudence_gp_t cookie = prudence_gp_start_poll();
 
-    (void)state;
     held_reader_start(&reader); /* after the start */
     assert_true(prudence_gp_poll_state(cookie));
     cookie = prudence_gp_start_poll();
@@ -116,11 +105,10 @@ static void a_grace_period_does_not_wait_for_a_later_reader(void **state)
 }
 
 /* A grace period ends with the earlier readers, although others enter all the time. */
-static void synchronize_ends_while_others_keep_reading(void **state)
+TEST(synchronize_ends_while_others_keep_reading)
 {
     struct held_reader readers[4] = {{.domain = NULL}};
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++)
         held_reader_start(&readers[i]);
     for (unsigned i = 0; i < 40; i++) {
@@ -157,13 +145,12 @@ static uint64_t grace_periods(void)
 }
 
 /* All ask while a reader stays, so the next two grace periods can serve all of them. */
-static void many_threads_share_a_grace_period(void **state)
+TEST(many_threads_share_a_grace_period)
 {
     struct held_reader reader = {.domain = NULL};
     pthread_t threads[SHARERS];
     uint64_t before;
 
-    (void)state;
     held_reader_start(&reader);
     before = grace_periods();
     pthread_barrier_init(&together, NULL, SHARERS);
@@ -180,12 +167,11 @@ static void many_threads_share_a_grace_period(void **state)
 }
 
 /* The same without chance: cookies taken before the start share a grace period. */
-static void requests_for_one_cookie_start_one_grace_period(void **state)
+TEST(requests_for_one_cookie_start_one_grace_period)
 {
     prudence_gp_t cookies[SHARERS];
     uint64_t before;
 
-    (void)state;
     prudence_synchronize();
     before = grace_periods();
     for (unsigned i = 0; i < SHARERS; i++)
@@ -195,11 +181,10 @@ static void requests_for_one_cookie_start_one_grace_period(void **state)
     assert_int_equal(grace_periods() - before, 1);
 }
 
-static void grace_periods_are_counted_exactly(void **state)
+TEST(grace_periods_are_counted_exactly)
 {
     uint64_t before = grace_periods(), completed = prudence_default.progress.completed;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         prudence_synchronize();
     prudence_synchronize_expedited();
@@ -207,21 +192,4 @@ static void grace_periods_are_counted_exactly(void **state)
                      (prudence_default.progress.completed - completed) / GP_STEP);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(polling_ends_what_was_started),
-        cmocka_unit_test(polling_does_not_start_what_was_not),
-        cmocka_unit_test(a_running_grace_period_is_not_enough),
-        cmocka_unit_test(cookies_of_one_state_are_the_same),
-        cmocka_unit_test(cond_synchronize_waits_only_if_need_be),
-        cmocka_unit_test(a_grace_period_waits_for_a_reader_before_it),
-        cmocka_unit_test(a_grace_period_does_not_wait_for_a_later_reader),
-        cmocka_unit_test(synchronize_ends_while_others_keep_reading),
-        cmocka_unit_test(many_threads_share_a_grace_period),
-        cmocka_unit_test(requests_for_one_cookie_start_one_grace_period),
-        cmocka_unit_test(grace_periods_are_counted_exactly),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

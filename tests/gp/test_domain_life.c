@@ -5,11 +5,6 @@
  * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <prudence/call.h>
 #include <prudence/poll.h>
@@ -19,6 +14,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 typedef void use(struct prudence_domain *domain);
 
@@ -138,7 +134,6 @@ static void use_synchronize_expedited(struct prudence_domain *domain)
 
 static void never_runs(struct prudence_head *head)
 {
-    (void)head;
 }
 
 static void use_call(struct prudence_domain *domain)
@@ -195,11 +190,10 @@ static int use_after_destroy(void *which)
     return 0;
 }
 
-static void after_its_end_each_function_says_so(void **state)
+TEST(after_its_end_each_function_says_so)
 {
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < USES; i++) {
         child_run(use_after_destroy, &i, &result);
         assert_true(child_died(&result));
@@ -213,17 +207,15 @@ static int use_what_is_none(void *unused)
 {
     static _Alignas(struct prudence_domain) char memory[sizeof(struct prudence_domain)];
 
-    (void)unused;
     prudence_option_set("check", "1");
     prudence_domain_synchronize((struct prudence_domain *)memory);
     return 0;
 }
 
-static void what_never_was_one_is_told_apart(void **state)
+TEST(what_never_was_one_is_told_apart)
 {
     struct child_result result;
 
-    (void)state;
     child_run(use_what_is_none, NULL, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "is not a domain"));
@@ -231,7 +223,6 @@ static void what_never_was_one_is_told_apart(void **state)
 
 static int live_on(void *unused)
 {
-    (void)unused;
     prudence_option_set("check", "1");
     for (unsigned i = 0; i < 1000; i++) { /* more dead domains than are kept */
         struct prudence_domain *domain = prudence_domain_create("x", PRUDENCE_DOMAIN_SRCU, NULL);
@@ -243,22 +234,12 @@ static int live_on(void *unused)
     return 42;
 }
 
-static void many_may_end(void **state)
+TEST(many_may_end)
 {
     struct child_result result;
 
-    (void)state;
     child_run(live_on, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(after_its_end_each_function_says_so),
-        cmocka_unit_test(what_never_was_one_is_told_apart),
-        cmocka_unit_test(many_may_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

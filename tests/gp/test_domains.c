@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Domains: independence, qsbr, manual, misuse, destruction. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
@@ -15,6 +10,7 @@
 #include "gp/user/readers.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_domain *make(enum prudence_domain_kind kind)
 {
@@ -24,13 +20,12 @@ static struct prudence_domain *make(enum prudence_domain_kind kind)
     return domain;
 }
 
-static void a_reader_holds_up_its_own_domain_only(void **state)
+TEST(a_reader_holds_up_its_own_domain_only)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MEMB), *b = make(PRUDENCE_DOMAIN_MEMB);
     struct held_reader reader = {.domain = a};
     prudence_gp_t cookie;
 
-    (void)state;
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll(a);
     assert_false(prudence_domain_poll_state(a, cookie));
@@ -44,11 +39,10 @@ static void a_reader_holds_up_its_own_domain_only(void **state)
     assert_int_equal(prudence_domain_destroy(b), 0);
 }
 
-static void lock_held_is_told_apart(void **state)
+TEST(lock_held_is_told_apart)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MEMB);
 
-    (void)state;
     prudence_domain_read_lock(domain);
     assert_true(prudence_domain_read_lock_held(domain));
     assert_false(prudence_read_lock_held());
@@ -58,11 +52,10 @@ static void lock_held_is_told_apart(void **state)
 }
 
 /* More domains than one of a thread's tables of slots holds; numbers are reused. */
-static void thousands_of_domains_come_and_go(void **state)
+TEST(thousands_of_domains_come_and_go)
 {
     static struct prudence_domain *domains[2500];
 
-    (void)state;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 2500; i++) {
             domains[i] = make(PRUDENCE_DOMAIN_MEMB);
@@ -77,14 +70,13 @@ static void thousands_of_domains_come_and_go(void **state)
     }
 }
 
-static void busy_domains_are_not_destroyed(void **state)
+TEST(busy_domains_are_not_destroyed)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MEMB);
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
     struct held_reader reader = {.domain = domain};
     struct prudence_cache *cache;
 
-    (void)state;
     held_reader_start(&reader);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     held_reader_end(&reader);
@@ -95,20 +87,18 @@ static void busy_domains_are_not_destroyed(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void an_online_thread_makes_a_domain_busy(void **state)
+TEST(an_online_thread_makes_a_domain_busy)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
 
-    (void)state;
     prudence_qsbr_online(domain);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     prudence_qsbr_offline(domain);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void the_default_domain_and_null_are_not_destroyed(void **state)
+TEST(the_default_domain_and_null_are_not_destroyed)
 {
-    (void)state;
     assert_int_equal(prudence_domain_destroy(NULL), EINVAL);
     assert_int_equal(prudence_domain_destroy(prudence_default_domain()), EINVAL);
 }
@@ -120,7 +110,7 @@ static void assert_refused(const char *name, int kind, const struct prudence_dom
     assert_int_equal(errno, EINVAL);
 }
 
-static void bad_names_kinds_and_attributes_are_refused(void **state)
+TEST(bad_names_kinds_and_attributes_are_refused)
 {
     const struct prudence_domain_attr small = {.size = 3},
                                       flags = {.size = sizeof flags, .flags = 1},
@@ -128,7 +118,6 @@ static void bad_names_kinds_and_attributes_are_refused(void **state)
                                       good = {.size = sizeof good};
     struct prudence_domain *domain;
 
-    (void)state;
     assert_refused(NULL, PRUDENCE_DOMAIN_MEMB, NULL);
     assert_refused("", PRUDENCE_DOMAIN_MEMB, NULL);
     assert_refused("kind", PRUDENCE_DOMAIN_SET, NULL);
@@ -146,12 +135,11 @@ static void bad_names_kinds_and_attributes_are_refused(void **state)
 
 /* ---------------------------------------------------------------------------------- qsbr */
 
-static void online_is_a_section_until_quiescent(void **state)
+TEST(online_is_a_section_until_quiescent)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
     prudence_gp_t cookie;
 
-    (void)state;
     cookie = prudence_domain_start_poll(domain);
     assert_true(prudence_domain_poll_state(domain, cookie)); /* nobody is online */
     prudence_qsbr_online(domain);
@@ -168,12 +156,11 @@ static void online_is_a_section_until_quiescent(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void qsbr_sections_cost_and_change_nothing(void **state)
+TEST(qsbr_sections_cost_and_change_nothing)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
     uint64_t word;
 
-    (void)state;
     prudence_qsbr_online(domain);
     word = readers_slot_if_any(domain)->reader.word;
     prudence_domain_read_lock(domain);
@@ -185,11 +172,10 @@ static void qsbr_sections_cost_and_change_nothing(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void synchronize_while_online_in_the_same_domain(void **state)
+TEST(synchronize_while_online_in_the_same_domain)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
 
-    (void)state;
     prudence_qsbr_online(domain);
     assert_int_equal(prudence_domain_synchronize(domain), 0);
     assert_true(prudence_domain_read_lock_held(domain)); /* online again */
@@ -197,12 +183,11 @@ static void synchronize_while_online_in_the_same_domain(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void synchronize_elsewhere_while_online_is_refused(void **state)
+TEST(synchronize_elsewhere_while_online_is_refused)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
     struct prudence_domain *other = make(PRUDENCE_DOMAIN_QSBR);
 
-    (void)state;
     prudence_qsbr_online(domain);
     assert_int_equal(prudence_domain_synchronize(other), EDEADLK);
     assert_int_equal(prudence_domain_synchronize(prudence_default_domain()), EDEADLK);
@@ -218,12 +203,11 @@ static int read_offline(void *domain)
     return 0;
 }
 
-static void a_section_while_offline_dies_with_a_message(void **state)
+TEST(a_section_while_offline_dies_with_a_message)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_QSBR);
     struct child_result result;
 
-    (void)state;
     child_run(read_offline, domain, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "offline"));
@@ -240,11 +224,10 @@ static int qsbr_calls_elsewhere(void *domain)
     return prudence_domain_read_lock_held(domain);
 }
 
-static void qsbr_and_manual_calls_on_other_kinds_are_reported(void **state)
+TEST(qsbr_and_manual_calls_on_other_kinds_are_reported)
 {
     struct child_result result;
 
-    (void)state;
     child_run(qsbr_calls_elsewhere, prudence_default_domain(), &result);
     assert_true(child_exited_with(&result, 0));
     assert_int_equal(child_count(&result, "is not qsbr"), 3);
@@ -253,12 +236,11 @@ static void qsbr_and_manual_calls_on_other_kinds_are_reported(void **state)
 
 /* -------------------------------------------------------------------------------- manual */
 
-static void a_manual_grace_period_ends_when_told(void **state)
+TEST(a_manual_grace_period_ends_when_told)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MANUAL);
     prudence_gp_t first = prudence_domain_start_poll(domain), second;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         assert_false(prudence_domain_poll_state(domain, first));
     prudence_manual_advance(domain);
@@ -277,13 +259,12 @@ static void *advance_later(void *domain)
     return NULL;
 }
 
-static void synchronize_on_a_manual_domain_waits_for_another_thread(void **state)
+TEST(synchronize_on_a_manual_domain_waits_for_another_thread)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MANUAL);
     unsigned long long began = now_ns();
     pthread_t thread;
 
-    (void)state;
     pthread_create(&thread, NULL, advance_later, domain);
     assert_int_equal(prudence_domain_synchronize(domain), 0);
     assert_true(now_ns() - began >= 25000000);
@@ -291,25 +272,4 @@ static void synchronize_on_a_manual_domain_waits_for_another_thread(void **state
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reader_holds_up_its_own_domain_only),
-        cmocka_unit_test(lock_held_is_told_apart),
-        cmocka_unit_test(thousands_of_domains_come_and_go),
-        cmocka_unit_test(busy_domains_are_not_destroyed),
-        cmocka_unit_test(an_online_thread_makes_a_domain_busy),
-        cmocka_unit_test(the_default_domain_and_null_are_not_destroyed),
-        cmocka_unit_test(bad_names_kinds_and_attributes_are_refused),
-        cmocka_unit_test(online_is_a_section_until_quiescent),
-        cmocka_unit_test(qsbr_sections_cost_and_change_nothing),
-        cmocka_unit_test(synchronize_while_online_in_the_same_domain),
-        cmocka_unit_test(synchronize_elsewhere_while_online_is_refused),
-        cmocka_unit_test(a_section_while_offline_dies_with_a_message),
-        cmocka_unit_test(qsbr_and_manual_calls_on_other_kinds_are_reported),
-        cmocka_unit_test(a_manual_grace_period_ends_when_told),
-        cmocka_unit_test(synchronize_on_a_manual_domain_waits_for_another_thread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * A driver loads the goal, then the mode, then makes the barrier. The test steps through it and
  * makes another thread's stores before each instruction: a grace period that starts after
@@ -8,11 +10,6 @@
  * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <linux/membarrier.h>
 #include <stdio.h>
@@ -21,8 +18,7 @@
 
 #include "gp/user/domain.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
+#include "support/suite.h"
 
 /* Acts before each instruction of the release build; checks and sanitizers multiply the
  * instructions. */
@@ -57,7 +53,6 @@ static void start_another(const greg_t *registers)
 
 static void drive(void *unused)
 {
-    (void)unused;
     gp_drive(domain);
 }
 
@@ -87,38 +82,23 @@ static void expect_a_barrier_for_each(bool from_fenced)
     assert_true(completed * STRIDE > 3 && left > 10);
 }
 
-static void goal_before_barrier(void **state)
+TEST(goal_before_barrier)
 {
-    (void)state;
     expect_a_barrier_for_each(false);
 }
 
-static void goal_before_mode(void **state)
+TEST(goal_before_mode)
 {
-    (void)state;
     expect_a_barrier_for_each(true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goal_before_barrier),
-        cmocka_unit_test(goal_before_mode),
-    };
-
     if (!os_membarrier_available()) {
         print_message("skipped: no membarrier, one mode\n");
         return 0;
     }
     domain = prudence_domain_create("driven", PRUDENCE_DOMAIN_MEMB, NULL);
     store_relaxed(&domain->choosing, 1u); /* keep the mode fixed */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-int main(void)
-{
-    print_message("skipped: nothing to step with\n");
-    return 0;
-}
-#endif

@@ -6,11 +6,6 @@
  * apart.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <unistd.h>
@@ -25,6 +20,7 @@
 #include "gp/user/thread_memory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define LONG_NS UINT64_C(1000000000) /* held up for long enough to be checked */
 
@@ -32,7 +28,6 @@ static struct prudence_domain *domain;
 
 static int set_up(void **state)
 {
-    (void)state;
     reader_keys_without_memory = 0; /* as if all keys that need no memory were in use */
     domain = prudence_domain_create("unnoticed", PRUDENCE_DOMAIN_MEMB, NULL);
     return domain == NULL;
@@ -40,7 +35,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -69,7 +63,6 @@ static void run(void *(*body)(void *), void *argument)
 
 static void *only_read(void *unused)
 {
-    (void)unused;
     last_reader = gettid();
     prudence_read_lock();
     prudence_domain_read_lock(domain);
@@ -87,12 +80,11 @@ static uint64_t metadata(void)
     return stats.metadata;
 }
 
-static void they_leave_nothing_behind(void **state)
+TEST(they_leave_nothing_behind, set_up, tear_down)
 {
     struct prudence_domain_stats stats;
     uint64_t before;
 
-    (void)state;
     run(only_read, NULL);
     assert_int_equal(slots_in_use(), 1); /* no driver has looked */
     prudence_domain_stats(domain, &stats);
@@ -112,7 +104,6 @@ static void they_leave_nothing_behind(void **state)
 
 static void *end_inside(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(domain);
     return NULL;
 }
@@ -122,7 +113,6 @@ static int end_a_section(void *unused)
     prudence_gp_t cookie;
     pthread_t thread;
 
-    (void)unused;
     if (pthread_create(&thread, NULL, end_inside, NULL))
         return 1;
     pthread_join(thread, NULL);
@@ -139,11 +129,10 @@ static int end_a_section(void *unused)
     return 42;
 }
 
-static void their_sections_end(void **state)
+TEST(their_sections_end, set_up, tear_down)
 {
     struct child_result result;
 
-    (void)state;
     child_run(end_a_section, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(
@@ -161,11 +150,10 @@ static void *read_then_wait(void *slot)
     return NULL;
 }
 
-static void a_call_that_may_allocate_arms_the_hook(void **state)
+TEST(a_call_that_may_allocate_arms_the_hook, set_up, tear_down)
 {
     struct reader_slot *slot = NULL;
 
-    (void)state;
     run(read_then_wait, &slot);
     assert_int_equal(slot->thread, 0); /* no driver had to look */
 }
@@ -185,7 +173,6 @@ static int take_the_id(void *unused)
     uint64_t now = os_clock_ns();
     struct reader_slot *slot;
 
-    (void)unused;
     reader.domain = domain;
     held_reader_start(&reader);
     slot = slot_of_thread(reader.tid);
@@ -201,11 +188,10 @@ static int take_the_id(void *unused)
 }
 
 /* The slot was claimed before the current thread of that id started, so its owner is gone. */
-static void a_new_thread_of_the_same_id_is_not_the_old_one(void **state)
+TEST(a_new_thread_of_the_same_id_is_not_the_old_one, set_up, tear_down)
 {
     struct child_result result;
 
-    (void)state;
     child_run(take_the_id, NULL, &result);
     if (!child_exited_with(&result, 42))
         print_error("%#x %s\n", (unsigned)result.status, result.output);
@@ -214,7 +200,6 @@ static void a_new_thread_of_the_same_id_is_not_the_old_one(void **state)
 
 static int table_in_a_child(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(domain);
     thread_memory_reap(); /* our own table stays */
     prudence_domain_read_unlock(domain);
@@ -223,29 +208,15 @@ static int table_in_a_child(void *unused)
 
 static void *fork_unwatched(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);
     assert_child(table_in_a_child, NULL);
     return NULL;
 }
 
-static void a_forked_child_keeps_its_own(void **state)
+TEST(a_forked_child_keeps_its_own, set_up, tear_down)
 {
-    (void)state;
     run(fork_unwatched, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(they_leave_nothing_behind, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(their_sections_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_that_may_allocate_arms_the_hook, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_new_thread_of_the_same_id_is_not_the_old_one, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_forked_child_keeps_its_own, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests_name("threads whose end nobody tells", tests, NULL, NULL);
-}
+SUITE()

@@ -2,11 +2,6 @@
 /* External domains: which thread calls which foreign function, and when. The test plays the
  * foreign scheme. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +15,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct {
     uint64_t begun, over; /* foreign cookies */
@@ -38,14 +34,12 @@ static uint64_t start_poll(void *context)
 
 static bool poll_state(void *context, uint64_t cookie)
 {
-    (void)context;
     foreign.polls++;
     return foreign.over >= cookie;
 }
 
 static void synchronize(void *context)
 {
-    (void)context;
     foreign.caller = pthread_self();
     if (__atomic_load_n(&foreign.blocks, __ATOMIC_ACQUIRE)) {
         sem_post(&foreign.called);
@@ -57,13 +51,11 @@ static void synchronize(void *context)
 
 static void thread_starts(void *context)
 {
-    (void)context;
     __atomic_fetch_add(&foreign.starts, 1, __ATOMIC_RELEASE);
 }
 
 static void thread_ends(void *context)
 {
-    (void)context;
     __atomic_fetch_add(&foreign.ends, 1, __ATOMIC_RELEASE);
 }
 
@@ -92,12 +84,11 @@ static unsigned synchronized(void)
     return __atomic_load_n(&foreign.synchronized, __ATOMIC_ACQUIRE);
 }
 
-static void one_grace_period_is_under_way_and_the_next_covers_the_rest(void **state)
+TEST(one_grace_period_is_under_way_and_the_next_covers_the_rest)
 {
     struct prudence_domain *domain = make(&polled);
     prudence_gp_t first = prudence_domain_start_poll(domain), second, third;
 
-    (void)state;
     assert_int_equal(foreign.begun, 0); /* nobody has driven it */
     assert_false(prudence_domain_poll_state(domain, first));
     assert_int_equal(foreign.begun, 1);
@@ -116,23 +107,21 @@ static void one_grace_period_is_under_way_and_the_next_covers_the_rest(void **st
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void nothing_runs_unless_asked_for(void **state)
+TEST(nothing_runs_unless_asked_for)
 {
     struct prudence_domain *domain = make(&waited);
 
-    (void)state;
     prudence_domain_get_state(domain);
     pause_ms(20);
     assert_int_equal(synchronized(), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void polling_never_blocks_in_synchronize(void **state)
+TEST(polling_never_blocks_in_synchronize)
 {
     struct prudence_domain *domain = make(&waited);
     prudence_gp_t cookie;
 
-    (void)state;
     foreign.blocks = true;
     cookie = prudence_domain_start_poll(domain);
     assert_false(prudence_domain_poll_state(domain, cookie));
@@ -158,9 +147,8 @@ static bool no_memory(void)
     return true;
 }
 
-static void without_a_thread_there_is_no_domain(void **state)
+TEST(without_a_thread_there_is_no_domain)
 {
-    (void)state;
     os_memory_fails = no_memory;
     errno = 0;
     assert_null(prudence_domain_create_external("foreign", &waited, NULL));
@@ -178,12 +166,11 @@ static int synchronize_without_threads(void *domain)
 }
 
 /* In a child that cannot start the thread, a waiter without a deadline drives. */
-static void without_a_thread_the_waiter_does_it(void **state)
+TEST(without_a_thread_the_waiter_does_it)
 {
     struct prudence_domain *domain = make(&waited);
     struct child_result result;
 
-    (void)state;
     os_memory_fails = no_memory;
     child_run(synchronize_without_threads, domain, &result);
     os_memory_fails = NULL;
@@ -198,11 +185,10 @@ static void assert_refused(const struct prudence_domain_ops *ops, const char *na
     assert_int_equal(errno, EINVAL);
 }
 
-static void bad_functions_are_refused(void **state)
+TEST(bad_functions_are_refused)
 {
     struct prudence_domain_ops ops = waited;
 
-    (void)state;
     assert_refused(NULL, "null");
     assert_refused(&ops, NULL);
     assert_refused(&ops, "");
@@ -225,12 +211,11 @@ static int read_it(void *domain)
     return 0;
 }
 
-static void its_readers_are_not_ours(void **state)
+TEST(its_readers_are_not_ours)
 {
     struct prudence_domain *domain = make(&polled);
     struct child_result result;
 
-    (void)state;
     assert_false(prudence_domain_read_lock_held(domain));
     child_run(read_it, domain, &result);
     assert_true(child_died(&result));
@@ -243,7 +228,6 @@ static int stall(void *unused)
     struct prudence_domain *domain = make(&polled);
     prudence_gp_t cookie;
 
-    (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     cookie = prudence_domain_start_poll(domain);
     for (unsigned i = 0; i < 20000 && (i < 60 || !load_relaxed(&domain->stalls)); i++) {
@@ -253,27 +237,12 @@ static int stall(void *unused)
     return 0;
 }
 
-static void a_stall_is_reported_without_a_name(void **state)
+TEST(a_stall_is_reported_without_a_name)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall, NULL, &result);
     assert_int_equal(child_count(&result, "stall: a grace period of domain 'foreign'"), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_grace_period_is_under_way_and_the_next_covers_the_rest),
-        cmocka_unit_test(nothing_runs_unless_asked_for),
-        cmocka_unit_test(polling_never_blocks_in_synchronize),
-        cmocka_unit_test(without_a_thread_there_is_no_domain),
-        cmocka_unit_test(without_a_thread_the_waiter_does_it),
-        cmocka_unit_test(bad_functions_are_refused),
-        cmocka_unit_test(its_readers_are_not_ours),
-        cmocka_unit_test(a_stall_is_reported_without_a_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -5,11 +5,6 @@
  * driver that reads a goal too late completes too much in each of them.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <semaphore.h>
 #include <string.h>
@@ -18,6 +13,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct {
     uint64_t begun, over; /* foreign grace periods */
@@ -34,7 +30,6 @@ static uint64_t start_poll(void *context)
     uint64_t cookie = ++foreign.begun;
     void (*step)(void) = foreign.in_start_poll;
 
-    (void)context;
     foreign.in_start_poll = NULL;
     if (step)
         step();
@@ -43,13 +38,11 @@ static uint64_t start_poll(void *context)
 
 static bool poll_state(void *context, uint64_t cookie)
 {
-    (void)context;
     return foreign.over >= cookie;
 }
 
 static void synchronize(void *context)
 {
-    (void)context;
     foreign.in_synchronize(__atomic_add_fetch(&foreign.synchronizing, 1, __ATOMIC_ACQ_REL));
 }
 
@@ -66,7 +59,6 @@ static void make_external(bool polls)
 
 static int set_up(void **state)
 {
-    (void)state;
     memset(&foreign, 0, sizeof foreign);
     return 0;
 }
@@ -84,11 +76,10 @@ static void ask_for_another(void)
 }
 
 /* A foreign grace period covers requests made before it began, and none made since. */
-static void what_is_asked_for_while_one_begins_needs_the_next(void **state)
+TEST(what_is_asked_for_while_one_begins_needs_the_next, set_up)
 {
     prudence_gp_t first;
 
-    (void)state;
     make_external(true);
     first = prudence_domain_start_poll(external);
     foreign.in_start_poll = ask_for_another;
@@ -116,11 +107,10 @@ static void ask_in_the_first_wait_in_the_second(unsigned number)
     }
 }
 
-static void while_it_is_waited_for_as_well(void **state)
+TEST(while_it_is_waited_for_as_well, set_up)
 {
     prudence_gp_t first;
 
-    (void)state;
     sem_init(&second_runs, 0, 0);
     sem_init(&second_may_end, 0, 0);
     foreign.in_synchronize = ask_in_the_first_wait_in_the_second;
@@ -157,12 +147,11 @@ static void end_and_begin(void)
 
 /* A driver that finds its members over completes the grace period whose member cookies it has,
  * and not one that has begun since. */
-static void a_set_does_not_complete_what_began_meanwhile(void **state)
+TEST(a_set_does_not_complete_what_began_meanwhile, set_up)
 {
     struct prudence_domain *members[2];
     prudence_gp_t first;
 
-    (void)state;
     make_external(true);
     manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     members[0] = external;
@@ -188,13 +177,4 @@ static void a_set_does_not_complete_what_began_meanwhile(void **state)
     end(external);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_is_asked_for_while_one_begins_needs_the_next, set_up),
-        cmocka_unit_test_setup(while_it_is_waited_for_as_well, set_up),
-        cmocka_unit_test_setup(a_set_does_not_complete_what_began_meanwhile, set_up),
-    };
-
-    return cmocka_run_group_tests_name("foreign grace periods, step by step", tests, NULL, NULL);
-}
+SUITE()

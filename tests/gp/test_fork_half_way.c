@@ -51,7 +51,6 @@ static void no_grace_period_is_over_before_it_began(void **state)
 {
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         child_run(sequence_behind, domains[i], &result);
         assert_true(child_exited_with(&result, 42));
@@ -77,7 +76,6 @@ static void readers_and_drivers_are_of_one_mode(void **state)
 {
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         child_run(mode_torn, domains[i], &result);
         assert_true(child_exited_with(&result, 42));
@@ -98,7 +96,6 @@ static int phases_torn(void *unused)
     struct prudence_domain *domain = gp_phases_make("phases");
     uint64_t phase;
 
-    (void)unused;
     gp_phases_join(domain, false, &phase);
     if (!tick_ends_a_phase(domain) || !tick_ends_a_phase(domain))
         return 1;
@@ -116,7 +113,6 @@ static void phases_go_on(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(phases_torn, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }

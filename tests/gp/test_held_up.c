@@ -4,11 +4,6 @@
  * makes no barrier and no scan, and a thread that has other work requests no further grace period.
  * The same reader's next section does not hold up that grace period.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
@@ -20,19 +15,18 @@
 #include "gp/user/stall.h"
 #include "os/posix/posix.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_domain *domain;
 
 static int make_domain(void **state)
 {
-    (void)state;
     domain = prudence_domain_create("held up", PRUDENCE_DOMAIN_MEMB, NULL);
     return domain ? 0 : -1;
 }
 
 static int destroy_domain(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -58,12 +52,11 @@ static gp_cookie hold_up(void)
     return cookie;
 }
 
-static void nobody_looks_again_while_a_reader_stays(void **state)
+TEST(nobody_looks_again_while_a_reader_stays, make_domain, destroy_domain)
 {
     gp_cookie cookie = hold_up(), next = gp_snapshot(domain);
     uint64_t before = looks(), sequence = started(), told = 1;
 
-    (void)state;
     store_relaxed(&domain->scan_began, told);
     for (int i = 0; i < 100; i++) {
         gp_drive(domain);
@@ -82,11 +75,10 @@ static void nobody_looks_again_while_a_reader_stays(void **state)
 }
 
 /* Nested sections are one section, until the outermost ends. */
-static void a_nested_section_is_the_same(void **state)
+TEST(a_nested_section_is_the_same, make_domain, destroy_domain)
 {
     gp_cookie cookie = hold_up();
 
-    (void)state;
     prudence_domain_read_lock(domain);
     assert_true(gp_is_held_up(domain));
     prudence_domain_read_unlock(domain);
@@ -97,11 +89,10 @@ static void a_nested_section_is_the_same(void **state)
 }
 
 /* It was entered after the grace period began, so it does not hold it up. */
-static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
+TEST(the_next_section_of_the_same_reader_is_not_in_the_way, make_domain, destroy_domain)
 {
     gp_cookie cookie = hold_up();
 
-    (void)state;
     prudence_domain_read_unlock(domain);
     prudence_domain_read_lock(domain);
     assert_false(gp_is_held_up(domain));
@@ -111,11 +102,10 @@ static void the_next_section_of_the_same_reader_is_not_in_the_way(void **state)
 }
 
 /* No grace period is running, so a thread that wants one may begin it. */
-static void a_reader_alone_holds_up_nothing(void **state)
+TEST(a_reader_alone_holds_up_nothing, make_domain, destroy_domain)
 {
     gp_cookie cookie = hold_up();
 
-    (void)state;
     prudence_domain_read_unlock(domain);
     assert_true(gp_wait(domain, cookie, 0));
     prudence_domain_read_lock(domain);
@@ -129,12 +119,11 @@ static void a_reader_alone_holds_up_nothing(void **state)
 }
 
 /* When the reader that was furthest behind leaves, a scan finds the next one. */
-static void the_next_reader_is_found(void **state)
+TEST(the_next_reader_is_found, make_domain, destroy_domain)
 {
     struct held_reader other = {.domain = domain};
     gp_cookie cookie;
 
-    (void)state;
     held_reader_start(&other);
     cookie = hold_up();
     prudence_domain_read_unlock(domain);
@@ -146,13 +135,12 @@ static void the_next_reader_is_found(void **state)
     assert_true(gp_wait(domain, cookie, 0));
 }
 
-static void a_set_is_held_up_by_its_members(void **state)
+TEST(a_set_is_held_up_by_its_members, make_domain, destroy_domain)
 {
     struct prudence_domain *members[] = {domain, prudence_default_domain()};
     struct prudence_domain *set = prudence_domain_create_set("set", members, 2);
     gp_cookie cookie;
 
-    (void)state;
     assert_non_null(set);
     cookie = gp_snapshot(set);
     hold_up();
@@ -178,12 +166,11 @@ static uint64_t half_of_uptime(void)
     return os_clock_ns() / 2;
 }
 
-static void it_is_known_since_when(void **state)
+TEST(it_is_known_since_when, make_domain, destroy_domain)
 {
     uint64_t before = os_clock_ns(), longer = half_of_uptime(), entered;
     gp_cookie cookie = hold_up();
 
-    (void)state;
     posix_cpu_injected = tell_nothing;
     entered = stall_since(readers_slot_if_any(domain));
     assert_in_range(entered, before, os_clock_ns());
@@ -201,14 +188,13 @@ static void it_is_known_since_when(void **state)
 }
 
 /* Readers without slots are invisible: during a grace period one may always hold it up. */
-static void nobody_can_tell_of_readers_without_slots(void **state)
+TEST(nobody_can_tell_of_readers_without_slots)
 {
     struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
     struct prudence_domain *manual = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     uint64_t longer = half_of_uptime();
     int index;
 
-    (void)state;
     index = prudence_srcu_read_lock(srcu);
     assert_false(gp_outstays(srcu, os_clock_ns(), 0));
     gp_request(srcu, gp_snapshot(srcu));
@@ -222,22 +208,4 @@ static void nobody_can_tell_of_readers_without_slots(void **state)
     assert_int_equal(prudence_domain_destroy(manual), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nobody_looks_again_while_a_reader_stays, make_domain,
-                                        destroy_domain),
-        cmocka_unit_test_setup_teardown(a_nested_section_is_the_same, make_domain, destroy_domain),
-        cmocka_unit_test_setup_teardown(the_next_section_of_the_same_reader_is_not_in_the_way,
-                                        make_domain, destroy_domain),
-        cmocka_unit_test_setup_teardown(a_reader_alone_holds_up_nothing, make_domain,
-                                        destroy_domain),
-        cmocka_unit_test_setup_teardown(the_next_reader_is_found, make_domain, destroy_domain),
-        cmocka_unit_test_setup_teardown(a_set_is_held_up_by_its_members, make_domain,
-                                        destroy_domain),
-        cmocka_unit_test_setup_teardown(it_is_known_since_when, make_domain, destroy_domain),
-        cmocka_unit_test(nobody_can_tell_of_readers_without_slots),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

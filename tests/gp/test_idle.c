@@ -6,11 +6,6 @@
  * ctest: not-with sanitizers (counts wake-ups, and a sanitizer may have a separate thread)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <stdio.h>
@@ -24,6 +19,7 @@
 #include "posix.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define SANITIZER_HAS_A_THREAD 1 /* and it wakes up */
@@ -93,12 +89,11 @@ static int work_then_idle(void *own_threads)
     return threads == *(unsigned *)own_threads && after == before ? 42 : 1;
 }
 
-static void an_idle_process_makes_no_wakeups(void **state)
+TEST(an_idle_process_makes_no_wakeups)
 {
     struct child_result result;
     unsigned one = 1;
 
-    (void)state;
     if (SANITIZER_HAS_A_THREAD)
         skip();
     child_run(work_then_idle, &one, &result);
@@ -110,7 +105,6 @@ static bool cpus_are_idle;
 
 static bool are_idle(unsigned cpu)
 {
-    (void)cpu;
     return cpus_are_idle;
 }
 
@@ -122,12 +116,11 @@ static int with_background(void *threads_then)
 }
 
 /* The helper sleeps without a timeout if there is no work, or no idle time to do it. */
-static void nor_does_the_idle_helper(void **state)
+TEST(nor_does_the_idle_helper)
 {
     struct child_result result;
     unsigned two = 2;
 
-    (void)state;
     if (SANITIZER_HAS_A_THREAD)
         skip();
     for (unsigned idle = 0; idle < 2; idle++) {
@@ -138,12 +131,4 @@ static void nor_does_the_idle_helper(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_idle_process_makes_no_wakeups),
-        cmocka_unit_test(nor_does_the_idle_helper),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -1,15 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * The protocol of mode switches, instruction by instruction, with readers inside. Readers fence
  * wherever drivers skip the membarrier, and a membarrier separates the two. Covers every way to
  * switch a mode: the choice by rates, and both options.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -23,8 +20,7 @@
 #include "gp/user/readers.h"
 #include "support/gp_reader.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
+#include "support/suite.h"
 
 static struct prudence_domain *watched;
 static unsigned steps, made, broken;
@@ -115,11 +111,10 @@ static void expect_protected(struct held_reader *reader)
     assert_true(prudence_domain_poll_state(watched, cookie));
 }
 
-static void of_the_default_domain(void **state)
+TEST(of_the_default_domain)
 {
     struct held_reader reader = {.domain = NULL};
 
-    (void)state;
     watched = &prudence_default;
     held_reader_start(&reader);
     expect_options_to_follow_the_protocol();
@@ -127,11 +122,10 @@ static void of_the_default_domain(void **state)
     expect_protected(&reader);
 }
 
-static void of_every_other_domain(void **state)
+TEST(of_every_other_domain)
 {
     struct held_reader reader;
 
-    (void)state;
     watched = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
     reader = (struct held_reader){.domain = watched};
     held_reader_start(&reader);
@@ -148,12 +142,11 @@ static void *set_fenced(void *unused)
     return unused;
 }
 
-static void two_switches_wait_for_each_other(void **state)
+TEST(two_switches_wait_for_each_other)
 {
     pthread_t setter;
     bool early;
 
-    (void)state;
     assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
     store_relaxed(&prudence_default.choosing, 1u);
     pthread_create(&setter, NULL, set_fenced, NULL);
@@ -181,7 +174,6 @@ static void tell_mode(uint32_t fenced)
  * does up to its membarrier, which fences this CPU here. */
 static void flip(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != flip_at)
         return;
     flipped = true;
@@ -191,13 +183,11 @@ static void flip(const greg_t *registers)
 
 static void enter_default(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
 }
 
 static void enter_watched(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(watched);
 }
 
@@ -227,9 +217,8 @@ static void expect_published_or_fenced(void (*enter)(void *unused))
     assert_true(before > 3 && after > 3);
 }
 
-static void readers_test_the_mode_after_publishing(void **state)
+TEST(readers_test_the_mode_after_publishing)
 {
-    (void)state;
     assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
     watched = &prudence_default;
     expect_published_or_fenced(enter_default);
@@ -240,24 +229,9 @@ static void readers_test_the_mode_after_publishing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_the_default_domain),
-        cmocka_unit_test(of_every_other_domain),
-        cmocka_unit_test(two_switches_wait_for_each_other),
-        cmocka_unit_test(readers_test_the_mode_after_publishing),
-    };
-
     if (!os_membarrier_available()) {
         print_message("skipped: no membarrier, one mode\n");
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-int main(void)
-{
-    print_message("skipped: nothing to step with\n");
-    return 0;
-}
-#endif

@@ -46,7 +46,6 @@ static bool tell(int of, bool *wants_cpu, uint64_t *had)
 
 static void ignore(struct prudence_head *unused)
 {
-    (void)unused;
 }
 
 static void *stay(void *unused)
@@ -63,7 +62,6 @@ static void *stay(void *unused)
 /* Pretends that an awake worker exists, so that nobody starts one. */
 static int set_up(void **state)
 {
-    (void)state;
     callback_queue_of(&prudence_default);
     callbacks_other_work = NULL;
     callbacks_weigh = NULL; /* a head weighs the size that the test gives */
@@ -124,7 +122,6 @@ static bool keep_pace_for(unsigned asked)
 
 static void a_reader_without_cpu_is_given_one(void **state)
 {
-    (void)state;
     queue_much(true, true, 0);
     assert_true(keep_pace_for(LOOKS));
     assert_int_equal(queue->no_pace_until, 0); /* the worker does not count as stuck */
@@ -134,7 +131,6 @@ static void a_reader_without_cpu_is_given_one(void **state)
 /* Also holds back a thread that may hold pointers, and so never waits for readers. */
 static void by_a_thread_that_is_online(void **state)
 {
-    (void)state;
     queue_much(true, true, 0);
     prudence_qsbr_online(domain);
     assert_false(gp_may_wait());
@@ -145,7 +141,6 @@ static void by_a_thread_that_is_online(void **state)
 
 static void one_that_has_a_cpu_is_not_waited_for(void **state)
 {
-    (void)state;
     queue_much(true, true, 1);
     assert_false(keep_pace_for(LOOKS));
     finish();
@@ -154,7 +149,6 @@ static void one_that_has_a_cpu_is_not_waited_for(void **state)
 /* A blocked reader is not waited for, because it may wait for a lock of this thread's. */
 static void one_that_is_blocked_is_not_waited_for(void **state)
 {
-    (void)state;
     queue_much(true, false, 0);
     assert_false(keep_pace_for(LOOKS));
     finish();
@@ -162,7 +156,6 @@ static void one_that_is_blocked_is_not_waited_for(void **state)
 
 static void one_that_nobody_knows_of_is_not_waited_for(void **state)
 {
-    (void)state;
     queue_much(false, true, 0);
     assert_false(keep_pace_for(LOOKS));
     finish();
@@ -172,7 +165,6 @@ static void one_that_nobody_knows_of_is_not_waited_for(void **state)
  * asked. */
 static void nobody_waits_for_itself(void **state)
 {
-    (void)state;
     looks = 0;
     prudence_qsbr_online(domain);
     callback_push(queue, &head, MUCH);
@@ -201,7 +193,6 @@ static void callbacks_take_no_memory(void **state)
     static struct prudence_head heads[MANY];
     uint64_t invoked = queue->invoked;
 
-    (void)state;
     os_memory_fails = no_memory;
     for (unsigned i = 0; i < MANY; i++) {
         heads[i].func = ignore;

@@ -4,11 +4,6 @@
  * instructions of an entry, a thread may be parked, and a signal handler may read.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -25,6 +20,7 @@
 #include "gp/user/readers.h"
 #include "support/seen_calls.h"
 #include "support/step.h"
+#include "support/suite.h"
 #include "support/told_readers.h"
 
 /* Runs during a membarrier, between the parker's marks and the second look. */
@@ -109,9 +105,8 @@ static void expect_parked_by_grace_periods(void)
     end_readers(READERS);
 }
 
-static void grace_periods_park_readers_that_stay_outside(void **state)
+TEST(grace_periods_park_readers_that_stay_outside)
 {
-    (void)state;
     each_kind(expect_parked_by_grace_periods);
 }
 
@@ -134,16 +129,14 @@ static void expect_woken(void)
     end_readers(READERS);
 }
 
-static void a_parked_reader_holds_grace_periods_up_when_it_enters(void **state)
+TEST(a_parked_reader_holds_grace_periods_up_when_it_enters)
 {
-    (void)state;
     each_kind(expect_woken);
 }
 
-static void few_readers_are_left_alone(void **state)
+TEST(few_readers_are_left_alone)
 {
     domain = &prudence_default;
-    (void)state;
     start_readers(8);
     park_all();
     for (unsigned i = 0; i < 8; i++)
@@ -154,10 +147,9 @@ static void few_readers_are_left_alone(void **state)
     end_readers(8);
 }
 
-static void a_reader_that_was_just_woken_is_spared_once(void **state)
+TEST(a_reader_that_was_just_woken_is_spared_once)
 {
     domain = &prudence_default;
-    (void)state;
     start_readers(1);
     assert_true(is_awake(readers[0].slot));
     round_now();
@@ -191,10 +183,9 @@ static void between(void (*what)(void))
     at_membarrier = NULL;
 }
 
-static void a_reader_that_moves_meanwhile_is_not_parked(void **state)
+TEST(a_reader_that_moves_meanwhile_is_not_parked)
 {
     domain = &prudence_default;
-    (void)state;
     start_readers(2);
     park_all();
     tell(0, read_once);
@@ -213,12 +204,11 @@ static void a_reader_that_moves_meanwhile_is_not_parked(void **state)
     end_readers(2);
 }
 
-static void a_woken_reader_has_its_domains_mode(void **state)
+TEST(a_woken_reader_has_its_domains_mode)
 {
     static const char *const modes[] = {"fenced", "free", "fenced", "free"};
 
     domain = &prudence_default;
-    (void)state;
     start_readers(2);
     tell(1, enter); /* awake throughout */
     for (unsigned i = 0; i < 4; i++) {
@@ -235,10 +225,9 @@ static void a_woken_reader_has_its_domains_mode(void **state)
     end_readers(2);
 }
 
-static void parking_fenced_readers_makes_a_membarrier(void **state)
+TEST(parking_fenced_readers_makes_a_membarrier)
 {
     domain = &prudence_default;
-    (void)state;
     assert_int_equal(prudence_option_set("reader_mode", "fenced"), 0);
     start_readers(1);
     round_now();
@@ -253,14 +242,13 @@ static void parking_fenced_readers_makes_a_membarrier(void **state)
 }
 
 /* The child's copies of slot and summary may be from different moments. */
-static void a_forked_child_is_seen(void **state)
+TEST(a_forked_child_is_seen)
 {
     struct reader_slot *slot;
     int status;
     pid_t child;
 
     domain = &prudence_default;
-    (void)state;
     read_once();
     slot = readers_slot_if_any(domain);
     park_all();
@@ -286,7 +274,6 @@ static bool reached, reads_too;
 
 static void meddle(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != at)
         return;
     reached = true;
@@ -300,7 +287,6 @@ static void meddle(const greg_t *registers)
 
 static void step_enter(void *unused)
 {
-    (void)unused;
     enter();
 }
 
@@ -334,9 +320,8 @@ static void step_entries(void)
         expect_awake_after_entry(i & 1, i & 2);
 }
 
-static void parked_before_any_instruction_of_an_entry(void **state)
+TEST(parked_before_any_instruction_of_an_entry)
 {
-    (void)state;
     domain = &prudence_default;
     step_entries();
     domain = prudence_domain_create("stepped", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -348,23 +333,9 @@ static void parked_before_any_instruction_of_an_entry(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grace_periods_park_readers_that_stay_outside),
-        cmocka_unit_test(a_parked_reader_holds_grace_periods_up_when_it_enters),
-        cmocka_unit_test(few_readers_are_left_alone),
-        cmocka_unit_test(a_reader_that_was_just_woken_is_spared_once),
-        cmocka_unit_test(a_reader_that_moves_meanwhile_is_not_parked),
-        cmocka_unit_test(a_woken_reader_has_its_domains_mode),
-        cmocka_unit_test(parking_fenced_readers_makes_a_membarrier),
-        cmocka_unit_test(a_forked_child_is_seen),
-#if STEP_POSSIBLE
-        cmocka_unit_test(parked_before_any_instruction_of_an_entry),
-#endif
-    };
-
     if (!os_membarrier_available()) {
         print_message("skipped: the system has no membarrier, so nobody is parked\n");
         return 0;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

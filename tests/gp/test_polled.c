@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The whole polled interface: expedited and full states, for domains; synchronizers share. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,15 +11,15 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define CALLERS 32
 
-static void completed_is_over(void **state)
+TEST(completed_is_over)
 {
     struct prudence_domain *domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     prudence_gp_full_t full;
 
-    (void)state;
     assert_true(prudence_gp_poll_state(prudence_gp_get_completed()));
     prudence_gp_get_completed_full(&full);
     assert_true(prudence_gp_poll_state_full(&full));
@@ -35,12 +30,11 @@ static void completed_is_over(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void full_states(void **state)
+TEST(full_states)
 {
     prudence_gp_full_t full, same;
     unsigned polls = 0;
 
-    (void)state;
     prudence_synchronize();
     prudence_gp_get_state_full(&full);
     prudence_gp_get_state_full(&same);
@@ -59,12 +53,11 @@ static void full_states(void **state)
 }
 
 /* With no reader inside, nobody needs to poll. */
-static void expedited_ends_at_once(void **state)
+TEST(expedited_ends_at_once)
 {
     prudence_gp_full_t full;
     prudence_gp_t cookie = prudence_gp_start_poll_expedited();
 
-    (void)state;
     assert_true(gp_poll(&prudence_default, (gp_cookie){cookie.private_value}));
     prudence_gp_start_poll_expedited_full(&full);
     assert_true(gp_poll(&prudence_default, (gp_cookie){full.private_cookie.private_value}));
@@ -73,14 +66,13 @@ static void expedited_ends_at_once(void **state)
     assert_true(gp_poll(&prudence_default, (gp_cookie){cookie.private_value}));
 }
 
-static void expedited_waits_for_readers(void **state)
+TEST(expedited_waits_for_readers)
 {
     struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
     struct held_reader reader = {.domain = domain};
     prudence_gp_full_t full;
     prudence_gp_t cookie;
 
-    (void)state;
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll_expedited(domain);
     prudence_domain_start_poll_expedited_full(domain, &full);
@@ -113,18 +105,16 @@ static int waits_for_itself(void *domain)
 
 static int aborts_inside(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
     prudence_gp_cond_synchronize_expedited(prudence_gp_get_state());
     return 0;
 }
 
-static void inside_a_section(void **state)
+TEST(inside_a_section)
 {
     struct prudence_domain *domain = prudence_domain_create("memb", PRUDENCE_DOMAIN_MEMB, NULL);
     struct child_result result;
 
-    (void)state;
     child_run(waits_for_itself, domain, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "prudence_domain_synchronize_expedited for domain 'memb'"));
@@ -145,14 +135,13 @@ static void *synchronize(void *domain)
 
 /* Callers that wait at the same time share grace periods: while a reader is inside, two are
  * running and a third serves all later callers. */
-static void synchronizers_share(void **state)
+TEST(synchronizers_share)
 {
     struct prudence_domain *domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
     struct held_reader reader = {.domain = domain};
     pthread_t callers[CALLERS];
     uint64_t before;
 
-    (void)state;
     sem_init(&ready, 0, 0);
     held_reader_start(&reader);
     before = load_relaxed(&domain->shared.sequence);
@@ -169,14 +158,4 @@ static void synchronizers_share(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(completed_is_over),      cmocka_unit_test(full_states),
-        cmocka_unit_test(expedited_ends_at_once), cmocka_unit_test(expedited_waits_for_readers),
-        cmocka_unit_test(inside_a_section),       cmocka_unit_test(synchronizers_share),
-    };
-
-    prudence_free(prudence_malloc(1));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(prudence_free(prudence_malloc(1)))

@@ -5,28 +5,23 @@
  * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
 #include <prudence/rcu.h>
 
+#include "support/suite.h"
+
 static struct prudence_domain *domain;
 
 static int set_up(void **state)
 {
-    (void)state;
     domain = prudence_domain_create("events", PRUDENCE_DOMAIN_QSBR, NULL);
     return domain == NULL;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -40,11 +35,10 @@ static bool a_grace_period_ends(void)
     return prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
 }
 
-static void it_does_not_hold_up_grace_periods_meanwhile(void **state)
+TEST(it_does_not_hold_up_grace_periods_meanwhile)
 {
     bool online;
 
-    (void)state;
     prudence_qsbr_online(domain);
     assert_false(a_grace_period_ends());
     errno = 77;
@@ -59,21 +53,19 @@ static void it_does_not_hold_up_grace_periods_meanwhile(void **state)
     prudence_qsbr_offline(domain);
 }
 
-static void an_offline_thread_stays_offline(void **state)
+TEST(an_offline_thread_stays_offline)
 {
     bool online = prudence_qsbr_blocking_begin(domain);
 
-    (void)state;
     assert_false(online);
     prudence_qsbr_blocking_end(domain, online);
     assert_false(is_online());
 }
 
-static void it_nests(void **state)
+TEST(it_nests)
 {
     bool outer, inner;
 
-    (void)state;
     prudence_qsbr_online(domain);
     outer = prudence_qsbr_blocking_begin(domain);
     inner = prudence_qsbr_blocking_begin(domain);
@@ -92,9 +84,8 @@ static int leave_early(bool early)
     return 2;
 }
 
-static void a_block_ends_however_it_is_left(void **state)
+TEST(a_block_ends_however_it_is_left)
 {
-    (void)state;
     prudence_qsbr_online(domain);
     assert_int_equal(leave_early(true), 0);
     assert_true(is_online());
@@ -115,12 +106,5 @@ static void a_block_ends_however_it_is_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_does_not_hold_up_grace_periods_meanwhile),
-        cmocka_unit_test(an_offline_thread_stays_offline),
-        cmocka_unit_test(it_nests),
-        cmocka_unit_test(a_block_ends_however_it_is_left),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return suite_run(set_up, tear_down);
 }

@@ -43,7 +43,6 @@ static void it_costs_a_fence_once_a_grace_period(void **state)
     prudence_gp_t cookie;
     uint64_t word, fences;
 
-    (void)state;
     prudence_qsbr_online(domain);
     word = word_in(domain);
     fences = fences_in(domain);
@@ -76,7 +75,6 @@ static void of_two_domains_in_turn(void **state)
 {
     struct prudence_domain *one = make("one"), *two = make("two");
 
-    (void)state;
     prudence_qsbr_online(one);
     prudence_qsbr_online(two);
     for (unsigned i = 0; i < 3; i++) {
@@ -96,7 +94,6 @@ static void of_a_domain_where_another_one_was(void **state)
     struct prudence_domain *before = NULL, *domain;
     unsigned same = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         domain = make("again");
         same += domain == before;
@@ -157,7 +154,6 @@ static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
     prudence_gp_t cookie;
     pthread_t thread;
 
-    (void)state;
     prudence_qsbr_online(stays);
     prudence_qsbr_online(goes);
     prudence_qsbr_offline(goes);
@@ -190,7 +186,6 @@ static void a_new_thread_is_not_blamed_for_the_last_one(void **state)
 {
     uint64_t timeout = gp_stall_timeout;
 
-    (void)state;
     gp_stall_timeout = UINT64_C(3600) * 1000000000;
     for (unsigned i = 0; i < 2; i++) {
         struct prudence_domain *domain = make("blamed");
@@ -234,7 +229,6 @@ static void by_a_thread_that_ends(void **state)
     struct prudence_domain *domain = make("ending");
     pthread_t thread;
 
-    (void)state;
     prudence_qsbr_online(domain);
     prudence_qsbr_offline(domain); /* creates our own key before */
     pthread_key_create(&key, quiescent_in_a_destructor);
@@ -251,7 +245,6 @@ static int quiescent_nowhere(void *unused)
 {
     struct prudence_domain *volatile nowhere = NULL; /* hides the NULL from the compiler */
 
-    (void)unused;
     gp_check = true;
     prudence_qsbr_quiescent(nowhere);
     return 0;
@@ -261,7 +254,6 @@ static int quiescent_after_destroy(void *unused)
 {
     struct prudence_domain *domain;
 
-    (void)unused;
     gp_check = true;
     domain = make("gone");
     prudence_qsbr_online(domain);
@@ -276,7 +268,6 @@ static void of_no_domain_it_says_so_when_asked_to_check(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(quiescent_nowhere, NULL, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "prudence_qsbr_quiescent"));
@@ -290,7 +281,6 @@ static void its_grace_periods_need_no_membarrier(void **state)
 {
     struct prudence_domain *domain = make("quiet");
 
-    (void)state;
     assert_int_equal(prudence_option_set("reader_mode", "free"), 0);
     prudence_qsbr_online(domain);
     for (unsigned i = 0; i < 100; i++)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Read-side critical sections: nesting, the packed word, misuse. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 
@@ -13,10 +8,10 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
-static void sections_nest(void **state)
+TEST(sections_nest)
 {
-    (void)state;
     assert_false(prudence_read_lock_held());
     prudence_read_lock();
     prudence_read_lock();
@@ -27,12 +22,11 @@ static void sections_nest(void **state)
     assert_false(prudence_read_lock_held());
 }
 
-static void sections_nest_1023_deep(void **state)
+TEST(sections_nest_1023_deep)
 {
     uint64_t completed;
     prudence_gp_t cookie;
 
-    (void)state;
     for (unsigned i = 0; i < 1023; i++)
         prudence_read_lock();
     assert_int_equal(prudence_reader_self->word & PRUDENCE_NESTING_MASK, 1023);
@@ -48,11 +42,10 @@ static void sections_nest_1023_deep(void **state)
     assert_true(sequence_before(completed, prudence_default.progress.completed));
 }
 
-static void sequence_and_depth_share_a_word(void **state)
+TEST(sequence_and_depth_share_a_word)
 {
     uint64_t sequence;
 
-    (void)state;
     prudence_read_lock();
     sequence = prudence_reader_self->word & ~PRUDENCE_NESTING_MASK;
     assert_int_equal(sequence, prudence_default.shared.sequence);
@@ -77,11 +70,10 @@ static int nest_too_deep(void *domain)
     return 0;
 }
 
-static void nesting_1024_deep_dies_with_a_message(void **state)
+TEST(nesting_1024_deep_dies_with_a_message)
 {
     struct child_result result;
 
-    (void)state;
     child_run(nest_too_deep, NULL, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "nested deeper than 1023"));
@@ -92,7 +84,6 @@ static void nesting_1024_deep_dies_with_a_message(void **state)
 
 static int unlock_too_often(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
     prudence_read_unlock();
     prudence_read_unlock();
@@ -116,17 +107,15 @@ static int unlock_unregistered(void *unused)
 
 static int unlock_domain(void *unused)
 {
-    (void)unused;
     prudence_domain_read_unlock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
     return 0;
 }
 
-static void an_unlock_too_many_dies_with_a_message(void **state)
+TEST(an_unlock_too_many_dies_with_a_message)
 {
     int (*const bodies[])(void *) = {unlock_too_often, unlock_unregistered, unlock_domain};
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         child_run(bodies[i], NULL, &result);
         assert_true(child_died(&result));
@@ -135,11 +124,10 @@ static void an_unlock_too_many_dies_with_a_message(void **state)
 }
 
 /* The default domain is the same by its pointer and by the inline functions. */
-static void both_faces_of_the_default_domain_agree(void **state)
+TEST(both_faces_of_the_default_domain_agree)
 {
     struct prudence_domain *domain = prudence_default_domain();
 
-    (void)state;
     prudence_domain_read_lock(domain);
     assert_true(prudence_read_lock_held());
     prudence_read_lock();
@@ -149,16 +137,4 @@ static void both_faces_of_the_default_domain_agree(void **state)
     assert_false(prudence_domain_read_lock_held(domain));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sections_nest),
-        cmocka_unit_test(sections_nest_1023_deep),
-        cmocka_unit_test(sequence_and_depth_share_a_word),
-        cmocka_unit_test(nesting_1024_deep_dies_with_a_message),
-        cmocka_unit_test(an_unlock_too_many_dies_with_a_message),
-        cmocka_unit_test(both_faces_of_the_default_domain_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

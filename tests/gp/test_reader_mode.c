@@ -6,11 +6,6 @@
  * ctest: alone (measures the chosen mode at rates of readers)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 
@@ -23,6 +18,7 @@
 #include "gp/user/mode.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_stats stats(void)
 {
@@ -85,21 +81,19 @@ static int adapt(void)
 
 /* --- tests --- */
 
-static void fenced_by_option(void **state)
+TEST(fenced_by_option)
 {
     struct child_result result;
 
-    (void)state;
     child_again("churn", "reader_mode=fenced", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
 }
 
-static void fence_free_by_option(void **state)
+TEST(fence_free_by_option)
 {
     struct child_result result;
 
-    (void)state;
     child_again("churn", "reader_mode=free", &result);
     assert_true(child_exited_with(&result, 0));
     if (!os_membarrier_available())
@@ -109,21 +103,19 @@ static void fence_free_by_option(void **state)
     assert_true(child_said(&result, "switches=0"));
 }
 
-static void fenced_for_good_without_membarrier(void **state)
+TEST(fenced_for_good_without_membarrier)
 {
     struct child_result result;
 
-    (void)state;
     child_again("churn", "reader_mode=free,membarrier=0", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "mode=fenced membarriers=0 switches=0"));
 }
 
-static void auto_follows_the_rates(void **state)
+TEST(auto_follows_the_rates)
 {
     struct child_result result;
 
-    (void)state;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* ThreadSanitizer changes the rates */
 #endif
@@ -135,11 +127,10 @@ static void auto_follows_the_rates(void **state)
     assert_true(child_said(&result, "written: fenced, read: fence-free"));
 }
 
-static void a_bad_mode_is_reported_by_name_and_value(void **state)
+TEST(a_bad_mode_is_reported_by_name_and_value)
 {
     struct child_result result;
 
-    (void)state;
     child_again("churn", "reader_mode=quick", &result);
     assert_true(child_said(&result, "reader_mode"));
     assert_true(child_said(&result, "quick"));
@@ -190,13 +181,12 @@ static void replace(uint64_t i)
         prudence_synchronize();
 }
 
-static void modes_switch_under_load(void **state)
+TEST(modes_switch_under_load)
 {
     pthread_t readers[4], switcher;
     unsigned long long end = now_ns() + 500000000;
     uint64_t version = 0;
 
-    (void)state;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* fence-free readers are ordered by membarrier, which ThreadSanitizer does not see */
 #endif
@@ -225,16 +215,7 @@ static void modes_switch_under_load(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fenced_by_option),
-        cmocka_unit_test(fence_free_by_option),
-        cmocka_unit_test(fenced_for_good_without_membarrier),
-        cmocka_unit_test(auto_follows_the_rates),
-        cmocka_unit_test(a_bad_mode_is_reported_by_name_and_value),
-        cmocka_unit_test(modes_switch_under_load),
-    };
-
     if (argc > 1)
         return strcmp(argv[1], "churn") == 0 ? churn() : adapt();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -5,11 +5,6 @@
  * that is left behind is found.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,6 +17,7 @@
 #include "gp/user/reader_exit.h"
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
+#include "support/suite.h"
 
 #define READERS 1500
 
@@ -32,7 +28,6 @@ static unsigned asked;
 
 static void sees_call(long number, const long *arguments)
 {
-    (void)arguments;
     if (number == SYS_tgkill)
         __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
 }
@@ -49,7 +44,6 @@ static sem_t registered, end;
 
 static void *read_and_stay(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);
     sem_post(&registered);
@@ -62,7 +56,6 @@ static int32_t dead;
 
 static void *read_and_go(void *unused)
 {
-    (void)unused;
     dead = gettid();
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);
@@ -85,30 +78,27 @@ static void start_readers(void)
     pthread_attr_destroy(&small);
 }
 
-static void to_register_takes_few_looks(void **state)
+TEST(to_register_takes_few_looks)
 {
-    (void)state;
     start_readers();
     assert_true(asked < 4 * READERS); /* asking about all for each chunk of 127 would exceed this */
     assert_int_equal(readers_now(), READERS);
 }
 
-static void figures_take_few_looks(void **state)
+TEST(figures_take_few_looks)
 {
     unsigned before = asked;
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(readers_now(), READERS);
     assert_true(asked - before <= 10 * 64);
 }
 
 /* Nothing announces the end, whether the slot is the last or any other. */
-static void one_that_is_gone_is_found(void **state)
+TEST(one_that_is_gone_is_found)
 {
     pthread_t thread;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         unsigned calls = 0;
 
@@ -123,9 +113,8 @@ static void one_that_is_gone_is_found(void **state)
     }
 }
 
-static void destruction_looks_at_all(void **state)
+TEST(destruction_looks_at_all)
 {
-    (void)state;
     for (unsigned i = 0; i < READERS; i++)
         sem_post(&end);
     for (unsigned i = 0; i < READERS; i++)
@@ -135,15 +124,8 @@ static void destruction_looks_at_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(to_register_takes_few_looks),
-        cmocka_unit_test(figures_take_few_looks),
-        cmocka_unit_test(one_that_is_gone_is_found),
-        cmocka_unit_test(destruction_looks_at_all),
-    };
-
     sem_init(&registered, 0, 0);
     sem_init(&end, 0, 0);
     domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
-    return domain ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    return domain ? suite_run(NULL, NULL) : 1;
 }

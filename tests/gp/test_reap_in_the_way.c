@@ -6,11 +6,6 @@
  * still found.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +17,7 @@
 #include "gp/user/stall.h"
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
+#include "support/suite.h"
 
 #define READERS 8
 #define MS      UINT64_C(1000000)
@@ -33,7 +29,6 @@ static unsigned asked, opened;
 
 static void sees_call(long number, const long *arguments)
 {
-    (void)arguments;
     if (number == SYS_tgkill)
         __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
     if (number == SYS_openat)
@@ -46,7 +41,6 @@ static int start(void **state)
     struct reader_slot *slot;
     unsigned count = 0;
 
-    (void)state;
     domain = prudence_domain_create("in the way", PRUDENCE_DOMAIN_MEMB, NULL);
     if (!domain)
         return -1;
@@ -61,7 +55,6 @@ static int start(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < READERS; i++)
         held_reader_end(&readers[i]);
     return prudence_domain_destroy(domain);
@@ -80,28 +73,25 @@ static unsigned drive_for(unsigned milliseconds, uint64_t stayed)
     return gone;
 }
 
-static void one_of_all_is_asked_for(void **state)
+TEST(one_of_all_is_asked_for, start, end)
 {
-    (void)state;
     assert_int_equal(drive_for(300, 50 * MS), 0);
     assert_int_equal(asked, 300);
     assert_int_equal(opened, 0); /* none has stayed long enough */
 }
 
-static void a_file_is_opened_for_one_of_all(void **state)
+TEST(a_file_is_opened_for_one_of_all, start, end)
 {
-    (void)state;
     assert_int_equal(drive_for(1000, 100 * MS), 0);
     assert_int_equal(opened, 10);
     assert_int_equal(asked, 1000);
 }
 
 /* It has stayed longest, so drivers are told of no other. */
-static void one_that_left_its_id_to_another_is_found(void **state)
+TEST(one_that_left_its_id_to_another_is_found, start, end)
 {
     uint64_t claimed_at = slots[3]->claimed_at, now = os_clock_ns(), word = slots[3]->reader.word;
 
-    (void)state;
     slots[3]->claimed_at = 1; /* the boot time of the machine */
     assert_false(slots_reap_one(domain, slots[3], now, 99 * MS));
     assert_false(slots_reap_one(domain, slots[3], now, 100 * MS)); /* already asked */
@@ -115,11 +105,10 @@ static void one_that_left_its_id_to_another_is_found(void **state)
 }
 
 /* A driver that read the clock before another driver did has nothing to do. */
-static void a_driver_that_comes_late_does_nothing(void **state)
+TEST(a_driver_that_comes_late_does_nothing, start, end)
 {
     uint64_t now = os_clock_ns();
 
-    (void)state;
     slots_reap_one(domain, slots[0], now, 200 * MS);
     slots_reap_one(domain, slots[1], now - MS / 2, 200 * MS);
     assert_int_equal(asked, 1);
@@ -127,11 +116,10 @@ static void a_driver_that_comes_late_does_nothing(void **state)
 }
 
 /* The whole path, by a driver that notes a reader which has been in the way for 50 ms. */
-static void a_driver_that_is_held_up_opens_no_file(void **state)
+TEST(a_driver_that_is_held_up_opens_no_file, start, end)
 {
     uint64_t now = os_clock_ns();
 
-    (void)state;
     for (unsigned i = 0; i < READERS; i++) {
         uint64_t word = load_relaxed(&slots[i]->reader.word);
 
@@ -144,15 +132,4 @@ static void a_driver_that_is_held_up_opens_no_file(void **state)
         assert_int_equal(opened, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_of_all_is_asked_for, start, end),
-        cmocka_unit_test_setup_teardown(a_file_is_opened_for_one_of_all, start, end),
-        cmocka_unit_test_setup_teardown(one_that_left_its_id_to_another_is_found, start, end),
-        cmocka_unit_test_setup_teardown(a_driver_that_comes_late_does_nothing, start, end),
-        cmocka_unit_test_setup_teardown(a_driver_that_is_held_up_opens_no_file, start, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

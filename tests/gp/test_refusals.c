@@ -4,17 +4,12 @@
  * and the value.
  */
 #include <errno.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
 #include <prudence/call.h>
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 static int as_refused(const struct prudence_domain *domain)
 {
@@ -31,37 +26,31 @@ static int create(const char *name, int kind, size_t size, unsigned flags)
 
 static int no_name(void *unused)
 {
-    (void)unused;
     return create(NULL, PRUDENCE_DOMAIN_MEMB, 0, 0);
 }
 
 static int empty_name(void *unused)
 {
-    (void)unused;
     return create("", PRUDENCE_DOMAIN_MEMB, 0, 0);
 }
 
 static int no_such_kind(void *unused)
 {
-    (void)unused;
     return create("odd", 77, 0, 0);
 }
 
 static int set_by_create(void *unused)
 {
-    (void)unused;
     return create("odd", PRUDENCE_DOMAIN_SET, 0, 0);
 }
 
 static int external_by_create(void *unused)
 {
-    (void)unused;
     return create("odd", PRUDENCE_DOMAIN_EXTERNAL, 0, 0);
 }
 
 static int attributes_of_another_size(void *unused)
 {
-    (void)unused;
     return create("odd", PRUDENCE_DOMAIN_MEMB, 7, 0);
 }
 
@@ -69,13 +58,11 @@ static int attributes_of_a_newer_version(void *unused)
 {
     struct prudence_domain_attr attr[2] = {{.size = sizeof attr}, {.flags = 1}};
 
-    (void)unused;
     return as_refused(prudence_domain_create("odd", PRUDENCE_DOMAIN_MEMB, attr));
 }
 
 static int unknown_flags(void *unused)
 {
-    (void)unused;
     return create("odd", PRUDENCE_DOMAIN_MEMB, sizeof(struct prudence_domain_attr), 5);
 }
 
@@ -83,7 +70,6 @@ static int set_of_none(void *unused)
 {
     struct prudence_domain *members[1] = {NULL};
 
-    (void)unused;
     return as_refused(prudence_domain_create_set("odd", members, 0));
 }
 
@@ -91,7 +77,6 @@ static int set_of_null(void *unused)
 {
     struct prudence_domain *members[2] = {prudence_default_domain(), NULL};
 
-    (void)unused;
     return as_refused(prudence_domain_create_set("odd", members, 2));
 }
 
@@ -99,7 +84,6 @@ static int set_of_many(void *unused)
 {
     static struct prudence_domain *members[PRUDENCE_DOMAIN_SET_MAX + 1];
 
-    (void)unused;
     for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
         members[i] = prudence_domain_create("member", PRUDENCE_DOMAIN_MANUAL, NULL);
     return as_refused(prudence_domain_create_set("odd", members, PRUDENCE_DOMAIN_SET_MAX + 1));
@@ -107,7 +91,6 @@ static int set_of_many(void *unused)
 
 static uint64_t start(void *context)
 {
-    (void)context;
     return 1;
 }
 
@@ -120,13 +103,11 @@ static int external(size_t size, uint64_t (*start_poll)(void *context))
 
 static int external_without_ops(void *unused)
 {
-    (void)unused;
     return external(0, NULL);
 }
 
 static int external_of_another_size(void *unused)
 {
-    (void)unused;
     return external(8, NULL);
 }
 
@@ -134,19 +115,16 @@ static int external_of_a_newer_version(void *unused)
 {
     struct prudence_domain_ops ops[2] = {{.size = sizeof ops}, {.size = 1}};
 
-    (void)unused;
     return as_refused(prudence_domain_create_external("odd", ops, NULL));
 }
 
 static int external_that_does_nothing(void *unused)
 {
-    (void)unused;
     return external(sizeof(struct prudence_domain_ops), NULL);
 }
 
 static int external_with_half_a_poll(void *unused)
 {
-    (void)unused;
     return external(sizeof(struct prudence_domain_ops), start);
 }
 
@@ -167,7 +145,6 @@ static int destroy_named(void *unused)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = make(PRUDENCE_DOMAIN_MEMB)};
 
-    (void)unused;
     prudence_cache_create("a", 64, &attr);
     prudence_cache_create("b", 64, &attr);
     return destroy_thrice(attr.domain);
@@ -177,14 +154,12 @@ static int destroy_read(void *unused)
 {
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MEMB);
 
-    (void)unused;
     prudence_domain_read_lock(domain);
     return destroy_thrice(domain);
 }
 
 static void nothing(struct prudence_head *head)
 {
-    (void)head;
 }
 
 static int destroy_with_callbacks(void *unused)
@@ -192,7 +167,6 @@ static int destroy_with_callbacks(void *unused)
     static struct prudence_head head;
     struct prudence_domain *domain = make(PRUDENCE_DOMAIN_MANUAL);
 
-    (void)unused;
     prudence_domain_call(domain, &head, nothing);
     return destroy_thrice(domain);
 }
@@ -225,9 +199,8 @@ static const struct refusal {
 };
 
 /* Reported once, although one place makes three attempts. */
-static void each_cause_is_named(void **state)
+TEST(each_cause_is_named)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct child_result result;
 
@@ -239,11 +212,4 @@ static void each_cause_is_named(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_cause_is_named),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -7,11 +7,6 @@
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +18,7 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/slots.h"
+#include "support/suite.h"
 
 static struct prudence_domain *domain;
 static __thread bool armed;
@@ -42,7 +38,6 @@ pid_t gettid(void)
 
 static void handler(int number)
 {
-    (void)number;
     prudence_read_lock();
     prudence_domain_read_lock(domain);
     handled++;
@@ -96,20 +91,15 @@ static void expect_one_slot_each(struct prudence_domain *which)
     assert_int_equal(slots_elsewhere, 1);
 }
 
-static void signals_wait_until_the_slot_is_entered(void **state)
+TEST(signals_wait_until_the_slot_is_entered)
 {
-    (void)state;
     expect_one_slot_each(NULL);
     expect_one_slot_each(domain);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_wait_until_the_slot_is_entered),
-    };
-
     signal(SIGUSR1, handler);
     domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -2,11 +2,6 @@
 /* Sets of domains: a set's grace period is over only when it is over in every member; members
  * live as long as the set. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
@@ -16,6 +11,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_domain *make(enum prudence_domain_kind kind)
 {
@@ -39,13 +35,12 @@ static void end(struct prudence_domain *domain)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void every_member_must_end(void **state)
+TEST(every_member_must_end)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
     struct prudence_domain *set = set_of(a, b);
     prudence_gp_t cookie = prudence_domain_start_poll(set);
 
-    (void)state;
     assert_false(prudence_domain_poll_state(set, cookie));
     prudence_manual_advance(a);
     prudence_manual_advance(a);
@@ -58,13 +53,12 @@ static void every_member_must_end(void **state)
 }
 
 /* Grace periods that a member ended before the set's began do not count. */
-static void what_was_over_before_does_not_count(void **state)
+TEST(what_was_over_before_does_not_count)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
     struct prudence_domain *set = set_of(a, b);
     prudence_gp_t cookie = prudence_domain_get_state(set);
 
-    (void)state;
     prudence_manual_advance(a); /* the set's has not started */
     prudence_manual_advance(b);
     assert_false(prudence_domain_poll_state(set, cookie));
@@ -80,13 +74,12 @@ static void what_was_over_before_does_not_count(void **state)
 
 /* A second grace period is requested while the first is running. It needs the members' next
  * ones, and does not delay the first. */
-static void grace_periods_of_a_set_follow_each_other(void **state)
+TEST(grace_periods_of_a_set_follow_each_other)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
     struct prudence_domain *set = set_of(a, b);
     prudence_gp_t first = prudence_domain_start_poll(set), second;
 
-    (void)state;
     assert_false(prudence_domain_poll_state(set, first));
     prudence_manual_advance(a);
     second = prudence_domain_start_poll(set);
@@ -103,14 +96,13 @@ static void grace_periods_of_a_set_follow_each_other(void **state)
     end(b);
 }
 
-static void members_live_as_long_as_the_set(void **state)
+TEST(members_live_as_long_as_the_set)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_SRCU), *b = make(PRUDENCE_DOMAIN_MEMB);
     struct prudence_domain *set = set_of(a, b);
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = set};
     struct prudence_cache *cache = prudence_cache_create("in a set", 64, &attr);
 
-    (void)state;
     assert_int_equal(prudence_domain_destroy(a), EBUSY);
     assert_int_equal(prudence_domain_destroy(set), EBUSY);
     prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
@@ -120,14 +112,13 @@ static void members_live_as_long_as_the_set(void **state)
     end(b);
 }
 
-static void a_set_of_sets_has_their_members(void **state)
+TEST(a_set_of_sets_has_their_members)
 {
     struct prudence_domain *a = make(PRUDENCE_DOMAIN_MANUAL), *b = make(PRUDENCE_DOMAIN_MANUAL);
     struct prudence_domain *inner = set_of(a, b), *set = set_of(inner, a);
     struct prudence_domain_stats stats;
     prudence_gp_t cookie;
 
-    (void)state;
     end(inner); /* `set` now names its members directly */
     prudence_domain_stats(a, &stats);
     assert_int_equal(stats.users, 1);
@@ -142,7 +133,7 @@ static void a_set_of_sets_has_their_members(void **state)
     end(b);
 }
 
-static void any_kinds_mix(void **state)
+TEST(any_kinds_mix)
 {
     struct prudence_domain *srcu = make(PRUDENCE_DOMAIN_SRCU), *qsbr = make(PRUDENCE_DOMAIN_QSBR);
     struct prudence_domain *all[] = {srcu, qsbr, prudence_default_domain()};
@@ -150,7 +141,6 @@ static void any_kinds_mix(void **state)
     prudence_gp_t cookie;
     int index;
 
-    (void)state;
     assert_int_equal(prudence_domain_synchronize(set), 0);
     index = prudence_srcu_read_lock(srcu);
     prudence_qsbr_online(qsbr);
@@ -173,11 +163,10 @@ static void any_kinds_mix(void **state)
     end(qsbr);
 }
 
-static void bad_sets_are_refused(void **state)
+TEST(bad_sets_are_refused)
 {
     struct prudence_domain *many[PRUDENCE_DOMAIN_SET_MAX + 1], *one;
 
-    (void)state;
     for (unsigned i = 0; i <= PRUDENCE_DOMAIN_SET_MAX; i++)
         many[i] = make(PRUDENCE_DOMAIN_MANUAL);
     errno = 0;
@@ -204,12 +193,11 @@ static int read_a_set(void *set)
     return 0;
 }
 
-static void a_set_cannot_be_read(void **state)
+TEST(a_set_cannot_be_read)
 {
     struct prudence_domain *set = set_of(prudence_default_domain(), NULL);
     struct child_result result;
 
-    (void)state;
     child_run(read_a_set, set, &result);
     assert_true(child_died(&result));
     assert_true(child_said(&result, "has no readers of its own"));
@@ -225,7 +213,7 @@ static int end_in_a_child(void *set)
                                                                                               : 1;
 }
 
-static void a_forked_child_goes_on(void **state)
+TEST(a_forked_child_goes_on)
 {
     struct prudence_domain *srcu = make(PRUDENCE_DOMAIN_SRCU);
     struct prudence_domain *set = set_of(srcu, prudence_default_domain());
@@ -233,7 +221,6 @@ static void a_forked_child_goes_on(void **state)
     struct child_result result;
     prudence_gp_t cookie;
 
-    (void)state;
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll(set);
     assert_false(prudence_domain_poll_state(set, cookie));
@@ -244,19 +231,4 @@ static void a_forked_child_goes_on(void **state)
     end(srcu);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_member_must_end),
-        cmocka_unit_test(what_was_over_before_does_not_count),
-        cmocka_unit_test(grace_periods_of_a_set_follow_each_other),
-        cmocka_unit_test(members_live_as_long_as_the_set),
-        cmocka_unit_test(a_set_of_sets_has_their_members),
-        cmocka_unit_test(any_kinds_mix),
-        cmocka_unit_test(bad_sets_are_refused),
-        cmocka_unit_test(a_set_cannot_be_read),
-        cmocka_unit_test(a_forked_child_goes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -7,11 +7,6 @@
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +18,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define SPAN_NS 700000000 /* at least, until enough signals came */
 
@@ -35,7 +31,6 @@ static void handler(int number)
     struct prudence_reader *self = prudence_reader_self;
     uint64_t before = self ? self->word : 0;
 
-    (void)number;
     prudence_read_lock();
     if (!prudence_read_lock_held())
         broken++;
@@ -56,12 +51,11 @@ static void timer(unsigned microseconds)
     setitimer(ITIMER_REAL, &every, NULL);
 }
 
-static void handlers_read_between_any_two_instructions(void **state)
+TEST(handlers_read_between_any_two_instructions)
 {
     unsigned long long end = now_ns() + SPAN_NS;
     uint64_t sections = 0;
 
-    (void)state;
     timer(100);
     while (now_ns() < end || handled <= 100) {
         for (unsigned i = 0; i < 1000; i++, sections++) {
@@ -119,12 +113,11 @@ static __attribute__((noinline)) void stepped_sections(void)
     __asm__ __volatile__("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 }
 
-static void handlers_read_after_every_instruction(void **state)
+TEST(handlers_read_after_every_instruction)
 {
     struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
     struct sigaction saved;
 
-    (void)state;
     prudence_read_lock();
     prudence_read_unlock();
     sigaction(SIGTRAP, &action, &saved);
@@ -148,7 +141,7 @@ static void *read_first(void *unused)
 }
 
 /* Signals interrupt threads' first entry and their exit: no slot is lost or shared. */
-static void registration_and_exit_are_interrupted(void **state)
+TEST(registration_and_exit_are_interrupted)
 {
     unsigned long long end = now_ns() + SPAN_NS;
     struct prudence_stats stats;
@@ -156,7 +149,6 @@ static void registration_and_exit_are_interrupted(void **state)
     sigset_t alarm_only;
     pthread_t thread;
 
-    (void)state;
     sigemptyset(&alarm_only);
     sigaddset(&alarm_only, SIGALRM);
     for (handled = 0; now_ns() < end || handled == 0; threads++) {
@@ -188,15 +180,7 @@ int main(void)
 #else
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handlers_read_between_any_two_instructions),
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-        cmocka_unit_test(handlers_read_after_every_instruction),
-#endif
-        cmocka_unit_test(registration_and_exit_are_interrupted),
-    };
-
     domain = prudence_domain_create("signals", PRUDENCE_DOMAIN_MEMB, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
 #endif

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* srcu: sections that block, roles of counters, late entries, hand-over, exit, misuse, waits. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -16,19 +11,18 @@
 #include "gp/user/srcu.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_domain *domain;
 
 static int set_up(void **state)
 {
-    (void)state;
     domain = prudence_domain_create("sleepy", PRUDENCE_DOMAIN_SRCU, NULL);
     return domain == NULL;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
     return prudence_domain_destroy(domain);
 }
 
@@ -40,23 +34,21 @@ static bool is_over(prudence_gp_t cookie)
     return false;
 }
 
-static void no_reader_no_wait(void **state)
+TEST(no_reader_no_wait)
 {
     prudence_gp_t cookie = prudence_domain_get_state(domain);
 
-    (void)state;
     assert_false(is_over(cookie)); /* no grace period has started */
     cookie = prudence_domain_start_poll(domain);
     assert_true(prudence_domain_poll_state(domain, cookie));
     assert_int_equal(prudence_domain_synchronize(domain), 0);
 }
 
-static void a_reader_is_waited_for_and_a_later_one_is_not(void **state)
+TEST(a_reader_is_waited_for_and_a_later_one_is_not)
 {
     struct held_reader first = {.domain = domain}, second = {.domain = domain};
     prudence_gp_t cookie;
 
-    (void)state;
     held_reader_start(&first);
     cookie = prudence_domain_start_poll(domain);
     assert_false(is_over(cookie)); /* the roles have changed now */
@@ -71,11 +63,10 @@ static void a_reader_is_waited_for_and_a_later_one_is_not(void **state)
 }
 
 /* Readers overlap so that there is always one; grace periods still end. */
-static void a_relay_of_readers_holds_nothing_up(void **state)
+TEST(a_relay_of_readers_holds_nothing_up)
 {
     struct held_reader readers[2] = {{.domain = domain}, {.domain = domain}};
 
-    (void)state;
     held_reader_start(&readers[0]);
     for (unsigned i = 1; i < 50; i++) {
         prudence_gp_t cookie = prudence_domain_start_poll(domain);
@@ -90,13 +81,12 @@ static void a_relay_of_readers_holds_nothing_up(void **state)
 
 /* The reader loads the role, the roles change, then the reader enters: it counts in the other
  * role's counter. Later grace periods still wait for it. */
-static void a_late_entry_in_the_other_role_is_waited_for(void **state)
+TEST(a_late_entry_in_the_other_role_is_waited_for)
 {
     struct held_reader reader = {.domain = domain};
     prudence_gp_t cookie;
     int late;
 
-    (void)state;
     late = prudence_srcu_down_read(domain); /* uses this role */
     prudence_srcu_up_read(domain, late);
     held_reader_start(&reader);
@@ -113,12 +103,11 @@ static void a_late_entry_in_the_other_role_is_waited_for(void **state)
     assert_true(is_over(cookie));
 }
 
-static void nested_and_overlapping_sections_are_one(void **state)
+TEST(nested_and_overlapping_sections_are_one)
 {
     prudence_gp_t cookie;
     int a, b;
 
-    (void)state;
     a = prudence_srcu_read_lock(domain);
     b = prudence_srcu_read_lock(domain);
     assert_int_equal(a, b);
@@ -131,11 +120,10 @@ static void nested_and_overlapping_sections_are_one(void **state)
     assert_true(is_over(cookie));
 }
 
-static void the_functions_of_any_domain_serve_srcu(void **state)
+TEST(the_functions_of_any_domain_serve_srcu)
 {
     prudence_gp_t cookie;
 
-    (void)state;
     prudence_domain_read_lock(domain);
     prudence_domain_read_lock(domain);
     cookie = prudence_domain_start_poll(domain);
@@ -151,13 +139,12 @@ static void *leave_for_another(void *index)
     return NULL;
 }
 
-static void a_section_is_handed_to_another_thread(void **state)
+TEST(a_section_is_handed_to_another_thread)
 {
     int index = prudence_srcu_down_read(domain);
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
     pthread_t thread;
 
-    (void)state;
     assert_false(is_over(cookie));
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     pthread_create(&thread, NULL, leave_for_another, &index);
@@ -166,12 +153,11 @@ static void a_section_is_handed_to_another_thread(void **state)
 }
 
 /* A reader moves to other CPUs inside, and leaves the counter that it entered. */
-static void a_reader_may_move(void **state)
+TEST(a_reader_may_move)
 {
     prudence_gp_t cookie;
     cpu_set_t all, one;
 
-    (void)state;
     sched_getaffinity(0, sizeof all, &all);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         int index;
@@ -190,11 +176,10 @@ static void a_reader_may_move(void **state)
     sched_setaffinity(0, sizeof all, &all);
 }
 
-static void a_busy_domain_is_not_destroyed(void **state)
+TEST(a_busy_domain_is_not_destroyed)
 {
     struct held_reader reader = {.domain = domain};
 
-    (void)state;
     held_reader_start(&reader);
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
     held_reader_end(&reader);
@@ -202,14 +187,13 @@ static void a_busy_domain_is_not_destroyed(void **state)
 
 /* Readers may block, so a reader may wait for other domains; only a wait for its own domain is
  * refused. */
-static void waiting_for_other_domains_inside_is_allowed(void **state)
+TEST(waiting_for_other_domains_inside_is_allowed)
 {
     struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_SRCU, NULL);
     struct prudence_domain *pair[] = {other, domain};
     struct prudence_domain *set = prudence_domain_create_set("both", pair, 2);
     int index = prudence_srcu_read_lock(domain);
 
-    (void)state;
     assert_int_equal(prudence_domain_synchronize(other), 0);
     prudence_synchronize();
     assert_int_equal(prudence_domain_synchronize(domain), EDEADLK);
@@ -232,17 +216,15 @@ static int leak_a_section(void *unused)
 {
     pthread_t thread;
 
-    (void)unused;
     pthread_create(&thread, NULL, exit_inside, NULL);
     pthread_join(thread, NULL);
     return prudence_domain_synchronize(domain) == 0 ? 42 : 1;
 }
 
-static void a_section_of_a_thread_that_exits_is_reported_and_ended(void **state)
+TEST(a_section_of_a_thread_that_exits_is_reported_and_ended)
 {
     struct child_result result;
 
-    (void)state;
     child_run(leak_a_section, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "exits inside"), 1);
@@ -251,15 +233,13 @@ static void a_section_of_a_thread_that_exits_is_reported_and_ended(void **state)
 
 static void read_in_handler(int number)
 {
-    (void)number;
     prudence_srcu_read_unlock(domain, prudence_srcu_read_lock(domain));
 }
 
-static void signal_handlers_read(void **state)
+TEST(signal_handlers_read)
 {
     int index;
 
-    (void)state;
     signal(SIGUSR1, read_in_handler);
     raise(SIGUSR1);
     index = prudence_srcu_read_lock(domain);
@@ -283,13 +263,12 @@ static int child_of_readers(void *index)
     return is_over(cookie) ? 42 : 3;
 }
 
-static void a_forked_child_has_its_own_sections_only(void **state)
+TEST(a_forked_child_has_its_own_sections_only)
 {
     struct held_reader other = {.domain = domain};
     struct child_result result;
     int index[2];
 
-    (void)state;
     held_reader_start(&other);
     assert_false(is_over(prudence_domain_start_poll(domain))); /* the roles have changed now */
     index[0] = prudence_srcu_read_lock(domain);
@@ -326,7 +305,7 @@ static int lock_elsewhere(void *unused)
     return unused != NULL;
 }
 
-static void misuse_dies_with_a_message(void **state)
+TEST(misuse_dies_with_a_message)
 {
     static const struct {
         int (*act)(void *);
@@ -337,7 +316,6 @@ static void misuse_dies_with_a_message(void **state)
                 {lock_elsewhere, "is not srcu"}};
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++) {
         child_run(acts[i].act, NULL, &result);
         assert_true(child_died(&result));
@@ -345,11 +323,10 @@ static void misuse_dies_with_a_message(void **state)
     }
 }
 
-static void statistics_count(void **state)
+TEST(statistics_count)
 {
     struct prudence_domain_stats before, after;
 
-    (void)state;
     assert_int_equal(prudence_domain_stats(domain, &before), 0);
     prudence_domain_synchronize(domain);
     assert_int_equal(prudence_domain_stats(domain, &after), 0);
@@ -363,23 +340,5 @@ static void statistics_count(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_reader_no_wait),
-        cmocka_unit_test(a_reader_is_waited_for_and_a_later_one_is_not),
-        cmocka_unit_test(a_relay_of_readers_holds_nothing_up),
-        cmocka_unit_test(a_late_entry_in_the_other_role_is_waited_for),
-        cmocka_unit_test(nested_and_overlapping_sections_are_one),
-        cmocka_unit_test(the_functions_of_any_domain_serve_srcu),
-        cmocka_unit_test(a_section_is_handed_to_another_thread),
-        cmocka_unit_test(a_reader_may_move),
-        cmocka_unit_test(a_busy_domain_is_not_destroyed),
-        cmocka_unit_test(waiting_for_other_domains_inside_is_allowed),
-        cmocka_unit_test(a_section_of_a_thread_that_exits_is_reported_and_ended),
-        cmocka_unit_test(signal_handlers_read),
-        cmocka_unit_test(a_forked_child_has_its_own_sections_only),
-        cmocka_unit_test(misuse_dies_with_a_message),
-        cmocka_unit_test(statistics_count),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return suite_run(set_up, tear_down);
 }

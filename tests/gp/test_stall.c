@@ -5,11 +5,6 @@
  * ctest: alone (measures how long a reader stays)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 
@@ -22,6 +17,7 @@
 #include "gp/user/stall.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static void *named_reader(void *argument)
 {
@@ -75,14 +71,13 @@ static int stall(void *argument)
     return (int)stats.stalls;
 }
 
-static void a_stall_is_reported_once_by_name_id_and_duration(void **state)
+TEST(a_stall_is_reported_once_by_name_id_and_duration)
 {
     struct child_result result;
     const char *told;
     char tid[32];
     int id = 0;
 
-    (void)state;
     child_run(stall, "1000s", &result);
     assert_true(child_exited_with(&result, 1));
     assert_int_equal(child_count(&result, "stall:"), 1);
@@ -99,27 +94,24 @@ static void a_stall_is_reported_once_by_name_id_and_duration(void **state)
 
 static int stall_twice(void *unused)
 {
-    (void)unused;
     prudence_option_set("stall_timeout", "1000s");
     stay(true);
     stay(true);
     return 0;
 }
 
-static void another_section_is_reported_anew(void **state)
+TEST(another_section_is_reported_anew)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall_twice, NULL, &result);
     assert_int_equal(child_count(&result, "stall:"), 2);
 }
 
-static void no_stall_is_reported_when_the_option_says_never(void **state)
+TEST(no_stall_is_reported_when_the_option_says_never)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall, "0", &result);
     assert_true(child_exited_with(&result, 0));
     assert_false(child_said(&result, "stall:"));
@@ -131,7 +123,6 @@ static int note_from_the_future(void *unused)
     struct reader_slot *slot;
     uint64_t word;
 
-    (void)unused;
     prudence_read_lock();
     slot = readers_slot_if_any(&prudence_default);
     word = slot->reader.word;
@@ -141,11 +132,10 @@ static int note_from_the_future(void *unused)
     return (int)prudence_default.stalls;
 }
 
-static void clocks_read_in_another_order_are_no_stall(void **state)
+TEST(clocks_read_in_another_order_are_no_stall)
 {
     struct child_result result;
 
-    (void)state;
     child_run(note_from_the_future, NULL, &result);
     assert_true(child_exited_with(&result, 0));
     assert_false(child_said(&result, "stall:"));
@@ -194,7 +184,6 @@ static void stay_until_told(void *(*run)(void *), uint64_t stalls)
 
 static int stall_with_hook(void *unused)
 {
-    (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_stall_hook_set(note_stall, &told);
     stay_until_told(named_reader, 1);
@@ -207,11 +196,10 @@ static int stall_with_hook(void *unused)
     return told_times == 1 ? 42 : 2;
 }
 
-static void the_hook_is_told_what_the_report_says(void **state)
+TEST(the_hook_is_told_what_the_report_says)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall_with_hook, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "stall:"), 2);
@@ -236,14 +224,12 @@ static bool found;
 
 static void look_for_frame(const struct prudence_stall *stall, void *unused)
 {
-    (void)unused;
     for (unsigned i = 0; i < stall->frame_count; i++)
         found |= is_in(stall->frames[i], (uintptr_t)reader_to_be_found);
 }
 
 static int stall_with_trace(void *unused)
 {
-    (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
     prudence_stall_hook_set(look_for_frame, NULL);
@@ -252,11 +238,10 @@ static int stall_with_trace(void *unused)
     return found ? 42 : 1;
 }
 
-static void the_reader_is_found_where_it_is(void **state)
+TEST(the_reader_is_found_where_it_is)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall_with_trace, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "that thread is now at:"));
@@ -274,18 +259,16 @@ static void *deaf_reader(void *argument)
 
 static int stall_deaf(void *unused)
 {
-    (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
     stay_until_told(deaf_reader, 1);
     return 42;
 }
 
-static void a_reader_that_blocks_signals_is_reported_without_a_trace(void **state)
+TEST(a_reader_that_blocks_signals_is_reported_without_a_trace)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall_deaf, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "stall:"), 1);
@@ -296,7 +279,6 @@ static unsigned urgent;
 
 static void on_urgent(int number)
 {
-    (void)number;
     urgent++;
 }
 
@@ -304,7 +286,6 @@ static void on_urgent(int number)
  * disturbed. */
 static int handlers_of_the_program(void *unused)
 {
-    (void)unused;
     signal(SIGURG, on_urgent);
     prudence_option_set("stall_timeout", "20ms");
     prudence_option_set("stall_trace", "1");
@@ -316,11 +297,10 @@ static int handlers_of_the_program(void *unused)
     return urgent == 1 ? 42 : 2;
 }
 
-static void handlers_of_the_program_are_respected(void **state)
+TEST(handlers_of_the_program_are_respected)
 {
     struct child_result result;
 
-    (void)state;
     child_run(handlers_of_the_program, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "stall:"), 1);
@@ -332,7 +312,6 @@ static int stall_in_srcu(void *unused)
     struct held_reader reader = {.domain = domain};
     int index;
 
-    (void)unused;
     prudence_option_set("stall_timeout", "20ms");
     prudence_stall_hook_set(note_stall, &told);
     held_reader_start(&reader);
@@ -346,30 +325,14 @@ static int stall_in_srcu(void *unused)
     return told_times == 2 && told.thread == 0 ? 42 : 2;
 }
 
-static void srcu_names_threads_but_not_those_that_handed_over(void **state)
+TEST(srcu_names_threads_but_not_those_that_handed_over)
 {
     struct child_result result;
 
-    (void)state;
     child_run(stall_in_srcu, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "of domain 'slow'"));
     assert_true(child_said(&result, "prudence_srcu_down_read"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stall_is_reported_once_by_name_id_and_duration),
-        cmocka_unit_test(another_section_is_reported_anew),
-        cmocka_unit_test(no_stall_is_reported_when_the_option_says_never),
-        cmocka_unit_test(clocks_read_in_another_order_are_no_stall),
-        cmocka_unit_test(the_hook_is_told_what_the_report_says),
-        cmocka_unit_test(the_reader_is_found_where_it_is),
-        cmocka_unit_test(a_reader_that_blocks_signals_is_reported_without_a_trace),
-        cmocka_unit_test(handlers_of_the_program_are_respected),
-        cmocka_unit_test(srcu_names_threads_but_not_those_that_handed_over),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

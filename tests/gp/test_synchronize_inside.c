@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that would wait for itself gets an error that names the place, never a deadlock. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +9,7 @@
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 enum way { PLAIN, EXPEDITED, CONDITIONAL };
 
@@ -42,13 +38,12 @@ static void assert_names_the_caller(const struct child_result *result, uintptr_t
     assert_in_range(address, function, function + 4096);
 }
 
-static void each_kind_aborts_with_the_callers_address(void **state)
+TEST(each_kind_aborts_with_the_callers_address)
 {
     static const char *const names[] = {"prudence_synchronize", "prudence_synchronize_expedited",
                                         "prudence_gp_cond_synchronize"};
     struct child_result result;
 
-    (void)state;
     for (enum way way = PLAIN; way <= CONDITIONAL; way++) {
         child_run(synchronize_inside, &way, &result);
         assert_true(child_died(&result));
@@ -59,7 +54,6 @@ static void each_kind_aborts_with_the_callers_address(void **state)
 
 static int synchronize_inside_another(void *unused)
 {
-    (void)unused;
     prudence_domain_read_lock(prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL));
     prudence_synchronize();
     return 0;
@@ -67,17 +61,15 @@ static int synchronize_inside_another(void *unused)
 
 static int synchronize_online(void *unused)
 {
-    (void)unused;
     prudence_qsbr_online(prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL));
     prudence_synchronize();
     return 0;
 }
 
-static void so_it_is_in_a_section_of_any_domain(void **state)
+TEST(so_it_is_in_a_section_of_any_domain)
 {
     struct child_result result;
 
-    (void)state;
     child_run(synchronize_inside_another, NULL, &result);
     assert_true(child_died(&result));
     assert_names_the_caller(&result, (uintptr_t)synchronize_inside_another);
@@ -102,7 +94,6 @@ static int domain_synchronize_inside(void *unused)
     struct prudence_domain *domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
     int refused = 0;
 
-    (void)unused;
     prudence_domain_read_lock(domain);
     for (unsigned i = 0; i < 1000; i++)
         refused += synchronize_here(domain) == -EDEADLK;
@@ -113,11 +104,10 @@ static int domain_synchronize_inside(void *unused)
 }
 
 /* Each call is an error, but a loop does not fill the log: each calling place is reported once. */
-static void domain_synchronize_is_an_error_reported_once_a_place(void **state)
+TEST(domain_synchronize_is_an_error_reported_once_a_place)
 {
     struct child_result result;
 
-    (void)state;
     child_run(domain_synchronize_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'mine'"));
@@ -140,7 +130,6 @@ static int domain_synchronize_inside_by_threads(void *unused)
 {
     pthread_t threads[8];
 
-    (void)unused;
     shared_domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
     for (unsigned i = 0; i < 8; i++)
         pthread_create(&threads[i], NULL, synchronize_in_a_thread, NULL);
@@ -149,11 +138,10 @@ static int domain_synchronize_inside_by_threads(void *unused)
     return 42;
 }
 
-static void once_for_all_threads(void **state)
+TEST(once_for_all_threads)
 {
     struct child_result result;
 
-    (void)state;
     child_run(domain_synchronize_inside_by_threads, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_int_equal(child_count(&result, "the thread would wait for itself"), 1);
@@ -164,33 +152,20 @@ static int destroy_inside(void *unused)
     struct prudence_cache *cache = prudence_cache_create("kept", 64, NULL);
     int inside;
 
-    (void)unused;
     prudence_read_lock();
     inside = prudence_cache_destroy(cache);
     prudence_read_unlock();
     return inside == EDEADLK && prudence_cache_destroy(cache) == 0 ? 42 : 1;
 }
 
-static void destroying_a_cache_inside_a_section_is_an_error(void **state)
+TEST(destroying_a_cache_inside_a_section_is_an_error)
 {
     struct child_result result;
 
-    (void)state;
     child_run(destroy_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "'kept'"));
     assert_names_the_caller(&result, (uintptr_t)destroy_inside);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_kind_aborts_with_the_callers_address),
-        cmocka_unit_test(so_it_is_in_a_section_of_any_domain),
-        cmocka_unit_test(domain_synchronize_is_an_error_reported_once_a_place),
-        cmocka_unit_test(once_for_all_threads),
-        cmocka_unit_test(destroying_a_cache_inside_a_section_is_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

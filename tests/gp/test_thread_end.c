@@ -9,11 +9,6 @@
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <limits.h>
 #include <pthread.h>
@@ -27,6 +22,7 @@
 #include "gp/user/thread_memory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 
@@ -173,7 +169,6 @@ static void run(void *(*run_body)(void *))
 /* Tests every way to enter in one round and leave in the same or a later one. */
 static int leaves_in_a_destructor(void *unused)
 {
-    (void)unused;
     for (plan.key = EARLY; plan.key < KEYS; plan.key++)
         for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
             for (plan.leave = plan.enter; plan.leave <= ROUNDS; plan.leave++) {
@@ -216,9 +211,8 @@ static void in_each_domain(int (*test)(void *), const char *said)
     }
 }
 
-static void a_section_lasts_until_a_destructor_ends_it(void **state)
+TEST(a_section_lasts_until_a_destructor_ends_it)
 {
-    (void)state;
     in_each_domain(leaves_in_a_destructor, NULL);
 }
 
@@ -226,7 +220,6 @@ static void a_section_lasts_until_a_destructor_ends_it(void **state)
 
 static int ends_inside(void *unused)
 {
-    (void)unused;
     plan.leave = ROUNDS + 1;
     run(body);
     if (wrong)
@@ -239,9 +232,8 @@ static int ends_inside(void *unused)
     return 42;
 }
 
-static void a_thread_that_ends_inside_is_reported(void **state)
+TEST(a_thread_that_ends_inside_is_reported)
 {
-    (void)state;
     for (plan.key = EARLY; plan.key < KEYS; plan.key++)
         for (plan.enter = 0; plan.enter <= ROUNDS; plan.enter++)
             in_each_domain(ends_inside, "exits inside a read-side critical section");
@@ -250,7 +242,6 @@ static void a_thread_that_ends_inside_is_reported(void **state)
 /* No driver waits for a grace period, so none sees the section. */
 static int ends_inside_and_nobody_looks(void *unused)
 {
-    (void)unused;
     plan.key = LATE;
     plan.enter = 0;
     plan.leave = ROUNDS + 1;
@@ -259,9 +250,8 @@ static int ends_inside_and_nobody_looks(void *unused)
     exit(42);
 }
 
-static void the_end_of_the_process_reports_it(void **state)
+TEST(the_end_of_the_process_reports_it)
 {
-    (void)state;
     in_each_domain(ends_inside_and_nobody_looks, "exits inside a read-side critical section");
 }
 
@@ -274,7 +264,6 @@ static int many_end_online(void *unused)
     unsigned asked = 0;
     prudence_gp_t over;
 
-    (void)unused;
     plan.domain = domain;
     plan.key = LATE;
     plan.enter = 0;
@@ -287,11 +276,10 @@ static int many_end_online(void *unused)
     return asked < 30 && prudence_domain_destroy(domain) == 0 ? 42 : 1;
 }
 
-static void many_that_end_online_are_found_at_once(void **state)
+TEST(many_that_end_online_are_found_at_once)
 {
     struct child_result result;
 
-    (void)state;
     child_run(many_end_online, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
@@ -317,9 +305,8 @@ static unsigned slots_in_use(void)
 }
 
 /* No driver has to look, if the library's own destructor comes after the program's last use. */
-static void slots_are_given_back(void **state)
+TEST(slots_are_given_back)
 {
-    (void)state;
     plan.domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
     plan.enter = 0;
     for (plan.key = EARLY; plan.key < KEYS; plan.key++)
@@ -333,11 +320,10 @@ static void slots_are_given_back(void **state)
 }
 
 /* Nor of the tables that threads get for each domain but the default one. */
-static void nothing_is_left_of_threads_that_leave_late(void **state)
+TEST(nothing_is_left_of_threads_that_leave_late)
 {
     uint64_t before = 0;
 
-    (void)state;
     plan.domain = prudence_domain_create("late", PRUDENCE_DOMAIN_MEMB, NULL);
     plan.enter = 0;
     for (unsigned i = 0; i < 600; i++) {
@@ -367,7 +353,6 @@ extern void *__dso_handle;
 
 static void leave_as_cxx(void *unused)
 {
-    (void)unused;
     CHECK(is_held());
     CHECK(!is_over());
     leave();
@@ -383,34 +368,18 @@ static void *enter_as_cxx(void *unused)
 
 static int leaves_as_cxx(void *unused)
 {
-    (void)unused;
     run(enter_as_cxx);
     prudence_synchronize();
     return wrong || readers_now() > 0 ? 1 : 42;
 }
 
-static void a_section_lasts_until_a_variables_destructor_ends_it(void **state)
+TEST(a_section_lasts_until_a_variables_destructor_ends_it)
 {
     struct child_result result;
 
-    (void)state;
     child_run(leaves_as_cxx, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_string_equal(result.output, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_section_lasts_until_a_destructor_ends_it),
-        cmocka_unit_test(a_thread_that_ends_inside_is_reported),
-        cmocka_unit_test(the_end_of_the_process_reports_it),
-        cmocka_unit_test(many_that_end_online_are_found_at_once),
-        cmocka_unit_test(slots_are_given_back),
-        cmocka_unit_test(nothing_is_left_of_threads_that_leave_late),
-        cmocka_unit_test(a_section_lasts_until_a_variables_destructor_ends_it),
-    };
-
-    pthread_key_create(&keys[LATE], in_destructor);
-    return cmocka_run_group_tests_name("threads that end", tests, NULL, NULL);
-}
+SUITE(pthread_key_create(&keys[LATE], in_destructor))

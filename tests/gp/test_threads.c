@@ -59,7 +59,6 @@ static void exit_inside_a_section_is_reported_and_blocks_nobody(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(exits_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
     assert_true(child_said(&result, "exits inside a read-side critical section"));
@@ -86,7 +85,6 @@ static int read_with_the_slot_of_one_that_exited_inside(void *unused)
     pthread_join(thread, NULL);
     pthread_create(&thread, NULL, read_after, &held);
     pthread_join(thread, NULL);
-    (void)unused;
     return held ? 1 : 42;
 }
 
@@ -94,7 +92,6 @@ static void the_next_owner_of_the_slot_starts_outside(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(read_with_the_slot_of_one_that_exited_inside, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
@@ -124,7 +121,6 @@ static int synchronize_after_it(void *unused)
 {
     pthread_t thread;
 
-    (void)unused;
     pthread_key_create(&last_key, enter_in_the_last_round);
     pthread_create(&thread, NULL, exit_inside_at_the_very_end, NULL);
     pthread_join(thread, NULL);
@@ -137,7 +133,6 @@ static void exit_inside_at_the_very_end_blocks_nobody(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(synchronize_after_it, NULL, &result);
     assert_true(child_exited_with(&result, 42));
 }
@@ -162,7 +157,6 @@ static void exit_online_is_going_offline(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_run(exits_online, prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL), &result);
     assert_true(child_exited_with(&result, 42));
     assert_string_equal(result.output, "");
@@ -191,7 +185,6 @@ static void slots_are_used_again(void **state)
     uint64_t before = readers_now();
     unsigned chunks;
 
-    (void)state;
     read_once(NULL);
     chunks = chunks_now();
     for (unsigned i = 0; i < 2000; i++) {
@@ -212,7 +205,6 @@ static void a_thousand_readers_are_scanned_fast(void **state)
     unsigned long long began, spent, best = ~0ull;
     uint64_t before;
 
-    (void)state;
     while ((before = readers_now()) > 1) /* a thread ends a little after the join */
         pause_ms(1);
     for (unsigned i = 0; i < MANY; i++)
@@ -288,7 +280,6 @@ static void read_in_key_destructors(uintptr_t rounds)
 
 static void key_destructors_may_read(void **state)
 {
-    (void)state;
     assert_int_equal(pthread_key_create(&key, read_in_destructor), 0);
     read_in_key_destructors(1);
     read_in_key_destructors(2);
@@ -298,7 +289,6 @@ static void key_destructors_may_read(void **state)
 /* No slot is lost in the system's last round (PTHREAD_DESTRUCTOR_ITERATIONS). */
 static void key_destructors_may_read_in_the_last_round(void **state)
 {
-    (void)state;
     read_in_key_destructors(4);
 }
 

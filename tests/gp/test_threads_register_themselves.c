@@ -2,16 +2,13 @@
 /* As in liburcu-bp, threads that never registered read in every kind of domain, and leave
  * nothing behind. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 
 #include <prudence/rcu.h>
 #include <prudence/stats.h>
+
+#include "support/suite.h"
 
 static void read_in(struct prudence_domain *domain, enum prudence_domain_kind kind)
 {
@@ -53,12 +50,11 @@ static uint64_t readers_of(struct prudence_domain *domain)
     return stats.readers;
 }
 
-static void in_every_kind(void **state)
+TEST(in_every_kind)
 {
     static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_QSBR,
                                                       PRUDENCE_DOMAIN_SRCU, PRUDENCE_DOMAIN_MANUAL};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct reading reading = {prudence_domain_create("any", kinds[i], NULL), kinds[i]};
         pthread_t threads[20];
@@ -77,9 +73,4 @@ static void in_every_kind(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(in_every_kind)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -5,11 +5,6 @@
  * ctest: needs liburcu
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +21,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 /* The headers name these by macros that are off here. */
 extern const struct rcu_flavor_struct urcu_memb_flavor, urcu_mb_flavor, urcu_qsbr_flavor,
@@ -82,9 +78,8 @@ static bool is_over_within_ms(struct prudence_domain *domain, prudence_gp_t cook
     return true;
 }
 
-static void a_reader_of_each_flavor_is_waited_for(void **state)
+TEST(a_reader_of_each_flavor_is_waited_for)
 {
-    (void)state;
     for (unsigned i = 0; i < FLAVORS; i++) {
         struct prudence_domain *domain = prudence_urcu_domain_create("urcu", flavors[i]);
         struct reader reader = {.flavor = flavors[i]};
@@ -102,7 +97,7 @@ static void a_reader_of_each_flavor_is_waited_for(void **state)
 }
 
 /* Polling and deferring never run liburcu's synchronize here: a reader that stays blocks nobody. */
-static void allocating_never_blocks_in_synchronize(void **state)
+TEST(allocating_never_blocks_in_synchronize)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_mb_flavor);
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
@@ -110,7 +105,6 @@ static void allocating_never_blocks_in_synchronize(void **state)
     struct reader reader = {.flavor = &urcu_mb_flavor};
     struct prudence_stats before, after;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "20ms"), 0);
     prudence_stats(&before);
@@ -134,9 +128,8 @@ static void allocating_never_blocks_in_synchronize(void **state)
     prudence_option_set("wait_max", "500ms");
 }
 
-static void a_reader_is_recognized_and_waits_for_nothing(void **state)
+TEST(a_reader_is_recognized_and_waits_for_nothing)
 {
-    (void)state;
     for (unsigned i = 0; i < FLAVORS; i++) {
         struct prudence_domain *domain = prudence_urcu_domain_create("urcu", flavors[i]);
         struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
@@ -169,12 +162,11 @@ static int go_on_in_child(void *domain)
 }
 
 /* The child lacks the library's thread, and starts another. */
-static void a_forked_child_goes_on(void **state)
+TEST(a_forked_child_goes_on)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_memb_flavor);
     struct child_result result;
 
-    (void)state;
     assert_int_equal(prudence_domain_synchronize(domain), 0);
     child_run(go_on_in_child, domain, &result);
     assert_true(child_exited_with(&result, 42));
@@ -182,7 +174,7 @@ static void a_forked_child_goes_on(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void a_set_mixes_liburcu_with_ours(void **state)
+TEST(a_set_mixes_liburcu_with_ours)
 {
     struct prudence_domain *urcu = prudence_urcu_domain_create("urcu", &urcu_bp_flavor);
     struct prudence_domain *pair[] = {urcu, prudence_default_domain()};
@@ -191,7 +183,6 @@ static void a_set_mixes_liburcu_with_ours(void **state)
     struct held_reader ours = {.domain = NULL};
     prudence_gp_t cookie;
 
-    (void)state;
     reader_start(&reader);
     held_reader_start(&ours);
     cookie = prudence_domain_start_poll(set);
@@ -205,15 +196,4 @@ static void a_set_mixes_liburcu_with_ours(void **state)
     assert_int_equal(prudence_domain_destroy(urcu), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reader_of_each_flavor_is_waited_for),
-        cmocka_unit_test(allocating_never_blocks_in_synchronize),
-        cmocka_unit_test(a_reader_is_recognized_and_waits_for_nothing),
-        cmocka_unit_test(a_forked_child_goes_on),
-        cmocka_unit_test(a_set_mixes_liburcu_with_ours),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

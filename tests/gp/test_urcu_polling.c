@@ -6,17 +6,13 @@
  * ctest: needs liburcu
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
 #include <prudence/urcu-domain.h>
 
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #ifndef PRUDENCE_URCU_POLLS
 #error "the adapter does not see that this liburcu can be polled"
@@ -47,13 +43,12 @@ static bool poll_state(struct urcu_gp_poll_state state)
 
 static const struct rcu_flavor_struct flavor = {read_ongoing, synchronize, start_poll, poll_state};
 
-static void it_is_polled(void **state)
+TEST(it_is_polled)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("polled", &flavor);
     struct held_reader reader = {.domain = NULL};
     prudence_gp_t cookie;
 
-    (void)state;
     assert_non_null(domain);
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll(domain);
@@ -70,9 +65,4 @@ static void it_is_polled(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_polled)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

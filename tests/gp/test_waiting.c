@@ -5,11 +5,6 @@
  * thread waits inside a section or online in a qsbr domain.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +15,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 #define LIMIT     (1 << 20)
 #define WAIT_MAX  20000000ull /* ns */
@@ -41,7 +37,6 @@ static int set_up(void **state)
 {
     cpu_set_t here;
 
-    (void)state;
     CPU_ZERO(&here);
     CPU_SET(sched_getcpu(), &here);
     if (sched_setaffinity(0, sizeof here, &here))
@@ -54,7 +49,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     return prudence_cache_destroy(cache);
 }
 
@@ -86,13 +80,12 @@ static void *want_mutex_inside(void *unused)
     return unused;
 }
 
-static void deferring_with_a_lock_that_a_reader_wants_does_not_deadlock(void **state)
+TEST(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock)
 {
     struct prudence_stats before = stats(), after;
     unsigned long long longest;
     pthread_t reader;
 
-    (void)state;
     sem_init(&inside, 0, 0);
     pthread_mutex_lock(&mutex);
     pthread_create(&reader, NULL, want_mutex_inside, NULL);
@@ -109,12 +102,11 @@ static void deferring_with_a_lock_that_a_reader_wants_does_not_deadlock(void **s
 }
 
 /* ... and throttling is back on when the reader has left. */
-static void throttling_returns_when_that_reader_has_left(void **state)
+TEST(throttling_returns_when_that_reader_has_left)
 {
     struct held_reader reader = {.domain = NULL};
     struct prudence_stats before, after;
 
-    (void)state;
     prudence_synchronize();
     defer_many(MORE_THAN);
     assert_true(stats().bytes_latent <= LIMIT);
@@ -128,11 +120,10 @@ static void throttling_returns_when_that_reader_has_left(void **state)
     assert_true(stats().bytes_latent <= LIMIT);
 }
 
-static void deferring_inside_a_section_never_waits(void **state)
+TEST(deferring_inside_a_section_never_waits)
 {
     struct prudence_stats before = stats();
 
-    (void)state;
     prudence_read_lock();
     defer_many(MORE_THAN);
     assert_true(stats().bytes_latent > LIMIT);
@@ -141,13 +132,12 @@ static void deferring_inside_a_section_never_waits(void **state)
     prudence_synchronize();
 }
 
-static void deferring_while_online_in_a_qsbr_domain_never_waits(void **state)
+TEST(deferring_while_online_in_a_qsbr_domain_never_waits)
 {
     struct prudence_domain *domain = prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL);
     struct held_reader reader = {.domain = NULL};
     struct prudence_stats before;
 
-    (void)state;
     defer_many(MORE_THAN);
     held_reader_start(&reader);
     before = stats();
@@ -160,11 +150,10 @@ static void deferring_while_online_in_a_qsbr_domain_never_waits(void **state)
 }
 
 /* A reader leaves in time: garbage stays under its limit, and no wait expires. */
-static void a_short_stay_is_waited_for(void **state)
+TEST(a_short_stay_is_waited_for)
 {
     struct prudence_stats before;
 
-    (void)state;
     prudence_option_set("wait_max", "2s");
     defer_many(MORE_THAN);
     before = stats();
@@ -185,7 +174,7 @@ static void a_short_stay_is_waited_for(void **state)
     prudence_option_set("wait_max", "20ms");
 }
 
-static void allocating_waits_no_longer_than_wait_max(void **state)
+TEST(allocating_waits_no_longer_than_wait_max)
 {
     struct held_reader reader = {.domain = NULL};
     struct prudence_stats before;
@@ -193,7 +182,6 @@ static void allocating_waits_no_longer_than_wait_max(void **state)
     void *object;
     size_t count = 0;
 
-    (void)state;
     prudence_option_set("latent_limit", "0");
     prudence_trim();
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)stats().slab_bytes + 4 * LIMIT);
@@ -217,14 +205,5 @@ static void allocating_waits_no_longer_than_wait_max(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock),
-        cmocka_unit_test(throttling_returns_when_that_reader_has_left),
-        cmocka_unit_test(deferring_inside_a_section_never_waits),
-        cmocka_unit_test(deferring_while_online_in_a_qsbr_domain_never_waits),
-        cmocka_unit_test(a_short_stay_is_waited_for),
-        cmocka_unit_test(allocating_waits_no_longer_than_wait_max),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return suite_run(set_up, tear_down);
 }

@@ -4,17 +4,13 @@
  * domain there in any build.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
+#include "support/suite.h"
 
 static struct prudence_domain *near_the_wrap(void)
 {
@@ -25,11 +21,10 @@ static struct prudence_domain *near_the_wrap(void)
     return domain;
 }
 
-static void readers_are_waited_for_across_the_wrap(void **state)
+TEST(readers_are_waited_for_across_the_wrap)
 {
     struct prudence_domain *domain = near_the_wrap();
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         struct held_reader reader = {.domain = domain};
         prudence_gp_t before, cookie;
@@ -48,13 +43,12 @@ static void readers_are_waited_for_across_the_wrap(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void objects_are_reused_across_the_wrap(void **state)
+TEST(objects_are_reused_across_the_wrap)
 {
     struct prudence_domain *domain = near_the_wrap();
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
     struct prudence_cache *cache = prudence_cache_create("wrap", 4096, &attr);
 
-    (void)state;
     for (unsigned i = 0; i < 100000 && (int64_t)domain->shared.sequence < (int64_t)(10 * GP_STEP);
          i++)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
@@ -63,9 +57,8 @@ static void objects_are_reused_across_the_wrap(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void debug_builds_start_near_it(void **state)
+TEST(debug_builds_start_near_it)
 {
-    (void)state;
 #ifdef PRUDENCE_DEBUG
     assert_true((int64_t)GP_FIRST < 0);
     for (unsigned i = 0; i < 1100; i++)
@@ -76,13 +69,4 @@ static void debug_builds_start_near_it(void **state)
 #endif
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_are_waited_for_across_the_wrap),
-        cmocka_unit_test(objects_are_reused_across_the_wrap),
-        cmocka_unit_test(debug_builds_start_near_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -32,9 +32,8 @@ static void expect_bytes(const unsigned char *object, size_t size)
             fail_msg("byte %zu of %zu", i, size);
 }
 
-static void bytes_are_kept(void **state)
+TEST(bytes_are_kept)
 {
-    (void)state;
     for (size_t from = 0; from < SIZES; from++)
         for (size_t to = 0; to < SIZES; to++)
             for (size_t i = 0; i < ALIGNMENTS; i++) {
@@ -53,12 +52,11 @@ static void bytes_are_kept(void **state)
 }
 
 /* An object of 8 bytes of a cache is aligned to 8. */
-static void a_small_object_of_a_cache_moves(void **state)
+TEST(a_small_object_of_a_cache_moves)
 {
     struct prudence_cache *cache = fixed_cache(8, 16, NULL);
     unsigned char *objects[2];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         objects[i] = prudence_cache_alloc(cache);
         write_bytes(objects[i], 8);
@@ -71,21 +69,19 @@ static void a_small_object_of_a_cache_moves(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void what_fits_stays(void **state)
+TEST(what_fits_stays)
 {
     void *object = prudence_aligned_alloc(64, 200);
 
-    (void)state;
     assert_ptr_equal(prudence_aligned_realloc(object, 64, 199), object);
     prudence_free_sized(object, 199);
 }
 
-static void refused_calls_change_nothing(void **state)
+TEST(refused_calls_change_nothing)
 {
     static const size_t wrong[] = {0, 3, 24, SIZE_MAX};
     unsigned char *object = prudence_malloc(100);
 
-    (void)state;
     write_bytes(object, 100);
     for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         errno = 0;
@@ -106,11 +102,10 @@ static void refused_calls_change_nothing(void **state)
 }
 
 /* The old one stays until its dates have expired, and the new one has none. */
-static void a_short_term_object_is_copied(void **state)
+TEST(a_short_term_object_is_copied)
 {
     unsigned char *object = prudence_malloc(100), *moved;
 
-    (void)state;
     write_bytes(object, 100);
     assert_int_equal(scm_refresh(object, 0), 0);
     moved = prudence_aligned_realloc(object, 4096, 1000);
@@ -124,15 +119,4 @@ static void a_short_term_object_is_copied(void **state)
     assert_int_equal(scm_unregister_thread(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_kept),
-        cmocka_unit_test(a_small_object_of_a_cache_moves),
-        cmocka_unit_test(what_fits_stays),
-        cmocka_unit_test(refused_calls_change_nothing),
-        cmocka_unit_test(a_short_term_object_is_copied),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -68,7 +68,6 @@ static size_t slab_bytes(const struct prudence_cache_stats *stats)
 
 static void objects_take_little(void **state)
 {
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         for (unsigned i = 0; i < SIZES; i++) {
             size_t size = sizes[i], most = bound(size, alignment);
@@ -90,7 +89,6 @@ static void objects_take_little(void **state)
 /* Besides the remainder, slabs waste less than one object in eight. */
 static void slabs_are_full(void **state)
 {
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         for (unsigned i = 0; i < SIZES; i++) {
             struct prudence_cache_stats stats;
@@ -117,7 +115,6 @@ static void aligned_classes_are_dense(void **state)
 {
     size_t part = os_page_size > OS_PAGE_SIZE ? 28 : 100;
 
-    (void)state;
     for (size_t alignment = 128; alignment <= 4096; alignment *= 2) {
         for (size_t size = alignment; size <= OBJECT_SIZE_MAX; size += alignment) {
             bool failed = false;
@@ -135,7 +132,6 @@ static void aligned_classes_are_dense_on_larger_pages(void **state)
 {
     static const char *const options[] = {"page_size=16K", "page_size=64K"};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct child_result result;
 
@@ -151,7 +147,6 @@ static void classes_are_shared(void **state)
 {
     bool failed = false;
 
-    (void)state;
     assert_ptr_equal(size_class_cache(544, 64, &failed), size_class_cache(544, 1, &failed));
     assert_ptr_equal(size_class_cache(544, 32, &failed), size_class_cache(544, 1, &failed));
     assert_ptr_equal(size_class_cache(4160, 64, &failed), size_class_cache(4160, 1, &failed));
@@ -167,7 +162,6 @@ static void classes_are_shared(void **state)
 
 static void one_class_after_the_other(void **state)
 {
-    (void)state;
     for (size_t alignment = 32; alignment <= 4096; alignment *= 2) {
         size_t last = 0;
 
@@ -187,7 +181,6 @@ static void one_class_after_the_other(void **state)
 /* A sized operator delete looks for the class of the size. The requested size is never refused. */
 static void sizes_of_frees(void **state)
 {
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         for (size_t size = 1; size <= 9000; size += 1 + size / 20) {
             void *object = prudence_aligned_alloc(alignment, size);
@@ -201,7 +194,6 @@ static void sizes_of_frees(void **state)
 /* Reallocates in place while the size fits. A moved object needs no alignment any more. */
 static void realloc_keeps_the_place(void **state)
 {
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         for (unsigned i = 0; i < SIZES; i++) {
             char *object = prudence_aligned_alloc(alignment, sizes[i]);
@@ -231,7 +223,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(realloc_keeps_the_place),
     };
 
-    (void)arguments;
     pin_thread();
     if (count > 1)
         return cmocka_run_group_tests(dense, NULL, NULL);

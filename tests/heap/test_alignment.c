@@ -8,9 +8,8 @@
 
 static void *objects[64];
 
-static void of_every_size(void **state)
+TEST(of_every_size)
 {
-    (void)state;
     for (size_t size = 0; size < 70000; size += 1 + size / 50) {
         for (unsigned i = 0; i < 5; i++) {
             objects[i] = prudence_malloc(size);
@@ -23,12 +22,11 @@ static void of_every_size(void **state)
     }
 }
 
-static void as_asked_for(void **state)
+TEST(as_asked_for)
 {
     static const size_t sizes[] = {0,    1,    17,    100,   128,   1000,
                                    4096, 5000, 20000, 32768, 40000, 3000000};
 
-    (void)state;
     for (size_t alignment = 1; alignment <= (size_t)8 << 20; alignment *= 2) {
         for (unsigned s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
             for (unsigned i = 0; i < 3; i++) {
@@ -46,11 +44,10 @@ static void as_asked_for(void **state)
 }
 
 /* Uses many slabs, whose first objects have different offsets. */
-static void in_slabs_of_every_color(void **state)
+TEST(in_slabs_of_every_color)
 {
     static void *many[300];
 
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         for (unsigned i = 0; i < 300; i++) {
             many[i] = prudence_aligned_alloc(alignment, 1024);
@@ -61,11 +58,10 @@ static void in_slabs_of_every_color(void **state)
     }
 }
 
-static void bad_ones_are_refused(void **state)
+TEST(bad_ones_are_refused)
 {
     static const size_t bad[] = {0, 3, 12, 48, 4097, SIZE_MAX};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         errno = 0;
         objects[0] = prudence_aligned_alloc(bad[i], 100);
@@ -78,9 +74,8 @@ static void bad_ones_are_refused(void **state)
     assert_int_equal(errno, ENOMEM);
 }
 
-static void of_cache_objects(void **state)
+TEST(of_cache_objects)
 {
-    (void)state;
     for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
         for (size_t size = 1; size <= 32768; size = size * 3 + 1) {
             struct prudence_cache_attr attr = {.size = sizeof attr, .alignment = alignment};
@@ -98,14 +93,4 @@ static void of_cache_objects(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_every_size),           cmocka_unit_test(as_asked_for),
-        cmocka_unit_test(in_slabs_of_every_color), cmocka_unit_test(bad_ones_are_refused),
-        cmocka_unit_test(of_cache_objects),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -126,9 +126,8 @@ static void idle(void)
     CHECK(kept() <= FEW);
 }
 
-static void it_drains_a_process_that_falls_idle(void **state)
+TEST(it_drains_a_process_that_falls_idle)
 {
-    (void)state;
     in_a_child(idle);
 }
 
@@ -145,9 +144,8 @@ static void idle_after_deferrals(void)
     CHECK(kept() <= FEW);
 }
 
-static void it_merges_what_was_deferred(void **state)
+TEST(it_merges_what_was_deferred)
 {
-    (void)state;
     in_a_child(idle_after_deferrals);
 }
 
@@ -158,9 +156,8 @@ static void little(void)
     CHECK(other_threads() == 0);
 }
 
-static void little_to_give_makes_no_thread(void **state)
+TEST(little_to_give_makes_no_thread)
 {
-    (void)state;
     in_a_child(little);
 }
 
@@ -173,12 +170,11 @@ static void alone(void)
     CHECK(kept() > FEW);
 }
 
-static void a_process_without_threads_has_none(void **state)
+TEST(a_process_without_threads_has_none)
 {
     pid_t child;
     int status;
 
-    (void)state;
     child = fork();
     if (child == 0) {
         decay_enabled = true;
@@ -199,9 +195,8 @@ static void not_wanted(void)
     CHECK(kept() > FEW);
 }
 
-static void none_by_option(void **state)
+TEST(none_by_option)
 {
-    (void)state;
     in_a_child(not_wanted);
 }
 
@@ -217,9 +212,8 @@ static void not_now(void)
     CHECK(kept() <= FEW);
 }
 
-static void none_while_something_is_held(void **state)
+TEST(none_while_something_is_held)
 {
-    (void)state;
     in_a_child(not_now);
 }
 
@@ -252,9 +246,8 @@ static void forked(void)
     exit(0); /* exits while the thread exists */
 }
 
-static void it_crosses_forks_and_exit(void **state)
+TEST(it_crosses_forks_and_exit)
 {
-    (void)state;
     in_a_child(forked);
 }
 
@@ -285,9 +278,8 @@ static void sandboxed(void)
     CHECK(kept() <= FEW);
 }
 
-static void nothing_depends_on_it(void **state)
+TEST(nothing_depends_on_it)
 {
-    (void)state;
     in_a_child(sandboxed);
 }
 
@@ -310,9 +302,8 @@ static void on_a_small_stack(void)
     CHECK(kept() <= FEW);
 }
 
-static void a_small_stack_is_enough(void **state)
+TEST(a_small_stack_is_enough)
 {
-    (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     skip(); /* the stack also has their own state */
 #endif
@@ -341,9 +332,8 @@ static void locked(void)
     CHECK(other_threads() == 0);
 }
 
-static void it_gives_up_where_nothing_goes(void **state)
+TEST(it_gives_up_where_nothing_goes)
 {
-    (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     skip(); /* the shadow of each page would be locked, too */
 #endif
@@ -352,23 +342,10 @@ static void it_gives_up_where_nothing_goes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_drains_a_process_that_falls_idle),
-        cmocka_unit_test(it_merges_what_was_deferred),
-        cmocka_unit_test(little_to_give_makes_no_thread),
-        cmocka_unit_test(a_process_without_threads_has_none),
-        cmocka_unit_test(none_by_option),
-        cmocka_unit_test(none_while_something_is_held),
-        cmocka_unit_test(it_crosses_forks_and_exit),
-        cmocka_unit_test(nothing_depends_on_it),
-        cmocka_unit_test(a_small_stack_is_enough),
-        cmocka_unit_test(it_gives_up_where_nothing_goes),
-    };
-
 #if defined(__SANITIZE_THREAD__)
     print_message("skipped: it has a thread of its own, and ends children that make one\n");
     return 0;
 #endif
     prudence_option_set("decay", "10ms"); /* shortens the waits; no case depends on the value */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

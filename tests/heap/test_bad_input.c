@@ -12,7 +12,6 @@ static void zero_bytes_are_a_unique_object(void **state)
 {
     void *a = prudence_malloc(0), *b = prudence_malloc(0);
 
-    (void)state;
     assert_non_null(a);
     assert_non_null(b);
     assert_ptr_not_equal(a, b);
@@ -24,7 +23,6 @@ static void null_is_ignored(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, NULL);
 
-    (void)state;
     errno = 77;
     prudence_free(NULL);
     prudence_free_sized(NULL, 10);
@@ -40,7 +38,6 @@ static void errno_is_kept_by_frees(void **state)
 {
     static void *objects[3000];
 
-    (void)state;
     for (unsigned i = 0; i < 3000; i++)
         objects[i] = prudence_malloc(200);
     errno = 77;
@@ -80,7 +77,6 @@ static void caches_that_cannot_be(void **state)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr};
 
-    (void)state;
     expect_invalid(NULL, 64, NULL, "the name is NULL");
     expect_invalid("", 64, NULL, "the name is empty");
     expect_invalid("zero", 0, NULL, "'zero': the object size is 0");
@@ -122,7 +118,6 @@ static void attributes_of_other_versions(void **state)
     } newer = {.attr = {.size = sizeof newer, .alignment = 64}};
     const struct prudence_cache_attr *served[] = {&older, &newer.attr};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct prudence_cache *cache = prudence_cache_create("served", 40, served[i]);
 
@@ -143,7 +138,6 @@ static void names_are_cut_between_characters(void **state)
     const char *name = "thirty bytes and one character\xe2\x82\xac"; /* 30 bytes, and 3 */
     struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
 
-    (void)state;
     assert_string_equal(stats_of(cache).name, "thirty bytes and one character");
     assert_int_equal(prudence_cache_destroy(cache), 0);
     cache = prudence_cache_create(name + 2, 64, NULL);
@@ -156,7 +150,6 @@ static void names_are_copied(void **state)
     char name[] = "a name of more than thirty-one bytes, all told";
     struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
 
-    (void)state;
     memset(name, 'x', sizeof name - 1);
     assert_string_equal(stats_of(cache).name, "a name of more than thirty-one ");
     assert_int_equal(prudence_cache_destroy(cache), 0);
@@ -164,7 +157,6 @@ static void names_are_copied(void **state)
 
 static void no_memory_for_a_cache(void **state)
 {
-    (void)state;
     for (unsigned call = 0; call < 3; call++) {
         memory_fail(call, 1);
         errno = 0;

@@ -60,7 +60,6 @@ static void try_alloc(void *(*alloc)(size_t size), size_t size)
 
 static void allocating(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         try_alloc(prudence_malloc, boundary_size(i));
         try_alloc(scm_malloc, boundary_size(i));
@@ -87,7 +86,6 @@ static void try_calloc(void *(*alloc)(size_t count, size_t size), size_t count, 
 
 static void allocating_products(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_FACTORS; i++) {
         for (unsigned k = 0; k < BOUNDARY_FACTORS; k++) {
             try_calloc(prudence_calloc, boundary_factors[i], boundary_factors[k]);
@@ -130,7 +128,6 @@ static void allocating_aligned(void **state)
     static const size_t alignments[] = {
         1, 16, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63};
 
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_ALIGNMENTS; i++)
         for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
             try_aligned(boundary_alignment(i), sizes[k]);
@@ -180,7 +177,6 @@ static void reallocating(void **state)
     static const size_t old_sizes[] = {1, 100, 32768, 65536, 3 * BOUNDARY_MIB};
     void *small[64];
 
-    (void)state;
     for (unsigned i = 0; i < 64; i++) {
         small[i] = prudence_malloc(16);
         fill_pattern(small[i], 16);
@@ -204,7 +200,6 @@ static void reallocating(void **state)
 /* A block with dates stays where it is, whether or not the reallocation succeeds. */
 static void reallocating_short_term(void **state)
 {
-    (void)state;
     assert_int_equal(scm_register_thread(), 0);
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         char *old = prudence_malloc(65536), *block;
@@ -250,7 +245,6 @@ static void try_cache(size_t size, size_t alignment, size_t cache_bytes)
 
 static void creating_caches(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         try_cache(boundary_size(i), 0, 0);
         try_cache(boundary_size(i), 4096, 0);
@@ -272,7 +266,6 @@ static void creating_caches_by_attributes_of_another_size(void **state)
         unsigned char bytes[4096];
     } larger;
 
-    (void)state;
     memset(larger.bytes + sizeof larger.attr, 1, sizeof larger - sizeof larger.attr);
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         larger.attr.size = boundary_size(i);
@@ -289,7 +282,6 @@ static void bulk_stops_where_memory_ends(void **state)
     static void *objects[1024];
     size_t got;
 
-    (void)state;
     prudence_trim();
     assert_int_equal(prudence_option_set("limit", "8M"), 0);
     errno = 0;
@@ -314,7 +306,6 @@ static void refreshing(void **state)
     static const unsigned periods[] = {0, 1, 86400000, 86400001, UINT32_MAX - 1, UINT32_MAX};
     char *object = prudence_malloc(100);
 
-    (void)state;
     assert_int_equal(scm_register_thread(), 0);
     for (unsigned i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
         int expected = extensions[i] <= 4095 ? 0 : ERANGE;
@@ -351,7 +342,6 @@ static void setting_options(void **state)
         "8589934592G",         "9223372036854775807s", "99999999999999999999999"};
     static const char *const defaults[] = {"0", "32M", "64M", "2M", "500ms", "10s", "100ms"};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
         bool is_time = i >= 4;
 
@@ -376,7 +366,6 @@ static void checked_arithmetic(void **state)
 {
     size_t result;
 
-    (void)state;
     assert_true(checked_add(SIZE_MAX - 1, 1, &result) && result == SIZE_MAX);
     assert_false(checked_add(SIZE_MAX, 1, &result));
     assert_true(checked_multiply(SIZE_MAX, 1, &result) && result == SIZE_MAX);
@@ -411,7 +400,6 @@ static void the_same_on_watched_paths(void **state)
         {"check", "1"}, {"guard", "3"}, {"quarantine", "1M"}, {"zero_on_free", "1"}};
     char output[4096];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
         expect_life(all_of_it, (void *)options[i], output, sizeof output);
 }

@@ -14,11 +14,10 @@ static bool is_zero(const unsigned char *object, size_t size)
     return true;
 }
 
-static void reused_memory_is_zeroed(void **state)
+TEST(reused_memory_is_zeroed)
 {
     static const size_t sizes[] = {1, 16, 100, 1000, 4096, 32768, 32769, 200000, 3 << 20};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (unsigned round = 0; round < 4; round++) {
             unsigned char *object = prudence_calloc(1, sizes[i]);
@@ -36,11 +35,10 @@ static void reused_memory_is_zeroed(void **state)
     }
 }
 
-static void the_product_counts(void **state)
+TEST(the_product_counts)
 {
     unsigned char *object = prudence_calloc(30, 100);
 
-    (void)state;
     assert_true(prudence_usable_size(object) >= 3000);
     assert_true(is_zero(object, 3000));
     prudence_free(object);
@@ -52,12 +50,11 @@ static void the_product_counts(void **state)
     prudence_free(object);
 }
 
-static void an_overflow_is_refused(void **state)
+TEST(an_overflow_is_refused)
 {
     static const size_t pairs[][2] = {
         {SIZE_MAX, 2}, {2, SIZE_MAX}, {(size_t)1 << 32, (size_t)1 << 32}, {SIZE_MAX / 3, 4}};
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         void *object;
 
@@ -68,14 +65,4 @@ static void an_overflow_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reused_memory_is_zeroed),
-        cmocka_unit_test(the_product_counts),
-        cmocka_unit_test(an_overflow_is_refused),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

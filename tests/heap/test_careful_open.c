@@ -26,7 +26,6 @@ static char folder[] = "/tmp/prudence-open-XXXXXX", before[PATH_MAX];
 
 static int enter_folder(void **state)
 {
-    (void)state;
     return !getcwd(before, sizeof before) || !mkdtemp(folder) || chdir(folder);
 }
 
@@ -34,7 +33,6 @@ static int leave_folder(void **state)
 {
     char command[100];
 
-    (void)state;
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return chdir(before) || system(command); /* NOLINT(cert-env33-c): of a name of our own */
 }
@@ -82,11 +80,10 @@ static void only_root_gives_links_away(void)
         skip();
 }
 
-static void ordinary_paths(void **state)
+TEST(ordinary_paths)
 {
     char whole[100], long_name[NAME_MAX + 2];
 
-    (void)state;
     assert_return_code(mkdir("inner", 0700), errno);
     snprintf(whole, sizeof whole, "%s//inner/./../inner///whole", folder);
     assert_int_equal(error_of("here"), 0);
@@ -107,9 +104,8 @@ static void ordinary_paths(void **state)
     assert_int_equal(error_of(long_name), 0);
 }
 
-static void own_links_are_followed(void **state)
+TEST(own_links_are_followed)
 {
-    (void)state;
     assert_return_code(mkdir("a", 0700), errno);
     assert_return_code(mkdir("a/b", 0700), errno);
     make_link("a/b", "to_folder", false);
@@ -128,11 +124,10 @@ static void own_links_are_followed(void **state)
     assert_true(exists("a/three"));
 }
 
-static void circles_end(void **state)
+TEST(circles_end)
 {
     char name[32], next[32];
 
-    (void)state;
     make_link("round", "round", false);
     assert_int_equal(error_of("round"), ELOOP);
     assert_int_equal(error_of("round/file"), ELOOP);
@@ -145,11 +140,10 @@ static void circles_end(void **state)
     assert_int_equal(error_of("step0"), ELOOP);
 }
 
-static void too_long_with_a_link(void **state)
+TEST(too_long_with_a_link)
 {
     char path[CAREFUL_TEXT + 100] = "dot/", text[CAREFUL_TEXT];
 
-    (void)state;
     make_link(".", "dot", false);
     while (strlen(path) < CAREFUL_TEXT - 50)
         strncat(path, "./", sizeof path - strlen(path) - 1);
@@ -168,13 +162,12 @@ static void too_long_with_a_link(void **state)
     assert_int_equal(error_of("far/x"), ENAMETOOLONG);
 }
 
-static void links_of_others_are_not_followed(void **state)
+TEST(links_of_others_are_not_followed)
 {
     static const char *const paths[] = {"foreign", "foreign_folder/file", "via_own",
                                         "own_folder/file"};
     struct stat of;
 
-    (void)state;
     only_root_gives_links_away();
     assert_return_code(mkdir("mine", 0700), errno);
     make_link("mine/precious", "foreign", true);
@@ -195,9 +188,8 @@ static void links_of_others_are_not_followed(void **state)
 }
 
 /* A process of another user follows root's links and its own. */
-static void links_of_root_are_followed_by_others(void **state)
+TEST(links_of_root_are_followed_by_others)
 {
-    (void)state;
     only_root_gives_links_away();
     assert_return_code(mkdir("open", 0700), errno);
     assert_return_code(chmod("open", 0777), errno);
@@ -216,12 +208,11 @@ static void links_of_root_are_followed_by_others(void **state)
 }
 
 /* /proc/self/fd/N refers to a pipe, or to a file without a name. */
-static void what_has_no_name_is_reached(void **state)
+TEST(what_has_no_name_is_reached)
 {
     char path[64], text[4] = "";
     int ends[2], fd;
 
-    (void)state;
     assert_return_code(pipe2(ends, O_CLOEXEC), errno);
     snprintf(path, sizeof path, "/proc/self/fd/%d", ends[1]);
     fd = careful_open(path, WRITES, 0600);
@@ -244,15 +235,5 @@ static void what_has_no_name_is_reached(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ordinary_paths),
-        cmocka_unit_test(own_links_are_followed),
-        cmocka_unit_test(circles_end),
-        cmocka_unit_test(too_long_with_a_link),
-        cmocka_unit_test(links_of_others_are_not_followed),
-        cmocka_unit_test(links_of_root_are_followed_by_others),
-        cmocka_unit_test(what_has_no_name_is_reached),
-    };
-
-    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+    return suite_run(enter_folder, leave_folder);
 }

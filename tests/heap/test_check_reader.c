@@ -108,9 +108,8 @@ static void expect_report(int (*body)(void *check), const char *check, unsigned 
         fail_msg("expected %u, with check=%s: %s", times, check, result.output);
 }
 
-static void readers_are_checked(void **state)
+TEST(readers_are_checked)
 {
-    (void)state;
     expect_report(read_in_no_section, "1", 1); /* once for each place */
     expect_report(read_in_another_domain, "1", 1);
     expect_report(read_in_the_default_domain, "1", 1);
@@ -121,7 +120,6 @@ static void readers_are_checked(void **state)
 
 static void nothing(struct prudence_head *head)
 {
-    (void)head;
 }
 
 static int call_in_another_domain(void *check)
@@ -164,20 +162,11 @@ static void expect_call_report(int (*body)(void *check), const char *check, unsi
         fail_msg("expected %u, with check=%s: %s", times, check, result.output);
 }
 
-static void callbacks_are_checked(void **state)
+TEST(callbacks_are_checked)
 {
-    (void)state;
     expect_call_report(call_in_another_domain, "1", 1);
     expect_call_report(call_in_its_domain, "1", 0);
     expect_call_report(call_in_another_domain, "0", 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_are_checked),
-        cmocka_unit_test(callbacks_are_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -88,7 +88,6 @@ static void of_a_double_free(void **state)
 {
     char output[16384];
 
-    (void)state;
     expect_signal(SIGABRT, act, "af", output, sizeof output);
     expect_text(output, "prudence_free: ");
     expect_under(output, "called by:", frees_again);
@@ -101,7 +100,6 @@ static void of_a_deferred_object(void **state)
 {
     char output[16384];
 
-    (void)state;
     expect_signal(SIGABRT, act, "ad", output, sizeof output);
     expect_text(output, "is already deferred and not yet safe");
     expect_under(output, "allocated by:", allocates);
@@ -113,7 +111,6 @@ static void of_an_object_deferred_long_ago(void **state)
     void *neighbour;
     char output[16384];
 
-    (void)state;
     neighbour = prudence_cache_alloc(cache); /* keeps the slab */
     expect_signal(SIGABRT, act, "adg", output, sizeof output);
     expect_text(output, "is already free");
@@ -131,7 +128,6 @@ static void other_thread_first(void *ignored)
 {
     pthread_t thread;
 
-    (void)ignored;
     allocates();
     pthread_create(&thread, NULL, thread_frees, NULL);
     pthread_join(thread, NULL);
@@ -142,7 +138,6 @@ static void of_another_thread(void **state)
 {
     char output[16384];
 
-    (void)state;
     expect_signal(SIGABRT, other_thread_first, NULL, output, sizeof output);
     expect_under(output, "called by:", frees_again);
     expect_under(output, "freed by:", frees);
@@ -152,7 +147,6 @@ static void in_bulk(void *ignored)
 {
     void *objects[2];
 
-    (void)ignored;
     prudence_cache_alloc_bulk(cache, 2, objects);
     objects[1] = objects[0];
     prudence_cache_free_deferred_bulk(cache, 2, objects);
@@ -162,7 +156,6 @@ static void of_large_blocks_and_bulk(void **state)
 {
     char output[16384];
 
-    (void)state;
     expect_signal(SIGABRT, in_bulk, NULL, output, sizeof output);
     expect_text(output, "deferred by:");
 }
@@ -171,7 +164,6 @@ static void same_place_one_trace(void **state)
 {
     uint32_t number = 0;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         uint32_t here = stack_depot_here();
 
@@ -184,7 +176,6 @@ static void same_place_one_trace(void **state)
 
 static void cannot_be_had(void *ignored)
 {
-    (void)ignored;
     memory_fail(0, UINT32_MAX);
     if (stack_depot_here())
         abort();
@@ -203,7 +194,6 @@ static void unknown_ones(void **state)
 {
     char output[16384];
 
-    (void)state;
     expect_signal(SIGABRT, cannot_be_had, NULL, output, sizeof output);
     expect_text(output, "is already free");
     expect_text(output, "allocated by:\nprudence:     (unknown)");
@@ -231,7 +221,6 @@ static void fill_it(void *ignored)
 {
     uint64_t way = 0;
 
-    (void)ignored;
     stack_depot_frames = OS_TRACE_MAX;
     while (deep(20, way))
         if (++way == 200000)
@@ -242,7 +231,6 @@ static void fill_it(void *ignored)
 
 static int check_on(void **state)
 {
-    (void)state;
     assert_int_equal(prudence_option_set("check", "1"), 0);
     cache = fixed_cache(100, 16, manual_domain());
     return 0;
@@ -252,7 +240,6 @@ static void a_full_stack_depot(void **state)
 {
     char output[4096];
 
-    (void)state;
     expect_life(fill_it, NULL, output, sizeof output);
 }
 

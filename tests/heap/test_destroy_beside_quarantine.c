@@ -52,12 +52,11 @@ static void *let_go(void *unused)
     return unused;
 }
 
-static void objects_in_another_thread_s_hands(void **state)
+TEST(objects_in_another_thread_s_hands)
 {
     void *objects[OBJECTS];
     pthread_t flusher, releaser;
 
-    (void)state;
     assert_int_equal(prudence_option_set("quarantine", "1M"), 0);
     cache = prudence_cache_create("quarantined", 64, NULL);
     allocate_all(cache, objects, OBJECTS);
@@ -84,11 +83,10 @@ static void *free_all_the_time(void *unused)
     return unused;
 }
 
-static void trims_end(void **state)
+TEST(trims_end)
 {
     pthread_t thread;
 
-    (void)state;
     pthread_create(&thread, NULL, free_all_the_time, NULL);
     for (unsigned i = 0; i < 50; i++) {
         struct prudence_cache *other = prudence_cache_create("other", 64, NULL);
@@ -102,13 +100,4 @@ static void trims_end(void **state)
     pthread_join(thread, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_in_another_thread_s_hands),
-        cmocka_unit_test(trims_end),
-    };
-
-    alarm(110);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(alarm(110))

@@ -119,18 +119,16 @@ static void expect_said(struct attempt attempt)
         fail_msg("the report has no stack of the destruction: %s", result.output);
 }
 
-static void each_function_says_so(void **state)
+TEST(each_function_says_so)
 {
-    (void)state;
     for (unsigned i = 0; i < USES; i++) {
         expect_said((struct attempt){&uses[i], "1", 0});
         expect_said((struct attempt){&uses[i], "0", 0});
     }
 }
 
-static void though_others_were_destroyed_since(void **state)
+TEST(though_others_were_destroyed_since)
 {
-    (void)state;
     expect_said((struct attempt){&uses[0], "1", 50});
     expect_said((struct attempt){&uses[2], "0", 50});
 }
@@ -153,11 +151,10 @@ static int destroy_with_live_objects(void *check)
     return 0;
 }
 
-static void live_objects_are_counted(void **state)
+TEST(live_objects_are_counted)
 {
     struct child_result result;
 
-    (void)state;
     child_run(destroy_with_live_objects, (void *)(uintptr_t) "0", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "cache 'inhabited' has 2 live objects"));
@@ -167,13 +164,4 @@ static void live_objects_are_counted(void **state)
     assert_int_equal(child_count(&result, "allocated by:"), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_function_says_so),
-        cmocka_unit_test(though_others_were_destroyed_since),
-        cmocka_unit_test(live_objects_are_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

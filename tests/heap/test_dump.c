@@ -94,13 +94,12 @@ static void defer_some(struct prudence_cache *cache)
     defer_all(cache, objects, 1000);
 }
 
-static void the_cache_and_the_reader_are_named(void **state)
+TEST(the_cache_and_the_reader_are_named)
 {
     struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
     struct held_reader reader = {.domain = NULL};
     void *live[2000];
 
-    (void)state;
     held_reader_start(&reader);
     pthread_setname_np(reader.thread, "parser");
     defer_some(cache);
@@ -128,7 +127,7 @@ static void the_cache_and_the_reader_are_named(void **state)
 }
 
 /* For a set, the readers of its members are named; of several, the one that has blocked longest. */
-static void readers_of_a_set_are_named(void **state)
+TEST(readers_of_a_set_are_named)
 {
     struct prudence_domain *members[] = {
         prudence_default_domain(), prudence_domain_create("others", PRUDENCE_DOMAIN_MEMB, NULL),
@@ -139,7 +138,6 @@ static void readers_of_a_set_are_named(void **state)
         {.domain = members[0]}, {.domain = members[1]}, {.domain = members[2]}};
     struct prudence_cache *cache;
 
-    (void)state;
     attr.domain = set;
     cache = prudence_cache_create("two kinds", 100, &attr);
     defer_some(cache);
@@ -160,14 +158,13 @@ static void readers_of_a_set_are_named(void **state)
     assert_int_equal(prudence_domain_destroy(members[2]), 0);
 }
 
-static void the_most_come_first(void **state)
+TEST(the_most_come_first)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *caches[8];
     const char *before = text;
     void *objects[8];
 
-    (void)state;
     for (unsigned i = 0; i < 8; i++) {
         char name[16];
 
@@ -199,12 +196,11 @@ static void *trace_reader(void *argument)
     return held_reader_run(argument);
 }
 
-static void where_the_reader_is_stands_there_if_traced(void **state)
+TEST(where_the_reader_is_stands_there_if_traced)
 {
     struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
     struct held_reader reader = {.domain = NULL};
 
-    (void)state;
     assert_int_equal(prudence_option_set("stall_trace", "1"), 0);
     sem_init(&reader.inside, 0, 0);
     sem_init(&reader.leave, 0, 0);
@@ -237,7 +233,7 @@ static const char *everything(struct prudence_cache *cache)
 }
 
 /* No name can start a new line, or send controls to a terminal. */
-static void names_are_shown_within_their_line(void **state)
+TEST(names_are_shown_within_their_line)
 {
     char *name_before = program_invocation_short_name, odd_program[] = "prog" ODD;
     struct prudence_domain *domain =
@@ -246,7 +242,6 @@ static void names_are_shown_within_their_line(void **state)
     struct prudence_cache *cache = prudence_cache_create("cache" ODD, 1024, &attr);
     struct held_reader reader = {.domain = domain};
 
-    (void)state;
     held_reader_start(&reader);
     pthread_setname_np(reader.thread, "p\033\x9b\xc3\xa9");
     defer_some(cache);
@@ -289,13 +284,12 @@ static unsigned long reads(void)
 }
 
 /* Only the reported thread is looked up, because there may be thousands. */
-static void one_thread_is_looked_up_for_each_cache(void **state)
+TEST(one_thread_is_looked_up_for_each_cache)
 {
     struct prudence_cache *cache = prudence_cache_create("routes", 1024, NULL);
     struct held_reader readers[60];
     unsigned long before, after;
 
-    (void)state;
     for (unsigned i = 0; i < 60; i++) {
         readers[i] = (struct held_reader){.domain = NULL};
         held_reader_start(&readers[i]);
@@ -314,9 +308,8 @@ static void one_thread_is_looked_up_for_each_cache(void **state)
 
 /* ------------------------------------------------------------------------------------- callers */
 
-static void inside_the_library_no_lock_is_taken(void **state)
+TEST(inside_the_library_no_lock_is_taken)
 {
-    (void)state;
     os_lock_take(&readers_lock);
     os_lock_take(&slab_caches_lock);
     dumped();
@@ -333,11 +326,10 @@ static void inside_the_library_no_lock_is_taken(void **state)
     expect_none("live");
 }
 
-static void errors_of_writing_are_returned(void **state)
+TEST(errors_of_writing_are_returned)
 {
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
-    (void)state;
     assert_int_equal(prudence_dump(-1), EBADF);
     assert_int_equal(prudence_dump(full), ENOSPC);
     close(full);
@@ -362,12 +354,11 @@ static void read_and_remove(const char *path)
     unlink(path);
 }
 
-static void a_signal_writes_to_the_file(void **state)
+TEST(a_signal_writes_to_the_file)
 {
     char path[128];
     pid_t child;
 
-    (void)state;
     assert_int_equal(prudence_option_set("dump_file", path_in("of-%p.txt")), 0);
     assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
     raise(SIGUSR2);
@@ -399,12 +390,11 @@ static int signals_to_standard_error(void *argument)
     return 0;
 }
 
-static void what_cannot_be_done_is_said(void **state)
+TEST(what_cannot_be_done_is_said)
 {
     static char longest[129];
     struct child_result result;
 
-    (void)state;
     child_run(signals_to_standard_error, "SIGUSR1", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "option 'dump_file': '/nowhere/at all' cannot be opened"));
@@ -435,11 +425,10 @@ static struct sigaction present_of(int number)
 
 /* A handler installed before is called, too, and restored afterwards. A handler installed later
  * stays. */
-static void handlers_of_the_program_stay(void **state)
+TEST(handlers_of_the_program_stay)
 {
     struct sigaction own = {.sa_handler = handle};
 
-    (void)state;
     assert_int_equal(prudence_option_set("dump_file", path_in("handled.txt")), 0);
     sigaction(SIGUSR1, &own, NULL);
     assert_int_equal(prudence_option_set("dump", "SIGUSR1"), 0);
@@ -463,11 +452,10 @@ static void handlers_of_the_program_stay(void **state)
 }
 
 /* A signal without a handler calls none, even if its flags are set. */
-static void flags_without_a_handler_are_none(void **state)
+TEST(flags_without_a_handler_are_none)
 {
     static void (*const actions[])(int) = {SIG_DFL, SIG_IGN};
 
-    (void)state;
     assert_int_equal(prudence_option_set("dump_file", path_in("none.txt")), 0);
     for (unsigned i = 0; i < 2; i++) {
         struct sigaction none = {.sa_flags = SA_SIGINFO};
@@ -497,7 +485,6 @@ static int raise_for_one_time(void *ignored)
 {
     struct sigaction own = {.sa_handler = handle_once, .sa_flags = (int)SA_RESETHAND};
 
-    (void)ignored;
     handled = 0;
     sigaction(SIGUSR1, &own, NULL);
     prudence_option_set("dump", "SIGUSR1");
@@ -505,11 +492,10 @@ static int raise_for_one_time(void *ignored)
     return 2;
 }
 
-static void a_handler_for_one_signal_is_called_once(void **state)
+TEST(a_handler_for_one_signal_is_called_once)
 {
     struct child_result result;
 
-    (void)state;
     child_run(raise_for_one_time, NULL, &result);
     assert_true(WIFSIGNALED(result.status));
     assert_int_equal(WTERMSIG(result.status), SIGUSR1);
@@ -540,11 +526,10 @@ static void *work(void *ignored)
     return ignored;
 }
 
-static void signals_may_come_anywhere(void **state)
+TEST(signals_may_come_anywhere)
 {
     pthread_t workers[WORKERS];
 
-    (void)state;
     assert_int_equal(prudence_option_set("dump_file", path_in("storm.txt")), 0);
     assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
     for (unsigned i = 0; i < WORKERS; i++)
@@ -566,22 +551,5 @@ static void signals_may_come_anywhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_and_the_reader_are_named),
-        cmocka_unit_test(readers_of_a_set_are_named),
-        cmocka_unit_test(the_most_come_first),
-        cmocka_unit_test(where_the_reader_is_stands_there_if_traced),
-        cmocka_unit_test(names_are_shown_within_their_line),
-        cmocka_unit_test(one_thread_is_looked_up_for_each_cache),
-        cmocka_unit_test(inside_the_library_no_lock_is_taken),
-        cmocka_unit_test(errors_of_writing_are_returned),
-        cmocka_unit_test(a_signal_writes_to_the_file),
-        cmocka_unit_test(what_cannot_be_done_is_said),
-        cmocka_unit_test(handlers_of_the_program_stay),
-        cmocka_unit_test(flags_without_a_handler_are_none),
-        cmocka_unit_test(a_handler_for_one_signal_is_called_once),
-        cmocka_unit_test(signals_may_come_anywhere),
-    };
-
-    return cmocka_run_group_tests(tests, directory_make, directory_remove);
+    return suite_run(directory_make, directory_remove);
 }

@@ -58,12 +58,11 @@ static bool is_whole(const char *text)
     return strncmp(text, head, strlen(head)) == 0 && strstr(text, pid) && strstr(text, "\nend\n");
 }
 
-static void it_is_there_while_it_is_on(void **state)
+TEST(it_is_there_while_it_is_on)
 {
     unsigned files = open_files();
     const char *text;
 
-    (void)state;
     assert_int_equal(descriptions(&text), 0);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(prudence_option_set("export", "1"), 0);
@@ -87,13 +86,12 @@ static void handle(int number)
 }
 
 /* Two options may use the same signal, and the program's handler is called as well. */
-static void a_signal_switches_it_on(void **state)
+TEST(a_signal_switches_it_on)
 {
     struct sigaction own = {.sa_handler = handle}, present;
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), errors = dup(STDERR_FILENO);
     const char *text;
 
-    (void)state;
     dup2(null, STDERR_FILENO);
     sigaction(SIGUSR1, &own, NULL);
     assert_int_equal(prudence_option_set("export", "SIGUSR1"), 0);
@@ -118,13 +116,12 @@ static void a_signal_switches_it_on(void **state)
     close(null);
 }
 
-static void a_child_has_its_own(void **state)
+TEST(a_child_has_its_own)
 {
     const char *text;
     pid_t child;
     int status;
 
-    (void)state;
     child = fork();
     if (child == 0)
         _exit(descriptions(&text) != 0);
@@ -164,12 +161,11 @@ static void *switch_on(void *ignored)
     return ignored;
 }
 
-static void threads_may_meet(void **state)
+TEST(threads_may_meet)
 {
     pthread_t threads[3];
     const char *text;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++)
         pthread_create(&threads[i], NULL, switch_on, NULL);
     for (unsigned i = 0; i < 200; i++)
@@ -182,12 +178,11 @@ static void threads_may_meet(void **state)
 
 /* A handler that has found its signal chosen may be delayed until the signal is no longer
  * chosen. */
-static void a_late_signal_is_too_late(void **state)
+TEST(a_late_signal_is_too_late)
 {
     const uint64_t sigusr1 = 1, sigusr2 = 2;
     const char *text;
 
-    (void)state;
     prudence_option_set("export", "SIGUSR1");
     prudence_option_set("export", "0");
     export_at_signal(sigusr1);
@@ -207,7 +202,6 @@ static unsigned alarms;
 
 static void switch_off(int number)
 {
-    (void)number;
     export_ask(0, false);
     alarms++;
 }
@@ -215,12 +209,11 @@ static void switch_off(int number)
 /* The option is switched off at any time while a signal switches the export on. Before, the signal
  * comes too late; in between, the interrupted thread goes on until the export is off; afterwards,
  * the export was on. */
-static void the_option_has_the_last_word(void **state)
+TEST(the_option_has_the_last_word)
 {
     struct sigaction action = {.sa_handler = switch_off};
     const char *text;
 
-    (void)state;
     sigaction(SIGALRM, &action, NULL);
     for (unsigned i = 0; i < 300; i++) {
         struct itimerval soon = {.it_value = {.tv_usec = 1 + i % 100}};
@@ -245,11 +238,10 @@ static int without_files(void *limit)
     return prudence_option_set("export", "0");
 }
 
-static void what_cannot_be_done_is_said(void **state)
+TEST(what_cannot_be_done_is_said)
 {
     struct child_result result;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         child_run(without_files, (int[]){i ? RLIMIT_FSIZE : RLIMIT_NOFILE}, &result);
         assert_true(child_exited_with(&result, 0));
@@ -257,17 +249,4 @@ static void what_cannot_be_done_is_said(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_there_while_it_is_on),
-        cmocka_unit_test(a_signal_switches_it_on),
-        cmocka_unit_test(a_child_has_its_own),
-        cmocka_unit_test(threads_may_meet),
-        cmocka_unit_test(a_late_signal_is_too_late),
-        cmocka_unit_test(the_option_has_the_last_word),
-        cmocka_unit_test(what_cannot_be_done_is_said),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

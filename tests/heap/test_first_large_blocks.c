@@ -49,13 +49,11 @@ static bool has_margins(const void *block)
 
 static void before(void *unused)
 {
-    (void)unused;
     large()[-1] = 1;
 }
 
 static void a_page_before(void *unused)
 {
-    (void)unused;
     large()[-(ptrdiff_t)os_page_size] = 1;
 }
 
@@ -63,7 +61,6 @@ static void behind(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     block[LARGE] = 1;
 }
 
@@ -71,7 +68,6 @@ static void after_its_free(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     prudence_free(block);
     block[LARGE - 1] = 1;
 }
@@ -81,7 +77,6 @@ static void after_the_first_free(void *unused)
 {
     char *block = NULL;
 
-    (void)unused;
     for (unsigned i = 0; i <= FIRST; i++)
         block = large();
     assert_false(has_margins(block));
@@ -93,7 +88,6 @@ static void after_its_move(void *unused)
 {
     char *block = large(), *next = large();
 
-    (void)unused;
     assert_ptr_not_equal(prudence_realloc(block, 4 * LARGE), block);
     prudence_free(next);
     block[0] = 1;
@@ -103,7 +97,6 @@ static void after_its_grace_period(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     prudence_read_lock();
     prudence_free_deferred(block);
     prudence_trim();
@@ -114,14 +107,13 @@ static void after_its_grace_period(void *unused)
     block[0] = 1;
 }
 
-static void accesses_fault(void **state)
+TEST(accesses_fault)
 {
     static void (*const faults[])(void *) = {
         before,         a_page_before,         behind, after_its_free, after_the_first_free,
         after_its_move, after_its_grace_period};
     char output[4096];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
         expect_signal(SIGSEGV, faults[i], NULL, output, sizeof output);
 }
@@ -130,7 +122,6 @@ static void free_twice(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     prudence_free(block);
     prudence_free(block);
 }
@@ -140,7 +131,6 @@ static void free_twice_around_others(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     prudence_free(block);
     for (unsigned i = 0; i < 3 * FIRST; i++)
         prudence_free(large());
@@ -149,15 +139,13 @@ static void free_twice_around_others(void *unused)
 
 static void free_behind(void *unused)
 {
-    (void)unused;
     prudence_free(large() + LARGE);
 }
 
-static void wrong_frees_are_reported(void **state)
+TEST(wrong_frees_are_reported)
 {
     const char *freed = "it lies in a large block of 131072 bytes at 0x";
 
-    (void)state;
     expect_death(free_twice, NULL, "prudence_free: foreign pointer", freed, "that was freed");
     expect_death(free_twice_around_others, NULL, freed, "that was freed", NULL);
     expect_death(free_behind, NULL, "131072 bytes after its start", NULL, NULL);
@@ -189,7 +177,6 @@ static void so_many_and_no_more(void *unused)
     uint64_t at_first = used();
     char *aligned;
 
-    (void)unused;
     aligned = prudence_aligned_alloc(2 * os_page_size,
                                      LARGE); /* a margin of two pages would precede it */
     assert_false(has_margins(aligned));
@@ -212,7 +199,6 @@ static void none_if_an_option_says_so(void *unused)
 {
     char *block;
 
-    (void)unused;
     assert_int_equal(prudence_option_set("guard_first", "17"), EINVAL);
     assert_int_equal(prudence_option_set("guard_first", "0"), 0);
     block = large();
@@ -226,7 +212,6 @@ static void others_have_no_extension(void *unused)
 {
     char *block = NULL;
 
-    (void)unused;
     for (unsigned i = 0; i <= FIRST; i++)
         block = large();
     assert_int_equal(slab_of(block)->extensions, 0);
@@ -248,7 +233,6 @@ static void margins_are_no_garbage(void *unused)
     char *block = large();
     uint64_t latent;
 
-    (void)unused;
     prudence_synchronize();
     prudence_trim();
     latent = stats().bytes_latent;
@@ -272,7 +256,6 @@ static void a_growing_block_loses_its_margins(void *unused)
     char *block = large(), *grown;
     uint64_t with_margins = used();
 
-    (void)unused;
     assert_true(has_margins(block));
     assert_ptr_equal(prudence_realloc(block, LARGE - 100), block); /* the same pages */
     assert_true(has_margins(block));
@@ -298,7 +281,6 @@ static void a_grown_block_has_no_margins(void *unused)
 {
     char *grown = prudence_realloc(prudence_malloc(20000), LARGE);
 
-    (void)unused;
     assert_false(has_margins(grown));
     assert_true(has_margins(large()));
     prudence_free(grown);
@@ -320,7 +302,6 @@ static void margins_that_cannot_be_dropped(void *unused)
 {
     uint64_t at_first = used();
 
-    (void)unused;
     for (unsigned i = 0; i < FIRST; i++) {
         char *block = large(), *grown;
 
@@ -344,7 +325,6 @@ static void under_a_limit(void *unused)
 {
     char *block;
 
-    (void)unused;
     prudence_free(prudence_malloc(1)); /* first metadata of the process */
     os_pages_set_limit(used() + LARGE);
     block = prudence_malloc(LARGE);
@@ -365,7 +345,6 @@ static void pages_that_cannot_be_closed(void *unused)
     uint64_t at_first = used();
     char *block = large(), *again;
 
-    (void)unused;
     os_memory_fails = fails;
     prudence_free(block);
     os_memory_fails = NULL;
@@ -390,11 +369,10 @@ static void locked_memory(void *future)
     prudence_free(large());
 }
 
-static void memory_may_be_locked(void **state)
+TEST(memory_may_be_locked)
 {
     char output[4096];
 
-    (void)state;
     expect_life(locked_memory, "from the beginning", output, sizeof output);
     expect_life(locked_memory, NULL, output, sizeof output);
 }
@@ -404,7 +382,6 @@ static void under_pressure_all_comes_back(void *unused)
 {
     char *block = large();
 
-    (void)unused;
     prudence_free(block);
     extensions_pressure();
     os_pages_trim();
@@ -416,7 +393,6 @@ static void under_pressure_all_comes_back(void *unused)
 
 static void freed_blocks_are_zeroed(void *unused)
 {
-    (void)unused;
     assert_int_equal(prudence_option_set("zero_on_free", "1"), 0);
     for (unsigned i = 0; i < 3 * FIRST; i++)
         prudence_free(large());
@@ -428,7 +404,6 @@ static void a_child_goes_on(void *unused)
     int status;
     pid_t child;
 
-    (void)unused;
     prudence_free(block);
     child = fork();
     if (!child) {
@@ -446,7 +421,7 @@ static void a_child_goes_on(void *unused)
 }
 
 /* Each case has its own process, because only the first blocks of a process are guarded. */
-static void others(void **state)
+TEST(others)
 {
     static void (*const acts[])(void *) = {
         so_many_and_no_more,
@@ -464,21 +439,13 @@ static void others(void **state)
     };
     char output[4096];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof acts / sizeof acts[0]; i++)
         expect_life(acts[i], NULL, output, sizeof output);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accesses_fault),
-        cmocka_unit_test(wrong_frees_are_reported),
-        cmocka_unit_test(memory_may_be_locked),
-        cmocka_unit_test(others),
-    };
-
     if (annotate_on)
         return 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -14,7 +14,6 @@ static void *object, *other;
 
 static void free_twice(void *unused)
 {
-    (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, object);
     os_report("not at the call");
@@ -24,7 +23,6 @@ static void free_twice_without_sequences(void *unused)
 {
     struct prudence_cache *slow;
 
-    (void)unused;
     os_percpu_rseq = false;
     slow = fixed_cache(64, 16, manual_domain());
     object = prudence_cache_alloc(slow);
@@ -38,7 +36,6 @@ static void free_twice_on_a_full_stack(void *unused)
     struct prudence_cache *small = fixed_cache(64, 8, manual_domain());
     void *objects[16];
 
-    (void)unused;
     allocate_all(small, objects, 16);
     for (unsigned i = 0; i < 16; i++) {
         prudence_cache_free(small, objects[i]);
@@ -49,7 +46,6 @@ static void free_twice_on_a_full_stack(void *unused)
 
 static void ask_size(void *unused)
 {
-    (void)unused;
     object = prudence_malloc(100);
     prudence_free(object);
     prudence_usable_size(object);
@@ -57,7 +53,6 @@ static void ask_size(void *unused)
 
 static void reallocate(void *unused)
 {
-    (void)unused;
     object = prudence_malloc(100);
     prudence_free(object);
     object = prudence_realloc(object, 101);
@@ -65,18 +60,16 @@ static void reallocate(void *unused)
 
 static void first_is_freed_again(void *unused)
 {
-    (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, other);
     prudence_cache_free(cache, object);
     exit(0);
 }
 
-static void it_is_reported_at_the_call(void **state)
+TEST(it_is_reported_at_the_call)
 {
     void *others[4]; /* leave room on the stack, so that the fast path serves both frees */
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     allocate_all(cache, others, 4);
     object = prudence_cache_alloc(cache);
@@ -92,11 +85,10 @@ static void it_is_reported_at_the_call(void **state)
     destroy_empty(cache);
 }
 
-static void a_child_does_not_look_when_it_ends(void **state)
+TEST(a_child_does_not_look_when_it_ends)
 {
     char output[512];
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     object = prudence_cache_alloc(cache);
     other = prudence_cache_alloc(cache);
@@ -107,11 +99,10 @@ static void a_child_does_not_look_when_it_ends(void **state)
     destroy_empty(cache);
 }
 
-static void what_is_used_again_is_live(void **state)
+TEST(what_is_used_again_is_live)
 {
     void *again, *moved;
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     for (unsigned i = 0; i < 100; i++) {
         object = prudence_cache_alloc(cache);
@@ -131,14 +122,4 @@ static void what_is_used_again_is_live(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_reported_at_the_call),
-        cmocka_unit_test(a_child_does_not_look_when_it_ends),
-        cmocka_unit_test(what_is_used_again_is_live),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

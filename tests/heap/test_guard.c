@@ -59,7 +59,6 @@ static void overflow(void *write)
 
 static void underflow(void *ignored)
 {
-    (void)ignored;
     at_side(48, false)[-1] = 1;
 }
 
@@ -67,20 +66,17 @@ static void use_after_free(void *ignored)
 {
     char *object = guarded(100);
 
-    (void)ignored;
     prudence_free(object);
     seen = object[99];
 }
 
 static void far_overflow(void *ignored)
 {
-    (void)ignored;
     at_side(48, true)[300] = 1;
 }
 
-static void are_reported(void **state)
+TEST(are_reported)
 {
-    (void)state;
     expect_signal(SIGSEGV, overflow, "write", output, sizeof output);
     expect_text(output, "overflow: write of");
     expect_text(output, "is 0 bytes after the 48-byte object");
@@ -116,14 +112,12 @@ static void behind_a_left_one(void *ignored)
 {
     char *object = at_side(49, false);
 
-    (void)ignored;
     object[1000] = 0;
     prudence_free(object);
 }
 
-static void damage_is_reported(void **state)
+TEST(damage_is_reported)
 {
-    (void)state;
     expect_death(small_overflow, NULL, "overflow: write of",
                  "is 0 bytes after the freed 49-byte object", "freed by:");
     expect_death(small_overflow, "deferred", "overflow: write of",
@@ -150,9 +144,8 @@ static void misuse(void *how)
     }
 }
 
-static void misuse_is_reported(void **state)
+TEST(misuse_is_reported)
 {
-    (void)state;
     expect_death(misuse, "ff", "is already free", "of cache 'size-112'", "freed by:");
     expect_death(misuse, "(df", "already deferred and not yet safe", "of cache 'size-112'",
                  "deferred by:");
@@ -173,11 +166,10 @@ static void read_it(void *object)
     seen = *(char *)object;
 }
 
-static void deferred_objects_stay_readable(void **state)
+TEST(deferred_objects_stay_readable)
 {
     char *object;
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     object = prudence_cache_alloc(cache);
     assert_true(guard_has(object));
@@ -200,21 +192,19 @@ static void deferred_objects_stay_readable(void **state)
 }
 
 /* The deferral itself drives the grace period. */
-static void a_deferral_without_readers(void **state)
+TEST(a_deferral_without_readers)
 {
     char *object = guarded(30);
 
-    (void)state;
     prudence_free_deferred(object);
     expect_signal(SIGSEGV, read_it, object, output, sizeof output);
     expect_text(output, "use after free");
 }
 
-static void a_reader_keeps_it(void **state)
+TEST(a_reader_keeps_it)
 {
     char *object = guarded(30);
 
-    (void)state;
     object[5] = 77;
     prudence_read_lock();
     prudence_free_deferred(object);
@@ -247,11 +237,10 @@ static void aligned_as_asked_for(size_t alignment)
     }
 }
 
-static void sizes_are_exact(void **state)
+TEST(sizes_are_exact)
 {
     char *object = guarded(100), *moved;
 
-    (void)state;
     assert_int_equal(prudence_usable_size(object), 100);
     fill_pattern(object, 100);
     moved = prudence_realloc(object, 150);
@@ -278,14 +267,13 @@ static void construct(void *object, void *context)
     *(int *)object = *(int *)context;
 }
 
-static void some_are_never_guarded(void **state)
+TEST(some_are_never_guarded)
 {
     int seven = 7;
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .constructor = construct, .context = &seven};
     int *object;
 
-    (void)state;
     cache = prudence_cache_create("constructed", 64, &attr);
     object = prudence_cache_alloc(cache);
     assert_int_equal(*object, 7);
@@ -300,12 +288,11 @@ static void some_are_never_guarded(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void the_pool_is_bounded(void **state)
+TEST(the_pool_is_bounded)
 {
     static void *objects[GUARD_SLOTS + 100];
     unsigned inside = 0;
 
-    (void)state;
     prudence_trim();
     cache = fixed_cache(64, 16, manual_domain());
     allocate_all(cache, objects, GUARD_SLOTS + 100);
@@ -328,11 +315,10 @@ static void the_pool_is_bounded(void **state)
 }
 
 /* The page that has rested longest is reused first, so this one is reused as late as possible. */
-static void the_oldest_page_is_used_first(void **state)
+TEST(the_oldest_page_is_used_first)
 {
     char *object = guarded(64);
 
-    (void)state;
     prudence_free(object);
     for (unsigned i = 0; i < GUARD_SLOTS - 1; i++) {
         char *other = prudence_malloc(64);
@@ -349,8 +335,6 @@ static void on_fault(int number, siginfo_t *info, void *context)
 {
     static const char text[] = "the program's handler\n";
 
-    (void)context;
-    (void)info;
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
     _exit(number == SIGSEGV ? 0 : 1);
 }
@@ -387,7 +371,6 @@ static void with_a_chained_handler(void *ignored)
     struct sigaction action = {.sa_sigaction = on_fault_chained, .sa_flags = SA_SIGINFO};
     char *object = guarded(64);
 
-    (void)ignored;
     sigaction(SIGSEGV, &action, &next);
     prudence_free(guarded(64));
     prudence_free(object);
@@ -398,7 +381,6 @@ static sigjmp_buf back;
 
 static void on_fault_leaving(int number)
 {
-    (void)number;
     siglongjmp(back, 1);
 }
 
@@ -407,7 +389,6 @@ static void with_a_leaving_handler(void *ignored)
 {
     char *object;
 
-    (void)ignored;
     signal(SIGSEGV, on_fault_leaving);
     object = guarded(64);
     prudence_free(object);
@@ -420,7 +401,6 @@ static void on_fault_once(int number)
 {
     static const char text[] = "its one time\n"; /* no path to this program contains it */
 
-    (void)number;
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
 }
 
@@ -430,7 +410,6 @@ static void with_a_handler_for_once(void *ignored)
     struct sigaction action = {.sa_handler = on_fault_once, .sa_flags = (int)SA_RESETHAND};
     char *object;
 
-    (void)ignored;
     alarm(10);
     sigaction(SIGSEGV, &action, NULL);
     object = guarded(64);
@@ -440,7 +419,6 @@ static void with_a_handler_for_once(void *ignored)
 
 static void sent(void *ignored)
 {
-    (void)ignored;
     guarded(64);
     raise(SIGSEGV);
 }
@@ -450,18 +428,16 @@ static void sent_and_ignored(void *ignored)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO};
 
-    (void)ignored;
     action.sa_handler = SIG_IGN;
     sigaction(SIGSEGV, &action, NULL);
     guarded(64);
     raise(SIGSEGV);
 }
 
-static void handlers_are_chained(void **state)
+TEST(handlers_are_chained)
 {
     unsigned reports = 0;
 
-    (void)state;
     expect_life(with_a_handler, NULL, output, sizeof output);
     expect_text(output, "use after free: write of");
     expect_text(output, "the program's handler");
@@ -493,22 +469,20 @@ static void child(void *object)
     prudence_free(guarded(50));
 }
 
-static void works_after_fork(void **state)
+TEST(works_after_fork)
 {
     char *object = guarded(64);
 
-    (void)state;
     object[10] = 9;
     expect_life(child, object, output, sizeof output);
     assert_int_equal(object[10], 9); /* the parent's own copy */
     prudence_free(object);
 }
 
-static void without_memory(void **state)
+TEST(without_memory)
 {
     char *object;
 
-    (void)state;
     for (unsigned first = 0; first < 5; first++) {
         prudence_free(prudence_malloc(64));
         memory_fail(first, 1);
@@ -526,28 +500,11 @@ static void without_memory(void **state)
 
 static int guard_on(void **state)
 {
-    (void)state;
     return prudence_option_set("guard", "1");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(are_reported),
-        cmocka_unit_test(damage_is_reported),
-        cmocka_unit_test(misuse_is_reported),
-        cmocka_unit_test(deferred_objects_stay_readable),
-        cmocka_unit_test(a_deferral_without_readers),
-        cmocka_unit_test(a_reader_keeps_it),
-        cmocka_unit_test(sizes_are_exact),
-        cmocka_unit_test(some_are_never_guarded),
-        cmocka_unit_test(the_pool_is_bounded),
-        cmocka_unit_test(the_oldest_page_is_used_first),
-        cmocka_unit_test(handlers_are_chained),
-        cmocka_unit_test(works_after_fork),
-        cmocka_unit_test(without_memory),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, guard_on, NULL);
+    return suite_run(guard_on, NULL);
 }

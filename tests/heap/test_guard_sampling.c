@@ -38,21 +38,19 @@ static void expect_share(const unsigned *guarded)
         fail_msg("%u of %u were guarded", sum, ROUNDS);
 }
 
-static void one_in_so_many(void **state)
+TEST(one_in_so_many)
 {
     unsigned guarded[10] = {0};
 
-    (void)state;
     sample(guarded);
     expect_share(guarded);
 }
 
-static void in_every_thread(void **state)
+TEST(in_every_thread)
 {
     unsigned guarded[2][10] = {{0}};
     pthread_t threads[2];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, sample, guarded[i]), 0);
     for (unsigned i = 0; i < 2; i++) {
@@ -61,12 +59,11 @@ static void in_every_thread(void **state)
     }
 }
 
-static void the_others_are_hits(void **state)
+TEST(the_others_are_hits)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     struct prudence_cache_stats stats;
 
-    (void)state;
     for (unsigned i = 0; i < ROUNDS; i++)
         prudence_cache_free(cache, prudence_cache_alloc(cache));
     stats = stats_of(cache);
@@ -80,17 +77,10 @@ static void the_others_are_hits(void **state)
 
 static int guard_on(void **state)
 {
-    (void)state;
     return prudence_option_set("guard", "100");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_in_so_many),
-        cmocka_unit_test(in_every_thread),
-        cmocka_unit_test(the_others_are_hits),
-    };
-
-    return cmocka_run_group_tests(tests, guard_on, NULL);
+    return suite_run(guard_on, NULL);
 }

@@ -42,7 +42,6 @@ static void deferred_memory_is_left_alone(void **state)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *objects[60], behind[60][RED_ZONE];
 
-    (void)state;
     for (unsigned i = 0; i < 60; i++) {
         objects[i] = filled(cache);
         memcpy(behind[i], objects[i] + SIZE, RED_ZONE);
@@ -68,7 +67,6 @@ static void large_deferred_memory_is_left_alone(void **state)
 {
     char *block = prudence_malloc(LARGE);
 
-    (void)state;
     fill_pattern(block, LARGE);
     prudence_read_lock();
     prudence_free_deferred(block);
@@ -83,7 +81,6 @@ static void sizes_are_exact(void **state)
     static const size_t sizes[] = {1,     8,     9,     24,    25,    100,      1000,
                                    20000, 32760, 32761, 40000, LARGE, LARGE + 1};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char *object = prudence_malloc(sizes[i]), *moved;
 
@@ -106,7 +103,6 @@ static void large_blocks_grow_in_place(void **state)
     char *block = prudence_malloc(LARGE), *before;
     unsigned moves = 0;
 
-    (void)state;
     for (size_t size = LARGE; size < 8 * LARGE; size += 4096) {
         before = block;
         block[size - 1] = 3;
@@ -121,7 +117,6 @@ static void large_blocks_grow_in_place(void **state)
 
 static void alignment_of_large_blocks(void **state)
 {
-    (void)state;
     for (size_t alignment = 64; alignment <= (size_t)4 << 20; alignment *= 2) {
         char *block = prudence_aligned_alloc(alignment, LARGE);
 
@@ -136,7 +131,6 @@ static void empty_objects(void **state)
 {
     void *objects[100];
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         objects[i] = prudence_malloc(0);
         assert_non_null(objects[i]);
@@ -161,7 +155,6 @@ static void reuse_is_shuffled(void **state)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     unsigned same = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         void *object = prudence_cache_alloc(cache), *next;
 
@@ -186,7 +179,6 @@ static void a_child_has_everything(void **state)
     int status;
     pid_t child;
 
-    (void)state;
     prudence_cache_free(cache, object);
     child = fork();
     if (!child) {
@@ -212,7 +204,6 @@ static bool fails_after(void)
 
 static void no_memory_at_any_call(void **state)
 {
-    (void)state;
     for (unsigned step = 1; step < 40; step++) {
         struct prudence_cache *cache;
         void *objects[3] = {NULL, NULL, NULL};
@@ -236,7 +227,6 @@ static void no_memory_at_any_call(void **state)
 /* Closes pages as before Linux 6.13. */
 static int use_protection(void **state)
 {
-    (void)state;
     posix_guard_marks = false;
     return 0;
 }

@@ -57,7 +57,6 @@ static void overflow_then_deferred(char *unused)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *object = prudence_cache_alloc(cache);
 
-    (void)unused;
     object[SIZE] = 1;
     prudence_cache_free_deferred(cache, object);
     prudence_cache_shrink(cache);
@@ -128,7 +127,7 @@ static void size_of_freed(char *object)
     prudence_usable_size(object);
 }
 
-static void are_reported(void **state)
+TEST(are_reported)
 {
     static struct fault faults[] = {
         {overflow_of_slack_only, 17, "overflow: the byte 6 after the 17-byte object"},
@@ -142,16 +141,14 @@ static void are_reported(void **state)
         {size_of_freed, SIZE, "is already free"},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++)
         expect_death(commit, &faults[i], faults[i].text, NULL, NULL);
 }
 
-static void overflows_of_all_sizes_are_reported(void **state)
+TEST(overflows_of_all_sizes_are_reported)
 {
     static const size_t sizes[] = {1, 8, 16, 24, SIZE, 1000, 32760, 40000, LARGE - 5};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct fault fault = {overflow, sizes[i], NULL};
 
@@ -160,12 +157,11 @@ static void overflows_of_all_sizes_are_reported(void **state)
 }
 
 /* Until then, readers may write there. */
-static void deferred_objects_are_looked_at_when_they_are_safe(void **state)
+TEST(deferred_objects_are_looked_at_when_they_are_safe)
 {
     struct fault fault = {overflow_then_deferred, SIZE, NULL};
     char output[4096];
 
-    (void)state;
     expect_signal(SIGABRT, commit, &fault, output, sizeof output);
     expect_text(output, "not before it is safe");
     expect_text(output, "found by: the end of its grace period");
@@ -206,7 +202,7 @@ static void nothing(char *object)
     object[0] = 1;
 }
 
-static void fault(void **state)
+TEST(fault)
 {
     static struct fault faults[] = {{before_large, LARGE, "underflow: access of"},
                                     {behind_large, LARGE, "overflow: access of"},
@@ -215,7 +211,6 @@ static void fault(void **state)
                                     {nothing, 0, "an object of 0 bytes"}};
     char output[4096];
 
-    (void)state;
     for (unsigned i = 0; i < 2 * sizeof faults / sizeof faults[0]; i++) {
         posix_guard_marks = i % 2; /* without marks, as before Linux 6.13 */
         expect_signal(SIGSEGV, commit, &faults[i / 2], output, sizeof output);
@@ -223,14 +218,4 @@ static void fault(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(are_reported),
-        cmocka_unit_test(overflows_of_all_sizes_are_reported),
-        cmocka_unit_test(deferred_objects_are_looked_at_when_they_are_safe),
-        cmocka_unit_test(fault),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -39,7 +39,6 @@ static struct shown shown;
 static int show(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
                 void *context)
 {
-    (void)context;
     if (object) {
         assert_memory_equal(slab, &shown.slab, sizeof *slab);
         assert_true(shown.left-- > 0);
@@ -136,7 +135,6 @@ static void each_place_is_told(void **state)
     struct slab *slab;
     uint64_t first, second;
 
-    (void)state;
     allocate_all(cache, objects, 200);
     free_all(cache, objects + 10, 5);
     defer_all(cache, objects + 20, 2);
@@ -190,7 +188,6 @@ static void transfer_batches_are_latent(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned held = 100;
 
-    (void)state;
     allocate_all(cache, objects, held);
     while (stack_count(&cpu_here(cache)->line) < 32)
         free_all(cache, &objects[--held], 1);
@@ -209,7 +206,6 @@ static void large_blocks_are_slabs(void **state)
 {
     char *blocks[3] = {prudence_malloc(100000), prudence_malloc(40000), prudence_malloc(3000000)};
 
-    (void)state;
     prudence_free_deferred(blocks[1]);
     walk(NULL);
     assert_state(blocks[0], PRUDENCE_OBJECT_LIVE, -1);
@@ -231,7 +227,6 @@ static void a_block_longer_than_a_step(void **state)
 {
     char *block = prudence_malloc((size_t)40 << 20);
 
-    (void)state;
     assert_non_null(block);
     walk(NULL);
     assert_state(block, PRUDENCE_OBJECT_LIVE, -1);
@@ -246,7 +241,6 @@ static void every_slab_once(void **state)
     struct prudence_stats stats;
     unsigned slabs;
 
-    (void)state;
     for (unsigned i = 0; i < 5; i++)
         allocate_all(small, objects, 8000);
     allocate_all(wide, objects, 2000);
@@ -269,7 +263,6 @@ static void every_slab_once(void **state)
 static int skip_all(const struct prudence_heap_slab *slab,
                     const struct prudence_heap_object *object, void *slabs)
 {
-    (void)slab;
     assert_null(object);
     ++*(unsigned *)slabs;
     return PRUDENCE_HEAP_SKIP;
@@ -287,7 +280,6 @@ static void visitors_skip_and_stop(void **state)
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     unsigned slabs = 0, visits = 0;
 
-    (void)state;
     allocate_all(cache, objects, 1000);
     assert_int_equal(prudence_heap_walk(cache, skip_all, &slabs), 0);
     assert_int_equal(slabs, stats_of(cache).slabs_now);
@@ -331,7 +323,6 @@ static int change(const struct prudence_heap_slab *slab, const struct prudence_h
 
 static void visitors_change_the_heap(void **state)
 {
-    (void)state;
     victim = prudence_cache_create("victim", 1000, NULL);
     allocate_all(victim, objects, 4000);
     left_to_free = 4000;
@@ -375,7 +366,6 @@ static void wait_for_stop(void)
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
@@ -389,7 +379,6 @@ static void a_walk_owns_cpus_and_stops_what_carries(void **state)
     struct cpu_cache *cpu;
     pthread_t thread;
 
-    (void)state;
     allocate_all(cache, objects + 100, 10);
     allocate_all(served, objects, held);
     while (stack_count(&cpu_here(served)->line) < 32)
@@ -422,7 +411,6 @@ static const void *changing;
 static int look_for_changing(const struct prudence_heap_slab *slab,
                              const struct prudence_heap_object *object, void *found)
 {
-    (void)slab;
     *(unsigned *)found += object && object->address == changing;
     return 0;
 }
@@ -446,7 +434,6 @@ static void a_walk_leaves_out_a_block_that_changes(void **state)
     void *block = prudence_malloc(100000);
     unsigned found = 0;
 
-    (void)state;
     changing = block;
     assert_int_equal(prudence_heap_walk(NULL, look_for_changing, &found), 0);
     assert_int_equal(found, 1);
@@ -467,7 +454,6 @@ static unsigned in_destructor, resting_seen;
 
 static void walk_inside(void *object, void *context)
 {
-    (void)context;
     if (in_destructor++)
         return;
     walk(destructs);
@@ -484,7 +470,6 @@ static void objects_before_their_destructor_rest(void **state)
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .destructor = walk_inside, .domain = domain};
 
-    (void)state;
     destructs = prudence_cache_create("destructs", 512, &attr);
     allocate_all(destructs, objects, 20);
     defer_all(destructs, objects, 20);
@@ -539,7 +524,6 @@ static void guarded(void *unused)
     struct prudence_cache *cache;
     unsigned large = 0;
 
-    (void)unused;
     set("guard", "2");
     cache = fixed_cache(64, 16, manual_domain());
     allocate_all(cache, objects, 40);
@@ -584,7 +568,6 @@ static void extensions_keep_objects_back(void **state)
     static char output[4096];
     static const char *const options[] = {"quarantine", "shuffle", "check", "hardened"};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
         expect_life(kept_back, (void *)options[i], output, sizeof output);
     expect_life(guarded, NULL, output, sizeof output);
@@ -596,7 +579,6 @@ static void live_objects_can_be_read(void **state)
     static const char *const options[] = {"guard",     "hardened",    "guard_empty", "guard_large",
                                           "red_zones", "guard_first", "profile"};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++)
         expect_life(read_all, (void *)options[i], output, sizeof output);
 }
@@ -620,7 +602,6 @@ static void refusals(void **state)
 {
     struct prudence_cache *cache = prudence_cache_create("gone", 100, NULL);
 
-    (void)state;
     assert_int_equal(prudence_heap_walk(NULL, NULL, NULL), EINVAL);
     assert_int_equal(prudence_heap_walk_sized(NULL, unreachable, NULL, 513, 8), EINVAL);
     assert_int_equal(prudence_heap_walk_sized(NULL, unreachable, NULL, 8, 513), EINVAL);
@@ -656,7 +637,6 @@ static void other_versions(void **state)
 {
     size_t small = 16, large = 512;
 
-    (void)state;
     prudence_free(prudence_malloc(10));
     assert_int_equal(prudence_heap_walk_sized(NULL, sized, &small, small, small), 0);
     assert_int_equal(prudence_heap_walk_sized(NULL, sized, &large, large, large), 0);
@@ -670,7 +650,6 @@ static void lines_and_runs(void **state)
     static char text[4000];
     FILE *file = fmemopen(text, sizeof text, "w");
 
-    (void)state;
     allocate_all(cache, objects, 5);
     node_put_latent(slab_of(objects[0]), objects[0], false);
     assert_int_equal(prudence_heap_print(cache, file, PRUDENCE_STATS_JSON), 0);

@@ -53,7 +53,6 @@ static int fails_quietly(void *unused)
     void *small = prudence_malloc(100), *large = prudence_malloc(100000);
     bool failed = true;
 
-    (void)unused;
     os_lock_take(&heap_lock);
     os_lock_take(&slab_caches_lock);
     os_lock_take(&pages_lock);
@@ -67,7 +66,6 @@ static int fails_quietly(void *unused)
 
 static void a_hopeless_size_asks_for_nothing(void **state)
 {
-    (void)state;
     assert_child(fails_quietly, NULL);
 }
 #endif
@@ -80,7 +78,6 @@ static void nothing_is_lost_by_it(void **state)
     void *large = prudence_malloc(100000);
     uint64_t cached;
 
-    (void)state;
     prudence_cache_free_deferred(cache, object); /* latent; a grace period would free it */
     cached = stats_of(cache).objects_cached;
     assert_true(cached > 0);
@@ -103,7 +100,6 @@ static void above_the_limit(void **state)
     void *small = prudence_malloc(100), *large = prudence_malloc(100000);
     struct prudence_stats before, after;
 
-    (void)state;
     assert_int_equal(prudence_option_set("limit", "16M"), 0);
     prudence_free_deferred(prudence_malloc(100000));
     prudence_stats(&before);
@@ -138,7 +134,6 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 
 static void what_the_system_refuses_is_asked_for_twice(void **state)
 {
-    (void)state;
     prudence_synchronize();
     prudence_trim(); /* leaves nothing to give back */
     refused_from = (size_t)1 << 30;

@@ -15,11 +15,10 @@ static uint64_t used(void)
     return stats.used;
 }
 
-static void freed_ones_go_back_at_once(void **state)
+TEST(freed_ones_go_back_at_once)
 {
     static const size_t sizes[] = {32769, 40960, 100000, 1 << 20, (2 << 20) + 1, 9 << 20};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint64_t before = used();
         char *block = prudence_malloc(sizes[i]);
@@ -34,13 +33,12 @@ static void freed_ones_go_back_at_once(void **state)
 }
 
 /* Blocks have all sizes, so the latent bytes of the cache of large blocks are their sum. */
-static void latent_bytes_are_those_of_the_blocks(void **state)
+TEST(latent_bytes_are_those_of_the_blocks)
 {
     static const size_t sizes[] = {40960, 100000, 1 << 20};
     struct prudence_cache *large = NULL;
     uint64_t expected = 0;
 
-    (void)state;
     prudence_read_lock();
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         void *block = prudence_malloc(sizes[i]);
@@ -58,13 +56,12 @@ static void latent_bytes_are_those_of_the_blocks(void **state)
     assert_int_equal(stats_of(large).bytes_latent, 0);
 }
 
-static void deferred_ones_stay_for_their_readers(void **state)
+TEST(deferred_ones_stay_for_their_readers)
 {
     uint64_t before = used();
     unsigned char *block = prudence_malloc(100000), *again;
     struct prudence_stats stats;
 
-    (void)state;
     memset(block, 0x5a, 100000);
     prudence_read_lock();
     prudence_free_deferred(block);
@@ -86,11 +83,10 @@ static void deferred_ones_stay_for_their_readers(void **state)
 }
 
 /* Each deferral visits the node, so a storm of deferrals stays flat without other help. */
-static void a_storm_of_deferred_ones_stays_flat(void **state)
+TEST(a_storm_of_deferred_ones_stays_flat)
 {
     uint64_t before = used(), most = 0;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "16M"), 0);
     for (unsigned i = 0; i < 2000; i++) {
         prudence_free_deferred(prudence_malloc(100000));
@@ -128,13 +124,12 @@ static void *defer_block(void *block)
 
 /* Each block fits into the limit, but not both, so the second one waits until the first is no
  * longer garbage. */
-static void a_second_one_waits_for_room(void **state)
+TEST(a_second_one_waits_for_room)
 {
     struct held_reader reader = {.domain = NULL};
     struct prudence_stats before;
     pthread_t other;
 
-    (void)state;
     limit_of_4m();
     held_reader_start(&reader);
     prudence_free_deferred(prudence_malloc(3 << 20));
@@ -153,12 +148,11 @@ static void a_second_one_waits_for_room(void **state)
 }
 
 /* The block exceeds the limit, so the deferral waits for a grace period instead. */
-static void one_larger_than_the_limit_is_waited_for(void **state)
+TEST(one_larger_than_the_limit_is_waited_for)
 {
     uint64_t before = used();
     uint64_t overruns;
 
-    (void)state;
     limit_of_4m();
     overruns = totals().latent_overruns;
     prudence_free_deferred(prudence_malloc(6 << 20));
@@ -178,12 +172,11 @@ static void one_larger_than_the_limit_is_waited_for(void **state)
     assert_true(used() <= before);
 }
 
-static void huge_ones_are_refused(void **state)
+TEST(huge_ones_are_refused)
 {
     static const size_t huge[] = {SIZE_MAX,    SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
                                   PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << PAGE_MAP_ADDRESS_BITS};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof huge / sizeof huge[0]; i++) {
         void *block;
 
@@ -204,17 +197,7 @@ static void huge_ones_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freed_ones_go_back_at_once),
-        cmocka_unit_test(latent_bytes_are_those_of_the_blocks),
-        cmocka_unit_test(deferred_ones_stay_for_their_readers),
-        cmocka_unit_test(a_storm_of_deferred_ones_stays_flat),
-        cmocka_unit_test(a_second_one_waits_for_room),
-        cmocka_unit_test(one_larger_than_the_limit_is_waited_for),
-        cmocka_unit_test(huge_ones_are_refused),
-    };
-
     pin_thread();
     assert_int_equal(prudence_option_set("guard_first", "0"), 0); /* no margins */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -19,11 +19,10 @@ static struct os_pages_stats pages(void)
     return stats;
 }
 
-static void kept_pages_count(void **state)
+TEST(kept_pages_count)
 {
     void *block, *large;
 
-    (void)state;
     assert_int_equal(prudence_option_set("retain", "8M"), 0);
     block = prudence_malloc(MIB);
     assert_non_null(block);
@@ -36,12 +35,11 @@ static void kept_pages_count(void **state)
     prudence_free(large);
 }
 
-static void no_more_than_the_limit(void **state)
+TEST(no_more_than_the_limit)
 {
     void *blocks[64];
     unsigned held = 0;
 
-    (void)state;
     prudence_trim();
     while ((blocks[held] = prudence_malloc(MIB / 4)))
         held++;
@@ -56,13 +54,4 @@ static void no_more_than_the_limit(void **state)
         prudence_free(blocks[--held]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept_pages_count),
-        cmocka_unit_test(no_more_than_the_limit),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -49,11 +49,10 @@ static void expect_at_call(const char *how, const char *what)
     expect_death(give, (void *)(uintptr_t)how, pointer, what, NULL);
 }
 
-static void of_a_cache(void **state)
+TEST(of_a_cache)
 {
     void *neighbour;
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     neighbour = prudence_cache_alloc(cache);
     object = prudence_cache_alloc(cache);
@@ -75,9 +74,8 @@ static void of_a_cache(void **state)
     destroy_empty(cache);
 }
 
-static void of_any_size(void **state)
+TEST(of_any_size)
 {
-    (void)state;
     object = prudence_malloc(50);
     snprintf(pointer, sizeof pointer, "%p of cache 'size-64'", object);
     expect_at_call("FF", "is already free");
@@ -93,11 +91,10 @@ static void of_any_size(void **state)
 }
 
 /* A correct program survives: frees and allocates in every way, many times. */
-static void right_use_survives(void **state)
+TEST(right_use_survives)
 {
     static void *objects[500];
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     for (unsigned round = 0; round < 20; round++) {
         allocate_all(cache, objects, 300);
@@ -117,18 +114,11 @@ static void right_use_survives(void **state)
 
 static int check_on(void **state)
 {
-    (void)state;
     return prudence_option_set("check", "1");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_cache),
-        cmocka_unit_test(of_any_size),
-        cmocka_unit_test(right_use_survives),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, check_on, NULL);
+    return suite_run(check_on, NULL);
 }

@@ -22,7 +22,6 @@ static void settle(void)
 
 static void free_twice(void *unused)
 {
-    (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_free(cache, object);
     settle();
@@ -30,7 +29,6 @@ static void free_twice(void *unused)
 
 static void defer_twice(void *unused)
 {
-    (void)unused;
     prudence_cache_free_deferred(cache, object);
     prudence_cache_free_deferred(cache, object);
     settle();
@@ -46,7 +44,6 @@ static void defer_twice_around_another(void *other)
 
 static void free_deferred_one(void *unused)
 {
-    (void)unused;
     prudence_cache_free_deferred(cache, object);
     prudence_cache_free(cache, object);
     settle();
@@ -54,7 +51,6 @@ static void free_deferred_one(void *unused)
 
 static void defer_free_one(void *unused)
 {
-    (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_free_deferred(cache, object);
     settle();
@@ -62,14 +58,12 @@ static void defer_free_one(void *unused)
 
 static void defer_twice_past_the_latent_cache(void *unused)
 {
-    (void)unused;
     node_put_latent(slab_of(object), object, false);
     node_put_latent(slab_of(object), object, false);
 }
 
 static void free_one_in_the_latent_slab(void *unused)
 {
-    (void)unused;
     node_put_latent(slab_of(object), object, false);
     prudence_cache_free(cache, object);
     prudence_cache_shrink(cache);
@@ -77,17 +71,15 @@ static void free_one_in_the_latent_slab(void *unused)
 
 static void defer_one_in_the_slab(void *unused)
 {
-    (void)unused;
     prudence_cache_free(cache, object);
     prudence_cache_shrink(cache);
     node_put_latent(slab_of(object), object, false);
 }
 
-static void doubles_die_in_the_slab(void **state)
+TEST(doubles_die_in_the_slab)
 {
     void *neighbour;
 
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     neighbour = prudence_cache_alloc(cache); /* keeps the slab */
     object = prudence_cache_alloc(cache);
@@ -108,9 +100,8 @@ static void doubles_die_in_the_slab(void **state)
 }
 
 /* The previous slot still holds the object, which has been merged since. */
-static void an_object_that_was_merged_is_deferred_again(void **state)
+TEST(an_object_that_was_merged_is_deferred_again)
 {
-    (void)state;
     cache = fixed_cache(100, 16, manual_domain());
     object = prudence_cache_alloc(cache);
     for (unsigned i = 0; i < 100; i++) {
@@ -126,13 +117,4 @@ static void an_object_that_was_merged_is_deferred_again(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(doubles_die_in_the_slab),
-        cmocka_unit_test(an_object_that_was_merged_is_deferred_again),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

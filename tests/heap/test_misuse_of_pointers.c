@@ -82,13 +82,12 @@ static void expect_death_by_all(void *p, const char *what)
         expect_death(i < 5 ? of_any_cache[i] : of_a_cache[i - 5], p, names[i], pointer, what);
 }
 
-static void foreign_pointers(void **state)
+TEST(foreign_pointers)
 {
     static char data[64];
     char local[64];
     void *from_libc = malloc(100);
 
-    (void)state;
     expect_death_by_all(data, "foreign pointer");
     expect_death_by_all(local, "foreign pointer");
     expect_death_by_all(from_libc, "foreign pointer");
@@ -99,48 +98,43 @@ static void foreign_pointers(void **state)
     free(from_libc);
 }
 
-static void freed_large_blocks(void **state)
+TEST(freed_large_blocks)
 {
     void *block = prudence_malloc(100000);
 
-    (void)state;
     prudence_free(block);
     expect_death_by_all(block, "foreign pointer");
 }
 
-static void interior_pointers(void **state)
+TEST(interior_pointers)
 {
     char *block = prudence_malloc(100000);
 
-    (void)state;
     expect_death_by_all(object + 16, "16 bytes after its start");
     expect_death_by_all(object + 96, "96 bytes after its start");
     expect_death(by_free, block + 4096, "4096 bytes after its start", "large", NULL);
     expect_death(by_free_deferred, block + 99999, "99999 bytes after its start", "large", NULL);
 }
 
-static void misaligned_pointers(void **state)
+TEST(misaligned_pointers)
 {
-    (void)state;
     expect_death_by_all(object + 1, "1 bytes after its start");
     expect_death_by_all(object + 111, "111 bytes after its start");
 }
 
-static void pointers_between_objects(void **state)
+TEST(pointers_between_objects)
 {
     struct slab *slab = slab_of(object);
 
-    (void)state;
     expect_death_by_all(slab->base + slab->capacity * cache->stride, "none of its objects");
     if (slab->base > (char *)slab->pages)
         expect_death_by_all(slab->pages, "none of its objects");
 }
 
-static void the_wrong_cache(void **state)
+TEST(the_wrong_cache)
 {
     void *mine = prudence_malloc(100);
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         expect_death(of_a_cache[i], prudence_cache_alloc(other), names[5 + i], "'other'", "'mine'");
         expect_death(of_a_cache[i], mine, names[5 + i], "'size-112'", "'mine'");
@@ -150,41 +144,36 @@ static void the_wrong_cache(void **state)
 
 static void no_cache(void *unused)
 {
-    (void)unused;
     prudence_cache_free(NULL, object);
 }
 
 static void no_cache_to_allocate_from(void *unused)
 {
-    (void)unused;
     if (prudence_cache_alloc(NULL))
         _Exit(0);
 }
 
-static void cache_is_null(void **state)
+TEST(cache_is_null)
 {
-    (void)state;
     expect_death(no_cache, NULL, "prudence_cache_free:", "the cache is NULL", NULL);
     expect_death(no_cache_to_allocate_from, NULL, "prudence_cache_alloc:", "the cache is NULL",
                  NULL);
 }
 
-static void a_size_that_cannot_be(void **state)
+TEST(a_size_that_cannot_be)
 {
     void *small = prudence_malloc(1000);
 
-    (void)state;
     wrong_size = 1025;
     expect_death(by_free_sized, small, "prudence_free_sized:", "1024 bytes", "1025");
     wrong_size = 1;
     prudence_free_sized(small, 1000);
 }
 
-static void a_size_of_another_class(void **state)
+TEST(a_size_of_another_class)
 {
     void *small = prudence_malloc(1000);
 
-    (void)state;
     wrong_size = 100; /* 1000 bytes were requested, not 100 */
     expect_death(by_free_sized, small, "prudence_free_sized:", "100", NULL);
     wrong_size = 1;
@@ -192,7 +181,6 @@ static void a_size_of_another_class(void **state)
 
 static int make(void **state)
 {
-    (void)state;
     wrong_size = 1;
     cache = prudence_cache_create("mine", 100, NULL);
     other = prudence_cache_create("other", 100, NULL);
@@ -202,17 +190,5 @@ static int make(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(foreign_pointers),
-        cmocka_unit_test(freed_large_blocks),
-        cmocka_unit_test(interior_pointers),
-        cmocka_unit_test(misaligned_pointers),
-        cmocka_unit_test(pointers_between_objects),
-        cmocka_unit_test(the_wrong_cache),
-        cmocka_unit_test(cache_is_null),
-        cmocka_unit_test(a_size_that_cannot_be),
-        cmocka_unit_test(a_size_of_another_class),
-    };
-
-    return cmocka_run_group_tests(tests, make, NULL);
+    return suite_run(make, NULL);
 }

@@ -49,11 +49,10 @@ static bool is_filled(const unsigned char *bytes, size_t size, unsigned char wit
     return true;
 }
 
-static void sizes_and_alignments(void **state)
+TEST(sizes_and_alignments)
 {
     static const size_t sizes[] = {0, 1, 64, 65, 512, 513, 4096, 5000, 70000, 3000000};
 
-    (void)state;
     inside();
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (size_t alignment = 1; alignment <= 65536; alignment *= 16) {
@@ -77,11 +76,10 @@ static void sizes_and_alignments(void **state)
 
 /* Reallocates small, medium and large objects of slabs inside the library. The contents move, and
  * the old object is freed later. */
-static void realloc_of_objects(void **state)
+TEST(realloc_of_objects)
 {
     static const size_t sizes[] = {40, 4000, LARGE};
 
-    (void)state;
     for (unsigned from = 0; from < 3; from++) {
         for (unsigned to = 0; to < 3; to++) {
             size_t less = min_size(sizes[from], sizes[to]);
@@ -110,12 +108,11 @@ static void free_again(void *object)
 }
 
 /* A nested free is put off, not lost. A second free then finds a foreign pointer. */
-static void frees_of_objects_are_put_off(void **state)
+TEST(frees_of_objects_are_put_off)
 {
     struct prudence_stats before, after;
     void *object = prudence_malloc(LARGE), *deferred = prudence_malloc(LARGE);
 
-    (void)state;
     prudence_stats(&before);
     inside();
     prudence_free(object);
@@ -139,14 +136,12 @@ static void frees_of_objects_are_put_off(void **state)
 
 static int enter(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
     return 0;
 }
 
 static int leave(void *unused)
 {
-    (void)unused;
     prudence_read_unlock();
     return 0;
 }
@@ -167,12 +162,11 @@ static bool is_handed_out(const void *block, size_t size)
     return found;
 }
 
-static void deferred_blocks_wait_for_readers(void **state)
+TEST(deferred_blocks_wait_for_readers)
 {
     static const size_t sizes[] = {10, 1000, 4096, 20000};
     struct actor reader;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned char *block = nested_malloc(sizes[i]), *second = nested_malloc(sizes[i]);
 
@@ -197,9 +191,8 @@ static void deferred_blocks_wait_for_readers(void **state)
 }
 
 /* Defers more blocks than can exist at a time, while no other thread drives grace periods. */
-static void deferred_blocks_do_not_pile_up(void **state)
+TEST(deferred_blocks_do_not_pile_up)
 {
-    (void)state;
     for (unsigned i = 0; i < 5000; i++) {
         void *block = nested_malloc(LARGE);
 
@@ -243,13 +236,12 @@ static void by_cache_free(void *block)
     prudence_cache_free(cache, block);
 }
 
-static void misuse(void **state)
+TEST(misuse)
 {
     static void (*const by_all[])(void *) = {by_free, by_nested_free, by_free_deferred, by_realloc,
                                              by_usable_size};
     char *freed = nested_malloc(100), *deferred = nested_malloc(100), *live = nested_malloc(100);
 
-    (void)state;
     prudence_free(freed);
     prudence_free_deferred(deferred);
     for (unsigned i = 0; i < sizeof by_all / sizeof *by_all; i++) {
@@ -299,11 +291,10 @@ static void *swap_blocks(void *number)
     return NULL;
 }
 
-static void threads(void **state)
+TEST(threads)
 {
     pthread_t ids[THREADS];
 
-    (void)state;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&ids[i], NULL, swap_blocks, (void *)i), 0);
     for (unsigned i = 0; i < THREADS; i++)
@@ -314,13 +305,12 @@ static void threads(void **state)
     }
 }
 
-static void forked_child(void **state)
+TEST(forked_child)
 {
     char *block = nested_malloc(100), *object = prudence_malloc(LARGE);
     int status;
     pid_t child;
 
-    (void)state;
     inside();
     prudence_free(object); /* put off in both */
     outside();
@@ -344,12 +334,11 @@ static bool always(void)
 }
 
 /* Existing blocks are served, and then ENOMEM is returned. Nothing is lost. */
-static void no_memory(void **state)
+TEST(no_memory)
 {
     void *blocks[2000];
     unsigned count = 0;
 
-    (void)state;
     os_memory_fails = always;
     inside();
     assert_null(prudence_malloc((size_t)1 << 30));
@@ -370,17 +359,15 @@ static void no_memory(void **state)
 /* A constructor that allocates. */
 static void construct(void *object, void *context)
 {
-    (void)context;
     *(void **)object = prudence_malloc(LARGE);
 }
 
-static void constructors_are_not_nested(void **state)
+TEST(constructors_are_not_nested)
 {
     const struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = construct};
     struct prudence_cache *constructed;
     void **object;
 
-    (void)state;
     constructed = prudence_cache_create("constructed", 4000, &attr);
     object = prudence_cache_alloc(constructed);
     assert_non_null(*object);
@@ -389,9 +376,8 @@ static void constructors_are_not_nested(void **state)
 }
 
 /* A call nested in the start finds nothing of which a cache could be made. */
-static void no_cache_while_starting(void **state)
+TEST(no_cache_while_starting)
 {
-    (void)state;
     process_starting = true;
     assert_null(prudence_cache_create("too early", 100, NULL));
     assert_int_equal(errno, EAGAIN);
@@ -401,20 +387,6 @@ static void no_cache_while_starting(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_alignments),
-        cmocka_unit_test(realloc_of_objects),
-        cmocka_unit_test(frees_of_objects_are_put_off),
-        cmocka_unit_test(deferred_blocks_wait_for_readers),
-        cmocka_unit_test(deferred_blocks_do_not_pile_up),
-        cmocka_unit_test(misuse),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(forked_child),
-        cmocka_unit_test(no_memory),
-        cmocka_unit_test(constructors_are_not_nested),
-        cmocka_unit_test(no_cache_while_starting),
-    };
-
     cache = prudence_cache_create("nested calls", 100, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

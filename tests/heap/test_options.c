@@ -38,9 +38,8 @@ static void expect_report(const char *name, const char *value, int result)
     assert_int_equal(strncmp(output, "prudence: ", 10), 0);
 }
 
-static void good_values_are_taken(void **state)
+TEST(good_values_are_taken)
 {
-    (void)state;
     assert_int_equal(prudence_option_set("limit", "3G"), 0);
     assert_true(os_pages_limit() == UINT64_C(3) << 30);
     assert_int_equal(prudence_option_set("limit", "0"), 0);
@@ -71,9 +70,8 @@ static void good_values_are_taken(void **state)
     assert_false(check_wanted);
 }
 
-static void unknown_names_are_reported(void **state)
+TEST(unknown_names_are_reported)
 {
-    (void)state;
     expect_report("limits", "1M", ENOENT);
     expect_report("LIMIT", "1M", ENOENT);
     expect_report("nonsense", "17", ENOENT);
@@ -82,7 +80,7 @@ static void unknown_names_are_reported(void **state)
     assert_non_null(strstr(output, "reserved for a later version"));
 }
 
-static void bad_values_are_reported(void **state)
+TEST(bad_values_are_reported)
 {
     static const char *const bytes[] = {"x",
                                         "1X",
@@ -96,7 +94,6 @@ static void bad_values_are_reported(void **state)
                                         "K"};
     static const char *const times[] = {"soon", "1h", "-1ms", "1 ms", "ms", "99999999999s"};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         expect_report("limit", bytes[i], EINVAL);
         expect_report("latent_limit", bytes[i], EINVAL);
@@ -119,9 +116,8 @@ static void bad_values_are_reported(void **state)
 }
 
 /* A bad value changes a switch neither from on nor from off. */
-static void bad_switches_change_nothing(void **state)
+TEST(bad_switches_change_nothing)
 {
-    (void)state;
     for (unsigned on = 0; on < 2; on++) {
         assert_int_equal(prudence_option_set("check", on ? "1" : "0"), 0);
         assert_int_equal(prudence_option_set("check", "2"), EINVAL);
@@ -130,11 +126,10 @@ static void bad_switches_change_nothing(void **state)
     assert_int_equal(prudence_option_set("check", "0"), 0);
 }
 
-static void start_options_are_busy_later(void **state)
+TEST(start_options_are_busy_later)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, NULL);
 
-    (void)state;
     expect_report("check", "1", EBUSY);
     expect_report("rseq", "0", EBUSY);
     expect_report("membarrier", "0", EBUSY);
@@ -167,12 +162,11 @@ static bool start_setter_once(void)
     return false;
 }
 
-static void nor_while_a_cache_is_being_made(void **state)
+TEST(nor_while_a_cache_is_being_made)
 {
     bool rseq = os_percpu_rseq;
     struct prudence_cache *cache;
 
-    (void)state;
     os_memory_fails = start_setter_once;
     cache = fixed_cache(64, 16, NULL);
     os_memory_fails = NULL;
@@ -183,27 +177,12 @@ static void nor_while_a_cache_is_being_made(void **state)
 }
 
 /* A cache that could not be made does not count. */
-static void a_cache_that_failed_does_not_count(void **state)
+TEST(a_cache_that_failed_does_not_count)
 {
-    (void)state;
     memory_fail(0, 1000);
     assert_null(prudence_cache_create("none", 64, NULL));
     memory_succeed();
     assert_int_equal(prudence_option_set("check", "0"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_values_are_taken),
-        cmocka_unit_test(unknown_names_are_reported),
-        cmocka_unit_test(bad_values_are_reported),
-        cmocka_unit_test(bad_switches_change_nothing),
-        cmocka_unit_test(start_options_are_busy_later),
-        cmocka_unit_test(nor_while_a_cache_is_being_made),
-        cmocka_unit_test(a_cache_that_failed_does_not_count),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

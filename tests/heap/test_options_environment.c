@@ -48,7 +48,6 @@ static void expect(const char *text)
 
 static void several_are_read(void **state)
 {
-    (void)state;
     run_with("limit=512M,wait_max=7ms,check=1,rseq=0,reader_mode=fenced,background=1");
     assert_null(strstr(output, "prudence:"));
     expect("limit=536870912 ");
@@ -63,7 +62,6 @@ static void several_are_read(void **state)
  * matter. */
 static void pre_flush_is_on_with_the_helper(void **state)
 {
-    (void)state;
     run_with("background=1,preflush=0");
     expect("background=1 preflush=0");
     run_with("preflush=0,background=1");
@@ -81,7 +79,6 @@ static void pre_flush_is_on_with_the_helper(void **state)
 
 static void bad_ones_do_no_harm(void **state)
 {
-    (void)state;
     run_with("limit=1K,nosuch=3,,wait_max=forever,check,=5,latent_limit=,retain=1M,wait_max=3us,");
     expect("'nosuch' (value '3')");
     expect("'wait_max': bad value 'forever'");
@@ -94,7 +91,6 @@ static void bad_ones_do_no_harm(void **state)
 
 static void nothing_is_no_option(void **state)
 {
-    (void)state;
     run_with("");
     assert_null(strstr(output, "prudence:"));
     run_with(",,,");
@@ -105,7 +101,6 @@ static void a_very_long_one_is_reported(void **state)
 {
     char options[900] = "";
 
-    (void)state;
     memset(options, 'x', 600);
     strcpy(options + 600, "=1,wait_max=9ms");
     run_with(options);
@@ -117,7 +112,6 @@ static void a_very_long_value_is_bad(void **state)
 {
     char options[300] = "limit=5K,limit=";
 
-    (void)state;
     memset(options + strlen(options), '0', 200);
     strcat(options, "7K,wait_max=9ms");
     run_with(options);

@@ -48,7 +48,6 @@ static int write_to_nobody(void *ignored)
 {
     int fd = pipe_without_reader();
 
-    (void)ignored;
     set("dump", "SIGUSR1");
     assert_int_equal(prudence_option_set("no option", "1"), ENOENT);
     raise(SIGUSR1);
@@ -61,7 +60,6 @@ static int signals_stay(void *ignored)
     sigset_t broken, before, now;
     int fd = pipe_without_reader();
 
-    (void)ignored;
     assert_int_equal(prudence_dump(fd), EPIPE);
     sigemptyset(&broken);
     sigaddset(&broken, SIGPIPE);
@@ -80,15 +78,13 @@ static int signals_stay(void *ignored)
 
 static int statistics_for_nobody(void *ignored)
 {
-    (void)ignored;
     pipe_without_reader();
     set("stats", "1");
     exit(42);
 }
 
-static void a_pipe_without_reader_ends_nothing(void **state)
+TEST(a_pipe_without_reader_ends_nothing)
 {
-    (void)state;
     assert_child(write_to_nobody, NULL);
     assert_child(signals_stay, NULL);
     assert_child(statistics_for_nobody, NULL);
@@ -119,12 +115,11 @@ static int write_to_reader(void *path)
     return length > 4 && strcmp(text + length - 5, "\nend\n") == 0 ? 42 : 1;
 }
 
-static void a_fifo_without_reader_is_not_waited_for(void **state)
+TEST(a_fifo_without_reader_is_not_waited_for)
 {
     struct child_result result;
     char path[128];
 
-    (void)state;
     snprintf(path, sizeof path, "%s", path_in("fifo"));
     assert_int_equal(mkfifo(path, 0600), 0);
     child_run(write_to_fifo, path, &result);
@@ -152,23 +147,21 @@ static int write_too_much(void *path)
     return prudence_profile_dump(path) == EFBIG ? 42 : 1;
 }
 
-static void a_file_that_may_not_grow_ends_nothing(void **state)
+TEST(a_file_that_may_not_grow_ends_nothing)
 {
     char path[128];
 
-    (void)state;
     snprintf(path, sizeof path, "%s", path_in("small"));
     assert_child(write_too_much, path);
     unlink(path);
 }
 
 /* A profile that another one is writing stays complete. */
-static void profiles_are_not_mixed(void **state)
+TEST(profiles_are_not_mixed)
 {
     char text[8] = "";
     int fd = open(path_in("profile"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-    (void)state;
     assert_int_equal(write(fd, "other", 5), 5);
     assert_int_equal(flock(fd, LOCK_EX), 0);
     assert_int_equal(prudence_profile_dump(path_in("profile")), EWOULDBLOCK);
@@ -198,9 +191,8 @@ static int exit_inside(void *option)
     return 1;
 }
 
-static void a_handler_may_exit(void **state)
+TEST(a_handler_may_exit)
 {
-    (void)state;
     assert_child(exit_inside, "stats");
     assert_child(exit_inside, "quarantine");
     assert_child(exit_inside, "shuffle");
@@ -214,7 +206,6 @@ static void a_handler_may_exit(void **state)
 
 static void choose_all(int number)
 {
-    (void)number;
     set("export", "1");
     assert_int_equal(prudence_profile_dump("/dev/null"), 0);
     set("export", "0");
@@ -230,7 +221,6 @@ static int signals_on_a_small_stack(void *ignored)
     struct prudence_domain *domain =
         prudence_domain_create("a domain with a long name", PRUDENCE_DOMAIN_MEMB, NULL);
 
-    (void)ignored;
     mprotect(pages + 65536, size, PROT_READ | PROT_WRITE);
     assert_int_equal(sigaltstack(&stack, NULL), 0);
     prudence_domain_read_lock(domain);
@@ -245,9 +235,8 @@ static int signals_on_a_small_stack(void *ignored)
     return 42;
 }
 
-static void handlers_need_little_stack(void **state)
+TEST(handlers_need_little_stack)
 {
-    (void)state;
     assert_child(signals_on_a_small_stack, NULL);
 }
 
@@ -259,7 +248,6 @@ static void look_at_mask(int number)
 {
     sigset_t now;
 
-    (void)number;
     sigprocmask(SIG_SETMASK, NULL, &now);
     masked = sigismember(&now, SIGALRM);
 }
@@ -283,9 +271,8 @@ static int handler_with(void *given)
     return masked && now.sa_flags & SA_SIGINFO && (now.sa_flags & SA_RESTART) == of->flags ? 42 : 1;
 }
 
-static void handlers_keep_mask_and_restart(void **state)
+TEST(handlers_keep_mask_and_restart)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         int flags = i ? SA_RESTART : 0;
 
@@ -302,15 +289,5 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipe_without_reader_ends_nothing),
-        cmocka_unit_test(a_fifo_without_reader_is_not_waited_for),
-        cmocka_unit_test(a_file_that_may_not_grow_ends_nothing),
-        cmocka_unit_test(profiles_are_not_mixed),
-        cmocka_unit_test(a_handler_may_exit),
-        cmocka_unit_test(handlers_need_little_stack),
-        cmocka_unit_test(handlers_keep_mask_and_restart),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, directory_remove);
+    return suite_run(set_up, directory_remove);
 }

@@ -360,33 +360,29 @@ static void expect(const char *size, const char *options, const char *text)
         fail_msg("expected '%s' in: %s", text, output);
 }
 
-static void whole_pages_of_16_and_64_kib(void **state)
+TEST(whole_pages_of_16_and_64_kib)
 {
-    (void)state;
     expect("4096", "", "page size 4096, many calls, not whole: 0");
     expect("16384", "", "page size 16384, many calls, not whole: 0");
     expect("65536", "", "page size 65536, many calls, not whole: 0");
 }
 
-static void at_once(void **state)
+TEST(at_once)
 {
-    (void)state;
     expect("16384", "decay=0,retain=0", "page size 16384, many calls, not whole: 0");
     expect("65536", "decay=0,retain=0,rseq=0", "page size 65536, many calls, not whole: 0");
 }
 
 /* Some free memory stays, and its size is no multiple of a page. */
-static void but_a_part(void **state)
+TEST(but_a_part)
 {
-    (void)state;
     expect("16384", "decay=0,retain=1000001", "page size 16384, many calls, not whole: 0");
     expect("65536", "decay=0,retain=1000001", "page size 65536, many calls, not whole: 0");
 }
 
 /* Uses guard pages, closed blocks, and pages of single objects. */
-static void with_options_that_look_for_bugs(void **state)
+TEST(with_options_that_look_for_bugs)
 {
-    (void)state;
     expect("16384", "hardened=1", "page size 16384, many calls, not whole: 0");
     expect("65536", "hardened=1", "page size 65536, many calls, not whole: 0");
     expect("65536", "guard=50,check=1,profile=64K", "page size 65536, many calls, not whole: 0");
@@ -394,21 +390,19 @@ static void with_options_that_look_for_bugs(void **state)
            "page size 16384, many calls, not whole: 0");
 }
 
-static void by_the_option(void **state)
+TEST(by_the_option)
 {
-    (void)state;
     if (sysconf(_SC_PAGESIZE) > 16384)
         skip();
     expect(NULL, "page_size=16K", "page size 16384, many calls, not whole: 0");
     expect(NULL, "page_size=64K,hardened=1", "page size 65536, many calls, not whole: 0");
 }
 
-static void the_option_takes_no_other_sizes(void **state)
+TEST(the_option_takes_no_other_sizes)
 {
     static const char expected[] =
         "(expected: a power of two, from the size of the system's pages to 64K)";
 
-    (void)state;
     expect("16384", "page_size=4K", "option 'page_size': bad value '4K'");
     expect("16384", "page_size=8192", expected);
     expect("16384", "page_size=24K", expected);
@@ -418,12 +412,11 @@ static void the_option_takes_no_other_sizes(void **state)
     assert_int_equal(prudence_option_set("page_size", "64K"), EBUSY);
 }
 
-static void other_systems_are_refused(void **state)
+TEST(other_systems_are_refused)
 {
     static const char *const sizes[] = {"131072", "2048", "24576"};
     struct system system = {NULL, ""};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         system.size = sizes[i];
         expect_death(run_self, &system, "the library supports 4096 to 65536 bytes", NULL, NULL);
@@ -434,7 +427,6 @@ static void purge_a_part(void *unused)
 {
     char *pages = mapping_make(2 * os_page_size, os_page_size);
 
-    (void)unused;
     mapping_purge(pages, os_page_size / 2);
 }
 
@@ -442,32 +434,19 @@ static void purge_from_the_middle(void *unused)
 {
     char *pages = mapping_make(2 * os_page_size, os_page_size);
 
-    (void)unused;
     mapping_purge(pages + 64, os_page_size);
 }
 
 /* The system would also affect neighbouring bytes, so all builds refuse. */
-static void parts_of_pages_are_refused(void **state)
+TEST(parts_of_pages_are_refused)
 {
-    (void)state;
     expect_death(purge_a_part, NULL, "are not whole pages of ", NULL, NULL);
     expect_death(purge_from_the_middle, NULL, "are not whole pages of ", NULL, NULL);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_pages_of_16_and_64_kib),
-        cmocka_unit_test(at_once),
-        cmocka_unit_test(but_a_part),
-        cmocka_unit_test(with_options_that_look_for_bugs),
-        cmocka_unit_test(by_the_option),
-        cmocka_unit_test(the_option_takes_no_other_sizes),
-        cmocka_unit_test(other_systems_are_refused),
-        cmocka_unit_test(parts_of_pages_are_refused),
-    };
-
     if (argc > 1 && strcmp(argv[1], "run") == 0)
         return run();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -3,12 +3,11 @@
  * more. */
 #include "support/slab_test.h"
 
-static void the_helper_gives_pages_back(void **state)
+TEST(the_helper_gives_pages_back)
 {
     struct os_pages_stats pages;
     void *block;
 
-    (void)state;
     assert_int_equal(prudence_option_set("background", "1"), 0);
     assert_int_equal(prudence_option_set("decay", "50ms"), 0);
     assert_int_equal(prudence_option_set("retain", "0"), 0);
@@ -24,11 +23,4 @@ static void the_helper_gives_pages_back(void **state)
     fail_msg("%llu bytes are still there", (unsigned long long)pages.retained);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_helper_gives_pages_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -106,9 +106,8 @@ static void free_all_sizes(unsigned count)
 
 /* ------------------------------------------------------------------------------------- the sums */
 
-static void weights_are_exact(void **state)
+TEST(weights_are_exact)
 {
-    (void)state;
     assert_int_equal(sampling_weight(RATE), 6480);       /* 4096 / (1 - 1/e) = 6479.8 */
     assert_int_equal(sampling_weight(1), 16779264);      /* 4096 x 4096.5 */
     assert_int_equal(sampling_weight(RATE / 16), 67605); /* 4096 / 0.0605869 */
@@ -117,14 +116,13 @@ static void weights_are_exact(void **state)
 }
 
 /* Samples every byte with the same chance, in any order of sizes. */
-static void sums_are_unbiased(void **state)
+TEST(sums_are_unbiased)
 {
     static const size_t sizes[] = {8, 40, 100, 700, 4000, 20000};
     enum { KINDS = sizeof sizes / sizeof sizes[0], MANY = 50000 };
     struct prudence_cache *caches[KINDS];
     char name[16];
 
-    (void)state;
     for (unsigned i = 0; i < KINDS; i++) {
         snprintf(name, sizeof name, "kind %zu", sizes[i]);
         caches[i] = prudence_cache_create(name, sizes[i], NULL);
@@ -147,12 +145,11 @@ static void sums_are_unbiased(void **state)
 }
 
 /* The profile has the requested sizes, not the sizes of classes. */
-static void sizes_are_those_asked_for(void **state)
+TEST(sizes_are_those_asked_for)
 {
     enum { MANY = 20000 };
     struct sums before = sums_of(SITE_ALLOCATES, "size-640", 0), after;
 
-    (void)state;
     for (unsigned n = 0; n < MANY; n++)
         prudence_free(prudence_malloc(600));
     after = sums_of(SITE_ALLOCATES, "size-640", 0);
@@ -161,14 +158,13 @@ static void sizes_are_those_asked_for(void **state)
 }
 
 /* Sizes without a cache pass every place that counts bytes, with the CPU's stack full or empty. */
-static void sizes_of_every_path_are_unbiased(void **state)
+TEST(sizes_of_every_path_are_unbiased)
 {
     static const size_t sizes[] = {24, 1020, 1030, 5000, 30000};
     static const char *const classes[] = {"size-32", "size-1024", "size-1152", "size-5120",
                                           "size-30720"};
     enum { MANY = 12000, AT_ONCE = 300 };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct sums before = sums_of(SITE_ALLOCATES, classes[i], 0), after;
 
@@ -185,12 +181,11 @@ static void sizes_of_every_path_are_unbiased(void **state)
 
 /* Counts must be exact, with or without an object on the CPU's stack, and with or without a
  * class. */
-static void each_byte_is_counted_once(void **state)
+TEST(each_byte_is_counted_once)
 {
     const int64_t far = (int64_t)1 << 40;
     unsigned count = 0;
 
-    (void)state;
     for (size_t size = 1; size < 2 * OBJECT_SIZE_MAX; size += 1 + size / 50) {
         for (unsigned n = 0; n < 4; n++) {
             sampling_left = far;
@@ -211,9 +206,8 @@ static void each_byte_is_counted_once(void **state)
 
 /* While bytes are counted, no fast path is tried in vain, and the lines it would have used
  * serve. */
-static void classes_are_counted_and_not_open(void **state)
+TEST(classes_are_counted_and_not_open)
 {
-    (void)state;
     for (size_t size = 1; size <= OBJECT_SIZE_MAX; size += 1 + size / 50) {
         size_t place = size_place(size);
 
@@ -231,7 +225,6 @@ static void classes_are_counted_and_not_open(void **state)
 
 static void count_site(const struct profile_site *site, void *count)
 {
-    (void)site;
     ++*(unsigned *)count;
 }
 
@@ -267,14 +260,13 @@ static void find_caller(const struct profile_site *site, void *found)
 }
 
 /* A place makes one site for each cache, however often it is sampled. */
-static void places_are_told_apart(void **state)
+TEST(places_are_told_apart)
 {
     struct prudence_cache *caches[2] = {prudence_cache_create("here", 100, NULL),
                                         prudence_cache_create("there", 100, NULL)};
     unsigned before = sites();
     bool found = false;
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++)
         prudence_cache_free(caches[i % 2], allocate_here(caches[i % 2]));
     assert_int_equal(sites(), before + 2);
@@ -308,7 +300,6 @@ static __attribute__((noinline, aligned(FUNCTION))) void defer_there(struct prud
 
 static void touch(void *object, void *context)
 {
-    (void)context;
     memset(object, 1, 8);
 }
 
@@ -382,21 +373,19 @@ static void view_of_kind(enum kind kind)
     destroy_empty(cache);
 }
 
-static void views_of_all_kinds(void **state)
+TEST(views_of_all_kinds)
 {
-    (void)state;
     for (enum kind kind = 0; kind < KINDS; kind++)
         view_of_kind(kind);
 }
 
 /* A reallocated object changes the bytes in use, as a large block and as an object that stays in
  * its class. */
-static void reallocations_are_followed(void **state)
+TEST(reallocations_are_followed)
 {
     struct sums before = sums_of(SITE_ALLOCATES, "large", 0), after;
     char *block = prudence_malloc(100000);
 
-    (void)state;
     after = sums_of(SITE_ALLOCATES, "large", 0);
     assert_equal(after.bytes_now - before.bytes_now, 100000);
     block = prudence_realloc(block, 700000);
@@ -427,13 +416,12 @@ static void reallocations_are_followed(void **state)
 
 /* When any one call for memory fails, every allocation succeeds, because none depends on a
  * sample. */
-static void without_memory_samples_are_dropped(void **state)
+TEST(without_memory_samples_are_dropped)
 {
     struct prudence_cache *cache = fixed_cache(3000, 16, manual_domain());
     uint64_t dropped = profile_dropped();
     void *object;
 
-    (void)state;
     allocate_all(cache, held, 100); /* makes slabs */
     free_all(cache, held, 100);
     for (unsigned first = 0; first < 8; first++) {
@@ -456,9 +444,8 @@ static void without_memory_samples_are_dropped(void **state)
 }
 
 /* Without memory for a slab's table, the slab's samples are dropped. Later slabs have tables. */
-static void without_memory_for_tables(void **state)
+TEST(without_memory_for_tables)
 {
-    (void)state;
     for (unsigned first = 0; first < 12; first++) {
         struct prudence_cache *cache = cache_of_kind(CONSTRUCTED);
         unsigned count = 0;
@@ -518,9 +505,8 @@ static void assert_whole(void)
     assert_string_equal(text + strlen(text) - 5, "\nend\n");
 }
 
-static void errors_are_told(void **state)
+TEST(errors_are_told)
 {
-    (void)state;
     assert_int_equal(prudence_profile_dump(NULL), EINVAL);
     assert_int_equal(prudence_profile_dump("/nowhere/at/all"), ENOENT);
     assert_int_equal(prudence_profile_dump("/dev/full"), ENOSPC);
@@ -533,7 +519,6 @@ static void errors_are_told(void **state)
 /* Another thread may write to a standard descriptor's number that the program has closed. */
 static int open_without_standard_descriptors(void *ignored)
 {
-    (void)ignored;
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     for (unsigned i = 0; i < 4; i++)
@@ -542,20 +527,18 @@ static int open_without_standard_descriptors(void *ignored)
     return fcntl(0, F_GETFD) == -1 ? 42 : 2;
 }
 
-static void no_file_is_a_standard_descriptor(void **state)
+TEST(no_file_is_a_standard_descriptor)
 {
-    (void)state;
     assert_child(open_without_standard_descriptors, NULL);
 }
 
 /* Another thread forks while a profile is written. The child keeps the file open as long as it
  * lives. */
-static void a_child_keeps_no_profile_from_being_written(void **state)
+TEST(a_child_keeps_no_profile_from_being_written)
 {
     pid_t child;
     int fd;
 
-    (void)state;
     make_file();
     fd = option_file_open_path(MEMORY_FILE, OPTION_FILE_OVERWRITE);
     assert_true(fd >= 0);
@@ -588,16 +571,14 @@ static void *storm(void *ignored)
 
 static void on_signal(int number)
 {
-    (void)number;
     prudence_profile_dump("/dev/null");
 }
 
 /* Profiles are written while threads allocate, and in a handler that interrupts them anywhere. */
-static void a_profile_is_written_beside_all(void **state)
+TEST(a_profile_is_written_beside_all)
 {
     pthread_t threads[2];
 
-    (void)state;
     stormy = prudence_cache_create("storm", 2000, NULL);
     signal(SIGUSR1, on_signal);
     for (unsigned i = 0; i < 2; i++)
@@ -632,12 +613,11 @@ static int use_in_child(void *cache)
     return sums_of(SITE_ALLOCATES, "inherited", 0).objects_now > 900 ? 42 : 2;
 }
 
-static void a_child_has_it_all(void **state)
+TEST(a_child_has_it_all)
 {
     struct prudence_cache *cache = prudence_cache_create("inherited", 4096, NULL);
     double before;
 
-    (void)state;
     allocate_all(cache, held, 1000);
     before = sums_of(SITE_ALLOCATES, "inherited", 0).objects_now;
     assert_child(use_in_child, cache);
@@ -715,11 +695,10 @@ static int role(const char *name)
     return raise(SIGUSR2) ? 1 : 42;
 }
 
-static void options_are_obeyed(void **state)
+TEST(options_are_obeyed)
 {
     struct child_result result;
 
-    (void)state;
     child_again("off", NULL, &result);
     assert_true(child_exited_with(&result, 42));
     child_again("late", NULL, &result);
@@ -751,7 +730,7 @@ static void child_is_content(const char *what, const char *options)
         fail_msg("%s: status %#x: %s", options, (unsigned)result.status, result.output);
 }
 
-static void other_options_beside_it(void **state)
+TEST(other_options_beside_it)
 {
     static const char *const options[] = {
         "",         "check=1",       "red_zones=1", "red_zones=1,zero_on_free=1",
@@ -759,19 +738,17 @@ static void other_options_beside_it(void **state)
         "rseq=0",   "limit=8M"};
     char all[128];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
         snprintf(all, sizeof all, "profile=4K,trace=4,%s", options[i]);
         child_is_content("sizes", all);
     }
 }
 
-static void a_block_that_moves_counts_once(void **state)
+TEST(a_block_that_moves_counts_once)
 {
     static const char *const options[] = {"", ",guard_large=1", ",hardened=1", ",limit=4M"};
     char all[64];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
         snprintf(all, sizeof all, "profile=4K%s", options[i]);
         child_is_content("grown", all);
@@ -780,31 +757,9 @@ static void a_block_that_moves_counts_once(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_exact),
-        cmocka_unit_test(sums_are_unbiased),
-        cmocka_unit_test(sizes_are_those_asked_for),
-        cmocka_unit_test(sizes_of_every_path_are_unbiased),
-        cmocka_unit_test(each_byte_is_counted_once),
-        cmocka_unit_test(classes_are_counted_and_not_open),
-        cmocka_unit_test(places_are_told_apart),
-        cmocka_unit_test(views_of_all_kinds),
-        cmocka_unit_test(reallocations_are_followed),
-        cmocka_unit_test(without_memory_samples_are_dropped),
-        cmocka_unit_test(without_memory_for_tables),
-        cmocka_unit_test(errors_are_told),
-        cmocka_unit_test(no_file_is_a_standard_descriptor),
-        cmocka_unit_test(a_child_keeps_no_profile_from_being_written),
-        cmocka_unit_test(a_profile_is_written_beside_all),
-        cmocka_unit_test(a_child_has_it_all),
-        cmocka_unit_test(options_are_obeyed),
-        cmocka_unit_test(other_options_beside_it),
-        cmocka_unit_test(a_block_that_moves_counts_once),
-    };
-
     sampling_seed = 4711;
     if (count > 1)
         return role(arguments[1]);
     assert_int_equal(prudence_option_set("profile", "4K"), 0);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

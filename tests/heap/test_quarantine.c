@@ -34,7 +34,6 @@ static void rests(void **state)
     void *first, *more[64];
     unsigned count;
 
-    (void)state;
     cache = fixed_cache(64, 16, manual_domain());
     first = prudence_cache_alloc(cache);
     allocate_all(cache, more, 64);
@@ -52,7 +51,6 @@ static void rests(void **state)
 
 static void is_live_to_the_books(void **state)
 {
-    (void)state;
     cache = fixed_cache(64, 16, manual_domain());
     prudence_cache_free(cache, prudence_cache_alloc(cache));
     assert_int_equal(stats_of(cache).objects_live, 1);
@@ -72,7 +70,6 @@ static void larger_ones_do_not_rest(void **state)
     struct prudence_stats stats;
     void *small;
 
-    (void)state;
     small = prudence_malloc(3000);
     prudence_free(small);
     prudence_free(prudence_malloc(100000));
@@ -86,7 +83,6 @@ static void given_up_under_pressure(void **state)
 {
     unsigned count = 0;
 
-    (void)state;
     prudence_trim();
     cache = fixed_cache(1024, 16, manual_domain());
     assert_int_equal(prudence_option_set("limit", "64K"), 0);
@@ -108,7 +104,6 @@ static void without_memory_for_the_queue(void **state)
 {
     void *object;
 
-    (void)state;
     cache = fixed_cache(64, 16, manual_domain());
     prudence_trim();
     object = prudence_cache_alloc(cache);
@@ -123,7 +118,6 @@ static void double_free(void *ignored)
 {
     void *object;
 
-    (void)ignored;
     assert_int_equal(prudence_option_set("check", "1"), 0);
     cache = fixed_cache(64, 16, manual_domain());
     object = prudence_cache_alloc(cache);
@@ -135,7 +129,6 @@ static void write_after_free(void *ignored)
 {
     char *object;
 
-    (void)ignored;
     assert_int_equal(prudence_option_set("check", "1"), 0);
     assert_int_equal(prudence_option_set("zero_on_free", "1"), 0);
     cache = fixed_cache(64, 16, manual_domain());
@@ -147,14 +140,12 @@ static void write_after_free(void *ignored)
 
 static void misuse_is_found(void **state)
 {
-    (void)state;
     expect_death(double_free, NULL, "is already free", "freed by:", NULL);
     expect_death(write_after_free, NULL, "write after free: byte 9 of ", "freed by:", NULL);
 }
 
 static int quarantine_on(void **state)
 {
-    (void)state;
     return prudence_option_set("quarantine", "4K");
 }
 

@@ -103,9 +103,8 @@ static void is_reported(struct misuse it, const char *text)
 static const size_t sizes[] = {16, 100, 1000, 32768, 40000, 256 * KIB};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static void freed_and_freed_again(void **state)
+TEST(freed_and_freed_again)
 {
-    (void)state;
     for (unsigned i = 0; i < SIZES; i++)
         is_reported(
             (struct misuse){.size = sizes[i], .first = prudence_free, .second = prudence_free},
@@ -116,9 +115,8 @@ static void freed_and_freed_again(void **state)
                 "is already free");
 }
 
-static void freed_and_deferred(void **state)
+TEST(freed_and_deferred)
 {
-    (void)state;
     for (unsigned i = 1; i < SIZES; i += 2)
         is_reported((struct misuse){.size = sizes[i],
                                     .first = prudence_free,
@@ -126,9 +124,8 @@ static void freed_and_deferred(void **state)
                     "is already free");
 }
 
-static void deferred_and_freed(void **state)
+TEST(deferred_and_freed)
 {
-    (void)state;
     for (unsigned i = 1; i < SIZES; i += 2)
         is_reported((struct misuse){.size = sizes[i],
                                     .first = prudence_free_deferred,
@@ -140,9 +137,8 @@ static void deferred_and_freed(void **state)
                 "is already deferred and not yet safe");
 }
 
-static void freed_and_reallocated(void **state)
+TEST(freed_and_reallocated)
 {
-    (void)state;
     for (unsigned i = 1; i < SIZES; i += 2) {
         is_reported((struct misuse){.size = sizes[i], .first = prudence_free, .second = reallocate},
                     "is already free");
@@ -153,16 +149,14 @@ static void freed_and_reallocated(void **state)
     }
 }
 
-static void freed_and_given_a_date(void **state)
+TEST(freed_and_given_a_date)
 {
-    (void)state;
     is_reported((struct misuse){.size = 100, .first = prudence_free, .second = refresh},
                 "is already free");
 }
 
-static void objects_of_caches(void **state)
+TEST(objects_of_caches)
 {
-    (void)state;
     is_reported((struct misuse){.first = cache_free, .second = cache_free}, "is already free");
     is_reported((struct misuse){.first = cache_free, .second = cache_free_bulk}, "is already free");
     is_reported((struct misuse){.first = cache_free, .second = cache_free_deferred},
@@ -175,7 +169,6 @@ static void objects_of_caches(void **state)
  * and leave. */
 static void good_program(void *unused)
 {
-    (void)unused;
     if (prudence_option_set("quarantine", "64K") || scm_register_thread())
         abort();
     for (unsigned i = 0; i < 3000; i++) {
@@ -193,23 +186,12 @@ static void good_program(void *unused)
     prudence_trim();
 }
 
-static void nothing_else_is_reported(void **state)
+TEST(nothing_else_is_reported)
 {
     char output[4096];
 
-    (void)state;
     expect_life(good_program, NULL, output, sizeof output);
     assert_string_equal(output, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freed_and_freed_again),    cmocka_unit_test(freed_and_deferred),
-        cmocka_unit_test(deferred_and_freed),       cmocka_unit_test(freed_and_reallocated),
-        cmocka_unit_test(freed_and_given_a_date),   cmocka_unit_test(objects_of_caches),
-        cmocka_unit_test(nothing_else_is_reported),
-    };
-
-    return cmocka_run_group_tests_name("misuse in quarantine", tests, NULL, NULL);
-}
+SUITE()

@@ -13,7 +13,6 @@ static void bytes_are_kept(void **state)
                                    1000, 5000, 32768, 32769, 100000, 3 << 20};
     const unsigned count = sizeof sizes / sizeof sizes[0];
 
-    (void)state;
     for (unsigned from = 0; from < count; from++) {
         for (unsigned to = 0; to < count; to++) {
             unsigned char *object = prudence_malloc(sizes[from]);
@@ -35,7 +34,6 @@ static void null_and_zero(void **state)
 {
     void *object = prudence_realloc(NULL, 100);
 
-    (void)state;
     assert_true(prudence_usable_size(object) >= 100);
     object = prudence_realloc(object, 0);
     assert_non_null(object);
@@ -48,7 +46,6 @@ static void large_memory_is_given_back(void **state)
     struct os_pages_stats before, after;
     void *object;
 
-    (void)state;
     prudence_free(prudence_malloc(64));
     os_pages_stats(&before);
     object = prudence_realloc(prudence_malloc(8 << 20), 64);
@@ -61,7 +58,6 @@ static void a_failure_leaves_the_object(void **state)
 {
     char *object = prudence_malloc(100);
 
-    (void)state;
     fill_pattern(object, 100);
     errno = 0;
     assert_null(prudence_realloc(object, SIZE_MAX / 2));
@@ -81,7 +77,6 @@ static void a_failure_to_shrink_is_none(void **state)
 {
     char *object = prudence_malloc(6000);
 
-    (void)state;
     fill_pattern(object, 6000);
     memory_fail(0, UINT32_MAX);
     assert_ptr_equal(prudence_realloc(object, 1), object);

@@ -73,17 +73,15 @@ static void no_more_copies_than(size_t (*next)(size_t), size_t end, bool crowded
     assert_true(copied <= most);
 }
 
-static void by_a_factor(void **state)
+TEST(by_a_factor)
 {
-    (void)state;
     no_more_copies_than(next_factor, 64 * MIB, false,
                         6 * MIB); /* doubling up to 2 MiB copies 2 MiB */
     no_more_copies_than(next_factor, 64 * MIB, true, 6 * MIB);
 }
 
-static void in_small_steps(void **state)
+TEST(in_small_steps)
 {
-    (void)state;
     no_more_copies_than(next_add, 64 * MIB, false, 20 * MIB);
     /* Nine times 2 MiB, for an eighth each. With larger pages, a neighbour leaves no room, so each
      * page copies. */
@@ -91,12 +89,11 @@ static void in_small_steps(void **state)
                         os_page_size > OS_PAGE_SIZE ? 40 * MIB : 20 * MIB);
 }
 
-static void nothing_is_held_for_it(void **state)
+TEST(nothing_is_held_for_it)
 {
     char *block = prudence_malloc(3 * MIB);
     struct prudence_stats before, after;
 
-    (void)state;
     prudence_stats(&before);
     block = prudence_realloc(block, 48 * MIB);
     prudence_stats(&after);
@@ -110,14 +107,4 @@ static void nothing_is_held_for_it(void **state)
     prudence_free(block);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_a_factor),
-        cmocka_unit_test(in_small_steps),
-        cmocka_unit_test(nothing_is_held_for_it),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

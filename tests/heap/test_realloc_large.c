@@ -57,13 +57,11 @@ static void walk(void)
 
 static void books_are_right(void **state)
 {
-    (void)state;
     walk();
 }
 
 static void walk_checked(void *unused)
 {
-    (void)unused;
     if (prudence_option_set("check", "1"))
         abort();
     walk();
@@ -74,7 +72,6 @@ static void books_are_right_under_check(void **state)
 {
     char output[4096];
 
-    (void)state;
     expect_life(walk_checked, NULL, output, sizeof output);
 }
 
@@ -93,7 +90,6 @@ static void interior(void *unused)
 {
     char *block = prudence_realloc(prudence_malloc(5 * MIB), 50 * MIB);
 
-    (void)unused;
     prudence_free(block + 30 * MIB);
 }
 
@@ -101,13 +97,11 @@ static void behind_the_cut(void *unused)
 {
     char *block = prudence_realloc(prudence_malloc(50 * MIB), 5 * MIB);
 
-    (void)unused;
     prudence_free(block + 30 * MIB);
 }
 
 static void misuse_is_caught(void **state)
 {
-    (void)state;
     expect_death(resize_deferred, NULL, "prudence_realloc: double free", "large",
                  "deferred and not yet safe");
     expect_death(resize_deferred, "run", "prudence_realloc: ", "large",
@@ -170,7 +164,6 @@ static void every_call(unsigned count)
 
 static void failures_lose_nothing(void **state)
 {
-    (void)state;
     every_call(1);
     every_call(UINT32_MAX);
 }

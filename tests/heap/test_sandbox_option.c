@@ -5,11 +5,6 @@
  * forks still work. tests/preload/test_sandbox.py checks that the library makes no other system
  * call.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,6 +16,7 @@
 #include "gp/user/domain.h"
 #include "os/os.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define THREADS 3
 #define ROUNDS  20000
@@ -96,7 +92,6 @@ static bool stays(void)
 
 static int before_caches(void *unused)
 {
-    (void)unused;
     if (prudence_option_set("sandbox", "1"))
         return 1;
     return works("lock") && stays() ? 42 : 2;
@@ -107,7 +102,6 @@ static int after_caches(void *unused)
 {
     pthread_t thread;
 
-    (void)unused;
     run_threads();
     pthread_create(&thread, NULL, read_and_defer, NULL);
     if (prudence_option_set("sandbox", "1"))
@@ -119,7 +113,6 @@ static int after_caches(void *unused)
 /* A program linked with the library makes all calls by default. */
 static int by_default(void *unused)
 {
-    (void)unused;
     prudence_free(prudence_malloc(10));
     if (os_calls_are_few() || prudence_option_set("sandbox", "auto") ||
         prudence_option_set("sandbox", "0") || os_calls_are_few())
@@ -127,11 +120,10 @@ static int by_default(void *unused)
     return 42;
 }
 
-static void at_run_time(void **state)
+TEST(at_run_time)
 {
     struct child_result result;
 
-    (void)state;
     assert_child(before_caches, NULL);
     assert_child(after_caches, NULL);
     assert_child(by_default, NULL);
@@ -141,11 +133,10 @@ static void at_run_time(void **state)
     assert_true(child_said(&result, "bad value '2'"));
 }
 
-static void from_the_environment(void **state)
+TEST(from_the_environment)
 {
     struct child_result result;
 
-    (void)state;
     child_again("work", "sandbox=1", &result);
     if (!child_exited_with(&result, 42))
         print_error("status %#x: %s\n", (unsigned)result.status, result.output);
@@ -166,14 +157,9 @@ static int run_role(const char *role)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_run_time),
-        cmocka_unit_test(from_the_environment),
-    };
-
     if (argc > 1) {
         prudence_free(prudence_malloc(10));
         return run_role(argv[1]);
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -68,7 +68,6 @@ static __thread struct {
 /* Also serves the library. */
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    (void)clock;
     time->tv_sec = (time_t)(own.now / 1000000000);
     time->tv_nsec = (long)(own.now % 1000000000);
     return 0;
@@ -184,7 +183,6 @@ static void grow_and_shrink(unsigned cpu)
 /* Return whether the turn will leave the fast paths. */
 static bool replace_is_slow(const struct os_percpu_line *line, unsigned cpu)
 {
-    (void)cpu;
     return stack_count(line) == 0 || line->ring_tail == line->ring_stop;
 }
 
@@ -611,11 +609,10 @@ static bool check(const struct scenario *scenario)
     return is_right(scenario, "slow", &counts, &scenario->slow) && right;
 }
 
-static void counts_are_those_of_the_table(void **state)
+TEST(counts_are_those_of_the_table)
 {
     bool right = true;
 
-    (void)state;
     machine_make();
     for (unsigned i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++)
         right = check(&scenarios[i]) && right;
@@ -624,14 +621,12 @@ static void counts_are_those_of_the_table(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(counts_are_those_of_the_table)};
-
     if (count == 3) {
         own.cpus = (unsigned)atoi(arguments[1]);
         own.nodes = (unsigned)atoi(arguments[2]);
         rows_wanted = true;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
 
 #else

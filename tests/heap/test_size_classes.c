@@ -8,11 +8,10 @@
 #include "heap/size_class.h"
 #include "support/slab_test.h"
 
-static void every_size_fits_its_class(void **state)
+TEST(every_size_fits_its_class)
 {
     unsigned last = 0;
 
-    (void)state;
     for (size_t size = 1; size <= OBJECT_SIZE_MAX; size++) {
         unsigned class = size_class_of(size);
         bool failed = false;
@@ -36,9 +35,8 @@ static void every_size_fits_its_class(void **state)
     assert_int_equal(last, CLASSES - 1);
 }
 
-static void a_class_ends_at_its_size(void **state)
+TEST(a_class_ends_at_its_size)
 {
-    (void)state;
     for (unsigned class = 0; class < CLASSES; class ++) {
         size_t size = size_classes[class]->object_size;
 
@@ -48,11 +46,10 @@ static void a_class_ends_at_its_size(void **state)
     assert_int_equal(size_classes[CLASSES - 1]->object_size, OBJECT_SIZE_MAX);
 }
 
-static void other_sizes_have_none(void **state)
+TEST(other_sizes_have_none)
 {
     bool failed = false;
 
-    (void)state;
     assert_null(size_class_ready(OBJECT_SIZE_MAX + 1));
     assert_null(size_class_ready(SIZE_MAX));
     assert_null(size_class_open(size_place(OBJECT_SIZE_MAX + 1)));
@@ -63,9 +60,8 @@ static void other_sizes_have_none(void **state)
     assert_false(failed);
 }
 
-static void usable_size_is_the_class(void **state)
+TEST(usable_size_is_the_class)
 {
-    (void)state;
     for (size_t size = 0; size <= OBJECT_SIZE_MAX; size += 1 + size / 64) {
         char *object = prudence_malloc(size);
 
@@ -78,15 +74,4 @@ static void usable_size_is_the_class(void **state)
     assert_int_equal(prudence_usable_size(NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_fits_its_class),
-        cmocka_unit_test(a_class_ends_at_its_size),
-        cmocka_unit_test(other_sizes_have_none),
-        cmocka_unit_test(usable_size_is_the_class),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

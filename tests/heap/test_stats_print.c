@@ -34,7 +34,6 @@ static void every_cache_stands_there(void **state)
     void *objects[10];
     int depth = 0;
 
-    (void)state;
     allocate_all(cache, objects, 10);
     defer_all(cache, objects, 4);
     print(PRUDENCE_STATS_JSON);
@@ -62,7 +61,6 @@ static void bad_input_is_refused(void **state)
 {
     FILE *full = fopen("/dev/full", "w");
 
-    (void)state;
     assert_int_equal(prudence_stats_print(NULL, PRUDENCE_STATS_TEXT), EINVAL);
     assert_int_equal(prudence_stats_print(stderr, (enum prudence_stats_format)7), EINVAL);
     setvbuf(full, NULL, _IONBF, 0);
@@ -124,7 +122,6 @@ static void other_structures_of_other_versions_are_filled(void **state)
 {
     union sized all, given;
 
-    (void)state;
     prudence_read_lock();
     prudence_read_unlock();
     scm_free(scm_malloc(100));
@@ -146,7 +143,6 @@ static void structures_of_other_versions_are_filled(void **state)
     struct prudence_cache *cache = prudence_cache_create("sized", 100, NULL);
     union sized all, given;
 
-    (void)state;
     memset(&all, 0, sizeof all);
     for (size_t size = 8; size <= sizeof given - 8; size += 8) {
         assert_int_equal(prudence_cache_stats(cache, &all.cache), 0);

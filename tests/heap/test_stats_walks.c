@@ -20,14 +20,13 @@ static bool is_numbered(const struct prudence_cache_stats *stats, unsigned *numb
     return sscanf(stats->name, "numbered %u", number) == 1;
 }
 
-static void caches_are_visited_once_while_others_go(void **state)
+TEST(caches_are_visited_once_while_others_go)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
     struct prudence_cache_stats stats;
     struct prudence_cache *caches[CACHES], *late;
     unsigned number, seen = 0;
 
-    (void)state;
     for (unsigned i = 0; i < CACHES; i++) {
         char name[32];
 
@@ -55,7 +54,7 @@ static void caches_are_visited_once_while_others_go(void **state)
             assert_int_equal(prudence_cache_destroy(caches[i]), 0);
 }
 
-static void domains_are_visited_once_while_others_go(void **state)
+TEST(domains_are_visited_once_while_others_go)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
     struct prudence_domain *first = prudence_domain_create("first", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -63,7 +62,6 @@ static void domains_are_visited_once_while_others_go(void **state)
     struct prudence_domain_stats stats;
     unsigned seen = 0;
 
-    (void)state;
     while (prudence_next_domain(&walk, &stats) == 0) {
         seen += strcmp(stats.name, "default") == 0;
         seen += 10 * (strcmp(stats.name, "first") == 0);
@@ -82,7 +80,7 @@ static void domains_are_visited_once_while_others_go(void **state)
 
 #define READERS 300 /* more than fit into two chunks */
 
-static void each_reader_is_visited_once(void **state)
+TEST(each_reader_is_visited_once)
 {
     static struct held_reader readers[READERS];
     struct prudence_domain *domain = prudence_domain_create("crowd", PRUDENCE_DOMAIN_MEMB, NULL);
@@ -90,7 +88,6 @@ static void each_reader_is_visited_once(void **state)
     struct prudence_reader_stats stats;
     static unsigned seen[READERS];
 
-    (void)state;
     for (unsigned i = 0; i < READERS; i++) {
         readers[i].domain = domain;
         held_reader_start(&readers[i]);
@@ -121,14 +118,13 @@ static struct prudence_reader_stats me_in(const char *domain)
     return stats;
 }
 
-static void a_reader_is_told_as_it_is(void **state)
+TEST(a_reader_is_told_as_it_is)
 {
     struct prudence_domain *domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
     struct prudence_domain_stats of_domain;
     struct prudence_reader_stats me;
     prudence_gp_t cookie;
 
-    (void)state;
     prudence_domain_read_lock(domain);
     prudence_domain_read_lock(domain);
     me = me_in("mine");
@@ -157,7 +153,7 @@ static void a_reader_is_told_as_it_is(void **state)
 
 /* ---------------------------------------------------------------------------------- other input */
 
-static void other_versions_and_bad_input(void **state)
+TEST(other_versions_and_bad_input)
 {
     struct prudence_walk walk = PRUDENCE_WALK_INIT;
     union {
@@ -165,7 +161,6 @@ static void other_versions_and_bad_input(void **state)
         unsigned char bytes[1024];
     } given;
 
-    (void)state;
     assert_int_equal(prudence_next_cache_sized(NULL, (void *)&given, 8), EINVAL);
     assert_int_equal(prudence_next_domain_sized(NULL, (void *)&given, 8), EINVAL);
     assert_int_equal(prudence_next_reader_sized(&walk, NULL, 8), EINVAL);
@@ -191,9 +186,8 @@ static const char *printed(void (*print)(struct output *, uint64_t), uint64_t va
     return text;
 }
 
-static void figures_are_printed_in_their_units(void **state)
+TEST(figures_are_printed_in_their_units)
 {
-    (void)state;
     assert_string_equal(printed(output_bytes, 0), "0 bytes");
     assert_string_equal(printed(output_bytes, 1023), "1023 bytes");
     assert_string_equal(printed(output_bytes, 1024), "1.0 KB");
@@ -205,9 +199,8 @@ static void figures_are_printed_in_their_units(void **state)
 }
 
 /* libc's calendar gives the same results for each day of 130 years. */
-static void times_are_printed_as_libc_does(void **state)
+TEST(times_are_printed_as_libc_does)
 {
-    (void)state;
     for (uint64_t day = 0; day < 130 * 366; day++) {
         uint64_t seconds = day * 86400 + day % 86400;
         time_t time = (time_t)seconds;
@@ -219,17 +212,4 @@ static void times_are_printed_as_libc_does(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(caches_are_visited_once_while_others_go),
-        cmocka_unit_test(domains_are_visited_once_while_others_go),
-        cmocka_unit_test(each_reader_is_visited_once),
-        cmocka_unit_test(a_reader_is_told_as_it_is),
-        cmocka_unit_test(other_versions_and_bad_input),
-        cmocka_unit_test(figures_are_printed_in_their_units),
-        cmocka_unit_test(times_are_printed_as_libc_does),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

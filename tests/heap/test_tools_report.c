@@ -171,7 +171,6 @@ static void deferred_and_not_safe_is_no_leak(void)
 
 static void construct(void *object, void *context)
 {
-    (void)context;
     memset(object, 7, 40);
 }
 
@@ -367,9 +366,8 @@ static bool there_is_valgrind(void)
 #endif
 }
 
-static void each_bug(void **state)
+TEST(each_bug)
 {
-    (void)state;
 #ifdef __SANITIZE_THREAD__
     skip();
 #endif
@@ -382,13 +380,9 @@ static void each_bug(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_bug),
-    };
-
     program = argv[0];
     if (argc == 1)
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return suite_run(NULL, NULL);
     for (unsigned i = 0; i < sizeof bugs / sizeof bugs[0]; i++) {
         if (strcmp(argv[1], bugs[i].name) == 0) {
             bugs[i].run();

@@ -32,7 +32,6 @@ static void freed_at_once(void **state)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     void *object = filled(cache), *other = prudence_malloc(3000);
 
-    (void)state;
     prudence_cache_free(cache, object);
     assert_true(is_zero(object, SIZE));
     memset(other, 1, 3000);
@@ -47,7 +46,6 @@ static void deferred_when_safe(void **state)
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     void *objects[60], *kept = prudence_cache_alloc(cache);
 
-    (void)state;
     for (unsigned i = 0; i < 60; i++)
         objects[i] = filled(cache);
     defer_all(cache, objects, 60);
@@ -67,7 +65,6 @@ static void deferred_when_safe(void **state)
 
 static void construct(void *object, void *context)
 {
-    (void)context;
     memset(object, 7, SIZE);
 }
 
@@ -77,7 +74,6 @@ static void not_what_may_be_looked_at(void **state)
     struct prudence_cache *cache;
     char *object;
 
-    (void)state;
     cache = prudence_cache_create("constructed", SIZE, &attr);
     object = prudence_cache_alloc(cache);
     prudence_cache_free(cache, object);
@@ -100,7 +96,6 @@ static void large_blocks(void **state)
     struct prudence_stats stats;
     char *block = prudence_malloc(100000), *small;
 
-    (void)state;
     memset(block, 5, 100000);
     prudence_read_lock();
     prudence_free_deferred(block);
@@ -148,7 +143,6 @@ static void turn_check_on(void *deferred)
 
 static void found_by_check(void **state)
 {
-    (void)state;
     expect_death(turn_check_on, NULL, "write after free: byte 99 of ", "of cache 'test'",
                  "its memory was last freed by:");
     expect_death(turn_check_on, "deferred", "write after free: byte 99 of ", "of cache 'test'",
@@ -170,7 +164,6 @@ static void behind_the_destructor(void **state)
     struct prudence_cache *cache = prudence_cache_create("destructor", SIZE, &attr);
     void *objects[60];
 
-    (void)state;
     for (unsigned i = 0; i < 60; i++)
         objects[i] = filled(cache);
     defer_all(cache, objects, 60);
@@ -183,7 +176,6 @@ static void behind_the_destructor(void **state)
 
 static int zero_on(void **state)
 {
-    (void)state;
     return prudence_option_set("zero_on_free", "1");
 }
 

@@ -7,11 +7,6 @@
  * ctest: not-with thread (ThreadSanitizer installs what a seccomp filter then refuses)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -21,6 +16,7 @@
 
 #include "support/gp_child.h"
 #include "support/gp_workload.h"
+#include "support/suite.h"
 
 /* ------------------------------------------------------------------------------------ roles */
 
@@ -190,7 +186,6 @@ static int look_at_the_machine(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_again("short", TORTURE_TSAN ? "reader_mode=fenced" : NULL, &result);
     have_rseq = child_said(&result, "percpu=rseq");
     have_membarrier = child_said(&result, "membarrier=available");
@@ -198,49 +193,42 @@ static int look_at_the_machine(void **state)
     return !child_exited_with(&result, 0);
 }
 
-static void without_rseq_by_option(void **state)
+TEST(without_rseq_by_option)
 {
-    (void)state;
     assert_runs("work", "rseq=0", "lock", membarrier_if_any());
 }
 
-static void without_membarrier_by_option(void **state)
+TEST(without_membarrier_by_option)
 {
-    (void)state;
     assert_runs("work", "membarrier=0", rseq_if_any(), "missing");
 }
 
-static void without_both_by_option(void **state)
+TEST(without_both_by_option)
 {
-    (void)state;
     assert_runs("work", "rseq=0,membarrier=0", "lock", "missing");
 }
 
-static void without_rseq_by_glibc_tunable(void **state)
+TEST(without_rseq_by_glibc_tunable)
 {
-    (void)state;
     setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
     assert_runs("work", NULL, "lock", membarrier_if_any());
     unsetenv("GLIBC_TUNABLES");
 }
 
 /* Remote takes also need membarrier, so without it at start there is no rseq either. */
-static void membarrier_refused_before_start(void **state)
+TEST(membarrier_refused_before_start)
 {
-    (void)state;
     assert_runs("eperm", NULL, "lock", "missing");
     assert_runs("enosys", NULL, "lock", "missing");
 }
 
-static void rseq_and_membarrier_refused_before_start(void **state)
+TEST(rseq_and_membarrier_refused_before_start)
 {
-    (void)state;
     assert_runs("no rseq call", NULL, "lock", "missing");
 }
 
-static void membarrier_refused_after_start(void **state)
+TEST(membarrier_refused_after_start)
 {
-    (void)state;
     if (!have_membarrier || TORTURE_TSAN)
         skip();
     assert_runs("late", "reader_mode=free", rseq_if_any(), "missing");
@@ -248,25 +236,23 @@ static void membarrier_refused_after_start(void **state)
     assert_runs("late", "reader_mode=free,background=1", rseq_if_any(), "missing");
 }
 
-static void all_refused_after_start(void **state)
+TEST(all_refused_after_start)
 {
-    (void)state;
     if (!have_membarrier || TORTURE_TSAN)
         skip();
     assert_runs("late and lost", "reader_mode=free", rseq_if_any(), "missing");
     assert_runs("late and lost", "reader_mode=free,rseq=0", "lock", "missing");
 }
 
-static void secrets_without_getrandom(void **state)
+TEST(secrets_without_getrandom)
 {
     struct child_result result;
 
-    (void)state;
     child_again("secrets", NULL, &result);
     assert_true(child_exited_with(&result, 0));
 }
 
-static void under_valgrind(void **state)
+TEST(under_valgrind)
 {
     char *arguments[] = {
         "valgrind", "-q", "--error-exitcode=9", "--fair-sched=yes", "/proc/self/exe",
@@ -275,7 +261,6 @@ static void under_valgrind(void **state)
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
     struct child_result result;
 
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip();
 #endif
@@ -293,20 +278,7 @@ static void under_valgrind(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_rseq_by_option),
-        cmocka_unit_test(without_membarrier_by_option),
-        cmocka_unit_test(without_both_by_option),
-        cmocka_unit_test(without_rseq_by_glibc_tunable),
-        cmocka_unit_test(membarrier_refused_before_start),
-        cmocka_unit_test(rseq_and_membarrier_refused_before_start),
-        cmocka_unit_test(membarrier_refused_after_start),
-        cmocka_unit_test(all_refused_after_start),
-        cmocka_unit_test(secrets_without_getrandom),
-        cmocka_unit_test(under_valgrind),
-    };
-
     if (argc > 1)
         return run_role(argv[1]);
-    return cmocka_run_group_tests(tests, look_at_the_machine, NULL);
+    return suite_run(look_at_the_machine, NULL);
 }

@@ -14,7 +14,6 @@
 
 static int end(void **state)
 {
-    (void)state;
     os_pages_set_huge(false);
     os_pages_trim();
     return 0;
@@ -56,9 +55,8 @@ static void asked_for(size_t bytes, bool wanted)
     os_pages_trim();
 }
 
-static void by_the_option_only(void **state)
+TEST(by_the_option_only, begin_with_everything_kept, end)
 {
-    (void)state;
     if (!system_has_huge_pages())
         skip();
     asked_for(MIB, false);
@@ -68,21 +66,19 @@ static void by_the_option_only(void **state)
     asked_for(40 * MIB, true);
 }
 
-static void not_in_small_regions(void **state)
+TEST(not_in_small_regions, begin_with_everything_kept, end)
 {
-    (void)state;
     region_small = REGION_SMALL;
     os_pages_set_huge(true);
     asked_for(MIB / 2, false);
 }
 
 /* A part of a huge page that was purged is zero when reused. */
-static void parts_go_back(void **state)
+TEST(parts_go_back, begin_with_everything_kept, end)
 {
     char *first, *second;
     bool zeroed;
 
-    (void)state;
     os_pages_set_huge(true);
     first = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
     second = os_pages_alloc(MIB, OS_PAGE_SIZE, 0, NULL);
@@ -100,13 +96,4 @@ static void parts_go_back(void **state)
     os_pages_free(second, MIB);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(by_the_option_only, begin_with_everything_kept, end),
-        cmocka_unit_test_setup_teardown(not_in_small_regions, begin_with_everything_kept, end),
-        cmocka_unit_test_setup_teardown(parts_go_back, begin_with_everything_kept, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

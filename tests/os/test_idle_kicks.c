@@ -19,9 +19,8 @@ static void expect_rounds(unsigned least)
 }
 
 /* Right after a round, the helper does not sleep yet. */
-static void no_kick_is_lost(void **state)
+TEST(no_kick_is_lost)
 {
-    (void)state;
     os_idle_kick(); /* no helper yet */
     assert_int_equal(load_relaxed(&rounds), 0);
     os_idle_start(work);
@@ -34,11 +33,4 @@ static void no_kick_is_lost(void **state)
     expect_rounds(51);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_kick_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

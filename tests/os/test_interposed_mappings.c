@@ -136,11 +136,10 @@ static void *allocates(void *unused)
     return unused;
 }
 
-static void an_allocation_in_them_comes_to_an_end(void **state)
+TEST(an_allocation_in_them_comes_to_an_end)
 {
     pthread_t threads[2];
 
-    (void)state;
     store_release(&started, true);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, allocates, NULL), 0);
@@ -151,9 +150,8 @@ static void an_allocation_in_them_comes_to_an_end(void **state)
 
 /* Outside of these functions, they see the memory mapped for an allocation. Inside, the library
  * calls the system directly. */
-static void they_see_the_memory_of_objects(void **state)
+TEST(they_see_the_memory_of_objects)
 {
-    (void)state;
     for (size_t size = (size_t)40 << 20; size <= (size_t)400 << 20; size += (size_t)40 << 20) {
         char *block = prudence_malloc(size);
 
@@ -163,12 +161,4 @@ static void they_see_the_memory_of_objects(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_allocation_in_them_comes_to_an_end),
-        cmocka_unit_test(they_see_the_memory_of_objects),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -20,7 +20,6 @@ static volatile sig_atomic_t handled;
 
 static void handle(int number)
 {
-    (void)number;
     handled = handled + 1;
 }
 
@@ -40,7 +39,7 @@ static long switches(void)
     return usage.ru_nvcsw + usage.ru_nivcsw + usage.ru_minflt + usage.ru_majflt;
 }
 
-static void no_more_give_up(void **state)
+TEST(no_more_give_up)
 {
     struct prudence_counter *counter = prudence_counter_create();
     struct prudence_cache *cache = fixed_cache(64, 64, NULL);
@@ -50,7 +49,6 @@ static void no_more_give_up(void **state)
     long before, interruptions, called = 0;
     uint64_t held;
 
-    (void)state;
     if (!os_percpu_rseq)
         skip();
     allocate_all(cache, objects, 32);
@@ -85,12 +83,4 @@ static void no_more_give_up(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_more_give_up),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -7,11 +7,6 @@
  * ctest: not-with thread (one thread)
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -30,6 +25,7 @@
 
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 
@@ -72,7 +68,6 @@ static void trapped(int number, siginfo_t *info, void *context)
 {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-    (void)number;
     if (info->si_syscall == SYS_sched_setaffinity) {
         visit(registers);
         return;
@@ -92,7 +87,6 @@ static int drive_one_grace_period(void *unused)
     struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
     cpu_set_t allowed, after;
 
-    (void)unused;
     if (prudence_option_set("reader_mode", "free"))
         return 1;
     sigaction(SIGSYS, &action, NULL);
@@ -115,11 +109,10 @@ static int drive_one_grace_period(void *unused)
     return is_fenced_for_good() ? 42 : 5;
 }
 
-static void all_cpus_are_visited_before_it_ends(void **state)
+TEST(all_cpus_are_visited_before_it_ends)
 {
     struct child_result result;
 
-    (void)state;
     if (!os_membarrier_available())
         skip();
     child_run(drive_one_grace_period, NULL, &result);
@@ -130,14 +123,7 @@ static void all_cpus_are_visited_before_it_ends(void **state)
     assert_true(child_exited_with(&result, 42));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_cpus_are_visited_before_it_ends),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()
 
 #else
 int main(void)

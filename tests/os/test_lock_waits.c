@@ -6,18 +6,14 @@
  * memory", each with a sleep, in each of ROUNDS rounds.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "os/os.h"
+#include "support/suite.h"
 
 #define ROUNDS  3
 #define WAITERS 2
@@ -60,9 +56,8 @@ static void wait_until_asleep(int *id)
         sched_yield();
 }
 
-static void waiters_sleep_and_get_the_lock(void **unused)
+TEST(waiters_sleep_and_get_the_lock)
 {
-    (void)unused;
     os_lock_init(&lock, OS_RANK_SCM);
     for (unsigned round = 0; round < ROUNDS; round++) {
         pthread_t threads[WAITERS];
@@ -82,9 +77,4 @@ static void waiters_sleep_and_get_the_lock(void **unused)
     os_lock_destroy(&lock);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(waiters_sleep_and_get_the_lock)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -150,9 +150,8 @@ static void settle(void)
     prudence_trim();
 }
 
-static void every_call_may_allocate(void **state)
+TEST(every_call_may_allocate)
 {
-    (void)state;
     memset(seen, 0, sizeof seen);
     mapping_watch(allocate);
     for (unsigned round = 0; round < 3; round++)
@@ -183,11 +182,10 @@ static uint64_t later_clock(void)
 }
 
 /* The program sees all memory that leaves, so memory freed inside its function leaves later. */
-static void nothing_is_purged_in_a_call(void **state)
+TEST(nothing_is_purged_in_a_call)
 {
     void *block;
 
-    (void)state;
     settle();
     posix_clock_injected = later_clock;
     mapping_watch(free_much);
@@ -201,11 +199,10 @@ static void nothing_is_purged_in_a_call(void **state)
 }
 
 /* The program never sees an address of metadata, and locks are held. */
-static void metadata_needs_no_call(void **state)
+TEST(metadata_needs_no_call)
 {
     void *blocks[100];
 
-    (void)state;
     memset(seen, 0, sizeof seen);
     mapping_watch(allocate);
     for (unsigned i = 0; i < 100; i++) {
@@ -220,11 +217,10 @@ static void metadata_needs_no_call(void **state)
 }
 
 /* Makes the first calls to the page source and metadata fail in turn, in the hook or outside. */
-static void failures_in_it_lose_nothing(void **state)
+TEST(failures_in_it_lose_nothing)
 {
     uint64_t used;
 
-    (void)state;
     mapping_watch(allocate);
     all_kinds();
     settle();
@@ -342,14 +338,12 @@ static int visit(const struct prudence_heap_slab *slab, const struct prudence_he
 {
     uint64_t *live = context;
 
-    (void)object;
     *live += slab->live;
     return 0;
 }
 
-static void other_threads_go_on(void **state)
+TEST(other_threads_go_on)
 {
-    (void)state;
     for (unsigned i = 0; i < STANDS; i++) {
         struct prudence_cache *cache = prudence_cache_create("beside", 100, NULL);
         void *object = prudence_malloc(100);
@@ -396,9 +390,8 @@ static int child(uint64_t used)
     return right ? 0 : 1;
 }
 
-static void a_fork_finds_everything_whole(void **state)
+TEST(a_fork_finds_everything_whole)
 {
-    (void)state;
     if (!FORKS)
         skip();
     for (unsigned i = 0; i < STANDS; i++) {
@@ -418,9 +411,8 @@ static void a_fork_finds_everything_whole(void **state)
 }
 
 /* Pages that a thread was giving back during the fork are dirty in the child, and leave there. */
-static void what_was_leaving_is_the_childs(void **state)
+TEST(what_was_leaving_is_the_childs)
 {
-    (void)state;
     if (!FORKS)
         skip();
     for (unsigned twice = 0; twice < 2; twice++) {
@@ -470,14 +462,13 @@ static void *take_last(void *run)
 }
 
 /* Two threads find no run at the same time. Each maps at most one region, and both are served. */
-static void two_threads_map_two_regions_at_most(void **state)
+TEST(two_threads_map_two_regions_at_most)
 {
     void *filled[64 * 64], *runs[2];
     pthread_t threads[2];
     unsigned count = 0;
     uint64_t used;
 
-    (void)state;
     settle();
     region_small = 0;
     used = pages().used;
@@ -531,12 +522,11 @@ static void use_window(void)
     os_pages_trim();
 }
 
-static void a_window_ends_while_its_pages_leave(void **state)
+TEST(a_window_ends_while_its_pages_leave)
 {
     static struct os_window_words words = {.base = OS_WINDOW_NOWHERE};
     uint64_t used, kept_before;
 
-    (void)state;
     settle();
     used = pages().used;
     kept_before = pages().retained;
@@ -551,19 +541,4 @@ static void a_window_ends_while_its_pages_leave(void **state)
     assert_true(pages().retained <= kept_before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_may_allocate),
-        cmocka_unit_test(nothing_is_purged_in_a_call),
-        cmocka_unit_test(metadata_needs_no_call),
-        cmocka_unit_test(failures_in_it_lose_nothing),
-        cmocka_unit_test(other_threads_go_on),
-        cmocka_unit_test(a_fork_finds_everything_whole),
-        cmocka_unit_test(what_was_leaving_is_the_childs),
-        cmocka_unit_test(two_threads_map_two_regions_at_most),
-        cmocka_unit_test(a_window_ends_while_its_pages_leave),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

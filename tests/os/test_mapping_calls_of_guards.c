@@ -33,7 +33,6 @@ static void use_memory(void)
 
 static void allocate(const char *call)
 {
-    (void)call;
     assert_false(inside);
     assert_true(os_holds_nothing());
     inside = true;
@@ -56,11 +55,10 @@ static bool is_open(const void *memory)
     return open;
 }
 
-static void a_free_closes_before_it_returns(void **state)
+TEST(a_free_closes_before_it_returns)
 {
     static const size_t sizes[] = {LARGE, 40000, 3 << 20, 200};
 
-    (void)state;
     mapping_watch(allocate);
     for (unsigned i = 0; i < 60; i++) {
         char *block = prudence_malloc(sizes[i % 4]);
@@ -76,11 +74,10 @@ static void a_free_closes_before_it_returns(void **state)
     assert_true(calls_seen > 0 && frees_seen > 0);
 }
 
-static void objects_of_no_bytes_go(void **state)
+TEST(objects_of_no_bytes_go)
 {
     static void *objects[20000];
 
-    (void)state;
     mapping_watch(allocate);
     for (unsigned i = 0; i < 20000; i++) {
         objects[i] = prudence_malloc(0);
@@ -96,11 +93,10 @@ static void objects_of_no_bytes_go(void **state)
 
 /* Each call frees a block, which another call closes. Every operation must still return, and all
  * deferred work must be done. */
-static void what_calls_free_is_closed_later(void **state)
+TEST(what_calls_free_is_closed_later)
 {
     uint64_t used;
 
-    (void)state;
     prudence_trim();
     used = pages().used;
     mapping_watch(allocate);
@@ -137,13 +133,12 @@ static void *frees(void *unused)
     return unused;
 }
 
-static void a_child_closes_what_another_thread_was_closing(void **state)
+TEST(a_child_closes_what_another_thread_was_closing)
 {
     pthread_t thread;
     int status;
     pid_t process;
 
-    (void)state;
 #if defined(__SANITIZE_THREAD__)
     skip(); /* ThreadSanitizer may hang in children of threads */
 #endif
@@ -174,18 +169,11 @@ static void a_child_closes_what_another_thread_was_closing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_free_closes_before_it_returns),
-        cmocka_unit_test(objects_of_no_bytes_go),
-        cmocka_unit_test(what_calls_free_is_closed_later),
-        cmocka_unit_test(a_child_closes_what_another_thread_was_closing),
-    };
-
     /* The pool must not be made with the locks of the options held, either. */
     mapping_watch(allocate);
     if (prudence_option_set("guard", "1") || prudence_option_set("guard_large", "1") ||
         prudence_option_set("guard_empty", "1"))
         return 1;
     mapping_watch(NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

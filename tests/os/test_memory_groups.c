@@ -90,9 +90,6 @@ static bool is_short(void)
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-    (void)status;
-    (void)kind;
-    (void)place;
     return remove(path);
 }
 
@@ -105,15 +102,13 @@ static void clear(void)
 
 static int begin(void **state)
 {
-    (void)state;
     clear();
     posix_pressure_inject_root(root);
     return 0;
 }
 
-static void of_its_own_group(void **state)
+TEST(of_its_own_group, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/a/b\n");
     set_group("/sys/fs/cgroup/a/b", 50 * MIB, 100 * MIB);
     assert_false(is_short());
@@ -122,9 +117,8 @@ static void of_its_own_group(void **state)
 }
 
 /* The usage of the group above counts, not this group's. */
-static void of_a_group_above(void **state)
+TEST(of_a_group_above, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/a/b/c\n");
     set_group("/sys/fs/cgroup/a/b/c", 1 * MIB, 0);
     set_group("/sys/fs/cgroup/a/b", 2 * MIB, 0);
@@ -139,9 +133,8 @@ static void of_a_group_above(void **state)
 }
 
 /* Files may be missing in groups between, and the process's own group need not count memory. */
-static void where_files_are_missing(void **state)
+TEST(where_files_are_missing, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/a/b\n");
     set("/sys/fs/cgroup/a/b/cgroup.type", "domain\n");
     assert_false(is_short());
@@ -153,13 +146,12 @@ static void where_files_are_missing(void **state)
     assert_false(is_short());
 }
 
-static void nowhere(void **state)
+TEST(nowhere, begin)
 {
     static const char *const odd[] = {
         "",          "\n", "0", "0:", "0::", "0::x\n", ":::", "0:memory:", "nonsense without end",
         "0::/../a\n"};
 
-    (void)state;
     assert_false(is_short());
     set_group("/sys/fs/cgroup/a", 99 * MIB, 100 * MIB);
     for (unsigned i = 0; i < sizeof odd / sizeof odd[0]; i++) {
@@ -168,11 +160,10 @@ static void nowhere(void **state)
     }
 }
 
-static void a_name_that_is_too_long(void **state)
+TEST(a_name_that_is_too_long, begin)
 {
     char line[600] = "0::/";
 
-    (void)state;
     memset(line + 4, 'x', sizeof line - 6);
     line[sizeof line - 2] = '\n';
     set("/proc/self/cgroup", line);
@@ -180,9 +171,8 @@ static void a_name_that_is_too_long(void **state)
 }
 
 /* In a namespace, the group is the top of the mount, where its limit is. */
-static void in_a_namespace(void **state)
+TEST(in_a_namespace, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/\n");
     set_group("/sys/fs/cgroup", 50 * MIB, 100 * MIB);
     assert_false(is_short());
@@ -192,9 +182,8 @@ static void in_a_namespace(void **state)
 
 /* The name is the machine's, but the mount shows only the tree below /docker/1, as in containers
  * without a namespace. */
-static void where_the_mount_begins_below(void **state)
+TEST(where_the_mount_begins_below, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/docker/1/inner\n");
     set_group("/sys/fs/cgroup", 99 * MIB, 100 * MIB);
     set_group("/sys/fs/cgroup/inner", 1 * MIB, 0);
@@ -211,9 +200,8 @@ static void where_the_mount_begins_below(void **state)
 
 /* With both versions, the older one counts memory. A controller may share its line, and its name
  * may occur in another controller's name. */
-static void of_version_1(void **state)
+TEST(of_version_1, begin)
 {
-    (void)state;
     set("/proc/self/cgroup",
         "9:name=memory:/x\n6:memory2,blkio:/z\n5:nomemory,cpu:/y\n4:cpu,memory:/a/b\n0::/c\n");
     set("/sys/fs/cgroup/unified/c/cgroup.type", "domain\n");
@@ -231,9 +219,8 @@ static void of_version_1(void **state)
 
 /* No file is read after start: the smallest limit found then applies to the process's own
  * memory. */
-static void with_few_calls(void **state)
+TEST(with_few_calls, begin)
 {
-    (void)state;
     set("/proc/self/cgroup", "0::/a/b\n");
     set_group("/sys/fs/cgroup/a/b", 1 * MIB, 200 * MIB);
     set_group("/sys/fs/cgroup/a", 99 * MIB, 100 * MIB);
@@ -256,14 +243,12 @@ static void with_few_calls(void **state)
 
 static int make(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     return mkdtemp(root) ? 0 : 1;
 }
 
 static int unmake(void **state)
 {
-    (void)state;
     clear();
     rmdir(root);
     return 0;
@@ -271,17 +256,5 @@ static int unmake(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(of_its_own_group, begin),
-        cmocka_unit_test_setup(of_a_group_above, begin),
-        cmocka_unit_test_setup(where_files_are_missing, begin),
-        cmocka_unit_test_setup(nowhere, begin),
-        cmocka_unit_test_setup(a_name_that_is_too_long, begin),
-        cmocka_unit_test_setup(in_a_namespace, begin),
-        cmocka_unit_test_setup(where_the_mount_begins_below, begin),
-        cmocka_unit_test_setup(of_version_1, begin),
-        cmocka_unit_test_setup(with_few_calls, begin),
-    };
-
-    return cmocka_run_group_tests(tests, make, unmake);
+    return suite_run(make, unmake);
 }

@@ -59,7 +59,6 @@ static bool is_short_after(uint64_t nanoseconds, uint64_t more)
 
 static int begin(void **state)
 {
-    (void)state;
     set_bytes("memory.current", 100 * MIB);
     set("memory.high", "max\n");
     set("memory.max", "max\n");
@@ -71,17 +70,15 @@ static int begin(void **state)
     return 0;
 }
 
-static void no_files(void **state)
+TEST(no_files, begin)
 {
-    (void)state;
     posix_pressure_inject("/nowhere/", "/nowhere/memory");
     for (unsigned i = 0; i < 10; i++)
         assert_false(is_short_after(2000 * MS, 1 << 30));
 }
 
-static void odd_files(void **state)
+TEST(odd_files, begin)
 {
-    (void)state;
     set("memory.high", "gibberish");
     set("memory.max", "");
     set("memory.events", "\n\nhigh");
@@ -91,35 +88,31 @@ static void odd_files(void **state)
     assert_false(is_short_after(20 * MS, 1 << 30));
 }
 
-static void far_from_any_limit(void **state)
+TEST(far_from_any_limit, begin)
 {
-    (void)state;
     assert_false(is_short_after(20 * MS, 1 << 30));
     set_bytes("memory.high", 1000 * MIB);
     set_bytes("memory.max", 2000 * MIB);
     assert_false(is_short_after(20 * MS, 4 << 20));
 }
 
-static void near_high(void **state)
+TEST(near_high, begin)
 {
-    (void)state;
     set_bytes("memory.high", 160 * MIB);
     assert_false(is_short_after(20 * MS, 49 * MIB));
     assert_true(is_short_after(20 * MS, 51 * MIB)); /* less than a sixteenth would be left */
     assert_false(os_memory_is_short());             /* reported once */
 }
 
-static void near_max(void **state)
+TEST(near_max, begin)
 {
-    (void)state;
     set_bytes("memory.high", 1000 * MIB);
     set_bytes("memory.max", 101 * MIB);
     assert_true(is_short_after(20 * MS, 0));
 }
 
-static void events(void **state)
+TEST(events, begin)
 {
-    (void)state;
     set("memory.events", "low 9\nhigh 4\nmax 0\noom 0\noom_kill 0\n");
     assert_true(is_short_after(20 * MS, 0));
     assert_false(is_short_after(1000 * MS, 0));
@@ -140,9 +133,8 @@ static void set_stall(const char *name, unsigned some_us, unsigned full_us)
 
 /* Stalls count from a tenth of the time since the last look. Averages do not count, because they
  * cover old times. */
-static void stalls_of_the_group(void **state)
+TEST(stalls_of_the_group, begin)
 {
-    (void)state;
     set_stall("memory.pressure", 5000000, 1000000);
     assert_false(is_short_after(200 * MS, 0)); /* earlier stalls */
     assert_false(is_short_after(200 * MS, 0));
@@ -163,9 +155,8 @@ static void stalls_of_the_group(void **state)
 }
 
 /* Looks may be rare, so a tenth of a second is enough. */
-static void stalls_since_long(void **state)
+TEST(stalls_since_long, begin)
 {
-    (void)state;
     set_stall("memory.pressure", 1000, 0);
     assert_false(is_short_after(200 * MS, 0));
     set_stall("memory.pressure", 91000, 0);
@@ -174,9 +165,8 @@ static void stalls_since_long(void **state)
     assert_true(is_short_after(60000 * MS, 0));
 }
 
-static void stalls_of_the_machine(void **state)
+TEST(stalls_of_the_machine, begin)
 {
-    (void)state;
     posix_pressure_inject("/nowhere/", machine);
     set_stall("machine", 100, 100);
     assert_false(is_short_after(200 * MS, 0));
@@ -190,12 +180,11 @@ static void stalls_of_the_machine(void **state)
     assert_true(is_short_after(200 * MS, 0));
 }
 
-static void odd_stalls(void **state)
+TEST(odd_stalls, begin)
 {
     static const char *const texts[] = {"",        "some",          "some \n",     "some total",
                                         "total=9", "some total=\n", "some total=x"};
 
-    (void)state;
     set_stall("memory.pressure", 0, 0);
     assert_false(is_short_after(200 * MS, 0));
     for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -204,11 +193,10 @@ static void odd_stalls(void **state)
     }
 }
 
-static void ever_more_rarely(void **state)
+TEST(ever_more_rarely, begin)
 {
     unsigned times = 0;
 
-    (void)state;
     set_bytes("memory.max", 101 * MIB);
     for (unsigned i = 0; i < 1000; i++) /* steps of a millisecond */
         times += is_short_after(MS, 0);
@@ -223,11 +211,10 @@ static void ever_more_rarely(void **state)
 }
 
 /* Regions are large, so the runs handed out count, not the regions made. */
-static void what_is_handed_out_is_looked_at(void **state)
+TEST(what_is_handed_out_is_looked_at, begin)
 {
     void *first = os_pages_alloc(os_page_size, os_page_size, 0, NULL), *runs[8];
 
-    (void)state;
     os_pages_trim();
     set_bytes("memory.max", 101 * MIB);
     now += 20 * MS;
@@ -251,13 +238,12 @@ static void what_is_handed_out_is_looked_at(void **state)
 }
 
 /* Through all layers, free memory in caches and pages goes when more is requested. */
-static void caches_are_emptied(void **state)
+TEST(caches_are_emptied, begin)
 {
     static void *objects[20000];
     struct prudence_stats before, after;
     void *block;
 
-    (void)state;
     assert_int_equal(prudence_option_set("retain", "64M"), 0);
     for (unsigned i = 0; i < 20000; i++)
         objects[i] = prudence_malloc(1000);
@@ -276,7 +262,6 @@ static void caches_are_emptied(void **state)
 
 static int make(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     if (!mkdtemp(folder))
         return 1;
@@ -287,7 +272,6 @@ static int make(void **state)
 
 static int unmake(void **state)
 {
-    (void)state;
     set("memory.current", NULL);
     set("memory.high", NULL);
     set("memory.max", NULL);
@@ -299,21 +283,5 @@ static int unmake(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(no_files, begin),
-        cmocka_unit_test_setup(odd_files, begin),
-        cmocka_unit_test_setup(far_from_any_limit, begin),
-        cmocka_unit_test_setup(near_high, begin),
-        cmocka_unit_test_setup(near_max, begin),
-        cmocka_unit_test_setup(events, begin),
-        cmocka_unit_test_setup(stalls_of_the_group, begin),
-        cmocka_unit_test_setup(stalls_since_long, begin),
-        cmocka_unit_test_setup(stalls_of_the_machine, begin),
-        cmocka_unit_test_setup(odd_stalls, begin),
-        cmocka_unit_test_setup(ever_more_rarely, begin),
-        cmocka_unit_test_setup(what_is_handed_out_is_looked_at, begin),
-        cmocka_unit_test_setup(caches_are_emptied, begin),
-    };
-
-    return cmocka_run_group_tests(tests, make, unmake);
+    return suite_run(make, unmake);
 }

@@ -80,9 +80,8 @@ static void expect_little(void)
         assert_in_range(used - least, 0, 1500);
 }
 
-static void of_the_own_group(void **state)
+TEST(of_the_own_group)
 {
-    (void)state;
     expect_little();
 }
 
@@ -106,9 +105,8 @@ static const char *const files[][2] = {
     {"memory.events", "low 0\nhigh 3\nmax 0\noom 0\noom_kill 0\n"},
 };
 
-static void of_a_group_that_is_short(void **state)
+TEST(of_a_group_that_is_short)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof files / sizeof *files; i++)
         write_file(files[i][0], files[i][1]);
     posix_pressure_inject(slashed, "/proc/pressure/memory");
@@ -125,14 +123,13 @@ static void *allocate_and_empty(void *failed)
     return block ? NULL : failed;
 }
 
-static void on_the_least_stack(void **state)
+TEST(on_the_least_stack)
 {
     static void *objects[10000];
     pthread_attr_t attributes;
     pthread_t thread;
     void *result;
 
-    (void)state;
     if (WITH_SANITIZER)
         skip();
     for (unsigned i = 0; i < 10000; i++)
@@ -150,7 +147,6 @@ static void on_the_least_stack(void **state)
 
 static int make(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     if (!mkdtemp(folder))
         return 1;
@@ -162,7 +158,6 @@ static int unmake(void **state)
 {
     char path[100];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
         snprintf(path, sizeof path, "%s%s", slashed, files[i][0]);
         unlink(path);
@@ -172,11 +167,5 @@ static int unmake(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_the_own_group),
-        cmocka_unit_test(of_a_group_that_is_short),
-        cmocka_unit_test(on_the_least_stack),
-    };
-
-    return cmocka_run_group_tests(tests, make, unmake);
+    return suite_run(make, unmake);
 }

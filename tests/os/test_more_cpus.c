@@ -45,9 +45,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void threads_on_them_work(void **state)
+TEST(threads_on_them_work)
 {
-    (void)state;
     if (more < 0)
         skip();
     assert_int_equal(os_cpu_count(), 1);
@@ -55,7 +54,7 @@ static void threads_on_them_work(void **state)
 }
 
 /* The memory after the arrays is not accessed, because it may be another cache's line. */
-static void there_is_no_line_for_them(void **state)
+TEST(there_is_no_line_for_them)
 {
     static struct {
         struct os_percpu_line line;
@@ -63,7 +62,6 @@ static void there_is_no_line_for_them(void **state)
     } lines[2];
     void *stack[4] = {NULL, &lines, &lines, NULL}, *known = lines, *object = &more;
 
-    (void)state;
     if (more < 0 || !os_percpu_rseq)
         skip();
     for (unsigned i = 0; i < 2; i++) {
@@ -93,7 +91,7 @@ static void there_is_no_line_for_them(void **state)
 }
 
 /* Runs in a child, because nothing may be allocated between two counts. */
-static void lists_that_cannot_be_true(void **state)
+TEST(lists_that_cannot_be_true)
 {
     static const struct {
         const char *list;
@@ -107,7 +105,6 @@ static void lists_that_cannot_be_true(void **state)
     pid_t pid = fork();
     int status;
 
-    (void)state;
     for (unsigned i = 0; !pid && i < sizeof known / sizeof *known; i++) {
         posix_cpus_possible_injected = known[i].list;
         posix_cpu_start();
@@ -130,11 +127,6 @@ static void lists_that_cannot_be_true(void **state)
  * always count. */
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_on_them_work),
-        cmocka_unit_test(there_is_no_line_for_them),
-        cmocka_unit_test(lists_that_cannot_be_true),
-    };
     cpu_set_t all;
 
     sched_getaffinity(0, sizeof all, &all);
@@ -149,5 +141,5 @@ int main(void)
     posix_cpu_start();
     posix_percpu_start(true);
     slab_start();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

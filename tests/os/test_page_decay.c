@@ -31,7 +31,6 @@ static long faults(void)
 
 static int begin(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     os_pages_set_decay(DECAY);
     os_pages_set_retain(2 * MIB);
@@ -83,23 +82,20 @@ static void a_churn_is_kept(size_t bytes)
     assert_false(os_pages_decaying());
 }
 
-static void a_churn_of_runs_costs_no_faults(void **state)
+TEST(a_churn_of_runs_costs_no_faults, begin)
 {
-    (void)state;
     a_churn_is_kept(256 << 10);
 }
 
-static void a_churn_of_huge_mappings_costs_no_faults(void **state)
+TEST(a_churn_of_huge_mappings_costs_no_faults, begin)
 {
-    (void)state;
     a_churn_is_kept(3 * MIB);
 }
 
-static void a_pause_is_enough_at_once(void **state)
+TEST(a_pause_is_enough_at_once, begin)
 {
     char *blocks[BLOCKS];
 
-    (void)state;
     take_all(blocks, MIB);
     free_all_of(blocks, MIB);
     assert_int_equal(pages().retained, BLOCKS * MIB);
@@ -107,11 +103,10 @@ static void a_pause_is_enough_at_once(void **state)
     assert_true(pages().retained <= 2 * MIB);
 }
 
-static void what_grew_slowly_goes_at_once(void **state)
+TEST(what_grew_slowly_goes_at_once, begin)
 {
     char *blocks[BLOCKS];
 
-    (void)state;
     for (unsigned i = 0; i < BLOCKS; i++) {
         blocks[i] = os_pages_alloc(MIB, os_page_size, 0, NULL);
         pass(DECAY);
@@ -120,11 +115,10 @@ static void what_grew_slowly_goes_at_once(void **state)
     assert_true(pages().retained <= 6 * MIB);
 }
 
-static void decay_of_none(void **state)
+TEST(decay_of_none, begin)
 {
     char *blocks[BLOCKS];
 
-    (void)state;
     os_pages_set_decay(0);
     os_pages_set_retain(3 * MIB);
     take_all(blocks, MIB);
@@ -140,12 +134,11 @@ static void decay_of_none(void **state)
 
 /* Huge mappings are kept for later ones, but not while runs take their place, because both would be
  * held. */
-static void the_peak_of_both_is_not_exceeded(void **state)
+TEST(the_peak_of_both_is_not_exceeded, begin)
 {
     char *huge_mappings[BLOCKS], *runs[4 * BLOCKS];
     uint64_t most = 0;
 
-    (void)state;
     take_all(huge_mappings, 4 * MIB);
     free_all_of(huge_mappings, 4 * MIB);
     for (unsigned i = 0; i < 4 * BLOCKS; i++) {
@@ -160,12 +153,11 @@ static void the_peak_of_both_is_not_exceeded(void **state)
 
 /* Pages freed between used ones may be too small for the next requests. Up to half as many bytes as
  * are used stay for a while, because a request that fits may come. */
-static void holes_are_kept_for_a_while(void **state)
+TEST(holes_are_kept_for_a_while, begin)
 {
     char *blocks[BLOCKS], *larger[BLOCKS];
     size_t size = 3 * os_page_size * 20, more = size + os_page_size;
 
-    (void)state;
     os_pages_set_retain(0);
     take_all(blocks, size);
     pass(3 * DECAY); /* these were taken long ago */
@@ -230,11 +222,10 @@ static uint64_t replace_any(size_t bytes)
     return pages().used + pages().retained - before;
 }
 
-static void what_was_regretted_is_kept(void **state)
+TEST(what_was_regretted_is_kept, begin)
 {
     uint64_t faulted = 0, taken = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 4000; i++) {
         size_t bytes = (OS_PAGE_SIZE << random_below(12)) / 4 * (4 + random_below(4));
         uint64_t clean = replace_any(round_up(bytes, os_page_size));
@@ -254,13 +245,12 @@ static void what_was_regretted_is_kept(void **state)
 }
 
 /* Purged pages come back as zeros, and kept ones are not reported as zeroed. */
-static void zeroed_tells_the_truth(void **state)
+TEST(zeroed_tells_the_truth, begin)
 {
     char *block = os_pages_alloc(MIB, os_page_size, 0, NULL), *again;
     unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* larger pages fill fewer entries */
     bool zeroed;
 
-    (void)state;
     memset(block, 1, MIB);
     os_pages_free(block, MIB);
     again = os_pages_alloc(MIB, os_page_size, 0, &zeroed);
@@ -280,13 +270,12 @@ static void zeroed_tells_the_truth(void **state)
 }
 
 /* Locked memory cannot be purged, so it is not zero. */
-static void locked_memory_is_not_taken_for_zeroed(void **state)
+TEST(locked_memory_is_not_taken_for_zeroed, begin)
 {
     char *block = os_pages_alloc(8 * os_page_size, os_page_size, 0, NULL);
     char *other = os_pages_alloc(os_page_size, os_page_size, 0, NULL), *again;
     bool zeroed;
 
-    (void)state;
     if (syscall(SYS_mlock, block, 8 * os_page_size)) /* sanitizers disable the function */
         skip();
     memset(block, 1, 8 * os_page_size);
@@ -303,20 +292,4 @@ static void locked_memory_is_not_taken_for_zeroed(void **state)
     os_pages_free(other, os_page_size);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_churn_of_runs_costs_no_faults, begin),
-        cmocka_unit_test_setup(a_churn_of_huge_mappings_costs_no_faults, begin),
-        cmocka_unit_test_setup(a_pause_is_enough_at_once, begin),
-        cmocka_unit_test_setup(what_grew_slowly_goes_at_once, begin),
-        cmocka_unit_test_setup(decay_of_none, begin),
-        cmocka_unit_test_setup(the_peak_of_both_is_not_exceeded, begin),
-        cmocka_unit_test_setup(holes_are_kept_for_a_while, begin),
-        cmocka_unit_test_setup(what_was_regretted_is_kept, begin),
-        cmocka_unit_test_setup(zeroed_tells_the_truth, begin),
-        cmocka_unit_test_setup(locked_memory_is_not_taken_for_zeroed, begin),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -47,12 +47,11 @@ static size_t random_size(void)
     return below(2) ? 32768 + below(2 * MIB) : 2 * MIB + below(14 * MIB);
 }
 
-static void mappings_stay_bounded(void **state)
+TEST(mappings_stay_bounded)
 {
     char *blocks[BLOCKS] = {NULL};
     unsigned before = mappings(), most = 0;
 
-    (void)state;
     posix_clock_injected = our_clock;
     for (unsigned step = 0; step < 20000; step++) {
         size_t i = below(BLOCKS);
@@ -100,13 +99,12 @@ static char *use_up(size_t *bytes)
     return NULL; /* more are allowed than the test can make */
 }
 
-static void where_no_mapping_can_be_had(void **state)
+TEST(where_no_mapping_can_be_had)
 {
     char *blocks[20], *many, *resized;
     size_t bytes;
     struct os_pages_stats stats;
 
-    (void)state;
     posix_clock_injected = our_clock;
     for (unsigned i = 0; i < 20; i++) {
         blocks[i] = prudence_malloc(i % 2 ? 3 * MIB : 100000);
@@ -144,12 +142,4 @@ static void where_no_mapping_can_be_had(void **state)
     assert_int_equal(stats.used + stats.retained, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mappings_stay_bounded),
-        cmocka_unit_test(where_no_mapping_can_be_had),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -66,15 +66,13 @@ static void stays_one_mapping(size_t bytes)
         give(others[--steps], MIB);
 }
 
-static void a_huge_mapping_that_grows(void **state)
+TEST(a_huge_mapping_that_grows, begin_with_everything_kept)
 {
-    (void)state;
     stays_one_mapping(RUN_MAX + MIB);
 }
 
-static void a_run_that_grows(void **state)
+TEST(a_run_that_grows, begin_with_everything_kept)
 {
-    (void)state;
     stays_one_mapping(3 * MIB);
 }
 
@@ -113,15 +111,13 @@ static void protected_in_the_middle(size_t bytes)
     os_pages_trim();
 }
 
-static void a_run_that_is_protected(void **state)
+TEST(a_run_that_is_protected, begin_with_everything_kept)
 {
-    (void)state;
     protected_in_the_middle(4 * MIB);
 }
 
-static void a_huge_mapping_that_is_protected(void **state)
+TEST(a_huge_mapping_that_is_protected, begin_with_everything_kept)
 {
-    (void)state;
     protected_in_the_middle(RUN_MAX + 2 * MIB);
 }
 
@@ -155,7 +151,6 @@ static int grow_in_vain(void *unused)
     char *run = take(3 * MIB), *behind = take(os_page_size);
     size_t before = 0;
 
-    (void)unused;
     if (!refuse_mremap())
         return 77;
     for (unsigned i = 0; i < 100; i++) {
@@ -171,26 +166,14 @@ static int grow_in_vain(void *unused)
 }
 
 /* On Linux before 5.7, nothing is lost, not even address space. */
-static void a_system_that_cannot(void **state)
+TEST(a_system_that_cannot, begin_with_everything_kept)
 {
     struct child_result result;
 
-    (void)state;
     child_run(grow_in_vain, NULL, &result);
     if (child_exited_with(&result, 77))
         skip(); /* no seccomp here */
     assert_true(child_exited_with(&result, 42));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_huge_mapping_that_grows, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_run_that_grows, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_run_that_is_protected, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_huge_mapping_that_is_protected, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_system_that_cannot, begin_with_everything_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

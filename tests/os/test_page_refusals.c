@@ -39,7 +39,6 @@ static int little_address_space(void **state)
 
 static int as_before(void **state)
 {
-    (void)state;
     return setrlimit(RLIMIT_AS, &before);
 }
 
@@ -52,11 +51,10 @@ static void expect_no_trace(const struct os_pages_stats *then)
     assert_int_equal(stats.metadata, then->metadata);
 }
 
-static void a_block(void **state)
+TEST(a_block, little_address_space, as_before)
 {
     struct os_pages_stats then;
 
-    (void)state;
     os_pages_free(os_pages_alloc(3 * MIB, OS_PAGE_SIZE, 0, NULL), 3 * MIB); /* makes the books */
     then = pages();
     for (size_t bytes = 2 * GIB; bytes <= (size_t)1 << 46; bytes *= 2)
@@ -81,20 +79,18 @@ static void expect_no_growth(size_t size)
     os_pages_free(block, size);
 }
 
-static void growth(void **state)
+TEST(growth, little_address_space, as_before)
 {
-    (void)state;
     expect_no_growth(3 * MIB);     /* a run */
     expect_no_growth(2 * RUN_MAX); /* a huge mapping */
 }
 
 /* A free huge mapping that cannot grow stays as it was, and dirty. */
-static void growth_of_a_free_one(void **state)
+TEST(growth_of_a_free_one, little_address_space, as_before)
 {
     struct os_pages_stats then;
     char *block = os_pages_alloc(600 * MIB, OS_PAGE_SIZE, 0, NULL);
 
-    (void)state;
     assert_non_null(block);
     os_pages_free(block, 600 * MIB);
     then = pages();
@@ -104,13 +100,12 @@ static void growth_of_a_free_one(void **state)
 }
 
 /* Large failed requests are no reason to keep much. */
-static void demand_forgets_it(void **state)
+TEST(demand_forgets_it, little_address_space, as_before)
 {
     struct excess excess;
     char *block = os_pages_alloc(5 * MIB, OS_PAGE_SIZE, 0, NULL);
     bool any;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++)
         assert_null(os_pages_alloc(2 * GIB, OS_PAGE_SIZE, 0, NULL));
     now += UINT64_C(10000000000); /* windows of decay without any demand */
@@ -125,12 +120,11 @@ static void demand_forgets_it(void **state)
     assert_int_equal(excess.bytes[RUNS] + excess.bytes[HUGE_MAPPINGS], 5 * MIB);
 }
 
-static void by_realloc(void **state)
+TEST(by_realloc, little_address_space, as_before)
 {
     void *block = prudence_malloc(2 * RUN_MAX);
     struct prudence_stats then, stats;
 
-    (void)state;
     prudence_stats(&then);
     assert_null(prudence_realloc(block, 100 * GIB));
     assert_null(prudence_malloc(100 * GIB));
@@ -140,15 +134,4 @@ static void by_realloc(void **state)
     prudence_free(block);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_block, little_address_space, as_before),
-        cmocka_unit_test_setup_teardown(growth, little_address_space, as_before),
-        cmocka_unit_test_setup_teardown(growth_of_a_free_one, little_address_space, as_before),
-        cmocka_unit_test_setup_teardown(demand_forgets_it, little_address_space, as_before),
-        cmocka_unit_test_setup_teardown(by_realloc, little_address_space, as_before),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

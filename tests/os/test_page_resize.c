@@ -27,11 +27,10 @@ static void assert_owned(const char *block, size_t bytes)
     assert_ptr_not_equal(os_page_owner(block + bytes), &owner);
 }
 
-static void runs_grow_into_free_pages(void **state)
+TEST(runs_grow_into_free_pages)
 {
     char *run = take(10 * PAGE), *next = take(10 * PAGE);
 
-    (void)state;
     assert_ptr_equal(next, run + 10 * PAGE);
     write_numbers(run, 0, 10 * PAGE);
     assert_null(os_pages_resize(run, 10 * PAGE, 11 * PAGE, &owner));
@@ -51,11 +50,10 @@ static void runs_grow_into_free_pages(void **state)
     give(run, REGION_SIZE);
 }
 
-static void runs_shrink_in_place(void **state)
+TEST(runs_shrink_in_place)
 {
     char *run = take(100 * PAGE), *next;
 
-    (void)state;
     write_numbers(run, 0, 100 * PAGE);
     assert_ptr_equal(os_pages_resize(run, 100 * PAGE, 40 * PAGE, &owner), run);
     assert_owned(run, 40 * PAGE);
@@ -67,12 +65,11 @@ static void runs_shrink_in_place(void **state)
 }
 
 /* A growing run becomes a huge mapping with its memory. The left pages are free and clean. */
-static void a_run_that_grows_becomes_a_huge_mapping(void **state)
+TEST(a_run_that_grows_becomes_a_huge_mapping)
 {
     char *run, *next, *huge;
     bool zeroed;
 
-    (void)state;
     os_pages_trim();
     run = take(3 * MIB);
     next = take(PAGE);
@@ -101,13 +98,12 @@ static void a_run_that_grows_becomes_a_huge_mapping(void **state)
     os_pages_trim();
 }
 
-static void huge_mappings_grow_and_shrink(void **state)
+TEST(huge_mappings_grow_and_shrink)
 {
     size_t bytes = 3 * MIB;
     char *huge = take(bytes), *below[40];
     unsigned moves = 0;
 
-    (void)state;
     write_numbers(huge, 0, bytes);
     for (unsigned i = 0; i < 40; i++) { /* with another block in the way */
         char *moved;
@@ -142,12 +138,11 @@ static void huge_mappings_grow_and_shrink(void **state)
 }
 
 /* A mapping with protected pages cannot be moved as one. */
-static void what_cannot_be_moved_stays(void **state)
+TEST(what_cannot_be_moved_stays)
 {
     char *huge = take(8 * MIB), *moved;
     struct os_pages_stats before = pages();
 
-    (void)state;
     write_numbers(huge, 0, 8 * MIB);
     assert_int_equal(mprotect(huge + 3 * MIB, PAGE, PROT_READ), 0);
     moved = os_pages_resize(huge, 8 * MIB, 64 * MIB, &owner);
@@ -190,9 +185,8 @@ static void failures_change_nothing(size_t bytes, size_t wanted)
     assert_int_equal(pages().used + pages().retained, 0);
 }
 
-static void failures(void **state)
+TEST(failures)
 {
-    (void)state;
     failures_change_nothing(10 * PAGE, 20 * PAGE);
     failures_change_nothing(4 * MIB, 9 * MIB);
     failures_change_nothing(4 * MIB, 3000 * MIB); /* new leaves of page map and index */
@@ -201,15 +195,6 @@ static void failures(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_grow_into_free_pages),
-        cmocka_unit_test(runs_shrink_in_place),
-        cmocka_unit_test(a_run_that_grows_becomes_a_huge_mapping),
-        cmocka_unit_test(huge_mappings_grow_and_shrink),
-        cmocka_unit_test(what_cannot_be_moved_stays),
-        cmocka_unit_test(failures),
-    };
-
     region_small = 0; /* makes the first region as large as all others */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

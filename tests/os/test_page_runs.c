@@ -28,11 +28,10 @@ static struct region *region_at(const void *run)
     return place.region;
 }
 
-static void the_first_hole_that_fits(void **state)
+TEST(the_first_hole_that_fits, begin_with_everything_kept)
 {
     char *base = take(1), *runs[REGION_PAGES];
 
-    (void)state;
     for (unsigned i = 1; i < PAGES; i++)
         runs[i] = take(1);
     for (unsigned i = 1; i < PAGES; i++)
@@ -55,11 +54,10 @@ static void the_first_hole_that_fits(void **state)
             os_pages_free(base + i * PAGE, PAGE);
 }
 
-static void neighbours_become_one(void **state)
+TEST(neighbours_become_one, begin_with_everything_kept)
 {
     char *base = take(1);
 
-    (void)state;
     for (unsigned i = 1; i < PAGES; i++)
         take(1);
     for (unsigned i = 0; i < PAGES; i++) /* far from the order of addresses */
@@ -71,9 +69,8 @@ static void neighbours_become_one(void **state)
     os_pages_free(base + PAGES / 2 * PAGE, PAGES / 2 * PAGE);
 }
 
-static void alignment_is_kept(void **state)
+TEST(alignment_is_kept, begin_with_everything_kept)
 {
-    (void)state;
     for (size_t alignment = PAGE; alignment <= REGION_SIZE; alignment *= 2) {
         char *odd = take(1);
         char *run = os_pages_alloc(3 * PAGE, alignment, 0, NULL);
@@ -85,11 +82,10 @@ static void alignment_is_kept(void **state)
     }
 }
 
-static void the_first_regions_are_used_first(void **state)
+TEST(the_first_regions_are_used_first, begin_with_everything_kept)
 {
     char *halves[20];
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++)
         halves[i] = take(PAGES / 2);
     for (unsigned i = 0; i < 20; i += 2) {
@@ -106,11 +102,10 @@ static void the_first_regions_are_used_first(void **state)
         os_pages_free(halves[i], PAGES / 2 * PAGE);
 }
 
-static void empty_regions_are_unmapped(void **state)
+TEST(empty_regions_are_unmapped, begin_with_everything_kept)
 {
     char *first = take(PAGES / 2), *second = take(PAGES / 2), *third = take(PAGES / 2);
 
-    (void)state;
     memset(third, 1, PAGE);
     os_pages_free(third, PAGES / 2 * PAGE);
     assert_non_null(page_index_find(third).region);
@@ -141,12 +136,11 @@ static unsigned order_of(unsigned units)
     return 31 - (unsigned)__builtin_clz(units);
 }
 
-static void small_holes_are_passed_once(void **state)
+TEST(small_holes_are_passed_once, begin_with_everything_kept)
 {
     char *base = take(PAGES / 4), *behind;
     const struct region *region = region_at(base);
 
-    (void)state;
     for (unsigned i = 0; i < PAGES / 4; i += 2)
         os_pages_free(base + i * PAGE, PAGE);
     behind = take(2);
@@ -164,13 +158,12 @@ static void small_holes_are_passed_once(void **state)
 }
 
 /* Blocks of some MiB can reuse each other's place, whatever their sizes. */
-static void large_runs_share_what_is_free(void **state)
+TEST(large_runs_share_what_is_free, begin_with_everything_kept)
 {
     char *first = take(PAGES / 16), *second = take(PAGES / 8), *last = take(1), *both;
     struct os_pages_stats stats;
     bool zeroed;
 
-    (void)state;
     memset(second, 1, PAGE);
     os_pages_free(first, PAGES / 16 * PAGE);
     os_pages_free(second, PAGES / 8 * PAGE);
@@ -186,7 +179,7 @@ static void large_runs_share_what_is_free(void **state)
 /* Compares with a model that knows every page's owner from the page's contents. */
 #define BLOCKS 300
 
-static void a_random_walk(void **state)
+TEST(a_random_walk, begin_with_everything_kept)
 {
     static struct {
         uint64_t *run;
@@ -194,7 +187,6 @@ static void a_random_walk(void **state)
     } blocks[BLOCKS];
     uint64_t random = 1;
 
-    (void)state;
     os_pages_set_retain(1 << 20);
     for (unsigned step = 0; step < 60000; step++) {
         unsigned i;
@@ -226,11 +218,10 @@ static void a_random_walk(void **state)
     os_pages_trim();
 }
 
-static void nothing_is_left(void **state)
+TEST(nothing_is_left)
 {
     struct os_pages_stats stats;
 
-    (void)state;
     os_pages_trim();
     os_pages_stats(&stats);
     assert_int_equal(stats.used, 0);
@@ -241,30 +232,12 @@ static void free_foreign(void *unused)
 {
     static char foreign[OS_PAGE_SIZE_MOST] __attribute__((aligned(65536)));
 
-    (void)unused;
     os_pages_free(foreign, sizeof foreign);
 }
 
-static void foreign_pages_are_refused(void **state)
+TEST(foreign_pages_are_refused)
 {
-    (void)state;
     expect_death(free_foreign, NULL, "do not belong to the page source", NULL, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_first_hole_that_fits, begin_with_everything_kept),
-        cmocka_unit_test_setup(neighbours_become_one, begin_with_everything_kept),
-        cmocka_unit_test_setup(alignment_is_kept, begin_with_everything_kept),
-        cmocka_unit_test_setup(the_first_regions_are_used_first, begin_with_everything_kept),
-        cmocka_unit_test_setup(empty_regions_are_unmapped, begin_with_everything_kept),
-        cmocka_unit_test_setup(small_holes_are_passed_once, begin_with_everything_kept),
-        cmocka_unit_test_setup(large_runs_share_what_is_free, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_random_walk, begin_with_everything_kept),
-        cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(foreign_pages_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -19,11 +19,10 @@ static char *take(size_t bytes, bool *zeroed)
     return huge;
 }
 
-static void they_begin_at_huge_pages(void **state)
+TEST(they_begin_at_huge_pages, begin_with_everything_kept)
 {
     char *huge_mappings[20];
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         huge_mappings[i] = take(2 * UNIT + (i + 1) * 37 * os_page_size, NULL);
         assert_int_equal((uintptr_t)huge_mappings[i] % HUGE_MAPPING_ALIGNMENT, 0);
@@ -34,9 +33,8 @@ static void they_begin_at_huge_pages(void **state)
     assert_int_equal(pages().used, 0);
 }
 
-static void larger_alignments(void **state)
+TEST(larger_alignments, begin_with_everything_kept)
 {
-    (void)state;
     for (size_t alignment = UNIT; alignment <= 4 * REGION_SIZE; alignment *= 2) {
         char *small = os_pages_alloc(os_page_size, alignment, 0, NULL);
         char *large = os_pages_alloc(UNIT / 4, alignment, 0, NULL);
@@ -50,12 +48,11 @@ static void larger_alignments(void **state)
     }
 }
 
-static void the_smallest_that_fits(void **state)
+TEST(the_smallest_that_fits, begin_with_everything_kept)
 {
     char *three = take(3 * UNIT, NULL), *four = take(4 * UNIT, NULL), *nine = take(9 * UNIT, NULL);
     bool zeroed;
 
-    (void)state;
     memset(three, 1, 3 * UNIT);
     os_pages_free(nine, 9 * UNIT);
     os_pages_free(three, 3 * UNIT);
@@ -69,11 +66,10 @@ static void the_smallest_that_fits(void **state)
     os_pages_free(four, 4 * UNIT);
 }
 
-static void a_much_larger_one_is_split(void **state)
+TEST(a_much_larger_one_is_split, begin_with_everything_kept)
 {
     char *large = take(64 * UNIT, NULL), *front, *rest;
 
-    (void)state;
     memset(large, 1, UNIT);
     os_pages_free(large, 64 * UNIT);
     front = take(4 * UNIT, NULL);
@@ -99,12 +95,11 @@ static char *take_grown(size_t bytes)
 }
 
 /* The user gets up to an eighth more, which counts as used; any larger excess goes back. */
-static void what_is_too_much_is_cut(void **state)
+TEST(what_is_too_much_is_cut, begin_with_everything_kept)
 {
     unsigned char resident[MIB / OS_PAGE_SIZE] = {0}; /* larger pages fill fewer entries */
     char *huge = take_grown(4 * MIB);
 
-    (void)state;
     if (!huge)
         skip(); /* a system without MREMAP_DONTUNMAP */
     memset(huge, 1, 4 * MIB);
@@ -122,12 +117,11 @@ static void what_is_too_much_is_cut(void **state)
     os_pages_free(huge, 3 * MIB);
 }
 
-static void a_smaller_one_is_grown(void **state)
+TEST(a_smaller_one_is_grown, begin_with_everything_kept)
 {
     char *huge = take(8 * UNIT, NULL), *grown;
     bool zeroed;
 
-    (void)state;
     memset(huge, 7, 8 * UNIT);
     os_pages_free(huge, 8 * UNIT);
     grown = take(12 * UNIT, &zeroed);
@@ -139,11 +133,10 @@ static void a_smaller_one_is_grown(void **state)
     os_pages_free(grown, 12 * UNIT);
 }
 
-static void the_limit_counts_free_ones(void **state)
+TEST(the_limit_counts_free_ones, begin_with_everything_kept)
 {
     char *huge = take(8 * UNIT, NULL), *other;
 
-    (void)state;
     os_pages_set_limit(12 * UNIT);
     os_pages_free(huge, 8 * UNIT);
     other = take(10 * UNIT, NULL);
@@ -156,17 +149,4 @@ static void the_limit_counts_free_ones(void **state)
     os_pages_set_limit(0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(they_begin_at_huge_pages, begin_with_everything_kept),
-        cmocka_unit_test_setup(larger_alignments, begin_with_everything_kept),
-        cmocka_unit_test_setup(the_smallest_that_fits, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_much_larger_one_is_split, begin_with_everything_kept),
-        cmocka_unit_test_setup(what_is_too_much_is_cut, begin_with_everything_kept),
-        cmocka_unit_test_setup(a_smaller_one_is_grown, begin_with_everything_kept),
-        cmocka_unit_test_setup(the_limit_counts_free_ones, begin_with_everything_kept),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -51,11 +51,10 @@ static bool says(bool registered, enum sequence_verdict right, enum sequence_ver
 }
 
 /* Uses this thread's registered struct rseq. */
-static void a_right_kernel_restarts(void **state)
+TEST(a_right_kernel_restarts)
 {
     sigset_t before, after;
 
-    (void)state;
     if (!machine_has_sequences())
         skip();
     pthread_sigmask(SIG_SETMASK, NULL, &before);
@@ -69,9 +68,8 @@ static void a_right_kernel_restarts(void **state)
 }
 
 /* A sequence unknown to the kernel goes on, as all sequences do on a broken kernel. */
-static void a_broken_kernel_is_found(void **state)
+TEST(a_broken_kernel_is_found)
 {
-    (void)state;
     if (!machine_has_sequences())
         skip();
     assert_true(says(false, SEQUENCES_GO_ON, SEQUENCES_RESTART));
@@ -81,7 +79,6 @@ static volatile sig_atomic_t children_told;
 
 static void count_child(int number)
 {
-    (void)number;
     children_told = children_told + 1;
 }
 
@@ -90,7 +87,6 @@ static void ask_and_look(void *unused)
 {
     char alone = __libc_single_threaded;
 
-    (void)unused;
     signal(SIGCHLD, count_child);
     for (unsigned i = 0; i < 20; i++)
         ask(true);
@@ -102,11 +98,10 @@ static void ask_and_look(void *unused)
             unshare(CLONE_NEWUSER) && errno == EINVAL ? "refused" : "as before");
 }
 
-static void the_test_leaves_nothing_behind(void **state)
+TEST(the_test_leaves_nothing_behind)
 {
     char output[4096];
 
-    (void)state;
     if (!machine_has_sequences())
         skip();
     expect_life(ask_and_look, NULL, output, sizeof output);
@@ -115,7 +110,7 @@ static void the_test_leaves_nothing_behind(void **state)
     expect_text(output, "namespace: as before");
 }
 
-static void kernels_that_are_asked(void **state)
+TEST(kernels_that_are_asked)
 {
     static const char *const asked[] = {"6.19",    "6.19.11+deb13-cloud-arm64",
                                         "6.20.1",  "7.0.13",
@@ -130,7 +125,6 @@ static void kernels_that_are_asked(void **state)
                                          "3.10.0",  "7.10",
                                          "6.2"};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++)
         assert_true(sequence_test_is_wanted_for(asked[i]));
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
@@ -169,12 +163,11 @@ static void start_with_a_verdict(void *argument)
     prudence_dump(2);
 }
 
-static void a_failed_test_means_locks(void **state)
+TEST(a_failed_test_means_locks)
 {
     static const char message[] = "does not restart preempted sequences";
     char output[4096], *said;
 
-    (void)state;
     if (!machine_has_sequences())
         skip();
     verdict = SEQUENCES_GO_ON;
@@ -186,11 +179,10 @@ static void a_failed_test_means_locks(void **state)
     assert_null(strstr(said + 1, message));
 }
 
-static void no_verdict_means_locks(void **state)
+TEST(no_verdict_means_locks)
 {
     char output[4096];
 
-    (void)state;
     if (!machine_has_sequences())
         skip();
     verdict = SEQUENCES_UNKNOWN;
@@ -198,11 +190,10 @@ static void no_verdict_means_locks(void **state)
     expect_text(output, "percpu=lock reason=the kernel could not be tested.");
 }
 
-static void the_reason_is_told(void **state)
+TEST(the_reason_is_told)
 {
     struct prudence_stats stats;
 
-    (void)state;
     prudence_stats(&stats);
     if (strcmp(stats.percpu, "rseq") == 0)
         assert_string_equal(stats.percpu_reason, "");
@@ -216,17 +207,4 @@ static void the_reason_is_told(void **state)
     posix_percpu_start(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_kernel_restarts),
-        cmocka_unit_test(a_broken_kernel_is_found),
-        cmocka_unit_test(the_test_leaves_nothing_behind),
-        cmocka_unit_test(kernels_that_are_asked),
-        cmocka_unit_test(a_failed_test_means_locks),
-        cmocka_unit_test(no_verdict_means_locks),
-        cmocka_unit_test(the_reason_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -145,12 +145,11 @@ static int step(pid_t pid, unsigned most)
     return -1;
 }
 
-static void operations_end(void **state)
+TEST(operations_end)
 {
     pid_t pid;
     int said;
 
-    (void)state;
 #if !defined(__x86_64__)
     skip();
 #endif
@@ -170,12 +169,8 @@ static void operations_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operations_end),
-    };
-
     cache = prudence_cache_create("stepped", 64, NULL);
     counter = prudence_counter_create();
     object = prudence_cache_alloc(cache);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -7,12 +7,6 @@
  */
 #define _GNU_SOURCE
 #define PRUDENCE_READER_SLICES
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +20,7 @@
 
 #include "os/os.h"
 #include "posix.h"
+#include "support/suite.h"
 
 static struct os_lock lock = OS_LOCK_INIT(OS_RANK_META), outer = OS_LOCK_INIT(OS_RANK_HEAP);
 static int enabled, yielded;
@@ -62,7 +57,6 @@ static void grant(void)
 
 static int set_up(void **state)
 {
-    (void)state;
     prudence_free(prudence_malloc(1)); /* starts the process */
     refuse = false;
     posix_slices_inject(enable, yield);
@@ -73,15 +67,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     posix_slices_inject(NULL, NULL);
     *request() = *granted() = 0;
     return 0;
 }
 
-static void requested_while_a_lock_is_held(void **state)
+TEST(requested_while_a_lock_is_held, set_up, tear_down)
 {
-    (void)state;
     os_lock_take(&outer);
     assert_int_equal(*request(), 1);
     os_lock_take(&lock);
@@ -93,9 +85,8 @@ static void requested_while_a_lock_is_held(void **state)
     assert_int_equal(enabled, 1); /* once per thread */
 }
 
-static void a_granted_slice_is_given_up_when_the_last_lock_is_released(void **state)
+TEST(a_granted_slice_is_given_up_when_the_last_lock_is_released, set_up, tear_down)
 {
-    (void)state;
     os_lock_take(&outer);
     os_lock_take(&lock);
     grant();
@@ -111,9 +102,8 @@ static void a_granted_slice_is_given_up_when_the_last_lock_is_released(void **st
 }
 
 /* The kernel took the CPU at the end of the slice, so both words are 0. */
-static void a_slice_that_ran_out_is_not_given_up(void **state)
+TEST(a_slice_that_ran_out_is_not_given_up, set_up, tear_down)
 {
-    (void)state;
     os_lock_take(&lock);
     grant();
     *granted() = 0;
@@ -121,18 +111,16 @@ static void a_slice_that_ran_out_is_not_given_up(void **state)
     assert_int_equal(yielded, 0);
 }
 
-static void owners_of_a_cpu_request_one(void **state)
+TEST(owners_of_a_cpu_request_one, set_up, tear_down)
 {
-    (void)state;
     os_busy_enter();
     assert_int_equal(*request(), 1);
     os_busy_leave();
     assert_int_equal(*request(), 0);
 }
 
-static void a_readers_request_stays(void **state)
+TEST(a_readers_request_stays, set_up, tear_down)
 {
-    (void)state;
     prudence_read_lock();
     prudence_read_unlock(); /* the first entry registers */
     prudence_read_lock();
@@ -157,9 +145,8 @@ static void a_readers_request_stays(void **state)
 }
 
 /* A lock inside a section requests a new slice after the section's own was used up. */
-static void a_lock_in_a_section_requests_anew(void **state)
+TEST(a_lock_in_a_section_requests_anew, set_up, tear_down)
 {
-    (void)state;
     prudence_read_lock();
     grant();
     *granted() = 0;
@@ -175,14 +162,12 @@ static void a_lock_in_a_section_requests_anew(void **state)
 
 static void take_and_release(int signal)
 {
-    (void)signal;
     os_lock_take(&lock);
     os_lock_release(&lock);
 }
 
-static void a_signal_handler_changes_nothing(void **state)
+TEST(a_signal_handler_changes_nothing, set_up, tear_down)
 {
-    (void)state;
     signal(SIGUSR1, take_and_release);
     os_lock_take(&outer);
     raise(SIGUSR1);
@@ -215,17 +200,15 @@ static void run_thread(void)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void each_thread_enables_its_own(void **state)
+TEST(each_thread_enables_its_own, set_up, tear_down)
 {
-    (void)state;
     run_thread();
     run_thread();
     assert_int_equal(enabled, 2);
 }
 
-static void where_it_is_refused_nobody_asks_again(void **state)
+TEST(where_it_is_refused_nobody_asks_again, set_up, tear_down)
 {
-    (void)state;
     refuse = true;
     run_thread();
     assert_int_equal(enabled, 1);
@@ -237,12 +220,11 @@ static void where_it_is_refused_nobody_asks_again(void **state)
     os_lock_release(&lock);
 }
 
-static void a_forked_child_goes_on(void **state)
+TEST(a_forked_child_goes_on, set_up, tear_down)
 {
     int status;
     pid_t child;
 
-    (void)state;
     os_lock_take(&lock);
     os_lock_release(&lock);
     child = fork();
@@ -258,9 +240,8 @@ static void a_forked_child_goes_on(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 42);
 }
 
-static void can_be_switched_off(void **state)
+TEST(can_be_switched_off, set_up, tear_down)
 {
-    (void)state;
     posix_slices_start(false);
     os_lock_take(&lock);
     assert_int_equal(*request(), 0);
@@ -269,9 +250,8 @@ static void can_be_switched_off(void **state)
 }
 
 /* In a guest with this feature (tools/test/slices), the kernel itself answers. */
-static void the_kernel_knows_what_we_ask(void **state)
+TEST(the_kernel_knows_what_we_ask, set_up, tear_down)
 {
-    (void)state;
     posix_slices_inject(NULL, NULL);
     posix_slices_start(true);
     if (!os_slices)
@@ -283,24 +263,4 @@ static void the_kernel_knows_what_we_ask(void **state)
     posix_slices_start(false);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(requested_while_a_lock_is_held),
-        TEST(a_granted_slice_is_given_up_when_the_last_lock_is_released),
-        TEST(a_slice_that_ran_out_is_not_given_up),
-        TEST(owners_of_a_cpu_request_one),
-        TEST(a_readers_request_stays),
-        TEST(a_lock_in_a_section_requests_anew),
-        TEST(a_signal_handler_changes_nothing),
-        TEST(each_thread_enables_its_own),
-        TEST(where_it_is_refused_nobody_asks_again),
-        TEST(a_forked_child_goes_on),
-        TEST(can_be_switched_off),
-        TEST(the_kernel_knows_what_we_ask),
-    };
-
-    prudence_free(prudence_malloc(1));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(prudence_free(prudence_malloc(1)))

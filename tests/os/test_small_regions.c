@@ -31,13 +31,12 @@ static int begin(void **state)
 }
 
 /* Allocates half a MiB at a time. */
-static void the_first_follow_use(void **state)
+TEST(the_first_follow_use, begin)
 {
     static const size_t expected[] = {1, 1, 2, 4, 64};
     char *runs[64];
     unsigned count = 0;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         for (unsigned k = 0; k < 2 * expected[i] && count < 64; k++) {
             runs[count] = os_pages_alloc(MIB / 2, PAGE, 0, NULL);
@@ -58,22 +57,20 @@ static void the_first_follow_use(void **state)
     assert_int_equal(pages().used + pages().retained, 0);
 }
 
-static void a_large_run_has_a_large_region(void **state)
+TEST(a_large_run_has_a_large_region, begin)
 {
     char *run = os_pages_alloc(2 * MIB, PAGE, 0, NULL);
 
-    (void)state;
     assert_int_equal(region_at(run)->pages, REGION_PAGES);
     os_pages_free(run, 2 * MIB);
     os_pages_trim();
 }
 
-static void alignments(void **state)
+TEST(alignments, begin)
 {
     char *odd[40], *runs[40];
     unsigned count = 0;
 
-    (void)state;
     for (unsigned round = 0; round < 2; round++) {
         for (size_t alignment = PAGE; alignment <= REGION_SIZE; alignment *= 2) {
             odd[count] = os_pages_alloc(PAGE, PAGE, 0, NULL);
@@ -107,12 +104,11 @@ static size_t address_space(void)
     return count * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void where_a_region_is_refused_a_smaller_one_does(void **state)
+TEST(where_a_region_is_refused_a_smaller_one_does, begin)
 {
     struct rlimit before, limit;
     char *runs[2];
 
-    (void)state;
     os_pages_free(os_pages_alloc(PAGE, PAGE, 0, NULL), PAGE); /* makes the books */
     os_pages_trim();
     region_small = 0;
@@ -136,18 +132,16 @@ static void where_a_region_is_refused_a_smaller_one_does(void **state)
 #else
 static void where_a_region_is_refused_a_smaller_one_does(void **state)
 {
-    (void)state;
 }
 #endif
 
 /* Adds more regions than a group has, on an unused node. Only their slots are examined. */
-static void the_arena_has_groups(void **state)
+TEST(the_arena_has_groups)
 {
     const unsigned node = POSIX_NODES_MAX - 1, count = 4096 * 2 + 10;
     struct region **regions = calloc(count, sizeof *regions);
     unsigned slot = ARENA_FULL;
 
-    (void)state;
     assert_null(arena_find_dirty(node, &slot));
     slot = 0;
     assert_null(arena_find(node, &slot, 1));
@@ -199,15 +193,4 @@ static void the_arena_has_groups(void **state)
     free(regions);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_first_follow_use, begin),
-        cmocka_unit_test_setup(a_large_run_has_a_large_region, begin),
-        cmocka_unit_test_setup(alignments, begin),
-        cmocka_unit_test_setup(where_a_region_is_refused_a_smaller_one_does, begin),
-        cmocka_unit_test(the_arena_has_groups),
-    };
-
-    return cmocka_run_group_tests_name("small regions", tests, NULL, NULL);
-}
+SUITE()

@@ -46,12 +46,11 @@ static void make_room(void)
     }
 }
 
-static void a_thread_may_leave_and_come_back(void **state)
+TEST(a_thread_may_leave_and_come_back)
 {
     static const uint32_t numbers[] = {UINT32_MAX, UINT32_MAX - 1, UINT32_MAX / 2};
     void *objects[EACH];
 
-    (void)state;
     require_rseq();
     cache = fixed_cache(64, 64, NULL);
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
@@ -96,20 +95,10 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void beside_registered_ones(void **state)
+TEST(beside_registered_ones)
 {
-    (void)state;
     require_rseq();
     marked_threads(THREADS, ROUNDS, work);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_may_leave_and_come_back),
-        cmocka_unit_test(beside_registered_ones),
-    };
-
-    prudence_free(prudence_malloc(1));
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(prudence_free(prudence_malloc(1)))

@@ -98,7 +98,6 @@ static unsigned down(unsigned depth, unsigned kinds)
 
 static void traces_are_the_same(void **state)
 {
-    (void)state;
     for (unsigned n = 0; n < 2000; n++) {
         wanted = n % 5 ? MOST : 4 + n % 20;
         down(n % 17, n * 2654435761u);
@@ -118,7 +117,6 @@ static void each_thread_has_its_stack(void **state)
 {
     pthread_t thread;
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(pthread_create(&thread, NULL, in_a_thread, NULL), 0);
         pthread_join(thread, NULL);
@@ -135,7 +133,6 @@ static void make_all_rules(uint64_t rule)
 /* Wrong rules lead out of the stack, by either register. Rules from the tables replace them. */
 static void wrong_rules_are_replaced(void **state)
 {
-    (void)state;
     for (unsigned n = 0; n < 8; n++) {
         down(9, n * 2654435761u);
         make_all_rules(UINT64_C(0xffff) << 10 | (n % 2 ? RULE_FROM_RBP : 0));
@@ -166,7 +163,6 @@ static void frames_of_some_code_are_skipped(void **state)
 {
     struct code_range code = {0, 0};
 
-    (void)state;
     call_unwind_past(code, MOST);
     assert_int_equal(our_count, their_count - 1);
     code.start = (uintptr_t)theirs[1];
@@ -187,7 +183,6 @@ static void frames_of_some_code_are_skipped(void **state)
 /* Rules that stay inside the stack may lead anywhere there, but nothing else is read. */
 static void wrong_rules_do_no_harm(void **state)
 {
-    (void)state;
     for (uint64_t words = 1; words < 2000; words += words / 16 + 1) {
         down(9, (unsigned)words);
         make_all_rules(words << 10 | words % 64 << 2 | (words % 3 ? 0 : RULE_FROM_RBP));
@@ -203,7 +198,6 @@ static void what_is_no_code_has_no_rule(void **state)
     static char data[64];
     char *heap = prudence_malloc(64);
 
-    (void)state;
     assert_int_equal(unwind_rule_at((uintptr_t)data), 0);
     assert_int_equal(unwind_rule_at((uintptr_t)heap), 0);
     assert_int_equal(unwind_rule_at(0), 0);
@@ -215,7 +209,6 @@ static void what_is_no_code_has_no_rule(void **state)
  * tables. */
 static void recent_rules_are_known(void **state)
 {
-    (void)state;
     for (unsigned n = 0; n < 20; n++) {
         if (n == 10)
             memset(rules, 0, sizeof rules);
@@ -230,7 +223,6 @@ static void rules_are_told_apart(void **state)
 {
     uint64_t random = 1;
 
-    (void)state;
     memset(rules, 0, sizeof rules);
     for (unsigned n = 0; n < 100000; n++) {
         uintptr_t pc = (random = random * 6364136223846793005u + 1) >> 17,
@@ -249,13 +241,11 @@ static void rules_are_told_apart(void **state)
 /* A signal's frame has no ordinary rule. */
 static void in_handler(int number)
 {
-    (void)number;
     our_count = unwind_here(ours, MOST);
 }
 
 static void behind_a_signal_it_ends(void **state)
 {
-    (void)state;
     signal(SIGUSR1, in_handler);
     our_count = 1;
     raise(SIGUSR1);

@@ -4,18 +4,14 @@
  * (support/boundary_sizes.h). A call returns memory of the full size, or fails with the right errno
  * and changes nothing. Compiled twice, like test_interface.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "preload/interface.h"
 #include "support/boundary_sizes.h"
+#include "support/suite.h"
 
 #define M(name) MALLOC_NAME(name)
 
@@ -59,12 +55,11 @@ static void *realloc_of_nothing(size_t size)
     return M(realloc)(NULL, size);
 }
 
-static void allocating(void **state)
+TEST(allocating)
 {
     void *(*const functions[])(size_t size) = {M(malloc), M(valloc), M(pvalloc),
                                                realloc_of_nothing};
 
-    (void)state;
     for (unsigned k = 0; k < sizeof functions / sizeof functions[0]; k++)
         for (unsigned i = 0; i < BOUNDARY_SIZES; i++)
             try_alloc(functions[k], boundary_size(i));
@@ -95,9 +90,8 @@ static void try_product(void *(*alloc)(size_t count, size_t size), size_t count,
         M(free)(block);
 }
 
-static void allocating_products(void **state)
+TEST(allocating_products)
 {
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_FACTORS; i++) {
         for (unsigned k = 0; k < BOUNDARY_FACTORS; k++) {
             try_product(M(calloc), boundary_factors[i], boundary_factors[k]);
@@ -165,13 +159,12 @@ static void try_aligned(size_t alignment, size_t size)
         check_aligned(block, rounded_alignment(alignment), size, errno);
 }
 
-static void allocating_aligned(void **state)
+TEST(allocating_aligned)
 {
     static const size_t sizes[] = {0, 1, 100, 4097, 40000, PTRDIFF_MAX, SIZE_MAX - 4095, SIZE_MAX};
     static const size_t alignments[] = {
         1, 16, 64, 4096, 8192, (size_t)2 << 20, (size_t)1 << 62, (size_t)1 << 63};
 
-    (void)state;
     for (unsigned i = 0; i < BOUNDARY_ALIGNMENTS; i++)
         for (unsigned k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
             try_aligned(boundary_alignment(i), sizes[k]);
@@ -213,12 +206,11 @@ static void try_realloc(size_t old_size, size_t count, size_t size, bool array)
     M(free)(block);
 }
 
-static void reallocating(void **state)
+TEST(reallocating)
 {
     static const size_t old_sizes[] = {1, 100, 32768, 65536, 3 * BOUNDARY_MIB};
     char *small[64];
 
-    (void)state;
     for (unsigned i = 0; i < 64; i++)
         memset(small[i] = keep(M(malloc)(16)), 's', 16);
     for (unsigned k = 0; k < sizeof old_sizes / sizeof old_sizes[0]; k++)
@@ -233,14 +225,4 @@ static void reallocating(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allocating),
-        cmocka_unit_test(allocating_products),
-        cmocka_unit_test(allocating_aligned),
-        cmocka_unit_test(reallocating),
-    };
-
-    return cmocka_run_group_tests_name("boundary sizes of malloc", tests, NULL, NULL);
-}
+SUITE()

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* No function of malloc()'s interface is a cancellation point, not even those that print. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <malloc.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 #include <prudence/prudence.h>
 
 #include "support/cancelled.h"
+#include "support/suite.h"
 
 void cfree(void *object);
 void free_sized(void *object, size_t size);
@@ -94,7 +90,7 @@ static void call_option(void)
     prudence_option_set("limit", "much");
 }
 
-static void nothing_is_a_cancellation_point(void **state)
+TEST(nothing_is_a_cancellation_point)
 {
     static const struct {
         const char *name;
@@ -112,7 +108,6 @@ static void nothing_is_a_cancellation_point(void **state)
         {"prudence_option_set", call_option},
     };
 
-    (void)state;
     file = fopen("/dev/null", "w");
     setvbuf(file, NULL, _IONBF, 0);
     for (unsigned i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -122,9 +117,4 @@ static void nothing_is_a_cancellation_point(void **state)
     fclose(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_a_cancellation_point)};
-
-    return cmocka_run_group_tests_name("cancellation", tests, NULL, NULL);
-}
+SUITE()

@@ -4,11 +4,6 @@
  * registered before any constructor has run.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <spawn.h>
@@ -20,6 +15,7 @@
 #include <prudence/prudence.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define THREADS 3
 #define FORKS   150 /* a quarter of them under emulation, which is very slow */
@@ -121,12 +117,11 @@ static int child_of_threads(void)
     return handlers_run % 2 == 0 ? 42 : 2; /* prepare and child */
 }
 
-static void forks_of_a_threaded_process(void **state)
+TEST(forks_of_a_threaded_process)
 {
     pthread_t threads[THREADS];
     int status;
 
-    (void)state;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, (void *)(i * 1000)), 0);
     pthread_atfork(late, late, late);
@@ -150,11 +145,4 @@ static void forks_of_a_threaded_process(void **state)
     alarm(0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forks_of_a_threaded_process),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -5,11 +5,6 @@
  * waits for a stream's lock, whose holder (getline) waits in malloc().
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,6 +15,7 @@
 #include <unistd.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define FORKERS  4
 #define FORKS    100 /* of each; a quarter of them under emulation, which is very slow */
@@ -217,7 +213,7 @@ static void *fork_often(void *first)
     return NULL;
 }
 
-static void forks_beside_streams(void **state)
+TEST(forks_beside_streams)
 {
     FILE *files[] = {lines_make(), lines_make(), tmpfile()};
     struct {
@@ -237,7 +233,6 @@ static void forks_beside_streams(void **state)
     enum { OTHERS = sizeof others / sizeof others[0] };
     pthread_t forkers[FORKERS];
 
-    (void)state;
     alarm(PATIENCE);
     for (unsigned i = 0; i < OTHERS; i++)
         assert_int_equal(pthread_create(&others[i].thread, NULL, others[i].run, others[i].argument),
@@ -255,11 +250,4 @@ static void forks_beside_streams(void **state)
         fclose(files[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forks_beside_streams),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

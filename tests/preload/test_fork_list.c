@@ -5,14 +5,11 @@
  * stay as it was, and become no other object. (registration.c stands in for glibc.)
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "support/suite.h"
 
 #define LIST   6000 /* bytes */
 #define OTHERS 200
@@ -60,9 +57,8 @@ static void nothing(void)
 {
 }
 
-static void a_list_stays_while_it_may_be_read(void **state)
+TEST(a_list_stays_while_it_may_be_read)
 {
-    (void)state;
     new_list();
     registration_hook = grow_list;
     assert_int_equal(pthread_atfork(NULL, nothing, NULL), 0);
@@ -75,9 +71,8 @@ static void a_list_stays_while_it_may_be_read(void **state)
 }
 
 /* Shows that the test above would see a reuse. */
-static void other_memory_is_freed_by_realloc(void **state)
+TEST(other_memory_is_freed_by_realloc)
 {
-    (void)state;
     new_list();
     grow_list();
     assert_true(old_list_is_used_again());
@@ -85,12 +80,4 @@ static void other_memory_is_freed_by_realloc(void **state)
     free(grown);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_stays_while_it_may_be_read),
-        cmocka_unit_test(other_memory_is_freed_by_realloc),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

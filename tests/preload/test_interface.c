@@ -3,11 +3,6 @@
  * Each function of the malloc interface behaves as documented. Compiled twice: under the real names
  * with libprudence-malloc, and under a prefix, which sanitizers leave alone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +10,7 @@
 
 #include "preload/interface.h"
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define M(name) MALLOC_NAME(name)
 
@@ -46,9 +42,8 @@ static void assert_refused(void *object, int error)
     errno = 0;
 }
 
-static void malloc_gives_what_was_asked_for(void **state)
+TEST(malloc_gives_what_was_asked_for)
 {
-    (void)state;
     for (size_t size = 1; size < 200000; size += 1 + size / 20) {
         char *object = keep(M(malloc)(size));
 
@@ -60,13 +55,12 @@ static void malloc_gives_what_was_asked_for(void **state)
     assert_int_equal(M(malloc_usable_size)(NULL), 0);
 }
 
-static void zero_bytes_are_a_unique_object(void **state)
+TEST(zero_bytes_are_a_unique_object)
 {
     void *first = keep(M(malloc)(secret(0))), *second = keep(M(malloc)(secret(0)));
     void *third = keep(M(calloc)(secret(0), 8)), *fourth = keep(M(calloc)(8, secret(0)));
     void *fifth = keep(M(realloc)(NULL, secret(0)));
 
-    (void)state;
     assert_true(first && second && third && fourth && fifth);
     assert_true(first != second && third != fourth && fourth != fifth);
     M(free)(first);
@@ -76,13 +70,12 @@ static void zero_bytes_are_a_unique_object(void **state)
     M(free)(fifth);
 }
 
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused)
 {
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, (size_t)PTRDIFF_MAX + 1,
                                    PTRDIFF_MAX - 100};
     void *object = keep(M(malloc)(100)), *unchanged = &object;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         size_t size = secret(sizes[i]);
 
@@ -103,11 +96,10 @@ static void too_much_is_refused(void **state)
     M(free)(object);
 }
 
-static void products_that_overflow_are_refused(void **state)
+TEST(products_that_overflow_are_refused)
 {
     void *object = keep(M(malloc)(10));
 
-    (void)state;
     errno = 0;
     assert_refused(M(calloc)(secret(SIZE_MAX / 2), 3), ENOMEM);
     assert_refused(M(reallocarray)(NULL, secret(SIZE_MAX / 2), 3), ENOMEM);
@@ -116,9 +108,8 @@ static void products_that_overflow_are_refused(void **state)
     M(free)(object);
 }
 
-static void calloc_gives_zeros_where_there_was_something(void **state)
+TEST(calloc_gives_zeros_where_there_was_something)
 {
-    (void)state;
     for (size_t size = 1; size < 100000; size += 1 + size / 5) {
         for (unsigned round = 0; round < 3; round++) {
             char *object = keep(M(calloc)(1, size));
@@ -131,12 +122,11 @@ static void calloc_gives_zeros_where_there_was_something(void **state)
     }
 }
 
-static void realloc_keeps_the_bytes(void **state)
+TEST(realloc_keeps_the_bytes)
 {
     unsigned char *object = NULL;
     size_t old = 0;
 
-    (void)state;
     for (size_t size = 1; size < 300000; size += 1 + size / 3) {
         object = keep(M(realloc)(object, size));
         for (size_t i = 0; i < old; i++)
@@ -153,11 +143,10 @@ static void realloc_keeps_the_bytes(void **state)
     M(free)(object);
 }
 
-static void realloc_to_nothing_frees(void **state)
+TEST(realloc_to_nothing_frees)
 {
     struct mallinfo2 before, after;
 
-    (void)state;
     before = M(mallinfo2)();
     for (unsigned i = 0; i < 1000; i++) {
         errno = 77;
@@ -169,9 +158,8 @@ static void realloc_to_nothing_frees(void **state)
     assert_int_equal(before.uordblks, after.uordblks);
 }
 
-static void free_keeps_errno(void **state)
+TEST(free_keeps_errno)
 {
-    (void)state;
     for (size_t size = 1; size < 10000000; size *= 3) {
         void *object = keep(M(malloc)(size));
 
@@ -183,9 +171,8 @@ static void free_keeps_errno(void **state)
     }
 }
 
-static void every_alignment_is_kept(void **state)
+TEST(every_alignment_is_kept)
 {
-    (void)state;
     for (size_t alignment = 1; alignment <= (size_t)4 << 20; alignment *= 2) {
         for (size_t size = 0; size < 3 * alignment && size < 100000; size = size * 3 + 1) {
             void *object = keep(M(aligned_alloc)(alignment, size));
@@ -205,12 +192,11 @@ static void every_alignment_is_kept(void **state)
     }
 }
 
-static void bad_alignments_are_refused(void **state)
+TEST(bad_alignments_are_refused)
 {
     static const size_t bad[] = {0, 3, 12, 24, 100, 4095, SIZE_MAX};
     void *object = &object;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         errno = 0;
         assert_int_equal(M(posix_memalign)(&object, secret(bad[i]), 64), EINVAL);
@@ -223,11 +209,10 @@ static void bad_alignments_are_refused(void **state)
     assert_refused(M(memalign)(secret(SIZE_MAX), 64), EINVAL);
 }
 
-static void memalign_rounds_alignments_up(void **state)
+TEST(memalign_rounds_alignments_up)
 {
     void *object = keep(M(memalign)(secret(100), 10));
 
-    (void)state;
     assert_true(is_aligned(object, 128));
     M(free)(object);
     object = keep(M(memalign)(secret(0), 10));
@@ -235,11 +220,10 @@ static void memalign_rounds_alignments_up(void **state)
     M(free)(object);
 }
 
-static void pages(void **state)
+TEST(pages)
 {
     void *object = keep(M(valloc)(10));
 
-    (void)state;
     assert_true(is_aligned(object, 4096));
     M(free)(object);
     object = keep(M(pvalloc)(5000));
@@ -251,9 +235,8 @@ static void pages(void **state)
     M(free)(object);
 }
 
-static void sized_frees(void **state)
+TEST(sized_frees)
 {
-    (void)state;
     for (size_t size = 0; size < 100000; size = size * 2 + 1) {
         M(free_sized)(keep(M(malloc)(size)), size);
         M(free_aligned_sized)(keep(M(aligned_alloc)(256, size)), 256, size);
@@ -299,12 +282,11 @@ static void assert_dies(int (*body)(void *), void *argument, const char *text)
     assert_true(child_died(&result) && child_said(&result, text));
 }
 
-static void misuse_is_reported_by_name(void **state)
+TEST(misuse_is_reported_by_name)
 {
     char *object = keep(M(malloc)(100));
     int local;
 
-    (void)state;
     assert_dies(free_foreign, &local, "free: foreign pointer");
     assert_dies(free_foreign, object + 16, "free: ");
     assert_dies(realloc_foreign, &local, "realloc: foreign pointer");
@@ -315,13 +297,12 @@ static void misuse_is_reported_by_name(void **state)
 
 /* -------------------------------------------------------------------------------- information */
 
-static void mallinfo_follows_what_happens(void **state)
+TEST(mallinfo_follows_what_happens)
 {
     struct mallinfo2 before, with;
     struct mallinfo old;
     void *objects[100], *large;
 
-    (void)state;
     before = M(mallinfo2)();
     for (unsigned i = 0; i < 100; i++)
         objects[i] = keep(M(malloc)(1000));
@@ -354,12 +335,11 @@ static uint64_t size_after(const char *text, const char *before)
     return strtoull(at + strlen(before), NULL, 10);
 }
 
-static void malloc_info_writes_xml(void **state)
+TEST(malloc_info_writes_xml)
 {
     static char text[100000];
     FILE *file = fmemopen(text, sizeof text, "w");
 
-    (void)state;
     assert_int_equal(M(malloc_info)(0, file), 0);
     fclose(file);
     assert_ptr_equal(strstr(text, "<malloc version=\"1\">"), text);
@@ -379,20 +359,18 @@ static int print_stats(void *unused)
     return 0;
 }
 
-static void malloc_stats_go_to_standard_error(void **state)
+TEST(malloc_stats_go_to_standard_error)
 {
     struct child_result result;
 
-    (void)state;
     child_run(print_stats, NULL, &result);
     assert_true(child_exited_with(&result, 0) && child_said(&result, "allocations"));
 }
 
-static void trim_tells_whether_it_gave_anything_back(void **state)
+TEST(trim_tells_whether_it_gave_anything_back)
 {
     void *objects[300];
 
-    (void)state;
     for (unsigned i = 0; i < 300; i++)
         objects[i] = keep(M(malloc)(30000));
     for (unsigned i = 0; i < 300; i++)
@@ -402,9 +380,8 @@ static void trim_tells_whether_it_gave_anything_back(void **state)
     assert_int_equal(M(malloc_trim)(0), 0);
 }
 
-static void mallopt_accepts_what_it_knows(void **state)
+TEST(mallopt_accepts_what_it_knows)
 {
-    (void)state;
     assert_int_equal(M(mallopt)(M_MMAP_THRESHOLD, 1 << 20), 1);
     assert_int_equal(M(mallopt)(M_ARENA_MAX, 1), 1);
     assert_int_equal(M(mallopt)(M_TRIM_THRESHOLD, -1), 1);
@@ -413,11 +390,10 @@ static void mallopt_accepts_what_it_knows(void **state)
 
 /* ----------------------------------------------------------------- with the rest of the library */
 
-static void what_malloc_gave_can_be_deferred(void **state)
+TEST(what_malloc_gave_can_be_deferred)
 {
     struct prudence_cache *cache = prudence_cache_create("cache", 100, NULL);
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         prudence_free_deferred(keep(M(malloc)(i * 40)));
         prudence_free(keep(M(malloc)(i)));
@@ -455,42 +431,14 @@ static int at_the_limit(void *unused)
     return keep(M(malloc)(10000)) ? 42 : 4;
 }
 
-static void the_limit_holds(void **state)
+TEST(the_limit_holds)
 {
     struct child_result result;
 
-    (void)state;
     child_run(at_the_limit, NULL, &result);
     if (!child_exited_with(&result, 42))
         print_error("status %#x: %s\n", (unsigned)result.status, result.output);
     assert_true(child_exited_with(&result, 42));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(malloc_gives_what_was_asked_for),
-        cmocka_unit_test(zero_bytes_are_a_unique_object),
-        cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(products_that_overflow_are_refused),
-        cmocka_unit_test(calloc_gives_zeros_where_there_was_something),
-        cmocka_unit_test(realloc_keeps_the_bytes),
-        cmocka_unit_test(realloc_to_nothing_frees),
-        cmocka_unit_test(free_keeps_errno),
-        cmocka_unit_test(every_alignment_is_kept),
-        cmocka_unit_test(bad_alignments_are_refused),
-        cmocka_unit_test(memalign_rounds_alignments_up),
-        cmocka_unit_test(pages),
-        cmocka_unit_test(sized_frees),
-        cmocka_unit_test(misuse_is_reported_by_name),
-        cmocka_unit_test(mallinfo_follows_what_happens),
-        cmocka_unit_test(malloc_info_writes_xml),
-        cmocka_unit_test(malloc_stats_go_to_standard_error),
-        cmocka_unit_test(trim_tells_whether_it_gave_anything_back),
-        cmocka_unit_test(mallopt_accepts_what_it_knows),
-        cmocka_unit_test(what_malloc_gave_can_be_deferred),
-        cmocka_unit_test(the_limit_holds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

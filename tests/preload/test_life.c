@@ -4,11 +4,6 @@
  * libraries that come and go, in threads that end or are cancelled, around vfork() and spawn.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dlfcn.h>
 #include <malloc.h>
@@ -23,6 +18,7 @@
 #include <prudence/stats.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 extern char **environ;
 
@@ -84,11 +80,10 @@ static int exit_with_everything(void *unused)
     exit(0);
 }
 
-static void before_constructors_and_after_destructors(void **state)
+TEST(before_constructors_and_after_destructors)
 {
     struct child_result result;
 
-    (void)state;
     assert_true(malloc_usable_size(from_preinit) >= 100);
     assert_true(malloc_usable_size(from_constructor) >= 5000);
     free(from_preinit);
@@ -112,9 +107,8 @@ static uint64_t threads_now(void)
     return threads;
 }
 
-static void there_is_no_hidden_thread(void **state)
+TEST(there_is_no_hidden_thread)
 {
-    (void)state;
     for (unsigned i = 0; i < 100000; i++)
         use(i);
     while (threads_now() != 1) /* after a long pause, a thread drains the process, and then ends */
@@ -123,9 +117,8 @@ static void there_is_no_hidden_thread(void **state)
 
 /* -------------------------------------------------------------------------------- libraries */
 
-static void libraries_come_and_go(void **state)
+TEST(libraries_come_and_go)
 {
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
         char *(*gives)(size_t size);
@@ -161,11 +154,10 @@ static void *thread_with_keys(void *unused)
     return unused;
 }
 
-static void destructors_of_threads_may_free(void **state)
+TEST(destructors_of_threads_may_free)
 {
     struct mallinfo2 before, after;
 
-    (void)state;
     for (unsigned i = 0; i < 40; i++)
         assert_int_equal(pthread_key_create(&keys[i], free_and_allocate), 0);
     before = mallinfo2();
@@ -195,9 +187,8 @@ static void *allocate_until_cancelled(void *unused)
     return unused;
 }
 
-static void malloc_is_no_cancellation_point(void **state)
+TEST(malloc_is_no_cancellation_point)
 {
-    (void)state;
     for (unsigned i = 0; i < 200; i++) {
         pthread_t thread;
         void *result;
@@ -230,13 +221,12 @@ static void assert_status(pid_t process, int wanted)
     assert_int_equal(WEXITSTATUS(status), wanted);
 }
 
-static void processes_are_started_from_a_threaded_one(void **state)
+TEST(processes_are_started_from_a_threaded_one)
 {
     char *true_program[] = {"true", NULL};
     bool stop = false;
     pthread_t thread;
 
-    (void)state;
     pthread_create(&thread, NULL, keep_allocating, &stop);
     for (unsigned i = 0; i < 50; i++) {
         pid_t process;
@@ -260,16 +250,4 @@ static void processes_are_started_from_a_threaded_one(void **state)
     pthread_join(thread, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_constructors_and_after_destructors),
-        cmocka_unit_test(there_is_no_hidden_thread),
-        cmocka_unit_test(libraries_come_and_go),
-        cmocka_unit_test(destructors_of_threads_may_free),
-        cmocka_unit_test(malloc_is_no_cancellation_point),
-        cmocka_unit_test(processes_are_started_from_a_threaded_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -4,11 +4,6 @@
  * Making the thread that drains a process in such a free would deadlock, so the program's next call
  * makes that thread. Fast paths are closed, so that every call could make it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <pthread.h>
@@ -22,6 +17,7 @@
 #include <prudence/stats.h>
 
 #include "support/self.h"
+#include "support/suite.h"
 
 #define BLOCKS 20000
 #define STACK  ((size_t)64 << 20) /* more than glibc keeps of free stacks */
@@ -99,11 +95,10 @@ static void end_deadlock(int number)
     kill(child, SIGKILL);
 }
 
-static void a_stack_is_freed(void **state)
+TEST(a_stack_is_freed)
 {
     int status;
 
-    (void)state;
     child = fork();
     if (child == 0) {
         free_a_stack();
@@ -119,12 +114,10 @@ static void a_stack_is_freed(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_stack_is_freed)};
-
     (void)argc;
     if (!getenv("PRUDENCE_OPTIONS")) {
         setenv("PRUDENCE_OPTIONS", "check=1,trace=0,sandbox=0", 1);
         self_exec(argv);
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

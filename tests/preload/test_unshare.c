@@ -6,11 +6,6 @@
  * process limits its system calls, as plain programs do.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +17,8 @@
 #include <unistd.h>
 
 #include <prudence/prudence.h>
+
+#include "support/suite.h"
 
 #define BLOCKS 2000
 #define BYTES  8000
@@ -90,9 +87,8 @@ static int in_a_child(int (*body)(void))
     return status_of(child);
 }
 
-static void in_a_process_without_threads(void **state)
+TEST(in_a_process_without_threads)
 {
-    (void)state;
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(in_a_child(free_and_unshare), 0);
 }
@@ -129,9 +125,8 @@ static int after_threads_have_ended(void)
     return free_and_unshare();
 }
 
-static void when_all_other_threads_have_ended(void **state)
+TEST(when_all_other_threads_have_ended)
 {
-    (void)state;
     assert_int_equal(in_a_child(after_threads_have_ended), 0);
 }
 
@@ -144,9 +139,8 @@ static int as_a_child_of_threads(void)
     return status;
 }
 
-static void in_a_child_of_a_process_with_threads(void **state)
+TEST(in_a_child_of_a_process_with_threads)
 {
-    (void)state;
     assert_int_equal(in_a_child(as_a_child_of_threads), 0);
 }
 
@@ -162,9 +156,8 @@ static int beside_a_thread(void)
     return found == 3 ? 0 : 3;
 }
 
-static void a_process_with_threads_has_one_for_decay(void **state)
+TEST(a_process_with_threads_has_one_for_decay)
 {
-    (void)state;
     sandbox = "0";
     assert_int_equal(in_a_child(beside_a_thread), 0);
     sandbox = NULL;
@@ -175,21 +168,9 @@ static int beside_a_thread_without_one(void)
     return beside_a_thread() == 3 ? 0 : 4; /* not found */
 }
 
-static void a_plain_process_is_not(void **state)
+TEST(a_plain_process_is_not)
 {
-    (void)state;
     assert_int_equal(in_a_child(beside_a_thread_without_one), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_a_process_without_threads),
-        cmocka_unit_test(when_all_other_threads_have_ended),
-        cmocka_unit_test(in_a_child_of_a_process_with_threads),
-        cmocka_unit_test(a_process_with_threads_has_one_for_decay),
-        cmocka_unit_test(a_plain_process_is_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

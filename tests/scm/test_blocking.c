@@ -16,7 +16,6 @@ static int start(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     actor_end(&one);
     actor_end(&two);
     return 0;
@@ -37,11 +36,10 @@ static void phase(void)
 
 /* "The number of active threads is decremented and the global time advances without involving the
  * blocking thread." */
-static void a_blocked_thread_is_not_waited_for(void **state)
+TEST(a_blocked_thread_is_not_waited_for, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     assert_int_equal(does(&two, act_block, NULL), 0);
@@ -53,11 +51,10 @@ static void a_blocked_thread_is_not_waited_for(void **state)
 
 /* "When a thread has not yet globally ticked in the global phase it starts blocking ... the other
  * threads can proceed": if it was the last one, its blocking ends the phase. */
-static void blocking_ends_a_phase_that_waited_for_it(void **state)
+TEST(blocking_ends_a_phase_that_waited_for_it, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     tick_of(&one);
@@ -67,11 +64,10 @@ static void blocking_ends_a_phase_that_waited_for_it(void **state)
 }
 
 /* "The thread-global time remains unchanged as long as the thread is blocked." */
-static void a_blocked_threads_dates_stand_still(void **state)
+TEST(a_blocked_threads_dates_stand_still, start, end)
 {
     void *object = object_new();
 
-    (void)state;
     phase();
     global_refreshes(&two, object, 0);
     does(&two, act_block, NULL);
@@ -88,12 +84,11 @@ static void a_blocked_threads_dates_stand_still(void **state)
 
 /* "When the thread resumes, it assumes that it already has globally ticked in the current global
  * phase": one tick of the other ends the phase, and its own does not advance its view of time. */
-static void a_thread_that_resumes_has_ticked(void **state)
+TEST(a_thread_that_resumes_has_ticked, start, end)
 {
     void *object = object_new();
     uint64_t before;
 
-    (void)state;
     phase();
     does(&two, act_block, NULL);
     tick_of(&one);
@@ -115,11 +110,10 @@ static void a_thread_that_resumes_has_ticked(void **state)
 
 /* "The only exception is when a resuming thread is the only active thread in the system. Then it
  * has to globally tick to make global time progress." */
-static void unless_it_is_the_only_one(void **state)
+TEST(unless_it_is_the_only_one, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     does(&one, act_block, NULL);
     does(&two, act_block, NULL);
@@ -133,11 +127,10 @@ static void unless_it_is_the_only_one(void **state)
 }
 
 /* No active thread remains, so time stands. */
-static void when_all_block_time_stands(void **state)
+TEST(when_all_block_time_stands, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     does(&one, act_block, NULL);
     before = global_time();
@@ -148,11 +141,10 @@ static void when_all_block_time_stands(void **state)
 }
 
 /* A blocked thread may end, and an ended thread is not waited for. */
-static void a_thread_that_ends_is_not_waited_for(void **state)
+TEST(a_thread_that_ends_is_not_waited_for, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     tick_of(&one);
     before = global_time();
@@ -170,11 +162,10 @@ static void a_thread_that_ends_is_not_waited_for(void **state)
 
 /* "When a new thread is created it reuses one of these ... without resetting it. This way all
  * descriptors ... expire eventually when the new thread starts using tick and refresh." */
-static void dates_of_a_thread_that_ends_are_inherited(void **state)
+TEST(dates_of_a_thread_that_ends_are_inherited, start, end)
 {
     void *local = object_new(), *global = object_new(), *expired = object_new();
 
-    (void)state;
     phase();
     collection("lazy");
     for (unsigned i = 0; i < 100; i++)
@@ -200,11 +191,10 @@ static void dates_of_a_thread_that_ends_are_inherited(void **state)
 }
 
 /* The number of descriptor roots follows the most threads at a time, not all that ever ran. */
-static void a_thousand_threads_leave_nothing(void **state)
+TEST(a_thousand_threads_leave_nothing, start, end)
 {
     uint64_t overhead = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         actor_end(&one);
         actor_start(&one);
@@ -219,11 +209,10 @@ static void a_thousand_threads_leave_nothing(void **state)
     assert_true(mem_info().num_dates <= 3);
 }
 
-static void registering_twice_has_no_effect(void **state)
+TEST(registering_twice_has_no_effect, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     assert_int_equal(does(&two, act_register, NULL), 0);
@@ -236,21 +225,4 @@ static void registering_twice_has_no_effect(void **state)
     assert_int_equal(mem_info().threads, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_blocked_thread_is_not_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(blocking_ends_a_phase_that_waited_for_it, start, end),
-        cmocka_unit_test_setup_teardown(a_blocked_threads_dates_stand_still, start, end),
-        cmocka_unit_test_setup_teardown(a_thread_that_resumes_has_ticked, start, end),
-        cmocka_unit_test_setup_teardown(unless_it_is_the_only_one, start, end),
-        cmocka_unit_test_setup_teardown(when_all_block_time_stands, start, end),
-        cmocka_unit_test_setup_teardown(a_thread_that_ends_is_not_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(dates_of_a_thread_that_ends_are_inherited, start, end),
-        cmocka_unit_test_setup_teardown(a_thousand_threads_leave_nothing, start, end),
-        cmocka_unit_test_setup_teardown(registering_twice_has_no_effect, start, end),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

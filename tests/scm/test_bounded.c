@@ -52,17 +52,15 @@ static int act_clock_refresh(void *clock)
 
 static int act_malloc(void *unused)
 {
-    (void)unused;
     scm_free(scm_malloc(8));
     return 0;
 }
 
-static void a_tick_is_the_same_for_any_number_of_clocks(void **state)
+TEST(a_tick_is_the_same_for_any_number_of_clocks, fresh_time)
 {
     enum { CLOCKS = 1000 };
     static struct scm_clock *clocks[2 * CLOCKS];
 
-    (void)state;
     for (unsigned i = 0; i < CLOCKS; i++) {
         clocks[2 * i] = scm_clock_create();
         clocks[2 * i + 1] = scm_clock_create_realtime(1);
@@ -88,12 +86,11 @@ static void a_tick_is_the_same_for_any_number_of_clocks(void **state)
 }
 
 /* Each list of the ring has a date; then all those dates pass. */
-static void a_clock_that_was_away_catches_up_bit_by_bit(void **state)
+TEST(a_clock_that_was_away_catches_up_bit_by_bit, fresh_time)
 {
     enum { DATES = 2000 };
     int (*const calls[])(void *) = {act_tick, act_clock_tick, act_malloc, act_clock_refresh};
 
-    (void)state;
     for (unsigned way = 0; way < sizeof calls / sizeof *calls; way++) {
         struct scm_clock *clock = scm_clock_create_realtime(1);
         unsigned count = 0;
@@ -116,12 +113,11 @@ static void a_clock_that_was_away_catches_up_bit_by_bit(void **state)
 /* Gives dates while lists whose dates have passed are still in their places. A later date with
  * the same place is not mistaken for the earlier one, and a longer ring has room for all of
  * them. */
-static void dates_are_given_while_a_clock_catches_up(void **state)
+TEST(dates_are_given_while_a_clock_catches_up, fresh_time)
 {
     enum { OLD = 16, NEW = 10 };
     void *objects[NEW];
 
-    (void)state;
     for (unsigned longer = 0; longer < 2; longer++) {
         struct scm_clock *clock = scm_clock_create_realtime(1);
 
@@ -145,14 +141,13 @@ static void dates_are_given_while_a_clock_catches_up(void **state)
     }
 }
 
-static void destroying_a_clock_leaves_its_lists_to_later_calls(void **state)
+TEST(destroying_a_clock_leaves_its_lists_to_later_calls, fresh_time)
 {
     enum { DATES = 3000 };
     struct scm_clock *clock = scm_clock_create(), *other = scm_clock_create();
     uint64_t before = mem_info().overhead;
     unsigned calls = 0;
 
-    (void)state;
     for (unsigned i = 0; i < DATES; i++)
         assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
     assert_true(steps_of(act_destroy, clock) <= STEPS_MAX);
@@ -194,9 +189,8 @@ static void come_and_go(unsigned threads, unsigned lists)
 }
 
 /* An ended thread costs as much as its dates: 8 bytes each, and a page for each date. */
-static void threads_with_clocks_leave_no_rings(void **state)
+TEST(threads_with_clocks_leave_no_rings, fresh_time)
 {
-    (void)state;
     away = 4000;
     for (unsigned lists = 1; lists <= 20; lists += 19) {
         for (unsigned kind = 0; kind < 2; kind++) {
@@ -224,13 +218,12 @@ static void threads_with_clocks_leave_no_rings(void **state)
 }
 
 /* Refreshes and ticks from a thread that takes part throughout. */
-static void a_tick_is_the_same_for_any_number_of_orphans(void **state)
+TEST(a_tick_is_the_same_for_any_number_of_orphans, fresh_time)
 {
     enum { THREADS = 50, LISTS = 30 };
     static struct actor actors[THREADS];
     unsigned lists = LISTS;
 
-    (void)state;
     for (unsigned kind = 0; kind < 2; kind++) {
         end_count = 0;
         by_time = kind;
@@ -251,17 +244,4 @@ static void a_tick_is_the_same_for_any_number_of_orphans(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_tick_is_the_same_for_any_number_of_clocks, fresh_time),
-        cmocka_unit_test_setup(a_clock_that_was_away_catches_up_bit_by_bit, fresh_time),
-        cmocka_unit_test_setup(dates_are_given_while_a_clock_catches_up, fresh_time),
-        cmocka_unit_test_setup(destroying_a_clock_leaves_its_lists_to_later_calls, fresh_time),
-        cmocka_unit_test_setup(threads_with_clocks_leave_no_rings, fresh_time),
-        cmocka_unit_test_setup(a_tick_is_the_same_for_any_number_of_orphans, fresh_time),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -17,12 +17,11 @@ static int fresh_time(void **state)
     return 0;
 }
 
-static void clocks_of_a_thread_are_independent(void **state)
+TEST(clocks_of_a_thread_are_independent, fresh_time)
 {
     struct scm_clock *a = scm_clock_create(), *b = scm_clock_create();
     void *on_a = object_new(), *on_b = object_new(), *on_both = object_new();
 
-    (void)state;
     assert_int_equal(scm_clock_refresh(a, on_a, 1), 0);
     assert_int_equal(scm_clock_refresh(b, on_b, 1), 0);
     assert_int_equal(scm_clock_refresh(a, on_both, 1), 0);
@@ -43,12 +42,11 @@ static void clocks_of_a_thread_are_independent(void **state)
 }
 
 /* As with an arena, the end of the clock ends its dates, and those of no other clock. */
-static void dates_end_with_their_clock(void **state)
+TEST(dates_end_with_their_clock, fresh_time)
 {
     struct scm_clock *clock = scm_clock_create();
     void *kept = object_new();
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
     assert_int_equal(scm_clock_refresh(clock, kept, 5), 0);
@@ -60,13 +58,12 @@ static void dates_end_with_their_clock(void **state)
 }
 
 /* Dates expire never before `extension` ms, and within two periods after. */
-static void real_time_expires_by_milliseconds(void **state)
+TEST(real_time_expires_by_milliseconds, fresh_time)
 {
     static const struct {
         unsigned period, extension;
     } cases[] = {{1, 0}, {1, 1}, {1, 100}, {10, 1}, {10, 10}, {10, 11}, {10, 999}, {100, 250}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (unsigned offset = 0; offset < 3; offset++) {
             struct scm_clock *clock = scm_clock_create_realtime(cases[i].period);
@@ -89,11 +86,10 @@ static void real_time_expires_by_milliseconds(void **state)
 }
 
 /* Any call that collects reads the time. */
-static void ticks_and_collections_follow_real_time(void **state)
+TEST(ticks_and_collections_follow_real_time, fresh_time)
 {
     struct scm_clock *clock = scm_clock_create_realtime(1);
 
-    (void)state;
     for (unsigned way = 0; way < 4; way++) {
         void *object = object_new();
 
@@ -117,13 +113,11 @@ static struct scm_clock *other_clock;
 
 static void call_malloc(void *unused)
 {
-    (void)unused;
     scm_free(scm_malloc(16));
 }
 
 static void call_calloc(void *unused)
 {
-    (void)unused;
     scm_free(scm_calloc(1, 16));
 }
 
@@ -143,14 +137,13 @@ static void call_clock_refresh(void *object)
 }
 
 /* "Freed by whatever call comes": a thread that only allocates or refreshes needs no tick. */
-static void allocations_and_refreshes_follow_real_time(void **state)
+TEST(allocations_and_refreshes_follow_real_time, fresh_time)
 {
     void (*const calls[])(void *) = {call_malloc, call_calloc, call_refresh, call_global_refresh,
                                      call_clock_refresh};
     struct scm_clock *clock = scm_clock_create_realtime(1);
     void *object, *other = object_new();
 
-    (void)state;
     collection("lazy");
     other_clock = scm_clock_create();
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -180,11 +173,10 @@ static void allocations_and_refreshes_follow_real_time(void **state)
 }
 
 /* The fast paths of a thread without real-time clocks have no test for them. */
-static void without_real_time_nothing_looks(void **state)
+TEST(without_real_time_nothing_looks, fresh_time)
 {
     struct scm_clock *clock, *user = scm_clock_create();
 
-    (void)state;
     assert_false(something_waits(scm_self));
     assert_int_equal(scm_self->more, 0);
     clock = scm_clock_create_realtime(1);
@@ -196,13 +188,12 @@ static void without_real_time_nothing_looks(void **state)
 }
 
 /* Time begins just before the wrap: rings grow, and clocks end, across it. */
-static void time_wraps(void **state)
+TEST(time_wraps, fresh_time)
 {
     enum { DATES = 200 };
     struct scm_clock *clock = scm_clock_create();
     void *objects[DATES];
 
-    (void)state;
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(scm_clock_tick(clock), 0);
     for (unsigned i = 0; i < DATES; i++) {
@@ -219,12 +210,11 @@ static void time_wraps(void **state)
 }
 
 /* After a pause of any length all dates have expired, and new ones count from now. */
-static void a_long_pause_expires_all(void **state)
+TEST(a_long_pause_expires_all, fresh_time)
 {
     struct scm_clock *clock = scm_clock_create_realtime(1);
     void *late;
 
-    (void)state;
     for (unsigned i = 0; i < 200; i++)
         assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
     real_ns += UINT64_C(86400000000000);
@@ -247,18 +237,16 @@ static int act_clocks(void *unused)
 {
     struct scm_clock *user = scm_clock_create(), *real = scm_clock_create_realtime(1);
 
-    (void)unused;
     return scm_clock_refresh(user, on_clock.object, 2) + scm_clock_refresh(real, object_new(), 2);
 }
 
 /* A thread that ends leaves clocks to an heir: they tick with the heir's local clock, or by
  * time, until they are empty. */
-static void clocks_are_inherited(void **state)
+TEST(clocks_are_inherited, fresh_time)
 {
     struct actor actor;
     unsigned long overhead;
 
-    (void)state;
     on_clock.object = object_new();
     actor_start(&actor);
     assert_int_equal(does(&actor, act_clocks, NULL), 0);
@@ -276,20 +264,4 @@ static void clocks_are_inherited(void **state)
     assert_ptr_equal(scm_self->clocks.next, &scm_self->clocks); /* all clocks have ended */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(clocks_of_a_thread_are_independent, fresh_time),
-        cmocka_unit_test_setup(dates_end_with_their_clock, fresh_time),
-        cmocka_unit_test_setup(real_time_expires_by_milliseconds, fresh_time),
-        cmocka_unit_test_setup(ticks_and_collections_follow_real_time, fresh_time),
-        cmocka_unit_test_setup(allocations_and_refreshes_follow_real_time, fresh_time),
-        cmocka_unit_test_setup(without_real_time_nothing_looks, fresh_time),
-        cmocka_unit_test_setup(time_wraps, fresh_time),
-        cmocka_unit_test_setup(a_long_pause_expires_all, fresh_time),
-        cmocka_unit_test_setup(clocks_are_inherited, fresh_time),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

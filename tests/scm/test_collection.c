@@ -22,9 +22,8 @@ static void many_expire_at_the_next_tick(void)
 }
 
 /* "Expired objects are reclaimed immediately after the time has advanced." */
-static void eager_frees_all_at_the_tick(void **state)
+TEST(eager_frees_all_at_the_tick, fresh)
 {
-    (void)state;
     many_expire_at_the_next_tick();
     ticks(1);
     assert_int_equal(end_count, MANY);
@@ -33,12 +32,11 @@ static void eager_frees_all_at_the_tick(void **state)
 
 /* "Later, when the program calls a refresh or tick operation again ... we also process ... some
  * constant number of expired descriptors." Allocating does so, too. */
-static void lazy_frees_a_few_at_each_call(void **state)
+TEST(lazy_frees_a_few_at_each_call, fresh)
 {
     void *other = object_new();
     struct scm_clock *clock;
 
-    (void)state;
     collection("lazy");
     many_expire_at_the_next_tick();
     ticks(1);
@@ -72,11 +70,10 @@ static void lazy_frees_a_few_at_each_call(void **state)
 }
 
 /* Allocations reuse expired memory, so memory does not grow. */
-static void lazy_memory_is_used_again(void **state)
+TEST(lazy_memory_is_used_again, fresh)
 {
     struct scm_mem_info info;
 
-    (void)state;
     collection("lazy");
     for (unsigned round = 0; round < 100; round++) {
         for (unsigned i = 0; i < MANY; i++) {
@@ -89,9 +86,8 @@ static void lazy_memory_is_used_again(void **state)
 }
 
 /* The next eager tick frees everything that has expired lazily; then back. */
-static void the_strategy_changes_at_run_time(void **state)
+TEST(the_strategy_changes_at_run_time, fresh)
 {
-    (void)state;
     collection("lazy");
     many_expire_at_the_next_tick();
     ticks(1);
@@ -106,11 +102,10 @@ static void the_strategy_changes_at_run_time(void **state)
     assert_int_equal(end_count, 0);
 }
 
-static void collect_frees_all_that_has_expired(void **state)
+TEST(collect_frees_all_that_has_expired, fresh)
 {
     void *alive = object_new();
 
-    (void)state;
     collection("lazy");
     many_expire_at_the_next_tick();
     assert_int_equal(scm_refresh(alive, 1), 0);
@@ -123,9 +118,8 @@ static void collect_frees_all_that_has_expired(void **state)
 }
 
 /* A refresh after the date still saves an object that has not been processed. */
-static void late_refreshes_may_still_save(void **state)
+TEST(late_refreshes_may_still_save, fresh)
 {
-    (void)state;
     collection("lazy");
     many_expire_at_the_next_tick();
     ticks(1);
@@ -136,13 +130,12 @@ static void late_refreshes_may_still_save(void **state)
 }
 
 /* scm_expired=deferred: readers that still hold expired objects keep them from being reused. */
-static void expired_objects_may_go_the_latent_way(void **state)
+TEST(expired_objects_may_go_the_latent_way, fresh)
 {
     struct prudence_cache *cache = prudence_cache_create("latent", 64, NULL);
     struct prudence_cache_stats stats;
     void *object = prudence_cache_alloc(cache);
 
-    (void)state;
     assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
     assert_int_equal(scm_refresh(object, 0), 0);
     prudence_read_lock();
@@ -156,18 +149,4 @@ static void expired_objects_may_go_the_latent_way(void **state)
     assert_int_equal(prudence_option_set("scm_expired", "free"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(eager_frees_all_at_the_tick, fresh),
-        cmocka_unit_test_setup(lazy_frees_a_few_at_each_call, fresh),
-        cmocka_unit_test_setup(lazy_memory_is_used_again, fresh),
-        cmocka_unit_test_setup(the_strategy_changes_at_run_time, fresh),
-        cmocka_unit_test_setup(collect_frees_all_that_has_expired, fresh),
-        cmocka_unit_test_setup(late_refreshes_may_still_save, fresh),
-        cmocka_unit_test_setup(expired_objects_may_go_the_latent_way, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

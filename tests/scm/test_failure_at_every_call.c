@@ -159,26 +159,14 @@ static void every_call(unsigned count)
     assert_true(plan.first > 20);
 }
 
-static void one_call_fails(void **state)
+TEST(one_call_fails)
 {
-    (void)state;
     every_call(1);
 }
 
-static void all_calls_fail_from_then_on(void **state)
+TEST(all_calls_fail_from_then_on)
 {
-    (void)state;
     every_call(UINT32_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_call_fails),
-        cmocka_unit_test(all_calls_fail_from_then_on),
-    };
-
-    scm_test_uses();
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses(), pin_thread())

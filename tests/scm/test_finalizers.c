@@ -47,14 +47,12 @@ static int free_others(void *object)
     assert_int_equal(scm_global_tick(), 0);
     assert_int_equal(scm_collect(), 0);
     assert_int_equal(scm_unregister_thread(), EPERM);
-    (void)object;
     inside = false;
     return 0;
 }
 
 static int destroy_a_clock(void *object)
 {
-    (void)object;
     return scm_clock_destroy(clock_of_mine) != 0;
 }
 
@@ -73,11 +71,10 @@ static void *short_term(int (*finalizer)(void *))
 /* "By returning a non-zero integer ... LIBSCM will not free the object. The programmer must take
  * care of reusing the object by either freeing it using scm_free or by setting a new expiration
  * extension." */
-static void non_zero_keeps_the_object(void **state)
+TEST(non_zero_keeps_the_object, fresh)
 {
     void *object = short_term(keep);
 
-    (void)state;
     ticks(1);
     assert_ptr_equal(seen, object);
     assert_int_equal(calls, 1);
@@ -92,23 +89,21 @@ static void non_zero_keeps_the_object(void **state)
 }
 
 /* Without the finalizer, which would have kept it ("permanent"), the object is freed. */
-static void a_finalizer_can_be_taken_back(void **state)
+TEST(a_finalizer_can_be_taken_back, fresh)
 {
     void *object = short_term(keep);
     uint64_t collected = mem_info().num_collected;
 
-    (void)state;
     assert_int_equal(scm_set_finalizer(object, -1), 0);
     ticks(1);
     assert_int_equal(calls, 0);
     assert_int_equal(mem_info().num_collected, collected + 1);
 }
 
-static void a_finalizer_may_refresh(void **state)
+TEST(a_finalizer_may_refresh, fresh)
 {
     void *object = short_term(refresh_and_keep);
 
-    (void)state;
     for (unsigned i = 1; i < 10; i++) {
         ticks(1);
         assert_int_equal(calls, i);
@@ -121,11 +116,10 @@ static void a_finalizer_may_refresh(void **state)
 }
 
 /* Dates given by the finalizer count, whatever it returns. */
-static void a_refreshed_object_is_kept_in_any_case(void **state)
+TEST(a_refreshed_object_is_kept_in_any_case, fresh)
 {
     void *object = short_term(refresh_and_forget);
 
-    (void)state;
     ticks(1);
     assert_int_equal(calls, 1);
     assert_int_equal(scm_set_finalizer(object, witness()), 0);
@@ -135,9 +129,8 @@ static void a_refreshed_object_is_kept_in_any_case(void **state)
     assert_true(has_ended(object));
 }
 
-static void a_finalizer_may_free_by_itself(void **state)
+TEST(a_finalizer_may_free_by_itself, fresh)
 {
-    (void)state;
     short_term(free_and_keep);
     ticks(1);
     assert_int_equal(calls, 1);
@@ -145,9 +138,8 @@ static void a_finalizer_may_free_by_itself(void **state)
 }
 
 /* Calls in a finalizer do not collect: no finalizer runs inside another. */
-static void a_finalizer_may_call_anything(void **state)
+TEST(a_finalizer_may_call_anything, fresh)
 {
-    (void)state;
     short_term(free_others);
     short_term(free_others);
     ticks(1);
@@ -163,7 +155,6 @@ static void a_finalizer_may_call_anything(void **state)
 
 static int end_the_thread(void *object)
 {
-    (void)object;
     pthread_exit(NULL);
 }
 
@@ -178,13 +169,12 @@ static void *expires_two(void *objects)
 }
 
 /* Another thread inherits the dates, and no thread waits for it. */
-static void a_finalizer_may_end_its_thread(void **state)
+TEST(a_finalizer_may_end_its_thread, fresh)
 {
     void *objects[2] = {scm_malloc(48), object_new()}, *result;
     struct scm_mem_info before = mem_info(), after;
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(scm_set_finalizer(objects[0], scm_register_finalizer(end_the_thread)), 0);
     assert_int_equal(pthread_create(&thread, NULL, expires_two, objects), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
@@ -203,9 +193,8 @@ static void a_finalizer_may_end_its_thread(void **state)
 }
 
 /* The binding ends with the object: the next object at this address has none. */
-static void the_binding_ends_with_the_object(void **state)
+TEST(the_binding_ends_with_the_object, fresh)
 {
-    (void)state;
     calls = 0;
     for (unsigned i = 0; i < 1000; i++) {
         void *object = object_new();
@@ -224,11 +213,10 @@ static void the_binding_ends_with_the_object(void **state)
     assert_int_equal(calls, 0);
 }
 
-static void there_are_32(void **state)
+TEST(there_are_32, fresh)
 {
     int number, last = -1;
 
-    (void)state;
     while ((number = scm_register_finalizer(keep)) >= 0)
         last = number;
     assert_int_equal(errno, ENOSPC);
@@ -237,20 +225,4 @@ static void there_are_32(void **state)
     assert_int_equal(errno, EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(non_zero_keeps_the_object, fresh),
-        cmocka_unit_test_setup(a_finalizer_can_be_taken_back, fresh),
-        cmocka_unit_test_setup(a_finalizer_may_refresh, fresh),
-        cmocka_unit_test_setup(a_refreshed_object_is_kept_in_any_case, fresh),
-        cmocka_unit_test_setup(a_finalizer_may_free_by_itself, fresh),
-        cmocka_unit_test_setup(a_finalizer_may_call_anything, fresh),
-        cmocka_unit_test_setup(a_finalizer_may_end_its_thread, fresh),
-        cmocka_unit_test_setup(the_binding_ends_with_the_object, fresh),
-        cmocka_unit_test_setup(there_are_32, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -19,7 +19,6 @@ static int in_child(void *unused)
 {
     uint64_t before;
 
-    (void)unused;
     end_count = 0;
     if (mem_info().threads != 1)
         return 1;
@@ -46,12 +45,11 @@ static int in_child(void *unused)
     return scm_refresh(scm_malloc(16), 3) || scm_tick();
 }
 
-static void the_child_goes_on(void **state)
+TEST(the_child_goes_on, fresh)
 {
     struct actor actor, ended;
     struct child_result result;
 
-    (void)state;
     mine = object_new();
     others = object_new();
     orphaned = object_new();
@@ -92,7 +90,6 @@ static int clocks_in_child(void *unused)
 {
     void *object = object_new();
 
-    (void)unused;
     end_count = 0;
     if (scm_clock_refresh(others_clock, object, 1) != EPERM ||
         scm_clock_tick(others_clock) != EPERM || scm_clock_destroy(others_clock) != EPERM)
@@ -115,12 +112,11 @@ static int clocks_in_child(void *unused)
     return !my_user || scm_clock_refresh(my_user, object_new(), 0) || scm_clock_tick(my_user);
 }
 
-static void clocks_go_on_in_the_child(void **state)
+TEST(clocks_go_on_in_the_child, fresh)
 {
     struct actor actor, ended;
     struct child_result result;
 
-    (void)state;
     scm_real_time = injected_time;
     mine = object_new();
     others = object_new();
@@ -147,7 +143,6 @@ static char *shared_object;
 
 static int act_regions(void *unused)
 {
-    (void)unused;
     others_region = scm_region_create();
     shared_region = scm_region_create();
     shared_object = scm_region_alloc(shared_region, 5000);
@@ -157,7 +152,6 @@ static int act_regions(void *unused)
 
 static int act_orphaned_region(void *unused)
 {
-    (void)unused;
     orphaned_region = scm_region_create();
     return !scm_region_alloc(orphaned_region, 100000) || scm_region_refresh(orphaned_region, 1);
 }
@@ -168,7 +162,6 @@ static int regions_in_child(void *unused)
 {
     struct scm_mem_info info;
 
-    (void)unused;
     if (!scm_region_alloc(my_region, 10000) || scm_region_refresh(my_region, 1))
         return 1;
     if (scm_region_alloc(others_region, 8) || errno != EPERM ||
@@ -191,12 +184,11 @@ static int regions_in_child(void *unused)
     return shared_object[4999] != 1 || scm_region_unregister(my_region);
 }
 
-static void regions_go_on_in_the_child(void **state)
+TEST(regions_go_on_in_the_child, fresh)
 {
     struct actor actor, ended;
     struct child_result result;
 
-    (void)state;
     my_region = scm_region_create();
     actor_start(&actor);
     actor_start(&ended);
@@ -224,7 +216,6 @@ static int bare_child(void *unused)
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     int status;
 
-    (void)unused;
     if (!child) {
         bool alone =
             mem_info().threads > 0 && scm_tick() == 0 && scm_tick() == 0 && has_ended(mine);
@@ -234,11 +225,10 @@ static int bare_child(void *unused)
     return waitpid(child, &status, 0) != child || status;
 }
 
-static void a_bare_child_does_not_reap_itself(void **state)
+TEST(a_bare_child_does_not_reap_itself, fresh)
 {
     struct child_result result;
 
-    (void)state;
     mine = object_new();
     assert_int_equal(scm_refresh(mine, 1), 0);
     child_run(bare_child, NULL, &result);
@@ -249,7 +239,6 @@ static void a_bare_child_does_not_reap_itself(void **state)
 /* A child without a participating thread inherits the orphans. */
 static int orphans_in_child(void *unused)
 {
-    (void)unused;
     end_count = 0;
     /* one after another, because a thread that unregisters goes to the end of the line */
     for (unsigned i = 0; i < 12; i++) {
@@ -261,12 +250,11 @@ static int orphans_in_child(void *unused)
     return !has_ended(orphaned);
 }
 
-static void orphans_are_inherited_in_the_child(void **state)
+TEST(orphans_are_inherited_in_the_child, fresh)
 {
     struct actor ended;
     struct child_result result;
 
-    (void)state;
     scm_unregister_thread();
     orphaned = object_new();
     actor_start(&ended);
@@ -282,7 +270,6 @@ static int hammering;
 
 static void *hammer(void *unused)
 {
-    (void)unused;
     while (__atomic_load_n(&hammering, __ATOMIC_RELAXED)) {
         void *large = prudence_malloc(100000), *small = prudence_malloc(3000);
 
@@ -295,7 +282,6 @@ static void *hammer(void *unused)
 
 static int allocate_in_child(void *unused)
 {
-    (void)unused;
     for (unsigned i = 0; i < 20; i++) {
         scm_refresh(scm_malloc(3000), 0);
         prudence_free(prudence_malloc(100000));
@@ -305,11 +291,10 @@ static int allocate_in_child(void *unused)
     return 0;
 }
 
-static void fork_takes_all_locks(void **state)
+TEST(fork_takes_all_locks, fresh)
 {
     pthread_t threads[2];
 
-    (void)state;
     hammering = 1;
     for (unsigned i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, hammer, NULL);
@@ -324,17 +309,4 @@ static void fork_takes_all_locks(void **state)
         pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_child_goes_on, fresh),
-        cmocka_unit_test_setup(clocks_go_on_in_the_child, fresh),
-        cmocka_unit_test_setup(regions_go_on_in_the_child, fresh),
-        cmocka_unit_test_setup(a_bare_child_does_not_reap_itself, fresh),
-        cmocka_unit_test_setup(orphans_are_inherited_in_the_child, fresh),
-        cmocka_unit_test_setup(fork_takes_all_locks, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

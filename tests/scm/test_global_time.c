@@ -17,7 +17,6 @@ static int start(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     actor_end(&one);
     actor_end(&two);
     actor_end(&three);
@@ -40,11 +39,10 @@ static void phase(void)
 
 /* "Global time advances after all participating threads issued a global_tick call at least once";
  * "the last thread that calls scm_global_tick actually increments the global time." */
-static void the_last_thread_advances_it(void **state)
+TEST(the_last_thread_advances_it, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     tick_of(&one);
@@ -59,12 +57,11 @@ static void the_last_thread_advances_it(void **state)
 
 /* "Two subsequent calls of scm_global_tick of a single thread executing without interference have
  * the same effect as one." */
-static void ticking_twice_is_ticking_once(void **state)
+TEST(ticking_twice_is_ticking_once, start, end)
 {
     void *object = object_new();
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     assert_int_equal(global_refreshes(&one, object, 0), 0);
@@ -80,11 +77,10 @@ static void ticking_twice_is_ticking_once(void **state)
 }
 
 /* Three threads need three ticks. */
-static void all_threads_are_waited_for(void **state)
+TEST(all_threads_are_waited_for, start, end)
 {
     uint64_t before;
 
-    (void)state;
     does(&three, act_register, NULL);
     phase();
     before = global_time();
@@ -96,11 +92,10 @@ static void all_threads_are_waited_for(void **state)
 }
 
 /* With one thread each tick is an advance. */
-static void alone_every_tick_advances_it(void **state)
+TEST(alone_every_tick_advances_it, start, end)
 {
     uint64_t before;
 
-    (void)state;
     does(&two, act_unregister, NULL);
     tick_of(&one);
     before = global_time();
@@ -112,9 +107,8 @@ static void alone_every_tick_advances_it(void **state)
 
 /* "scm_global_refresh with extension e takes the thread-global time g and adds (g + e + 2)." The
  * thread's view of global time advances once a phase; e + 3 advances are needed. */
-static void two_units_are_added(void **state)
+TEST(two_units_are_added, start, end)
 {
-    (void)state;
     for (unsigned extension = 0; extension < 5; extension++) {
         void *object = object_new();
 
@@ -135,9 +129,8 @@ static void two_units_are_added(void **state)
 
 /* "The object is guaranteed to exist until the global time is advanced to (g + e + 1)." However the
  * threads tick. */
-static void it_exists_until_global_time_has_advanced_by_e_plus_1(void **state)
+TEST(it_exists_until_global_time_has_advanced_by_e_plus_1, start, end)
 {
-    (void)state;
     srand(1);
     for (unsigned round = 0; round < 200; round++) {
         void *object = object_new();
@@ -160,11 +153,10 @@ static void it_exists_until_global_time_has_advanced_by_e_plus_1(void **state)
 
 /* "All threads have the chance to refresh a shared object within one global phase": thread 2 has
  * it until its tick, although thread 1 ticked long before. */
-static void every_thread_has_the_chance_to_refresh(void **state)
+TEST(every_thread_has_the_chance_to_refresh, start, end)
 {
     void *object = object_new();
 
-    (void)state;
     phase();
     assert_int_equal(global_refreshes(&one, object, 0), 0);
     for (unsigned i = 0; i < 100; i++)
@@ -182,11 +174,10 @@ static void every_thread_has_the_chance_to_refresh(void **state)
 
 /* Figure 3.3, with the two units of section 4.2.2 added to every date: a(2) by thread 2, b(0) and
  * c(0) by thread 1, c(1) by thread 2. */
-static void figure_3_3(void **state)
+TEST(figure_3_3, start, end)
 {
     void *a = object_new(), *b = object_new(), *c = object_new();
 
-    (void)state;
     phase();
     global_refreshes(&two, a, 2);
     global_refreshes(&one, b, 0);
@@ -209,11 +200,10 @@ static void figure_3_3(void **state)
 
 /* "An object can have multiple expiration dates and each of them can be either locally or globally
  * evaluated. The object is expired only if all have expired." */
-static void all_dates_of_all_clocks_must_expire(void **state)
+TEST(all_dates_of_all_clocks_must_expire, start, end)
 {
     void *object = object_new(), *other = object_new();
 
-    (void)state;
     phase();
     refreshes(&one, object, 0);
     refreshes(&two, object, 2);
@@ -233,12 +223,11 @@ static void all_dates_of_all_clocks_must_expire(void **state)
 }
 
 /* Local time of one thread affects neither another's nor global time. */
-static void clocks_are_independent(void **state)
+TEST(clocks_are_independent, start, end)
 {
     void *object = object_new();
     uint64_t before;
 
-    (void)state;
     phase();
     before = global_time();
     refreshes(&one, object, 0);
@@ -255,11 +244,10 @@ static void clocks_are_independent(void **state)
 /* "The registration of a new thread is done automatically when it calls either refresh or tick":
  * here only a refresh does so. A thread that only ticks is not waited for, so it does not hold
  * up time. */
-static void a_first_refresh_registers(void **state)
+TEST(a_first_refresh_registers, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     assert_int_equal(mem_info().threads, 2);
     assert_int_equal(does(&three, act_tick, NULL), EINVAL);
@@ -275,11 +263,10 @@ static void a_first_refresh_registers(void **state)
 }
 
 /* A new thread counts as having ticked in the phase of its registration. */
-static void a_registered_thread_is_waited_for(void **state)
+TEST(a_registered_thread_is_waited_for, start, end)
 {
     uint64_t before;
 
-    (void)state;
     phase();
     refreshes(&three, object_new(), 0);
     phase();
@@ -296,11 +283,10 @@ static void a_registered_thread_is_waited_for(void **state)
 }
 
 /* The thread that processes the last date frees the object, not the one that allocated it. */
-static void the_last_date_frees_it(void **state)
+TEST(the_last_date_frees_it, start, end)
 {
     void *object = object_new();
 
-    (void)state;
     phase();
     refreshes(&one, object, 0);
     refreshes(&two, object, 1);
@@ -312,25 +298,4 @@ static void the_last_date_frees_it(void **state)
     assert_int_equal(end_count, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_last_thread_advances_it, start, end),
-        cmocka_unit_test_setup_teardown(ticking_twice_is_ticking_once, start, end),
-        cmocka_unit_test_setup_teardown(all_threads_are_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(alone_every_tick_advances_it, start, end),
-        cmocka_unit_test_setup_teardown(two_units_are_added, start, end),
-        cmocka_unit_test_setup_teardown(it_exists_until_global_time_has_advanced_by_e_plus_1, start,
-                                        end),
-        cmocka_unit_test_setup_teardown(every_thread_has_the_chance_to_refresh, start, end),
-        cmocka_unit_test_setup_teardown(figure_3_3, start, end),
-        cmocka_unit_test_setup_teardown(all_dates_of_all_clocks_must_expire, start, end),
-        cmocka_unit_test_setup_teardown(clocks_are_independent, start, end),
-        cmocka_unit_test_setup_teardown(a_first_refresh_registers, start, end),
-        cmocka_unit_test_setup_teardown(a_registered_thread_is_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(the_last_date_frees_it, start, end),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -23,11 +23,10 @@ static void expect_refused(struct scm_clock *clock, int error)
     scm_free(object); /* the object is not short-term */
 }
 
-static void a_destroyed_clock_is_refused(void **state)
+TEST(a_destroyed_clock_is_refused, fresh)
 {
     struct scm_clock *clock = scm_clock_create(), *real = scm_clock_create_realtime(5);
 
-    (void)state;
     assert_int_equal(scm_clock_destroy(clock), 0);
     expect_refused(clock, EPERM);
     assert_int_equal(scm_clock_destroy(real), 0);
@@ -35,12 +34,11 @@ static void a_destroyed_clock_is_refused(void **state)
 }
 
 /* Handles stay refused while another clock uses the memory. */
-static void it_is_refused_for_ever(void **state)
+TEST(it_is_refused_for_ever, fresh)
 {
     enum { CLOCKS = 40 };
     struct scm_clock *old[CLOCKS], *now[CLOCKS];
 
-    (void)state;
     for (unsigned i = 0; i < CLOCKS; i++)
         old[i] = scm_clock_create();
     for (unsigned i = 0; i < CLOCKS; i++) {
@@ -60,11 +58,10 @@ static void it_is_refused_for_ever(void **state)
 }
 
 /* Refuses the handle of a clock that still has dates to process. */
-static void a_clock_that_is_not_emptied_yet_is_refused(void **state)
+TEST(a_clock_that_is_not_emptied_yet_is_refused, fresh)
 {
     struct scm_clock *clock = scm_clock_create();
 
-    (void)state;
     collection("lazy");
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(scm_clock_refresh(clock, object_new(), i), 0);
@@ -77,12 +74,11 @@ static void a_clock_that_is_not_emptied_yet_is_refused(void **state)
     assert_int_equal(mem_info().num_dates, 0);
 }
 
-static void what_never_was_a_clock_is_refused(void **state)
+TEST(what_never_was_a_clock_is_refused, fresh)
 {
     struct scm_clock *clock = scm_clock_create();
     uint64_t value = (uint64_t)(uintptr_t)clock;
 
-    (void)state;
     expect_refused((struct scm_clock *)(uintptr_t)(value + (UINT64_C(1) << 32)), EINVAL);
     expect_refused((struct scm_clock *)(uintptr_t)(value & UINT32_MAX ? value & UINT32_MAX : 1),
                    EINVAL);
@@ -93,17 +89,15 @@ static void what_never_was_a_clock_is_refused(void **state)
 
 static int act_make(void *unused)
 {
-    (void)unused;
     handle = scm_clock_create();
     return scm_clock_refresh(handle, object_new(), 1);
 }
 
 /* Holds whether the clock's dates have expired since or not. */
-static void a_dead_threads_clock_is_refused(void **state)
+TEST(a_dead_threads_clock_is_refused, fresh)
 {
     struct actor actor;
 
-    (void)state;
     for (unsigned passed = 0; passed < 2; passed++) {
         actor_start(&actor);
         assert_int_equal(does(&actor, act_make, NULL), 0);
@@ -116,11 +110,10 @@ static void a_dead_threads_clock_is_refused(void **state)
     }
 }
 
-static void unregistering_ends_handles(void **state)
+TEST(unregistering_ends_handles, fresh)
 {
     struct scm_clock *clock = scm_clock_create();
 
-    (void)state;
     assert_int_equal(scm_clock_refresh(clock, object_new(), 1), 0);
     assert_int_equal(scm_unregister_thread(), 0);
     assert_int_equal(scm_register_thread(), 0);
@@ -130,11 +123,10 @@ static void unregistering_ends_handles(void **state)
 }
 
 /* A clock costs memory only while it exists. */
-static void clocks_that_come_and_go_leave_nothing(void **state)
+TEST(clocks_that_come_and_go_leave_nothing, fresh)
 {
     uint64_t overhead = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         struct scm_clock *clock = scm_clock_create();
 
@@ -152,7 +144,6 @@ static int stop;
 
 static void *tries(void *unused)
 {
-    (void)unused;
     if (scm_register_thread())
         abort();
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
@@ -170,11 +161,10 @@ static void *tries(void *unused)
     return NULL;
 }
 
-static void a_handle_may_be_tried_by_any_thread(void **state)
+TEST(a_handle_may_be_tried_by_any_thread, fresh)
 {
     pthread_t threads[2];
 
-    (void)state;
     handle = NULL;
     stop = 0;
     for (unsigned i = 0; i < 2; i++)
@@ -191,19 +181,4 @@ static void a_handle_may_be_tried_by_any_thread(void **state)
         pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_destroyed_clock_is_refused, fresh),
-        cmocka_unit_test_setup(it_is_refused_for_ever, fresh),
-        cmocka_unit_test_setup(a_clock_that_is_not_emptied_yet_is_refused, fresh),
-        cmocka_unit_test_setup(what_never_was_a_clock_is_refused, fresh),
-        cmocka_unit_test_setup(a_dead_threads_clock_is_refused, fresh),
-        cmocka_unit_test_setup(unregistering_ends_handles, fresh),
-        cmocka_unit_test_setup(clocks_that_come_and_go_leave_nothing, fresh),
-        cmocka_unit_test_setup(a_handle_may_be_tried_by_any_thread, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

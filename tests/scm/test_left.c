@@ -71,9 +71,8 @@ static void all_is_inherited(int (*gives)(void *), unsigned threads, unsigned da
     expect_no_descriptors();
 }
 
-static void a_registered_thread_inherits(void **state)
+TEST(a_registered_thread_inherits, fresh)
 {
-    (void)state;
     for (unsigned threads = 1; threads <= 16; threads += 5) {
         all_is_inherited(act_many, threads, 1, act_tick);
         all_is_inherited(act_many, threads, 300, act_tick);
@@ -83,12 +82,11 @@ static void a_registered_thread_inherits(void **state)
 }
 
 /* Each kind of tick handles its own kind of dates. */
-static void local_dates_wait_for_local_ticks(void **state)
+TEST(local_dates_wait_for_local_ticks, fresh)
 {
     struct actor actor;
     void *local = object_new(), *global = object_new();
 
-    (void)state;
     assert_int_equal(scm_register_thread(), 0);
     actor_start(&actor);
     assert_int_equal(refreshes(&actor, local, 3), 0);
@@ -109,7 +107,6 @@ static int act_both_kinds(void *unused)
 {
     int error = 0;
 
-    (void)unused;
     for (unsigned i = 0; i < 3; i++)
         error |= scm_refresh(object_new(), i) | scm_global_refresh(object_new(), i);
     return error;
@@ -148,9 +145,8 @@ static void survive_by(const char *pattern, unsigned threads)
     assert_ptr_equal(scm_orphans.next, &scm_orphans);
 }
 
-static void whatever_the_order_of_ticks_all_is_taken(void **state)
+TEST(whatever_the_order_of_ticks_all_is_taken, fresh)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof patterns / sizeof *patterns; i++)
         for (unsigned threads = 1; threads <= 8; threads++)
             survive_by(patterns[i], threads);
@@ -158,12 +154,11 @@ static void whatever_the_order_of_ticks_all_is_taken(void **state)
 
 /* A thread that never ticks by one of the clocks does not keep dates that another thread could
  * end. */
-static void any_tick_takes_over(void **state)
+TEST(any_tick_takes_over, fresh)
 {
     struct actor actor, local_ticker, global_ticker;
     void *local = object_new(), *global = object_new();
 
-    (void)state;
     actor_start(&local_ticker);
     actor_start(&global_ticker);
     does(&local_ticker, act_register, NULL);
@@ -187,18 +182,16 @@ static struct refreshing again;
 
 static int act_refresh_again(void *clock)
 {
-    (void)clock;
     handle = scm_clock_create();
     return scm_clock_refresh(handle, again.object, again.extension) ||
            scm_refresh(again.object, again.extension);
 }
 
 /* Dates never end earlier, whichever thread takes them over. */
-static void nothing_is_earlier(void **state)
+TEST(nothing_is_earlier, fresh)
 {
     static const unsigned extensions[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 200, 4095};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof extensions / sizeof *extensions; i++) {
         for (unsigned kind = 0; kind < 2; kind++) {
             struct actor actor;
@@ -234,9 +227,8 @@ static int act_eight_clocks(void *dates)
 
 /* Lists of one date become one list, and each date counts once, whether their pages are filled
  * up or linked. */
-static void lists_that_meet_are_counted(void **state)
+TEST(lists_that_meet_are_counted, fresh)
 {
-    (void)state;
     for (unsigned dates = 1; dates <= 300; dates += dates < 10 ? 3 : 59) {
         struct actor actor;
 
@@ -264,17 +256,15 @@ static int act_expires_much(void *unused)
     struct scm_clock *clock = scm_clock_create();
     int error = 0;
 
-    (void)unused;
     for (unsigned i = 0; i < 1000; i++)
         error |= scm_refresh(object_new(), 0) | scm_clock_refresh(clock, object_new(), i);
     return error | scm_tick() | scm_clock_destroy(clock) | scm_tick();
 }
 
-static void expired_objects_are_inherited(void **state)
+TEST(expired_objects_are_inherited, fresh)
 {
     struct actor actor;
 
-    (void)state;
     collection("lazy");
     scm_register_thread();
     actor_start(&actor);
@@ -373,9 +363,8 @@ static void hand_over(unsigned calls, enum taken_over way, unsigned own)
 /* The first page begins anywhere. The rest of the expired queue goes to the survivor's tick or
  * scm_collect, or to an heir; dates that have not passed then go to an heir that has nothing
  * expired. Nothing is lost or ended twice. */
-static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
+TEST(a_queue_that_was_taken_in_part_is_handed_over, fresh)
 {
-    (void)state;
     collection("lazy");
     for (given = OF_ONE_DATE; given <= 4 * OF_ONE_DATE; given += 3 * OF_ONE_DATE)
         for (unsigned calls = 0; calls <= OF_ONE_DATE / TAKEN_PER_CALL + 1; calls += 9)
@@ -385,11 +374,10 @@ static void a_queue_that_was_taken_in_part_is_handed_over(void **state)
 }
 
 /* scm_collect alone suffices, because it handles expired objects of all threads. */
-static void collecting_takes_over_what_has_expired(void **state)
+TEST(collecting_takes_over_what_has_expired, fresh)
 {
     struct actor actor;
 
-    (void)state;
     collection("lazy");
     scm_register_thread();
     actor_start(&actor);
@@ -400,12 +388,11 @@ static void collecting_takes_over_what_has_expired(void **state)
 }
 
 /* A thread that leaves nothing keeps no memory. */
-static void a_thread_that_leaves_nothing_is_gone(void **state)
+TEST(a_thread_that_leaves_nothing_is_gone, fresh)
 {
     struct actor actor;
     uint64_t before = mem_info().overhead;
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         actor_start(&actor);
         does(&actor, act_register, NULL);
@@ -436,11 +423,10 @@ static uint64_t injected_time(void)
     return real_ns;
 }
 
-static void generations_lose_nothing(void **state)
+TEST(generations_lose_nothing, fresh)
 {
     enum { GENERATIONS = 100 };
 
-    (void)state;
     scm_real_time = injected_time;
     for (unsigned survivor = 0; survivor < 2; survivor++) {
         struct scm_mem_info info;
@@ -476,22 +462,4 @@ static void generations_lose_nothing(void **state)
     scm_real_time = os_clock_ns;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_registered_thread_inherits, fresh),
-        cmocka_unit_test_setup(local_dates_wait_for_local_ticks, fresh),
-        cmocka_unit_test_setup(whatever_the_order_of_ticks_all_is_taken, fresh),
-        cmocka_unit_test_setup(any_tick_takes_over, fresh),
-        cmocka_unit_test_setup(nothing_is_earlier, fresh),
-        cmocka_unit_test_setup(lists_that_meet_are_counted, fresh),
-        cmocka_unit_test_setup(expired_objects_are_inherited, fresh),
-        cmocka_unit_test_setup(a_queue_that_was_taken_in_part_is_handed_over, fresh),
-        cmocka_unit_test_setup(collecting_takes_over_what_has_expired, fresh),
-        cmocka_unit_test_setup(a_thread_that_leaves_nothing_is_gone, fresh),
-        cmocka_unit_test_setup(generations_lose_nothing, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

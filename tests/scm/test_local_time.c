@@ -6,11 +6,10 @@
  */
 #include "support/scm_test.h"
 
-static void an_object_without_a_date_is_permanent(void **state)
+TEST(an_object_without_a_date_is_permanent, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     ticks(100);
     assert_false(has_ended(object));
     scm_free(object);
@@ -19,11 +18,10 @@ static void an_object_without_a_date_is_permanent(void **state)
 }
 
 /* "The object expires after (e + 1) tick calls." */
-static void it_expires_after_e_plus_1_ticks(void **state)
+TEST(it_expires_after_e_plus_1_ticks, fresh)
 {
     static const unsigned extensions[] = {0, 1, 2, 3, 10, 15, 16, 17, 100, 4095};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof extensions / sizeof *extensions; i++) {
         void *object = object_new();
 
@@ -37,11 +35,10 @@ static void it_expires_after_e_plus_1_ticks(void **state)
 }
 
 /* Figure 3.2. */
-static void figure_3_2(void **state)
+TEST(figure_3_2, fresh)
 {
     void *a = object_new(), *b = object_new(), *c = object_new();
 
-    (void)state;
     assert_int_equal(scm_refresh(b, 1), 0);
     assert_int_equal(scm_refresh(c, 0), 0);
     ticks(1);
@@ -55,11 +52,10 @@ static void figure_3_2(void **state)
 }
 
 /* Dates count from the clock's time when they are given. */
-static void the_date_is_now_plus_e(void **state)
+TEST(the_date_is_now_plus_e, fresh)
 {
     void *early = object_new(), *late = object_new();
 
-    (void)state;
     assert_int_equal(scm_refresh(early, 3), 0);
     ticks(2);
     assert_int_equal(scm_refresh(late, 3), 0);
@@ -73,11 +69,10 @@ static void the_date_is_now_plus_e(void **state)
 
 /* "The largest expiration extension determines the effective expiration date." Extensions do not
  * add up. */
-static void the_largest_extension_counts(void **state)
+TEST(the_largest_extension_counts, fresh)
 {
     static const unsigned orders[][3] = {{1, 5, 3}, {5, 3, 1}, {3, 1, 5}, {5, 5, 5}, {5, 0, 5}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof orders / sizeof *orders; i++) {
         void *object = object_new();
 
@@ -92,11 +87,10 @@ static void the_largest_extension_counts(void **state)
     }
 }
 
-static void a_refresh_in_time_prolongs(void **state)
+TEST(a_refresh_in_time_prolongs, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         assert_int_equal(scm_refresh(object, 1), 0);
         ticks(1);
@@ -107,11 +101,10 @@ static void a_refresh_in_time_prolongs(void **state)
 }
 
 /* "Redundant refresh calls have no effect." */
-static void redundant_refreshes_have_no_effect(void **state)
+TEST(redundant_refreshes_have_no_effect, fresh)
 {
     void *object = object_new(), *other = object_new();
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(scm_refresh(object, 2), 0);
     assert_int_equal(mem_info().num_dates, 1); /* repeated ones cost nothing, either */
@@ -128,11 +121,10 @@ static void redundant_refreshes_have_no_effect(void **state)
 }
 
 /* "If time does not advance the heap will grow": nothing expires by itself. */
-static void without_ticks_nothing_expires(void **state)
+TEST(without_ticks_nothing_expires, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
     for (unsigned i = 0; i < 1000; i++) {
         void *more = scm_malloc(48);
@@ -148,11 +140,10 @@ static void without_ticks_nothing_expires(void **state)
 }
 
 /* More descriptors of one date than a page holds. */
-static void many_objects_share_a_date(void **state)
+TEST(many_objects_share_a_date, fresh)
 {
     enum { MANY = 10 * PAGE_OBJECTS + 7 };
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++)
         assert_int_equal(scm_refresh(scm_malloc(16), 2), 0);
     assert_int_equal(mem_info().num_dates, MANY);
@@ -164,11 +155,10 @@ static void many_objects_share_a_date(void **state)
 }
 
 /* Descriptors are removed in the order in which they were added (section 4.3.5). */
-static void what_expires_together_ends_in_order(void **state)
+TEST(what_expires_together_ends_in_order, fresh)
 {
     void *objects[500];
 
-    (void)state;
     for (unsigned i = 0; i < 500; i++) {
         objects[i] = object_new();
         assert_int_equal(scm_refresh(objects[i], 3), 0);
@@ -179,9 +169,8 @@ static void what_expires_together_ends_in_order(void **state)
 }
 
 /* The ring grows with dates on it, at any position. */
-static void a_longer_extension_moves_no_date(void **state)
+TEST(a_longer_extension_moves_no_date, fresh)
 {
-    (void)state;
     for (unsigned turn = 0; turn < 40; turn++) {
         void *objects[16], *far = object_new();
 
@@ -205,32 +194,12 @@ static void a_longer_extension_moves_no_date(void **state)
     }
 }
 
-static void null_is_ignored(void **state)
+TEST(null_is_ignored, fresh)
 {
-    (void)state;
     assert_int_equal(scm_refresh(NULL, 1), 0);
     assert_int_equal(scm_global_refresh(NULL, 1), 0);
     scm_free(NULL);
     ticks(5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(an_object_without_a_date_is_permanent, fresh),
-        cmocka_unit_test_setup(it_expires_after_e_plus_1_ticks, fresh),
-        cmocka_unit_test_setup(figure_3_2, fresh),
-        cmocka_unit_test_setup(the_date_is_now_plus_e, fresh),
-        cmocka_unit_test_setup(the_largest_extension_counts, fresh),
-        cmocka_unit_test_setup(a_refresh_in_time_prolongs, fresh),
-        cmocka_unit_test_setup(redundant_refreshes_have_no_effect, fresh),
-        cmocka_unit_test_setup(without_ticks_nothing_expires, fresh),
-        cmocka_unit_test_setup(many_objects_share_a_date, fresh),
-        cmocka_unit_test_setup(what_expires_together_ends_in_order, fresh),
-        cmocka_unit_test_setup(a_longer_extension_moves_no_date, fresh),
-        cmocka_unit_test_setup(null_is_ignored, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

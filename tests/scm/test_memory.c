@@ -8,7 +8,6 @@ static void the_names_of_the_thesis_allocate(void **state)
 {
     char *object = scm_malloc(100), *zeroed = scm_calloc(10, 10);
 
-    (void)state;
     memset(object, 1, 100);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(zeroed[i], 0);
@@ -30,7 +29,6 @@ static void any_object_can_become_short_term(void **state)
     void *objects[64];
     unsigned count = 0;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         objects[count++] = prudence_malloc(sizes[i]);
         objects[count++] = scm_malloc(sizes[i]);
@@ -60,7 +58,6 @@ static void persistent_neighbours_live_as_ever(void **state)
     struct prudence_cache_stats stats;
     void *objects[2000];
 
-    (void)state;
     for (unsigned i = 0; i < 2000; i++)
         objects[i] = prudence_cache_alloc(cache);
     for (unsigned i = 0; i < 2000; i += 4)
@@ -87,7 +84,6 @@ static void persistent_objects_cost_nothing(void **state)
     struct scm_mem_info before = mem_info(), after;
     void *objects[1000];
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         objects[i] = scm_malloc(64);
     after = mem_info();
@@ -103,7 +99,6 @@ static void dates_cost_a_descriptor_each(void **state)
     struct prudence_cache *cache = prudence_cache_create("costs", 64, NULL);
     unsigned long before, with_dates;
 
-    (void)state;
     ticks(1);
     before = mem_info().overhead;
     for (unsigned i = 0; i < 12600; i++)
@@ -122,7 +117,6 @@ static void reallocation(void **state)
 {
     char *object = object_new(), *moved, *large, *large_moved;
 
-    (void)state;
     memset(object, 7, 48);
     assert_int_equal(scm_refresh(object, 0), 0);
     assert_ptr_equal(scm_realloc(object, 40), object);
@@ -152,7 +146,6 @@ static void mem_info_counts_everything(void **state)
     struct scm_mem_info before = mem_info(), after;
     size_t large = round_up(100000, os_page_size);
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         void *object = scm_malloc(500); /* from the 512-byte class */
 
@@ -196,7 +189,6 @@ static void out_of_memory_changes_nothing(void **state)
     struct prudence_cache *cache;
     unsigned failed = 0;
 
-    (void)state;
     for (unsigned first = 1; first < 12; first++) {
         struct actor actor;
         void *object;

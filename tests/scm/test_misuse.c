@@ -65,12 +65,11 @@ static void expect(void (*act)(void *), void *p, const char *name, const char *w
     expect_death(act, p, name, pointer, what);
 }
 
-static void foreign_and_interior_pointers(void **state)
+TEST(foreign_and_interior_pointers, fresh)
 {
     static char data[64];
     char *object = scm_malloc(100);
 
-    (void)state;
     expect(by_refresh, data, "scm_refresh:", "foreign pointer");
     expect(by_global_refresh, data, "scm_global_refresh:", "foreign pointer");
     expect(by_set_finalizer, data, "scm_set_finalizer:", "foreign pointer");
@@ -83,12 +82,11 @@ static void foreign_and_interior_pointers(void **state)
 
 /* Uses an object that is back in its slab. (check=1 is needed to detect one in a CPU's cache:
  * test_misuse_checked.c.) */
-static void freed_objects(void **state)
+TEST(freed_objects, fresh)
 {
     struct prudence_cache *other = prudence_cache_create("shrunk", 64, NULL);
     void *kept = prudence_cache_alloc(other), *object = prudence_cache_alloc(other);
 
-    (void)state;
     prudence_cache_free(other, object);
     prudence_cache_shrink(other);
     expect(by_refresh, object, "scm_refresh:", "is already free");
@@ -133,12 +131,11 @@ static void refresh_when_dead(void *argument)
 
 /* The object was freed or deferred, and is in a CPU's cache: found when the date ends, before
  * the object is handed out twice. */
-static void freed_objects_whose_date_ends(void **state)
+TEST(freed_objects_whose_date_ends, fresh)
 {
     static const unsigned others[] = {0, 1, DEAD_MOST - 1};
     struct death death;
 
-    (void)state;
     death.object = scm_malloc(208);
     for (unsigned i = 0; i < DEAD_MOST; i++)
         death.more[i] = scm_malloc(208);
@@ -155,11 +152,10 @@ static void freed_objects_whose_date_ends(void **state)
 }
 
 /* A free's mark stays when the object is allocated again, and causes no report. */
-static void reused_objects_are_no_suspects(void **state)
+TEST(reused_objects_are_no_suspects, fresh)
 {
     void *objects[8];
 
-    (void)state;
     for (unsigned round = 0; round < 8; round++) {
         for (unsigned i = 0; i < 8; i++)
             objects[i] = scm_malloc(224);
@@ -178,12 +174,11 @@ static void reused_objects_are_no_suspects(void **state)
 }
 
 /* "Passing short-term memory objects to scm_free is a programming error", as are all other ways. */
-static void freeing_a_short_term_object(void **state)
+TEST(freeing_a_short_term_object, fresh)
 {
     void *object = prudence_cache_alloc(cache), *any = scm_malloc(100), *large = scm_malloc(100000);
     static const char what[] = "is short-term memory: 1 expiration date";
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 1), 0);
     assert_int_equal(scm_refresh(any, 1), 0);
     assert_int_equal(scm_refresh(large, 1), 0);
@@ -201,18 +196,16 @@ static void freeing_a_short_term_object(void **state)
 
 static void tick_three_times(void *unused)
 {
-    (void)unused;
     ticks(3);
 }
 
 /* Plays a lost refresh, one that came while another thread's date, the object's last, ended. */
-static void a_date_that_is_not_counted(void **state)
+TEST(a_date_that_is_not_counted, fresh)
 {
     void *object = scm_malloc(100);
     struct slab *slab = slab_known(object);
     uint32_t *word;
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
     assert_int_equal(scm_refresh(object, 1), 0);
     word = &expiry_counts_in(slab)[slab_index(slab, object)].word;
@@ -223,12 +216,11 @@ static void a_date_that_is_not_counted(void **state)
 }
 
 /* Such extensions are refused and reported; the option can be changed at any time. */
-static void extensions_beyond_the_maximum(void **state)
+TEST(extensions_beyond_the_maximum, fresh)
 {
     void *object = object_new();
     struct scm_clock *clock = scm_clock_create();
 
-    (void)state;
     assert_int_equal(prudence_option_set("scm_max_extension", "10"), 0);
     assert_int_equal(scm_refresh(object, 11), ERANGE);
     assert_int_equal(scm_global_refresh(object, 11), ERANGE);
@@ -270,12 +262,11 @@ static int act_everything(void *object)
 }
 
 /* "A blocking thread cannot perform any short-term memory operations." */
-static void a_blocked_thread_may_do_nothing(void **state)
+TEST(a_blocked_thread_may_do_nothing, fresh)
 {
     struct actor actor;
     void *object = scm_malloc(16);
 
-    (void)state;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_everything, object), 0);
     actor_end(&actor);
@@ -283,9 +274,8 @@ static void a_blocked_thread_may_do_nothing(void **state)
     scm_free(object);
 }
 
-static void a_thread_that_takes_no_part_cannot_block(void **state)
+TEST(a_thread_that_takes_no_part_cannot_block, fresh)
 {
-    (void)state;
     assert_int_equal(scm_block_thread(), EINVAL);
     assert_int_equal(scm_resume_thread(), EINVAL);
     assert_int_equal(scm_unregister_thread(), 0);
@@ -325,7 +315,6 @@ static void absent_threads(void *unused)
     struct scm_clock *clock = scm_clock_create();
     pthread_t thread;
 
-    (void)unused;
     if (pthread_create(&thread, NULL, absent_thread, clock) || pthread_join(thread, NULL) ||
         scm_clock_tick(clock) || scm_unregister_thread() || scm_global_tick() != EINVAL)
         abort();
@@ -333,11 +322,10 @@ static void absent_threads(void *unused)
 
 /* A tick of a thread that takes no part has no effect, does not register it, and is reported
  * once. */
-static void a_thread_that_takes_no_part_has_nothing_to_tick(void **state)
+TEST(a_thread_that_takes_no_part_has_nothing_to_tick, fresh)
 {
     static char output[4096];
 
-    (void)state;
     expect_life(absent_threads, NULL, output, sizeof output);
     assert_int_equal(times_said(output, "takes no part in short-term memory"), 3);
     expect_text(output, "scm_tick: called by a thread that takes no part");
@@ -354,13 +342,12 @@ static int act_with_clock(void *clock)
     return wrong;
 }
 
-static void clocks_of_others_and_none(void **state)
+TEST(clocks_of_others_and_none, fresh)
 {
     struct scm_clock *clock = scm_clock_create();
     void *object = scm_malloc(16);
     struct actor actor;
 
-    (void)state;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_with_clock, clock), 0);
     actor_end(&actor);
@@ -374,11 +361,10 @@ static void clocks_of_others_and_none(void **state)
     scm_free(object);
 }
 
-static void unknown_finalizers(void **state)
+TEST(unknown_finalizers, fresh)
 {
     void *object = scm_malloc(16);
 
-    (void)state;
     assert_int_equal(scm_set_finalizer(object, 31), EINVAL);
     assert_int_equal(scm_set_finalizer(object, 32), EINVAL);
     assert_int_equal(scm_set_finalizer(object, -2), EINVAL);
@@ -386,13 +372,12 @@ static void unknown_finalizers(void **state)
 }
 
 /* An object has the most dates possible; one more is refused. */
-static void too_many_dates(void **state)
+TEST(too_many_dates, fresh)
 {
     void *object = object_new();
     struct slab *slab = slab_known(object);
     struct scm_clock *clock = scm_clock_create();
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
     add_relaxed(&expiry_counts_in(slab)[slab_index(slab, object)].word, EXPIRY_COUNT_MAX - 2);
     assert_int_equal(scm_clock_refresh(clock, object, 1), 0);
@@ -410,24 +395,8 @@ static void too_many_dates(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(foreign_and_interior_pointers, fresh),
-        cmocka_unit_test_setup(freed_objects, fresh),
-        cmocka_unit_test_setup(freed_objects_whose_date_ends, fresh),
-        cmocka_unit_test_setup(reused_objects_are_no_suspects, fresh),
-        cmocka_unit_test_setup(freeing_a_short_term_object, fresh),
-        cmocka_unit_test_setup(a_date_that_is_not_counted, fresh),
-        cmocka_unit_test_setup(extensions_beyond_the_maximum, fresh),
-        cmocka_unit_test_setup(a_blocked_thread_may_do_nothing, fresh),
-        cmocka_unit_test_setup(a_thread_that_takes_no_part_cannot_block, fresh),
-        cmocka_unit_test_setup(a_thread_that_takes_no_part_has_nothing_to_tick, fresh),
-        cmocka_unit_test_setup(clocks_of_others_and_none, fresh),
-        cmocka_unit_test_setup(unknown_finalizers, fresh),
-        cmocka_unit_test_setup(too_many_dates, fresh),
-    };
-
     scm_test_uses();
     pin_thread(); /* suspects are searched on this CPU */
     cache = prudence_cache_create("short", 64, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -69,9 +69,8 @@ static void expect_calls_are_caught(bool guarded)
     expect_death(free_short_term, object(guarded), "scm_free:", "is short-term memory", NULL);
 }
 
-static void every_late_call_is_caught(void **state)
+TEST(every_late_call_is_caught)
 {
-    (void)state;
     collection("eager");
     scm_register_finalizer(note_end);
     expect_calls_are_caught(true);
@@ -80,9 +79,8 @@ static void every_late_call_is_caught(void **state)
     expect_calls_are_caught(false);
 }
 
-static void watched_objects_expire(void **state)
+TEST(watched_objects_expire)
 {
-    (void)state;
     for (unsigned deferred = 0; deferred < 2; deferred++) {
         fresh(state);
         prudence_option_set("scm_expired", deferred ? "deferred" : "free");
@@ -96,17 +94,11 @@ static void watched_objects_expire(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_late_call_is_caught),
-        cmocka_unit_test(watched_objects_expire),
-    };
-
-    (void)argc;
     if (!getenv("AGAIN")) {
         setenv("AGAIN", "1", 1);
         setenv("PRUDENCE_OPTIONS", "check=1,guard=1,zero_on_free=1,trace=0", 1);
         self_exec(argv);
     }
     scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -168,7 +168,6 @@ static void end_and_begin(unsigned actor)
 
 static int act_collect(void *unused)
 {
-    (void)unused;
     return scm_collect();
 }
 
@@ -213,7 +212,6 @@ static void step(void)
 /* Moves local time, so that an epoch of stamps ends in the middle. */
 static int act_jump(void *unused)
 {
-    (void)unused;
     if (!scm_self || !clock_is_empty(&scm_self->local))
         return 1;
     scm_self->local.now = STAMP_EPOCH - STEPS / 4 / ACTORS / 2;
@@ -241,35 +239,22 @@ static void run(bool lazily, unsigned seed)
         actor_end(&actors[i]);
 }
 
-static void eager_is_as_the_model(void **state)
+TEST(eager_is_as_the_model, fresh)
 {
-    (void)state;
     run(false, 1);
 }
 
-static void lazy_is_never_earlier_and_collects_all(void **state)
+TEST(lazy_is_never_earlier_and_collects_all, fresh)
 {
-    (void)state;
     run(true, 2);
 }
 
 /* Other threads' clocks have no owner of stamps; owners of ended threads are reused. */
-static void with_few_owners(void **state)
+TEST(with_few_owners, fresh)
 {
-    (void)state;
     scm_owners = 4;
     run(false, 3);
     scm_owners = STAMP_OWNERS;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(eager_is_as_the_model, fresh),
-        cmocka_unit_test_setup(lazy_is_never_earlier_and_collects_all, fresh),
-        cmocka_unit_test_setup(with_few_owners, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -160,7 +160,6 @@ static int act_bequeath(void *unused)
 {
     struct scm_clock *clock;
 
-    (void)unused;
     if (bequest.kind == 0)
         return scm_refresh(bequest.object, bequest.extension);
     clock = bequest.kind == 1 ? scm_clock_create() : scm_clock_create_realtime(3);
@@ -256,27 +255,16 @@ static void run(unsigned seed)
     scm_real_time = os_clock_ns;
 }
 
-static void lazily(void **state)
+TEST(lazily, fresh)
 {
-    (void)state;
     eager = false;
     run(1);
 }
 
-static void eagerly(void **state)
+TEST(eagerly, fresh)
 {
-    (void)state;
     eager = true;
     run(3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(lazily, fresh),
-        cmocka_unit_test_setup(eagerly, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -140,7 +140,6 @@ static int act_region_refresh_by(const struct seat *seat)
 
 static int note_burst(void *object)
 {
-    (void)object;
     gone++;
     return 0;
 }
@@ -742,38 +741,25 @@ static void run(bool lazily, unsigned seed)
     scm_real_time = os_clock_ns;
 }
 
-static void with_eager_collection(void **state)
+TEST(with_eager_collection, fresh)
 {
-    (void)state;
     run(false, 1);
     run(false, 2);
 }
 
-static void with_lazy_collection(void **state)
+TEST(with_lazy_collection, fresh)
 {
-    (void)state;
     run(true, 3);
     run(true, 4);
 }
 
 /* Runs with clocks that own no stamps, and owners that are reused. */
-static void with_few_owners(void **state)
+TEST(with_few_owners, fresh)
 {
-    (void)state;
     scm_owners = 4;
     run(false, 5);
     run(true, 6);
     scm_owners = STAMP_OWNERS;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(with_eager_collection, fresh),
-        cmocka_unit_test_setup(with_lazy_collection, fresh),
-        cmocka_unit_test_setup(with_few_owners, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

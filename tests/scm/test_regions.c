@@ -90,12 +90,11 @@ static void expect_filled(const struct cut *cuts, unsigned count)
 }
 
 /* Objects that fit into a small page; those that need a big one; those that no page can hold. */
-static void objects_are_apart_and_stay(void **state)
+TEST(objects_are_apart_and_stay, fresh)
 {
     static const size_t largest[] = {100, 3000, 40000, 100000};
     static struct cut cuts[2][400];
 
-    (void)state;
     for (unsigned i = 0; i < sizeof largest / sizeof *largest; i++) {
         struct scm_region *region = region_new(), *other = region_new();
 
@@ -112,12 +111,11 @@ static void objects_are_apart_and_stay(void **state)
     }
 }
 
-static void one_follows_the_other(void **state)
+TEST(one_follows_the_other, fresh)
 {
     struct scm_region *region = region_new();
     char *first = cut(region, 1), *second = cut(region, 16), *third = cut(region, 0);
 
-    (void)state;
     assert_ptr_equal(second, first + 16);
     assert_ptr_equal(third, second + 16);
     assert_ptr_equal(cut(region, 17), third + 16);
@@ -126,12 +124,11 @@ static void one_follows_the_other(void **state)
 }
 
 /* Uses pages to the last byte, and the last size that a page can hold. */
-static void pages_are_used_to_their_ends(void **state)
+TEST(pages_are_used_to_their_ends, fresh)
 {
     struct scm_region *region = region_new();
     uint64_t bytes = region_info().bytes, own = round_up(REGION_BIG + 1, os_page_size);
 
-    (void)state;
     cut(region, REGION_SMALL / 4);
     cut(region, REGION_SMALL * 3 / 4 - HEAD);
     assert_int_equal(region_info().bytes, bytes);
@@ -149,9 +146,8 @@ static void pages_are_used_to_their_ends(void **state)
 }
 
 /* The bytes lost at the ends of pages are fewer than those used, for any size of objects. */
-static void little_is_lost_at_the_ends_of_pages(void **state)
+TEST(little_is_lost_at_the_ends_of_pages, fresh)
 {
-    (void)state;
     for (size_t size = 24; size <= 100000; size = size * 3 / 2) {
         struct scm_region *region = region_new();
         size_t used = 0;
@@ -165,22 +161,20 @@ static void little_is_lost_at_the_ends_of_pages(void **state)
 }
 
 /* Of the page in use and a new one, the region continues with the one that has more room. */
-static void a_large_object_does_not_end_a_page(void **state)
+TEST(a_large_object_does_not_end_a_page, fresh)
 {
     struct scm_region *region = region_new();
     char *before = cut(region, 2000), *large = cut(region, 32000), *after = cut(region, 2000);
 
-    (void)state;
     (void)large;
     assert_ptr_equal(after, before + 2000);
     assert_int_equal(scm_region_unregister(region), 0);
 }
 
-static void hopeless_sizes_are_refused(void **state)
+TEST(hopeless_sizes_are_refused, fresh)
 {
     struct scm_region *region = region_new();
 
-    (void)state;
     for (unsigned bits = 48; bits <= 64; bits++) {
         errno = 0;
         assert_null(scm_region_alloc(region, bits == 64 ? SIZE_MAX : (size_t)1 << bits));
@@ -193,9 +187,8 @@ static void hopeless_sizes_are_refused(void **state)
 
 /* ---------------------------------------------------------------------------------------- dates */
 
-static void it_ends_after_e_plus_1_ticks(void **state)
+TEST(it_ends_after_e_plus_1_ticks, fresh)
 {
-    (void)state;
     for (unsigned extension = 0; extension < 20; extension++) {
         struct scm_region *region = region_new();
 
@@ -211,11 +204,10 @@ static void it_ends_after_e_plus_1_ticks(void **state)
     }
 }
 
-static void all_of_it_has_one_descriptor(void **state)
+TEST(all_of_it_has_one_descriptor, fresh)
 {
     struct scm_region *region = region_new();
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++)
         cut(region, 100);
     for (unsigned i = 0; i < 100; i++) {
@@ -229,12 +221,11 @@ static void all_of_it_has_one_descriptor(void **state)
     expect_no_memory_kept();
 }
 
-static void without_dates_it_stays_until_it_is_unregistered(void **state)
+TEST(without_dates_it_stays_until_it_is_unregistered, fresh)
 {
     struct scm_region *region = region_new();
     char *object = cut(region, 100);
 
-    (void)state;
     ticks(10);
     global_ticks(10);
     assert_int_equal(object[99], 0x5a);
@@ -245,12 +236,11 @@ static void without_dates_it_stays_until_it_is_unregistered(void **state)
 }
 
 /* The region refuses allocations, but can be refreshed until its last date. */
-static void unregistered_with_dates_it_ends_with_them(void **state)
+TEST(unregistered_with_dates_it_ends_with_them, fresh)
 {
     struct scm_region *region = region_new();
     char *object = cut(region, 100);
 
-    (void)state;
     assert_int_equal(scm_region_refresh(region, 1), 0);
     for (unsigned twice = 0; twice < 2; twice++) {
         assert_int_equal(scm_region_unregister(region), 0);
@@ -267,11 +257,10 @@ static void unregistered_with_dates_it_ends_with_them(void **state)
     expect_no_memory_kept();
 }
 
-static void refreshing_an_object_refreshes_its_region(void **state)
+TEST(refreshing_an_object_refreshes_its_region, fresh)
 {
     static const size_t sizes[] = {100, 3000, 20000, 50000, 300000};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct scm_region *region = region_new();
         struct scm_clock *clock = scm_clock_create();
@@ -295,12 +284,11 @@ static void refreshing_an_object_refreshes_its_region(void **state)
     }
 }
 
-static void the_last_of_all_clocks_ends_it(void **state)
+TEST(the_last_of_all_clocks_ends_it, fresh)
 {
     struct scm_region *region = region_new();
     struct scm_clock *user = scm_clock_create(), *real;
 
-    (void)state;
     scm_real_time = injected_time;
     real = scm_clock_create_realtime(1);
     assert_int_equal(scm_region_refresh(region, 0), 0);
@@ -336,9 +324,8 @@ static void refresh_others(unsigned extension)
 }
 
 /* With lazy collection, the tick does not process the date. */
-static void after_its_date_nothing_is_allocated(void **state)
+TEST(after_its_date_nothing_is_allocated, fresh)
 {
-    (void)state;
     collection("lazy");
     for (unsigned extension = 0; extension < 4; extension++) {
         struct scm_region *region = region_new();
@@ -386,9 +373,8 @@ static void begin_before_an_epoch(unsigned before, unsigned epochs)
 }
 
 /* The clock's stamps have a different owner after the tick at which an epoch ends. */
-static void also_where_an_epoch_ends(void **state)
+TEST(also_where_an_epoch_ends, fresh)
 {
-    (void)state;
     collection("lazy");
     for (unsigned extension = 0; extension < 4; extension++) {
         for (unsigned before = 1; before < 7; before++) {
@@ -401,11 +387,10 @@ static void also_where_an_epoch_ends(void **state)
 }
 
 /* The region has dates of two epochs, and so two descriptors. */
-static void also_with_dates_of_two_epochs(void **state)
+TEST(also_with_dates_of_two_epochs, fresh)
 {
     struct scm_region *region;
 
-    (void)state;
     collection("lazy");
     begin_before_an_epoch(1, 0);
     region = region_new();
@@ -423,9 +408,8 @@ static void also_with_dates_of_two_epochs(void **state)
 }
 
 /* Each refresh may then make a descriptor. */
-static void also_where_stamps_have_no_owner(void **state)
+TEST(also_where_stamps_have_no_owner, fresh)
 {
-    (void)state;
     collection("lazy");
     scm_owners = 1;
     for (unsigned refreshes = 1; refreshes < 4; refreshes++)
@@ -434,12 +418,11 @@ static void also_where_stamps_have_no_owner(void **state)
 }
 
 /* Kept alive by a refresh at each tick, over the ends of two epochs. */
-static void a_region_of_many_epochs(void **state)
+TEST(a_region_of_many_epochs, fresh)
 {
     struct scm_region *region = region_new();
     char *object = cut(region, 100);
 
-    (void)state;
     collection("lazy");
     for (unsigned tick = 0; tick < STAMP_EPOCH + 100; tick++) {
         assert_int_equal(scm_region_refresh(region, 1), 0);
@@ -476,9 +459,8 @@ static void keep(struct scm_region *region, unsigned way, struct scm_clock *cloc
     }
 }
 
-static void any_other_date_keeps_it(void **state)
+TEST(any_other_date_keeps_it, fresh)
 {
-    (void)state;
     collection("lazy");
     for (unsigned way = 0; way < 4; way++) {
         for (unsigned first = 0; first < 2; first++) {
@@ -502,9 +484,8 @@ static void any_other_date_keeps_it(void **state)
 }
 
 /* The owner's date expires first, and is not yet processed when the other thread's date ends. */
-static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
+TEST(when_others_keep_it_no_longer_nothing_is_allocated, fresh)
 {
-    (void)state;
     for (unsigned before = 0; before < 2; before++) {
         struct scm_region *region;
         struct actor actor;
@@ -529,12 +510,11 @@ static void when_others_keep_it_no_longer_nothing_is_allocated(void **state)
 }
 
 /* A date by another clock or thread may keep it longer than the owner's local clock tells. */
-static void what_others_keep_is_allocated_in(void **state)
+TEST(what_others_keep_is_allocated_in, fresh)
 {
     struct scm_region *region = region_new();
     struct actor actor;
 
-    (void)state;
     collection("lazy");
     actor_start(&actor);
     refresh_others(0);
@@ -561,12 +541,11 @@ static void what_others_keep_is_allocated_in(void **state)
     expect_ended(region);
 }
 
-static void a_late_refresh_may_still_save_it(void **state)
+TEST(a_late_refresh_may_still_save_it, fresh)
 {
     struct scm_region *region = region_new();
     char *object = cut(region, 10);
 
-    (void)state;
     collection("lazy");
     assert_int_equal(scm_region_refresh(region, 0), 0);
     ticks(1);
@@ -608,13 +587,12 @@ static int act_region_global_refresh(void *region)
     return scm_region_global_refresh(region, 0);
 }
 
-static void another_thread_may_refresh_only(void **state)
+TEST(another_thread_may_refresh_only, fresh)
 {
     struct scm_region *region = region_new();
     char *object = cut(region, 10);
     struct actor actor;
 
-    (void)state;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_alloc, region), EINVAL); /* the thread takes no part */
     assert_int_equal(does(&actor, act_region_refresh, region), 0);
@@ -632,12 +610,11 @@ static void another_thread_may_refresh_only(void **state)
     expect_no_memory_kept();
 }
 
-static void by_global_time_all_threads_may_keep_it(void **state)
+TEST(by_global_time_all_threads_may_keep_it, fresh)
 {
     struct scm_region *region = region_new();
     struct actor actor;
 
-    (void)state;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_register, NULL), 0);
     assert_int_equal(scm_region_global_refresh(region, 0), 0);
@@ -659,12 +636,11 @@ static void by_global_time_all_threads_may_keep_it(void **state)
 }
 
 /* Another thread inherits the dates; the handle can still be refreshed. */
-static void a_dead_threads_region_stays_until_its_dates_end(void **state)
+TEST(a_dead_threads_region_stays_until_its_dates_end, fresh)
 {
     struct scm_region *region;
     struct actor actor;
 
-    (void)state;
     for (unsigned heir = 0; heir < 2; heir++) {
         scm_unregister_thread();
         if (!heir)
@@ -686,12 +662,11 @@ static void a_dead_threads_region_stays_until_its_dates_end(void **state)
     }
 }
 
-static void without_dates_it_outlives_its_thread(void **state)
+TEST(without_dates_it_outlives_its_thread, fresh)
 {
     struct scm_region *region;
     struct actor actor;
 
-    (void)state;
     actor_start(&actor);
     assert_int_equal(does(&actor, act_create, &region), 0);
     actor_end(&actor);
@@ -704,11 +679,10 @@ static void without_dates_it_outlives_its_thread(void **state)
     expect_no_memory_kept();
 }
 
-static void unregistering_the_thread_ends_allocation(void **state)
+TEST(unregistering_the_thread_ends_allocation, fresh)
 {
     struct scm_region *region = region_new();
 
-    (void)state;
     assert_int_equal(scm_unregister_thread(), 0);
     assert_null(scm_region_alloc(region, 8));
     assert_int_equal(errno, EINVAL);
@@ -721,11 +695,10 @@ static void unregistering_the_thread_ends_allocation(void **state)
     expect_no_memory_kept();
 }
 
-static void a_blocked_thread_is_refused(void **state)
+TEST(a_blocked_thread_is_refused, fresh)
 {
     struct scm_region *region = region_new();
 
-    (void)state;
     assert_int_equal(scm_block_thread(), 0);
     assert_null(scm_region_create());
     assert_int_equal(errno, EPERM);
@@ -742,13 +715,12 @@ static void a_blocked_thread_is_refused(void **state)
 
 /* ----------------------------------------------------------------------------------- bit by bit */
 
-static void the_end_of_a_large_region_is_done_bit_by_bit(void **state)
+TEST(the_end_of_a_large_region_is_done_bit_by_bit, fresh)
 {
     enum { BYTES = 10000000 };
     struct scm_region *region = region_new();
     uint64_t bytes, steps = 0;
 
-    (void)state;
     collection("lazy");
     for (unsigned i = 0; i < BYTES / 1000; i++)
         cut(region, 1000);
@@ -772,7 +744,6 @@ static int act_end_large(void *unused)
 {
     struct scm_region *dated = region_new(), *other = region_new();
 
-    (void)unused;
     for (unsigned i = 0; i < 1000; i++) {
         cut(dated, 1000);
         cut(other, 1000);
@@ -781,9 +752,8 @@ static int act_end_large(void *unused)
 }
 
 /* Ticks of another thread free it, and so does the next thread that takes part. */
-static void what_an_ended_thread_has_not_freed_is_freed(void **state)
+TEST(what_an_ended_thread_has_not_freed_is_freed, fresh)
 {
-    (void)state;
     for (unsigned heir = 0; heir < 2; heir++) {
         struct actor actor;
 
@@ -801,9 +771,8 @@ static void what_an_ended_thread_has_not_freed_is_freed(void **state)
 }
 
 /* A thread that makes a region at each tick needs memory for only a few. */
-static void memory_is_used_again(void **state)
+TEST(memory_is_used_again, fresh)
 {
-    (void)state;
     for (unsigned eager = 0; eager < 2; eager++) {
         collection(eager ? "eager" : "lazy");
         for (unsigned i = 0; i < 3000; i++) {
@@ -821,12 +790,11 @@ static void memory_is_used_again(void **state)
 }
 
 /* Few places are used, even if one thread makes regions and another one ends them. */
-static void places_are_used_again(void **state)
+TEST(places_are_used_again, fresh)
 {
     struct actor actor;
     uint32_t used;
 
-    (void)state;
     actor_start(&actor);
     does(&actor, act_register, NULL);
     used = region_places.used;
@@ -854,12 +822,11 @@ static void places_are_used_again(void **state)
 
 /* ------------------------------------------------------------------------------ what is refused */
 
-static void it_is_refused_for_ever(void **state)
+TEST(it_is_refused_for_ever, fresh)
 {
     enum { REGIONS = 100 };
     struct scm_region *old[REGIONS], *now[REGIONS];
 
-    (void)state;
     for (unsigned i = 0; i < REGIONS; i++)
         old[i] = region_new();
     for (unsigned i = 0; i < REGIONS; i++)
@@ -887,12 +854,11 @@ static void expect_none(void *region)
     assert_int_equal(scm_region_unregister(region), EINVAL);
 }
 
-static void what_never_was_a_region_is_refused(void **state)
+TEST(what_never_was_a_region_is_refused, fresh)
 {
     struct scm_region *region = region_new();
     uint64_t value = (uint64_t)(uintptr_t)region;
 
-    (void)state;
     expect_none(NULL);
     expect_none((void *)(uintptr_t)(value + (UINT64_C(1) << 32)));
     expect_none((void *)(uintptr_t)(value & UINT32_MAX));
@@ -903,11 +869,10 @@ static void what_never_was_a_region_is_refused(void **state)
     assert_int_equal(scm_region_unregister(region), 0);
 }
 
-static void an_extension_beyond_the_option_is_refused(void **state)
+TEST(an_extension_beyond_the_option_is_refused, fresh)
 {
     struct scm_region *region = region_new();
 
-    (void)state;
     assert_int_equal(scm_region_refresh(region, 4096), ERANGE);
     assert_int_equal(scm_refresh(cut(region, 8), 4096), ERANGE);
     assert_int_equal(mem_info().num_dates, 0);
@@ -948,12 +913,11 @@ static void after_damage(void *region)
     scm_tick();
 }
 
-static void misuse_of_its_objects_dies(void **state)
+TEST(misuse_of_its_objects_dies, fresh)
 {
     struct scm_region *region = region_new();
     char *objects[] = {cut(region, 100), cut(region, 5000), cut(region, 50000)};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         expect_death(by_free, objects[i], "prudence_free:", "points into an object of cache", "");
         expect_death(by_realloc, objects[i], "prudence_realloc:", "points into an object of cache",
@@ -968,13 +932,12 @@ static void misuse_of_its_objects_dies(void **state)
 
 /* ------------------------------------------------------------------------------------- deferral */
 
-static void its_pages_may_go_the_latent_way(void **state)
+TEST(its_pages_may_go_the_latent_way, fresh)
 {
     struct scm_region *region = region_new();
     char *objects[] = {cut(region, 100), cut(region, 5000), cut(region, 100000)};
     uint64_t before;
 
-    (void)state;
     assert_int_equal(prudence_option_set("scm_expired", "deferred"), 0);
     assert_int_equal(scm_region_refresh(region, 0), 0);
     before = limit_used();
@@ -1001,46 +964,7 @@ static void its_pages_may_go_the_latent_way(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(objects_are_apart_and_stay, fresh),
-        cmocka_unit_test_setup(one_follows_the_other, fresh),
-        cmocka_unit_test_setup(pages_are_used_to_their_ends, fresh),
-        cmocka_unit_test_setup(little_is_lost_at_the_ends_of_pages, fresh),
-        cmocka_unit_test_setup(a_large_object_does_not_end_a_page, fresh),
-        cmocka_unit_test_setup(hopeless_sizes_are_refused, fresh),
-        cmocka_unit_test_setup(it_ends_after_e_plus_1_ticks, fresh),
-        cmocka_unit_test_setup(all_of_it_has_one_descriptor, fresh),
-        cmocka_unit_test_setup(without_dates_it_stays_until_it_is_unregistered, fresh),
-        cmocka_unit_test_setup(unregistered_with_dates_it_ends_with_them, fresh),
-        cmocka_unit_test_setup(refreshing_an_object_refreshes_its_region, fresh),
-        cmocka_unit_test_setup(the_last_of_all_clocks_ends_it, fresh),
-        cmocka_unit_test_setup(after_its_date_nothing_is_allocated, fresh),
-        cmocka_unit_test_setup(also_where_an_epoch_ends, fresh),
-        cmocka_unit_test_setup(also_with_dates_of_two_epochs, fresh),
-        cmocka_unit_test_setup(also_where_stamps_have_no_owner, fresh),
-        cmocka_unit_test_setup(a_region_of_many_epochs, fresh),
-        cmocka_unit_test_setup(any_other_date_keeps_it, fresh),
-        cmocka_unit_test_setup(when_others_keep_it_no_longer_nothing_is_allocated, fresh),
-        cmocka_unit_test_setup(what_others_keep_is_allocated_in, fresh),
-        cmocka_unit_test_setup(a_late_refresh_may_still_save_it, fresh),
-        cmocka_unit_test_setup(another_thread_may_refresh_only, fresh),
-        cmocka_unit_test_setup(by_global_time_all_threads_may_keep_it, fresh),
-        cmocka_unit_test_setup(a_dead_threads_region_stays_until_its_dates_end, fresh),
-        cmocka_unit_test_setup(without_dates_it_outlives_its_thread, fresh),
-        cmocka_unit_test_setup(unregistering_the_thread_ends_allocation, fresh),
-        cmocka_unit_test_setup(a_blocked_thread_is_refused, fresh),
-        cmocka_unit_test_setup(the_end_of_a_large_region_is_done_bit_by_bit, fresh),
-        cmocka_unit_test_setup(what_an_ended_thread_has_not_freed_is_freed, fresh),
-        cmocka_unit_test_setup(memory_is_used_again, fresh),
-        cmocka_unit_test_setup(places_are_used_again, fresh),
-        cmocka_unit_test_setup(it_is_refused_for_ever, fresh),
-        cmocka_unit_test_setup(what_never_was_a_region_is_refused, fresh),
-        cmocka_unit_test_setup(an_extension_beyond_the_option_is_refused, fresh),
-        cmocka_unit_test_setup(misuse_of_its_objects_dies, fresh),
-        cmocka_unit_test_setup(its_pages_may_go_the_latent_way, fresh),
-    };
-
     scm_test_uses();
     (void)act_global_refresh;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -10,7 +10,6 @@ static int in_child(void *unused)
     struct timespec pause = {.tv_nsec = 10000000};
     struct actor actor;
 
-    (void)unused;
     prudence_option_set("stall_timeout", "50ms");
     actor_start(&actor);
     does(&actor, act_register, NULL);
@@ -24,23 +23,14 @@ static int in_child(void *unused)
     return 0;
 }
 
-static void a_thread_that_does_not_tick_is_named(void **state)
+TEST(a_thread_that_does_not_tick_is_named)
 {
     struct child_result result;
 
-    (void)state;
     child_run(in_child, NULL, &result);
     assert_true(child_exited_with(&result, 0));
     assert_int_equal(child_count(&result, "stall:"), 1);
     assert_true(child_said(&result, "domain 'scm'"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thread_that_does_not_tick_is_named),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -23,11 +23,10 @@ static void expect_end_after(const void *object, unsigned extension)
     assert_int_equal(dates(), 0);
 }
 
-static void many_refreshes_are_one_descriptor(void **state)
+TEST(many_refreshes_are_one_descriptor, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     for (unsigned i = 0; i <= 100; i++)
         assert_int_equal(scm_refresh(object, i * 7 % 101), 0);
     assert_int_equal(dates(), 1);
@@ -35,11 +34,10 @@ static void many_refreshes_are_one_descriptor(void **state)
     expect_end_after(object, 100);
 }
 
-static void an_earlier_date_changes_nothing(void **state)
+TEST(an_earlier_date_changes_nothing, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 9), 0);
     assert_int_equal(scm_refresh(object, 2), 0);
     expect_end_after(object, 9);
@@ -47,11 +45,10 @@ static void an_earlier_date_changes_nothing(void **state)
 
 /* Refreshes at every tick, over an epoch's end and over the wrap of dates in stamps; and lazily,
  * where the descriptor is taken late. */
-static void kept_alive_for_long(void **state)
+TEST(kept_alive_for_long, fresh)
 {
     static const char *const strategies[] = {"eager", "lazy"};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         void *objects[3] = {object_new(), object_new(), object_new()};
 
@@ -75,12 +72,11 @@ static void kept_alive_for_long(void **state)
     }
 }
 
-static void clocks_do_not_share_a_stamp(void **state)
+TEST(clocks_do_not_share_a_stamp, fresh)
 {
     void *object = object_new();
     struct scm_clock *clock = scm_clock_create();
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 1), 0);
     assert_int_equal(scm_global_refresh(object, 3), 0);
     assert_int_equal(scm_clock_refresh(clock, object, 9), 0);
@@ -102,12 +98,11 @@ static void clocks_do_not_share_a_stamp(void **state)
 }
 
 /* Each thread that refreshes has its own latest date, whichever thread owns the stamp. */
-static void two_threads_refresh_one_object(void **state)
+TEST(two_threads_refresh_one_object, fresh)
 {
     struct actor other;
     void *object = object_new();
 
-    (void)state;
     actor_start(&other);
     assert_int_equal(scm_refresh(object, 3), 0);
     for (unsigned i = 0; i < 4; i++)
@@ -140,7 +135,6 @@ static int act_refresh_many(void *unused)
 {
     int error = 0;
 
-    (void)unused;
     for (unsigned i = 0; i < MANY; i++)
         error |= scm_refresh(of_many[i], i % 3) | scm_refresh(of_many[i], 20 + i % 11);
     return error;
@@ -156,11 +150,10 @@ static void expect_many_after(unsigned ticked, bool exactly)
     }
 }
 
-static void an_heir_goes_on_with_stamps(void **state)
+TEST(an_heir_goes_on_with_stamps, fresh)
 {
     struct actor actor;
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++)
         of_many[i] = object_new();
     actor_start(&actor);
@@ -175,9 +168,8 @@ static void an_heir_goes_on_with_stamps(void **state)
 }
 
 /* A participating thread takes over list by list; a new one takes the rest as a whole. */
-static void survivors_take_over_stamps(void **state)
+TEST(survivors_take_over_stamps, fresh)
 {
-    (void)state;
     for (unsigned taken = 0; taken < 40; taken += 2) {
         struct actor actor, heir;
 
@@ -210,13 +202,12 @@ static void survivors_take_over_stamps(void **state)
 /* Each tick takes over one of an orphan's lists, and each list has a unit less than the one
  * before, so they meet at one date. A page whose stamps are later than that date stays, others
  * are copied. */
-static void merged_lists_forget_no_stamp(void **state)
+TEST(merged_lists_forget_no_stamp, fresh)
 {
     enum { THREADS = 60 };
     void *objects[THREADS];
     struct actor actors[THREADS];
 
-    (void)state;
     ticks(30); /* past an epoch's end */
     for (unsigned i = 0; i < THREADS; i++) {
         objects[i] = object_new();
@@ -243,12 +234,11 @@ static void merged_lists_forget_no_stamp(void **state)
 }
 
 /* The object of a copied descriptor has no stamp, and may get a new one. */
-static void a_copied_descriptor_leaves_its_stamp(void **state)
+TEST(a_copied_descriptor_leaves_its_stamp, fresh)
 {
     struct actor actors[2];
     void *objects[2] = {object_new(), object_new()};
 
-    (void)state;
     ticks(30);
     for (unsigned i = 0; i < 2; i++) {
         actor_start(&actors[i]);
@@ -272,17 +262,15 @@ static void a_copied_descriptor_leaves_its_stamp(void **state)
 
 static int act_refresh_both(void *unused)
 {
-    (void)unused;
     return scm_refresh(of_many[0], 1) | scm_refresh(of_many[1], 50);
 }
 
 /* This thread has one list of an orphan, and its heir the other: an object that the heir
  * refreshes lasts by the heir's clock. */
-static void a_divided_orphan_owns_nothing(void **state)
+TEST(a_divided_orphan_owns_nothing, fresh)
 {
     struct actor actor, heir;
 
-    (void)state;
     of_many[0] = object_new();
     of_many[1] = object_new();
     actor_start(&actor);
@@ -303,17 +291,15 @@ static void a_divided_orphan_owns_nothing(void **state)
 
 static int act_global_refresh_both(void *unused)
 {
-    (void)unused;
     return scm_global_refresh(of_many[0], 1) | scm_global_refresh(of_many[1], 50);
 }
 
 /* The same by global time. The heir's clock stops while the heir is blocked, whatever the other
  * thread does. */
-static void a_divided_orphan_owns_nothing_by_global_time(void **state)
+TEST(a_divided_orphan_owns_nothing_by_global_time, fresh)
 {
     struct actor actor, heir;
 
-    (void)state;
     of_many[0] = object_new();
     of_many[1] = object_new();
     actor_start(&actor);
@@ -337,12 +323,11 @@ static void a_divided_orphan_owns_nothing_by_global_time(void **state)
 }
 
 /* The only number is still used in an ended thread's pages, so no other thread gets it. */
-static void an_owner_is_not_used_twice(void **state)
+TEST(an_owner_is_not_used_twice, fresh)
 {
     struct actor first, second;
     void *object = object_new();
 
-    (void)state;
     scm_owners = 2;
     assert_int_equal(scm_register_thread(), 0);
     actor_start(&first);
@@ -369,7 +354,6 @@ static uint64_t first_date;
  * in stamps can tell, and older. */
 static int tick_for_long(void *unused)
 {
-    (void)unused;
     do {
         assert_int_equal(scm_refresh(waiting, 1), 0);
         assert_int_equal(scm_tick(), 0);
@@ -378,12 +362,11 @@ static int tick_for_long(void *unused)
 }
 
 /* A stamp is as late as the page's again, modulo 2^18; the object stays alive. */
-static void taken_very_late(void **state)
+TEST(taken_very_late, fresh)
 {
     void *object = scm_malloc(16);
     int finalizer = scm_register_finalizer(tick_for_long);
 
-    (void)state;
     waiting = object_new();
     collection("lazy");
     ticks(30);
@@ -401,11 +384,10 @@ static void taken_very_late(void **state)
 }
 
 /* Dates beyond the range of stamps cost a descriptor each. */
-static void far_dates_are_descriptors(void **state)
+TEST(far_dates_are_descriptors, fresh)
 {
     void *object = object_new();
 
-    (void)state;
     assert_int_equal(prudence_option_set("scm_max_extension", "1048576"), 0);
     assert_int_equal(scm_refresh(object, 3), 0);
     assert_int_equal(scm_refresh(object, STAMP_DATES + 1), 0);
@@ -421,13 +403,12 @@ static int act_keep(void *object)
 
 /* There are more clocks than owners; a clock without one makes a descriptor for each refresh.
  * Owners of ended threads, and of past epochs, are reused. */
-static void owners_run_out_and_come_back(void **state)
+TEST(owners_run_out_and_come_back, fresh)
 {
     enum { THREADS = 12, OWNERS = 8 };
     struct actor actors[THREADS];
     void *objects[THREADS];
 
-    (void)state;
     scm_owners = OWNERS;
     for (unsigned round = 0; round < 4; round++) {
         unsigned stamped = 0;
@@ -459,11 +440,10 @@ static void owners_run_out_and_come_back(void **state)
 
 /* A descriptor that cannot be queued again stays, and so does the object; other expired objects
  * wait after it. */
-static void no_memory_to_queue_again(void **state)
+TEST(no_memory_to_queue_again, fresh)
 {
     void *object = object_new(), *other = object_new();
 
-    (void)state;
     assert_int_equal(scm_refresh(object, 0), 0);
     assert_int_equal(scm_refresh(other, 0), 0);
     assert_int_equal(scm_refresh(object, 7), 0);
@@ -480,27 +460,4 @@ static void no_memory_to_queue_again(void **state)
     expect_end_after(object, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(many_refreshes_are_one_descriptor, fresh),
-        cmocka_unit_test_setup(an_earlier_date_changes_nothing, fresh),
-        cmocka_unit_test_setup(kept_alive_for_long, fresh),
-        cmocka_unit_test_setup(clocks_do_not_share_a_stamp, fresh),
-        cmocka_unit_test_setup(two_threads_refresh_one_object, fresh),
-        cmocka_unit_test_setup(an_heir_goes_on_with_stamps, fresh),
-        cmocka_unit_test_setup(survivors_take_over_stamps, fresh),
-        cmocka_unit_test_setup(merged_lists_forget_no_stamp, fresh),
-        cmocka_unit_test_setup(a_copied_descriptor_leaves_its_stamp, fresh),
-        cmocka_unit_test_setup(a_divided_orphan_owns_nothing, fresh),
-        cmocka_unit_test_setup(a_divided_orphan_owns_nothing_by_global_time, fresh),
-        cmocka_unit_test_setup(an_owner_is_not_used_twice, fresh),
-        cmocka_unit_test_setup(taken_very_late, fresh),
-        cmocka_unit_test_setup(far_dates_are_descriptors, fresh),
-        cmocka_unit_test_setup(owners_run_out_and_come_back, fresh),
-        cmocka_unit_test_setup(no_memory_to_queue_again, fresh),
-    };
-
-    scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses())

@@ -40,13 +40,11 @@ static struct actor other;
 
 static int other_ticks(void *unused)
 {
-    (void)unused;
     return scm_register_thread() | scm_tick() | scm_global_tick();
 }
 
 static int other_leaves(void *unused)
 {
-    (void)unused;
     return scm_unregister_thread();
 }
 
@@ -136,9 +134,8 @@ static void expect_threads(unsigned count)
         sched_yield();
 }
 
-static void no_thread_takes_part_beyond_its_end(void **state)
+TEST(no_thread_takes_part_beyond_its_end, fresh)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof acts / sizeof *acts; i++) {
         for (unsigned late = 0; late < 2; late++) {
             for (unsigned from = 1; from < PTHREAD_DESTRUCTOR_ITERATIONS; from++) {
@@ -186,11 +183,10 @@ static void *gives_dates_and_ends(void *key)
 
 /* The library's destructor is between those of the two keys, so in the last round the second
  * key's comes too late. */
-static void dates_are_the_threads_own_until_its_last_round(void **state)
+TEST(dates_are_the_threads_own_until_its_last_round, fresh)
 {
     pthread_key_t *const keys[] = {&early_key, &late_key};
 
-    (void)state;
     actor_start(&other);
     for (unsigned late = 0; late < 2; late++) {
         pthread_t thread;
@@ -215,9 +211,8 @@ static void dates_are_the_threads_own_until_its_last_round(void **state)
 /* The thread first takes part in a destructor: the library's own destructor is not called again,
  * or cannot know that the call is the last. The ticks of a thread that does nothing else still
  * inherit the dates. */
-static void dates_of_late_beginners_end_by_ticks_alone(void **state)
+TEST(dates_of_late_beginners_end_by_ticks_alone, fresh)
 {
-    (void)state;
     assert_int_equal(scm_register_thread(), 0);
     takes_part_before = false;
     act = acts_refresh;
@@ -237,9 +232,8 @@ static void dates_of_late_beginners_end_by_ticks_alone(void **state)
 
 /* The thread first takes part in the last round, when the library's destructor is not called any
  * more; other threads find that it is gone. */
-static void a_thread_that_ends_unnoticed_is_found(void **state)
+TEST(a_thread_that_ends_unnoticed_is_found, fresh)
 {
-    (void)state;
     takes_part_before = false;
     from_round = PTHREAD_DESTRUCTOR_ITERATIONS;
     for (unsigned late = 0; late < 2; late++) {
@@ -265,9 +259,8 @@ static unsigned threads_in_list(void)
 }
 
 /* Threads that register clear them up, even if nobody reads the statistics. */
-static void threads_that_end_unnoticed_do_not_pile_up(void **state)
+TEST(threads_that_end_unnoticed_do_not_pile_up, fresh)
 {
-    (void)state;
     takes_part_before = false;
     from_round = PTHREAD_DESTRUCTOR_ITERATIONS;
     act = acts_refresh;
@@ -288,17 +281,4 @@ static void make_early_key(void)
 }
 __attribute__((section(".preinit_array"), used)) static void (*const first)(void) = make_early_key;
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(no_thread_takes_part_beyond_its_end, fresh),
-        cmocka_unit_test_setup(dates_are_the_threads_own_until_its_last_round, fresh),
-        cmocka_unit_test_setup(dates_of_late_beginners_end_by_ticks_alone, fresh),
-        cmocka_unit_test_setup(a_thread_that_ends_unnoticed_is_found, fresh),
-        cmocka_unit_test_setup(threads_that_end_unnoticed_do_not_pile_up, fresh),
-    };
-
-    scm_test_uses();
-    pthread_key_create(&late_key, late_destructor);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(scm_test_uses(), pthread_key_create(&late_key, late_destructor))

@@ -38,26 +38,24 @@ static void assert_mapped(void *arrays, size_t bytes)
         assert_false(resident[page] & 1);
 }
 
-static void when_larger_ones_replace_them(void **state)
+TEST(when_larger_ones_replace_them)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
     size_t bytes, later_bytes;
     void *arrays = arrays_for(cache, 1000, &bytes);
 
-    (void)state;
     assert_ptr_not_equal(arrays_for(cache, 5000, &later_bytes), arrays);
     assert_true(later_bytes > bytes);
     assert_mapped(arrays, bytes);
     destroy_empty(cache);
 }
 
-static void when_a_trim_drops_them(void **state)
+TEST(when_a_trim_drops_them)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
     size_t bytes;
     void *arrays = arrays_for(cache, 1000, &bytes);
 
-    (void)state;
     prudence_trim(); /* closes the open batch */
     prudence_manual_advance(cache->domain);
     prudence_trim(); /* empties the caches */
@@ -67,25 +65,23 @@ static void when_a_trim_drops_them(void **state)
     destroy_empty(cache);
 }
 
-static void when_the_cache_is_destroyed(void **state)
+TEST(when_the_cache_is_destroyed)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
     size_t bytes;
     void *arrays = arrays_for(cache, 1000, &bytes);
 
-    (void)state;
     destroy_empty(cache);
     assert_mapped(arrays, bytes);
 }
 
 /* Freed arrays no longer count as metadata, and are zero when they are used again. */
-static void the_next_cache_gets_them(void **state)
+TEST(the_next_cache_gets_them)
 {
     size_t bytes = 6 * OS_PAGE_SIZE + 64;
     unsigned char *arrays = os_arrays_alloc(bytes), *again;
     struct os_pages_stats before, after;
 
-    (void)state;
     os_pages_stats(&before);
     memset(arrays, 0xaa, bytes);
     os_arrays_free(arrays, bytes);
@@ -100,12 +96,11 @@ static void the_next_cache_gets_them(void **state)
 
 /* With larger pages, arrays of a few KiB share a page. They must not overlap, and each must be zero
  * when reused. */
-static void those_that_share_a_page_are_apart(void **state)
+TEST(those_that_share_a_page_are_apart)
 {
     unsigned char *arrays[20];
     size_t bytes = 2 * OS_PAGE_SIZE + 64; /* room for four pages of 4 KiB */
 
-    (void)state;
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 20; i++) {
             arrays[i] = os_arrays_alloc(bytes);
@@ -122,16 +117,4 @@ static void those_that_share_a_page_are_apart(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(when_larger_ones_replace_them),
-        cmocka_unit_test(when_a_trim_drops_them),
-        cmocka_unit_test(when_the_cache_is_destroyed),
-        cmocka_unit_test(the_next_cache_gets_them),
-        cmocka_unit_test(those_that_share_a_page_are_apart),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests_name("arrays of CPUs stay mapped", tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -20,7 +20,6 @@ static struct prudence_cache *cache;
 
 static int make(void **state)
 {
-    (void)state;
     domain = prudence_domain_create("at once", PRUDENCE_DOMAIN_MEMB, NULL);
     cache =
         prudence_cache_create("at once", 64,
@@ -31,7 +30,6 @@ static int make(void **state)
 
 static int destroy(void **state)
 {
-    (void)state;
     return prudence_cache_destroy(cache) || prudence_domain_destroy(domain);
 }
 
@@ -41,12 +39,11 @@ static void pairs(unsigned count)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
 }
 
-static void few_are_in_flight(void **state)
+TEST(few_are_in_flight, make, destroy)
 {
     struct cpu_cache *cpu = cpu_here(cache);
     struct prudence_cache_stats stats;
 
-    (void)state;
     pairs(PAIRS);
     assert_true(cpu->size <= 2 * cache->batch); /* no need to grow */
     for (unsigned i = 0; i < 1000; i++) {
@@ -61,13 +58,12 @@ static void few_are_in_flight(void **state)
 }
 
 /* The ring gets long while a reader stays, and empties again afterwards. */
-static void a_long_ring_empties(void **state)
+TEST(a_long_ring_empties, make, destroy)
 {
     struct cpu_cache *cpu = cpu_here(cache);
     struct held_reader reader = {.domain = domain};
     unsigned while_it_stayed;
 
-    (void)state;
     held_reader_start(&reader);
     pairs(PAIRS / 20);
     while_it_stayed = latent_cache_count(cpu);
@@ -78,12 +74,11 @@ static void a_long_ring_empties(void **state)
     check_books(cache);
 }
 
-static void a_reader_keeps_what_it_may_see(void **state)
+TEST(a_reader_keeps_what_it_may_see, make, destroy)
 {
     static void *objects[1000];
     struct held_reader reader = {.domain = domain};
 
-    (void)state;
     pairs(PAIRS / 10);
     allocate_all(cache, objects, 1000);
     held_reader_start(&reader);
@@ -104,7 +99,6 @@ static bool reader_ends;
 
 static void *reads_when_told(void *unused)
 {
-    (void)unused;
     for (;;) {
         while (sem_wait(&go))
             ;
@@ -133,12 +127,11 @@ static void pairs_beside_it(unsigned steps)
     }
 }
 
-static void few_are_in_flight_beside_a_reader(void **state)
+TEST(few_are_in_flight_beside_a_reader, make, destroy)
 {
     struct cpu_cache *cpu = cpu_here(cache);
     pthread_t thread;
 
-    (void)state;
     sem_init(&go, 0, 0);
     sem_init(&done, 0, 0);
     reader_ends = false;
@@ -157,17 +150,4 @@ static void few_are_in_flight_beside_a_reader(void **state)
     check_books(cache);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(few_are_in_flight),
-        TEST(a_long_ring_empties),
-        TEST(a_reader_keeps_what_it_may_see),
-        TEST(few_are_in_flight_beside_a_reader),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -10,11 +10,10 @@
 
 static void *objects[3000];
 
-static void all_objects_differ(void **state)
+TEST(all_objects_differ)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
 
-    (void)state;
     for (unsigned count = 0; count < 3000; count = 3 * count + 1) {
         assert_int_equal(prudence_cache_alloc_bulk(cache, count, objects), count);
         assert_int_equal(stats_of(cache).objects_live, count);
@@ -27,12 +26,11 @@ static void all_objects_differ(void **state)
     destroy_empty(cache);
 }
 
-static void nulls_are_ignored(void **state)
+TEST(nulls_are_ignored)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     void *some[5] = {NULL};
 
-    (void)state;
     some[1] = prudence_cache_alloc(cache);
     some[3] = prudence_cache_alloc(cache);
     prudence_cache_free_bulk(cache, 3, some);
@@ -42,12 +40,11 @@ static void nulls_are_ignored(void **state)
     destroy_empty(cache);
 }
 
-static void deferred_ones_wait(void **state)
+TEST(deferred_ones_wait)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     void *others[200];
 
-    (void)state;
     prudence_cache_alloc_bulk(cache, 200, objects);
     prudence_cache_free_deferred_bulk(cache, 200, objects);
     assert_int_equal(stats_of(cache).objects_latent, 200);
@@ -58,12 +55,11 @@ static void deferred_ones_wait(void **state)
     destroy_empty(cache);
 }
 
-static void a_short_count_when_memory_runs_out(void **state)
+TEST(a_short_count_when_memory_runs_out)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     size_t got;
 
-    (void)state;
     allocate_all(cache, objects, 1);
     memory_fail(0, UINT32_MAX);
     errno = 0;
@@ -76,15 +72,4 @@ static void a_short_count_when_memory_runs_out(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_objects_differ),
-        cmocka_unit_test(nulls_are_ignored),
-        cmocka_unit_test(deferred_ones_wait),
-        cmocka_unit_test(a_short_count_when_memory_runs_out),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

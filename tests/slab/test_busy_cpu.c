@@ -8,7 +8,7 @@
  */
 #include "support/slab_test.h"
 
-static void every_operation_goes_to_the_node(void **state)
+TEST(every_operation_goes_to_the_node)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     struct prudence_cache_stats before, after;
@@ -16,7 +16,6 @@ static void every_operation_goes_to_the_node(void **state)
     struct cpu_cache *cpu;
     struct slab *slab;
 
-    (void)state;
     allocate_all(cache, objects, 20);
     before = stats_of(cache);
     cpu = cpu_cache_take(cache, &owner);
@@ -42,12 +41,4 @@ static void every_operation_goes_to_the_node(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation_goes_to_the_node),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

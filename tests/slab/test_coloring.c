@@ -33,9 +33,8 @@ static void colors(size_t size, size_t alignment, unsigned at_least)
     destroy_empty(cache);
 }
 
-static void slabs_have_different_colors(void **state)
+TEST(slabs_have_different_colors)
 {
-    (void)state;
     colors(16384, 0, 1);
     colors(4096, 128, 16); /* powers of two give up one object for colors */
     colors(2048, 128, 8);
@@ -72,9 +71,8 @@ static void sets(size_t size, unsigned at_least, unsigned at_most)
     destroy_empty(cache);
 }
 
-static void large_objects_are_spread(void **state)
+TEST(large_objects_are_spread)
 {
-    (void)state;
     sets(1024, 60, 1);
     sets(2048, 31, 1);
     sets(4096, 15, 1);
@@ -84,7 +82,7 @@ static void large_objects_are_spread(void **state)
 }
 
 /* Spreading costs none of these slabs an object, compared with coloring alone. */
-static void spreading_costs_little(void **state)
+TEST(spreading_costs_little)
 {
     static const struct {
         size_t size;
@@ -92,7 +90,6 @@ static void spreading_costs_little(void **state)
     } before[] = {{1024, 60}, {1536, 40}, {2048, 31}, {2560, 24}, {3072, 20}, {3584, 17},
                   {4096, 15}, {4608, 13}, {5120, 12}, {6144, 10}, {7168, 8},  {8192, 8}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof before / sizeof before[0]; i++) {
         struct prudence_cache *cache = prudence_cache_create("spread", before[i].size, NULL);
 
@@ -103,9 +100,8 @@ static void spreading_costs_little(void **state)
 }
 
 /* Every object has the alignment that the caller asked for. */
-static void alignment_goes_before(void **state)
+TEST(alignment_goes_before)
 {
-    (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
         struct prudence_cache_attr attr = {.size = sizeof attr, .alignment = alignment};
         struct prudence_cache *cache = prudence_cache_create("aligned", 4096, &attr);
@@ -118,12 +114,11 @@ static void alignment_goes_before(void **state)
     }
 }
 
-static void the_last_object_is_usable(void **state)
+TEST(the_last_object_is_usable)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     unsigned count = 40 * cache->capacity;
 
-    (void)state;
     allocate_all(cache, objects, count);
     for (unsigned i = 0; i < count; i++)
         fill_pattern(objects[i], 4096);
@@ -133,14 +128,4 @@ static void the_last_object_is_usable(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slabs_have_different_colors), cmocka_unit_test(large_objects_are_spread),
-        cmocka_unit_test(spreading_costs_little),      cmocka_unit_test(alignment_goes_before),
-        cmocka_unit_test(the_last_object_is_usable),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -25,7 +25,7 @@ static void construct(void *object, void *context)
     runs++;
 }
 
-static void once_for_each_object_of_a_slab(void **state)
+TEST(once_for_each_object_of_a_slab)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr,
                                        .constructor = construct,
@@ -34,7 +34,6 @@ static void once_for_each_object_of_a_slab(void **state)
     struct prudence_cache *cache;
     void *objects[600];
 
-    (void)state;
     attr.domain = manual_domain();
     cache = prudence_cache_create("constructed", sizeof(struct thing), &attr);
     for (unsigned round = 0; round < 20; round++) {
@@ -57,12 +56,4 @@ static void once_for_each_object_of_a_slab(void **state)
     assert_int_equal(runs, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(once_for_each_object_of_a_slab),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

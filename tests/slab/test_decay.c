@@ -22,7 +22,6 @@ static void *objects[OBJECTS_MAX];
 
 static int begin(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     slab_decay = DECAY;
     os_pages_set_decay(DECAY);
@@ -34,7 +33,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     decay_enabled = false;
     return 0;
 }
@@ -63,11 +61,10 @@ static unsigned slabs_of(struct prudence_cache *cache)
     return slabs;
 }
 
-static void what_lies_on_quiet_cpus_goes(void **state)
+TEST(what_lies_on_quiet_cpus_goes, begin, end)
 {
     struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
 
-    (void)state;
     for (unsigned cpu = 0; cpu < 4; cpu++) {
         injected_cpu = 16 * cpu;
         allocate_all(cache, objects, 60);
@@ -86,12 +83,11 @@ static void what_lies_on_quiet_cpus_goes(void **state)
 
 /* A trickle reaches only the top of the object cache. The objects below go, and the ones in use
  * stay. */
-static void what_a_trickle_does_not_reach_goes(void **state)
+TEST(what_a_trickle_does_not_reach_goes, begin, end)
 {
     struct prudence_cache *cache = fixed_cache(4096, 32, manual_domain());
     uint64_t misses;
 
-    (void)state;
     injected_cpu = 3;
     allocate_all(cache, objects, 32);
     free_all(cache, objects, 32);
@@ -144,12 +140,11 @@ static struct prudence_cache *grown_cache(void)
  * each would keep a slab. It then refills from few slabs, and keeps those objects: a round does not
  * empty the CPU again.
  */
-static void a_cpu_at_rest_keeps_few_slabs(void **state)
+TEST(a_cpu_at_rest_keeps_few_slabs, begin, end)
 {
     struct prudence_cache *cache = grown_cache();
     uint64_t refills;
 
-    (void)state;
     allocate_all(cache, objects, SCATTERED);
     for (unsigned i = 0; i < SCATTERED; i++) {
         injected_cpu =
@@ -177,12 +172,11 @@ static void a_cpu_at_rest_keeps_few_slabs(void **state)
 }
 
 /* A busy CPU keeps the objects it reaches, round after round. */
-static void a_cpu_at_work_keeps_what_it_wants(void **state)
+TEST(a_cpu_at_work_keeps_what_it_wants, begin, end)
 {
     struct prudence_cache *cache = grown_cache();
     uint64_t refills = 0;
 
-    (void)state;
     allocate_all(cache, objects, OBJECTS);
     free_all(cache, objects, OBJECTS);
     for (unsigned i = 0; i < 10; i++) {
@@ -196,12 +190,11 @@ static void a_cpu_at_work_keeps_what_it_wants(void **state)
 }
 
 /* Safe objects in a ring leave likewise: occasional deferrals keep no more than two moves bring. */
-static void a_ring_at_rest_is_emptied(void **state)
+TEST(a_ring_at_rest_is_emptied, begin, end)
 {
     struct prudence_cache *cache = grown_cache();
     unsigned many = 6 * TRANSFER_MAX;
 
-    (void)state;
     allocate_all(cache, objects, 2 * many);
     defer_all(cache, objects, many);
     assert_int_equal(latent_cache_count(cpu_here(cache)), many);
@@ -226,13 +219,12 @@ static void a_ring_at_rest_is_emptied(void **state)
  * a look has found something there. A look that finds nothing changes nothing for other CPUs, and a
  * finding stays until taken.
  */
-static void a_cpu_decays_by_itself(void **state)
+TEST(a_cpu_decays_by_itself, begin, end)
 {
     struct prudence_cache *cache = grown_cache(), *small = fixed_cache(512, 64, cache->domain);
     unsigned many = 4 * TRANSFER_MAX, visits = 0;
     struct decay_pass pass = {.place.cpu = 7};
 
-    (void)state;
     allocate_all(cache, objects, many);
     free_all(cache, objects, many);
     injected_cpu = 9;
@@ -267,12 +259,11 @@ static void a_cpu_decays_by_itself(void **state)
 }
 
 /* A pass ends in the middle, and then holds no cache. */
-static void a_pass_may_end_early(void **state)
+TEST(a_pass_may_end_early, begin, end)
 {
     struct prudence_cache *cache = grown_cache();
     struct decay_pass pass = {.place.cpu = 7};
 
-    (void)state;
     drain_note(cache, 7);
     assert_true(decay_pass(&pass, 0));
     assert_int_equal(cache->visitors, 1);
@@ -284,12 +275,11 @@ static void a_pass_may_end_early(void **state)
 
 /* A stall has filled latent slabs and rings. After the stall all those objects go, although no
  * thread needs any. */
-static void what_a_stall_left_goes(void **state)
+TEST(what_a_stall_left_goes, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
 
-    (void)state;
     injected_cpu = 5;
     allocate_all(cache, objects, OBJECTS);
     defer_all(cache, objects, OBJECTS);
@@ -306,12 +296,11 @@ static void what_a_stall_left_goes(void **state)
 }
 
 /* Memory that is freed and wanted again within a window stays. */
-static void what_demand_wants_stays(void **state)
+TEST(what_demand_wants_stays, begin, end)
 {
     struct prudence_cache *cache = fixed_cache(512, 64, manual_domain());
     uint64_t grows;
 
-    (void)state;
     injected_cpu = 5;
     for (unsigned i = 0; i < 10; i++) {
         allocate_all(cache, objects, OBJECTS);
@@ -335,13 +324,12 @@ static void no_round_comes_to(struct prudence_cache *cache, struct slab_node *no
 }
 
 /* Rounds skip a node where a round found nothing to do, until a thread uses the node. */
-static void a_decayed_node_is_passed_by(void **state)
+TEST(a_decayed_node_is_passed_by, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
     struct slab_node *node = &cache->nodes[0];
 
-    (void)state;
     injected_cpu = 0;
     rounds(1);
     no_round_comes_to(cache, node);
@@ -371,14 +359,13 @@ static void a_decayed_node_is_passed_by(void **state)
 }
 
 /* The idle helper hands objects over without the lock, yet the next round visits the node. */
-static void what_is_handed_over_is_seen(void **state)
+TEST(what_is_handed_over_is_seen, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(512, 64, domain);
     struct slab_node *node = &cache->nodes[0];
     struct cpu_cache *cpu;
 
-    (void)state;
     injected_cpu = 0;
     allocate_all(cache, objects, 128);
     rounds(8);
@@ -403,14 +390,13 @@ static void what_is_handed_over_is_seen(void **state)
 }
 
 /* A visit does a bounded part, some caches and some batches, and remembers the place. */
-static void a_visit_is_bounded(void **state)
+TEST(a_visit_is_bounded, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *caches[20], *large;
     unsigned visits = 0, before;
     uint64_t ended;
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++)
         caches[i] = fixed_cache(64, 64, domain);
     rounds(2);
@@ -437,12 +423,11 @@ static void a_visit_is_bounded(void **state)
 }
 
 /* A cache is destroyed when its turn comes, and the round goes on with the next one. */
-static void a_cache_is_destroyed_in_its_turn(void **state)
+TEST(a_cache_is_destroyed_in_its_turn, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *caches[20];
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++)
         caches[i] = fixed_cache(64, 64, domain);
     rounds(1);
@@ -455,11 +440,10 @@ static void a_cache_is_destroyed_in_its_turn(void **state)
 }
 
 /* A thread does not work for decay while another one uses the list of caches. */
-static void a_thread_that_cannot_decay_goes_on(void **state)
+TEST(a_thread_that_cannot_decay_goes_on, begin, end)
 {
     uint64_t ended = decay_rounds();
 
-    (void)state;
     now += DECAY;
     os_lock_take(&slab_caches_lock);
     assert_false(decay_some(4, 4));
@@ -501,14 +485,13 @@ static void defer_one(struct prudence_cache *cache, unsigned index)
 
 /* While another thread owns the CPU's caches, each operation takes the slow path, and one of 16
  * works for decay. */
-static void operations_on_owned_caches_decay_now_and_then(void **state)
+TEST(operations_on_owned_caches_decay_now_and_then, begin, end)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 64, domain);
     struct cpu_cache *cpu;
     void *owner = NULL;
 
-    (void)state;
     allocate_one(cache, 0);
     free_one(cache, 0);
     rounds(2);
@@ -526,7 +509,6 @@ static unsigned foreign_calls;
 
 static uint64_t start_poll(void *context)
 {
-    (void)context;
     return ++foreign_calls;
 }
 
@@ -539,11 +521,10 @@ static bool poll_state(void *context, uint64_t cookie)
 
 static void synchronize(void *context)
 {
-    (void)context;
 }
 
 /* The caller of a plain free may hold a lock that the program's functions want. */
-static void a_plain_free_calls_no_foreign_function(void **state)
+TEST(a_plain_free_calls_no_foreign_function, begin, end)
 {
     struct prudence_domain_ops ops = {.size = sizeof ops,
                                       .start_poll = start_poll,
@@ -554,7 +535,6 @@ static void a_plain_free_calls_no_foreign_function(void **state)
     struct prudence_cache *other = fixed_cache(512, 16, manual_domain());
     unsigned calls;
 
-    (void)state;
     injected_cpu = 0;
     allocate_all(cache, objects, 4);
     defer_all(cache, objects, 4);
@@ -572,27 +552,4 @@ static void a_plain_free_calls_no_foreign_function(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_lies_on_quiet_cpus_goes, begin, end),
-        cmocka_unit_test_setup_teardown(what_a_trickle_does_not_reach_goes, begin, end),
-        cmocka_unit_test_setup_teardown(a_cpu_at_rest_keeps_few_slabs, begin, end),
-        cmocka_unit_test_setup_teardown(a_cpu_at_work_keeps_what_it_wants, begin, end),
-        cmocka_unit_test_setup_teardown(a_ring_at_rest_is_emptied, begin, end),
-        cmocka_unit_test_setup_teardown(a_cpu_decays_by_itself, begin, end),
-        cmocka_unit_test_setup_teardown(a_pass_may_end_early, begin, end),
-        cmocka_unit_test_setup_teardown(what_a_stall_left_goes, begin, end),
-        cmocka_unit_test_setup_teardown(what_demand_wants_stays, begin, end),
-        cmocka_unit_test_setup_teardown(a_decayed_node_is_passed_by, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_handed_over_is_seen, begin, end),
-        cmocka_unit_test_setup_teardown(a_visit_is_bounded, begin, end),
-        cmocka_unit_test_setup_teardown(a_cache_is_destroyed_in_its_turn, begin, end),
-        cmocka_unit_test_setup_teardown(a_thread_that_cannot_decay_goes_on, begin, end),
-        cmocka_unit_test_setup_teardown(operations_on_owned_caches_decay_now_and_then, begin, end),
-        cmocka_unit_test_setup_teardown(a_plain_free_calls_no_foreign_function, begin, end),
-    };
-
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(inject_topology())

@@ -15,7 +15,6 @@ static void *objects[OBJECTS_MAX];
 
 static int begin(void **state)
 {
-    (void)state;
     posix_clock_injected = our_clock;
     os_pages_set_retain(0);
     os_pages_trim();
@@ -26,7 +25,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     decay_enabled = false;
     return 0;
 }
@@ -52,12 +50,11 @@ static struct prudence_cache *cache_with_free(size_t size, size_t bytes)
     return cache;
 }
 
-static void what_one_keeps_another_gets(void **state)
+TEST(what_one_keeps_another_gets, begin, end)
 {
     struct prudence_cache *first = cache_with_free(4096, 16 * MIB), *second;
     uint64_t before = slab_bytes_of(first);
 
-    (void)state;
     second = cache_with_free(2048, 12 * MIB);
     assert_true(slab_bytes_of(first) <= SPARE + MIB);
     assert_true(pages().used + pages().retained <= before + 2 * MIB);
@@ -78,34 +75,22 @@ static void keeps_all_while_another_grows(struct prudence_cache *first, unsigned
     destroy_empty(second);
 }
 
-static void a_little_stays(void **state)
+TEST(a_little_stays, begin, end)
 {
     struct prudence_cache *first = cache_with_free(4096, 3 * MIB);
 
-    (void)state;
     keeps_all_while_another_grows(first, 4000);
 }
 
-static void pages_that_are_there_come_first(void **state)
+TEST(pages_that_are_there_come_first, begin, end)
 {
     struct prudence_cache *first = cache_with_free(4096, 16 * MIB);
     char *block = os_pages_alloc(8 * MIB, OS_PAGE_SIZE, 0, NULL);
 
-    (void)state;
     assert_non_null(block);
     os_pages_free(block, 8 * MIB);
     assert_int_equal(pages().retained, 8 * MIB);
     keeps_all_while_another_grows(first, 3500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_one_keeps_another_gets, begin, end),
-        cmocka_unit_test_setup_teardown(a_little_stays, begin, end),
-        cmocka_unit_test_setup_teardown(pages_that_are_there_come_first, begin, end),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

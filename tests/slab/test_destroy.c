@@ -12,11 +12,10 @@
 
 static void *objects[500];
 
-static void busy_while_objects_are_live(void **state)
+TEST(busy_while_objects_are_live)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
 
-    (void)state;
     allocate_all(cache, objects, 300);
     defer_all(cache, objects + 1, 99);
     for (unsigned i = 100; i < 300; i++)
@@ -44,14 +43,13 @@ static void *advance_after_a_while(void *domain)
     return NULL;
 }
 
-static void waits_for_its_deferred_objects(void **state)
+TEST(waits_for_its_deferred_objects)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 16, domain);
     uint64_t began = os_clock_ns();
     pthread_t thread;
 
-    (void)state;
     allocate_all(cache, objects, 100);
     defer_all(cache, objects, 100);
     assert_int_equal(pthread_create(&thread, NULL, advance_after_a_while, domain), 0);
@@ -62,12 +60,11 @@ static void waits_for_its_deferred_objects(void **state)
 }
 
 /* No thread ends this domain's grace periods, so a destroy that waited would never return. */
-static void does_not_wait_for_others(void **state)
+TEST(does_not_wait_for_others)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 16, domain), *other;
 
-    (void)state;
     other = fixed_cache(64, 16, domain);
     allocate_all(other, objects, 100);
     defer_all(other, objects, 100);
@@ -80,12 +77,11 @@ static void does_not_wait_for_others(void **state)
     destroy_empty(other);
 }
 
-static void not_inside_a_section(void **state)
+TEST(not_inside_a_section)
 {
     struct prudence_domain *own = prudence_domain_create("own", PRUDENCE_DOMAIN_MEMB, NULL);
     struct prudence_cache *cache = fixed_cache(64, 16, NULL);
 
-    (void)state;
     prudence_read_lock();
     assert_int_equal(prudence_cache_destroy(cache), EDEADLK);
     prudence_read_unlock();
@@ -98,11 +94,10 @@ static void not_inside_a_section(void **state)
     assert_int_equal(prudence_cache_destroy(NULL), EINVAL);
 }
 
-static void a_thousand_times_gives_everything_back(void **state)
+TEST(a_thousand_times_gives_everything_back)
 {
     struct os_pages_stats before, after;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         struct prudence_cache *cache = fixed_cache(64, 16, NULL);
 
@@ -116,16 +111,4 @@ static void a_thousand_times_gives_everything_back(void **state)
     assert_int_equal(after.metadata, before.metadata);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(busy_while_objects_are_live),
-        cmocka_unit_test(waits_for_its_deferred_objects),
-        cmocka_unit_test(does_not_wait_for_others),
-        cmocka_unit_test(not_inside_a_section),
-        cmocka_unit_test(a_thousand_times_gives_everything_back),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -20,7 +20,6 @@ static struct prudence_cache *cache;
 
 static void destroy(void *object, void *context)
 {
-    (void)context;
     for (unsigned i = 0; i < OBJECTS; i++)
         destroyed[i] += objects[i] == object;
 }
@@ -33,7 +32,6 @@ static int set_up(void **state)
                                        .domain = manual_domain(),
                                        .object_cache_bytes = ROOM * (SIZE + slab_redzone)};
 
-    (void)state;
     memset(destroyed, 0, sizeof destroyed);
     cache = prudence_cache_create("soon", SIZE, &attr);
     assert_non_null(cache);
@@ -66,11 +64,10 @@ static void check_end(unsigned gone)
 
 /* A regression test: the latent objects of an overflow used to overwrite the free ones of a
  * flush. */
-static void a_safe_batch_makes_room(void **state)
+TEST(a_safe_batch_makes_room, set_up)
 {
     unsigned gone = fill_both();
 
-    (void)state;
     prudence_manual_advance(cache->domain);
     check_books(cache);
     defer_all(cache, objects + gone, 1);
@@ -80,11 +77,10 @@ static void a_safe_batch_makes_room(void **state)
     check_end(gone + 1);
 }
 
-static void nothing_safe_overflows(void **state)
+TEST(nothing_safe_overflows, set_up)
 {
     unsigned gone = fill_both();
 
-    (void)state;
     defer_all(cache, objects + gone, 1);
     check_books(cache);
     assert_int_equal(stats_of(cache).objects_latent, ROOM + 1);
@@ -93,12 +89,11 @@ static void nothing_safe_overflows(void **state)
 }
 
 /* Ends grace periods between any two deferrals, with frees and deferrals in every order. */
-static void all_ways_in(void **state)
+TEST(all_ways_in, set_up)
 {
     uint64_t random = 88172645463325252u;
     unsigned gone = 0;
 
-    (void)state;
     for (unsigned round = 0; round < 20000; round++) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         if (gone == OBJECTS) {
@@ -124,14 +119,8 @@ static void all_ways_in(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_safe_batch_makes_room, set_up),
-        cmocka_unit_test_setup(nothing_safe_overflows, set_up),
-        cmocka_unit_test_setup(all_ways_in, set_up),
-    };
-
     pin_thread();
     prudence_free(prudence_malloc(1));
     callbacks_other_work = NULL; /* no destructors on the worker, so this thread is alone */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

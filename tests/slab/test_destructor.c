@@ -86,9 +86,8 @@ static void wait_for(unsigned wanted)
     assert_int_equal(count(), wanted);
 }
 
-static void a_freed_object_at_once(void **state)
+TEST(a_freed_object_at_once)
 {
-    (void)state;
     make(0, NULL);
     make_all();
     for (unsigned i = 0; i < OBJECTS; i++) {
@@ -100,9 +99,8 @@ static void a_freed_object_at_once(void **state)
     assert_int_equal(count(), OBJECTS);
 }
 
-static void not_before_the_grace_period(void **state)
+TEST(not_before_the_grace_period)
 {
-    (void)state;
     domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     make(PRUDENCE_CACHE_DESTRUCT_SOON, domain);
     make_all();
@@ -121,9 +119,8 @@ static void not_before_the_grace_period(void **state)
 
 /* Without PRUDENCE_CACHE_DESTRUCT_SOON, only reuse runs the destructors, in the allocating
  * thread. */
-static void when_it_is_reused(void **state)
+TEST(when_it_is_reused)
 {
-    (void)state;
     make(0, NULL);
     for (unsigned i = 0; i < 20 * OBJECTS; i++)
         prudence_cache_free_deferred(cache, alloc_one());
@@ -134,11 +131,10 @@ static void when_it_is_reused(void **state)
 }
 
 /* Excess slabs go back after the library's thread has run the destructors of their objects. */
-static void when_a_slab_goes_back(void **state)
+TEST(when_a_slab_goes_back)
 {
     struct prudence_cache_stats stats;
 
-    (void)state;
     prudence_option_set("decay", "0");
     make(0, NULL);
     for (unsigned round = 0; round < 4; round++) {
@@ -164,13 +160,12 @@ static void when_a_slab_goes_back(void **state)
 
 /* All objects of a slab wait for their destructors, so a caller that may run none gets an object of
  * a new slab, which counts like all others. */
-static void a_new_slab_in_a_section(void **state)
+TEST(a_new_slab_in_a_section)
 {
     struct prudence_cache_stats stats;
     uint64_t **all, *other;
     unsigned capacity;
 
-    (void)state;
     make(0, NULL);
     capacity = cache->capacity;
     all = calloc(capacity, sizeof *all);
@@ -192,9 +187,8 @@ static void a_new_slab_in_a_section(void **state)
     free(all);
 }
 
-static void soon(void **state)
+TEST(soon)
 {
-    (void)state;
     make(PRUDENCE_CACHE_DESTRUCT_SOON, NULL);
     for (unsigned round = 1; round <= 5; round++) {
         make_all();
@@ -205,9 +199,8 @@ static void soon(void **state)
     assert_int_equal(count(), 5 * OBJECTS);
 }
 
-static void barrier_waits_for_all(void **state)
+TEST(barrier_waits_for_all)
 {
-    (void)state;
     make(0, NULL);
     assert_int_equal(prudence_cache_barrier(NULL), EINVAL);
     make_all();
@@ -225,12 +218,11 @@ static void barrier_waits_for_all(void **state)
 }
 
 /* Without a destructor, the barrier waits until everything is merged. */
-static void barrier_of_a_plain_cache(void **state)
+TEST(barrier_of_a_plain_cache)
 {
     struct prudence_cache *plain = prudence_cache_create("plain", SIZE, NULL);
     struct prudence_cache_stats stats;
 
-    (void)state;
     for (unsigned i = 0; i < OBJECTS; i++)
         prudence_cache_free_deferred(plain, prudence_cache_alloc(plain));
     assert_int_equal(prudence_cache_barrier(plain), 0);
@@ -239,11 +231,10 @@ static void barrier_of_a_plain_cache(void **state)
     assert_int_equal(prudence_cache_destroy(plain), 0);
 }
 
-static void bad_attributes(void **state)
+TEST(bad_attributes)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .flags = PRUDENCE_CACHE_DESTRUCT_SOON};
 
-    (void)state;
     assert_null(prudence_cache_create("soon what", SIZE, &attr));
     assert_int_equal(errno, EINVAL);
     attr.flags = 0;
@@ -273,11 +264,10 @@ static void *storm(void *unused)
     return unused;
 }
 
-static void many_threads(void **state)
+TEST(many_threads)
 {
     static const unsigned flags[] = {0, PRUDENCE_CACHE_DESTRUCT_SOON};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         pthread_t threads[4];
 
@@ -291,15 +281,4 @@ static void many_threads(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_freed_object_at_once),  cmocka_unit_test(not_before_the_grace_period),
-        cmocka_unit_test(when_it_is_reused),       cmocka_unit_test(when_a_slab_goes_back),
-        cmocka_unit_test(a_new_slab_in_a_section), cmocka_unit_test(soon),
-        cmocka_unit_test(barrier_waits_for_all),   cmocka_unit_test(barrier_of_a_plain_cache),
-        cmocka_unit_test(bad_attributes),          cmocka_unit_test(many_threads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

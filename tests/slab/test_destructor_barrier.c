@@ -39,7 +39,6 @@ static void destroy(void *at, void *unused)
     struct object *object = at;
     enum what what = object->what;
 
-    (void)unused;
     object->what = NOTHING;
     __atomic_fetch_add(&began, 1, __ATOMIC_SEQ_CST);
     if (what == BLOCK) {
@@ -115,11 +114,10 @@ static void *allocate_until_it_blocks(void *unused)
     return unused;
 }
 
-static void one_that_runs_in_an_allocation(void **state)
+TEST(one_that_runs_in_an_allocation)
 {
     pthread_t allocator, releaser;
 
-    (void)state;
     make_cache(0);
     over = false;
     prudence_cache_free_deferred(cache, make_one(BLOCK));
@@ -137,11 +135,10 @@ static void one_that_runs_in_an_allocation(void **state)
 }
 
 /* The library's worker is inside a destructor and holds other objects. */
-static void one_that_runs_on_the_worker(void **state)
+TEST(one_that_runs_on_the_worker)
 {
     pthread_t releaser;
 
-    (void)state;
     make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
     over = false;
     defer_hundred(0, BLOCK);
@@ -163,13 +160,12 @@ static void *barrier(void *unused)
     return unused;
 }
 
-static void one_on_its_way(void **state)
+TEST(one_on_its_way)
 {
     static void *in_hand[1024];
     unsigned taken = 0;
     pthread_t waiter;
 
-    (void)state;
     make_cache(0);
     over = false;
     prudence_cache_free_deferred(cache, make_one(COUNT));
@@ -215,12 +211,11 @@ static void *barriers_beside_deferrals(void *unused)
     return unused;
 }
 
-static void it_ends_beside_deferrals(void **state)
+TEST(it_ends_beside_deferrals)
 {
     static const unsigned flags[] = {0, PRUDENCE_CACHE_DESTRUCT_SOON};
     pthread_t noise[2], waiters[2];
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         make_cache(flags[i]);
         stop = false;
@@ -240,11 +235,10 @@ static void it_ends_beside_deferrals(void **state)
 }
 
 /* Each destructor defers the next object of the cache. Destroying the cache ends the chain. */
-static void destroy_follows_a_chain(void **state)
+TEST(destroy_follows_a_chain)
 {
     struct object *first = NULL;
 
-    (void)state;
     make_cache(0);
     for (unsigned i = 0; i < 20; i++) {
         struct object *object = make_one(DEFER_NEXT);
@@ -264,17 +258,15 @@ static void destroy_follows_a_chain(void **state)
 /* Objects that another thread ran or held are lost to the child; the child destroys the rest. */
 static int barrier_in_the_child(void *unused)
 {
-    (void)unused;
     const uint64_t *pending = destruct_of_cache(cache)->pending;
 
     return prudence_cache_barrier(cache) == 0 && pending[0] + pending[1] == 0 ? 42 : 1;
 }
 
-static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state)
+TEST(a_child_does_not_wait_for_threads_that_it_does_not_have)
 {
     struct child_result result;
 
-    (void)state;
     make_cache(PRUDENCE_CACHE_DESTRUCT_SOON);
     defer_hundred(0, BLOCK);
     while (sem_wait(&entered))
@@ -288,11 +280,10 @@ static void a_child_does_not_wait_for_threads_that_it_does_not_have(void **state
 }
 
 /* The forking thread goes on in the child with the objects it held. */
-static void a_destructor_forks(void **state)
+TEST(a_destructor_forks)
 {
     int status = -1;
 
-    (void)state;
     callbacks_other_work = NULL; /* the child would lose objects of the worker */
     make_cache(0);
     alarm(60);
@@ -311,19 +302,7 @@ static void a_destructor_forks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_runs_in_an_allocation),
-        cmocka_unit_test(one_that_runs_on_the_worker),
-        cmocka_unit_test(one_on_its_way),
-        cmocka_unit_test(it_ends_beside_deferrals),
-        cmocka_unit_test(destroy_follows_a_chain),
-#if !defined(__SANITIZE_THREAD__)
-        cmocka_unit_test(a_child_does_not_wait_for_threads_that_it_does_not_have),
-        cmocka_unit_test(a_destructor_forks),
-#endif
-    };
-
     pin_thread(); /* also pins the threads made later, so that all use the same caches */
     alarm(110);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

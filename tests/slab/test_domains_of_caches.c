@@ -13,13 +13,11 @@ static uint64_t foreign_begun, foreign_over;
 
 static uint64_t start_poll(void *unused)
 {
-    (void)unused;
     return ++foreign_begun;
 }
 
 static bool poll_state(void *unused, uint64_t cookie)
 {
-    (void)unused;
     return foreign_over >= cookie;
 }
 
@@ -60,12 +58,11 @@ static void let_srcu_go(void *at)
     *domain = NULL;
 }
 
-static void srcu_readers_keep_them(void **state)
+TEST(srcu_readers_keep_them)
 {
     struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
     void *held[2] = {domain, (void *)(intptr_t)prudence_srcu_down_read(domain)};
 
-    (void)state;
     defer_and_look(domain, let_srcu_go, held);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -75,14 +72,13 @@ static void let_manual_go(void *domain)
     prudence_manual_advance(domain);
 }
 
-static void one_member_of_a_set_keeps_them(void **state)
+TEST(one_member_of_a_set_keeps_them)
 {
     struct prudence_domain *manual = manual_domain();
     struct prudence_domain *srcu = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
     struct prudence_domain *all[] = {srcu, prudence_default_domain(), manual};
     struct prudence_domain *set = prudence_domain_create_set("set", all, 3);
 
-    (void)state;
     /* The set waits for the manual domain, so each advance ends a grace period of the set. */
     defer_and_look(set, let_manual_go, manual);
     assert_int_equal(prudence_domain_destroy(set), 0);
@@ -91,17 +87,15 @@ static void one_member_of_a_set_keeps_them(void **state)
 
 static void let_foreign_go(void *unused)
 {
-    (void)unused;
     foreign_over = UINT64_MAX;
 }
 
-static void foreign_grace_periods_keep_them(void **state)
+TEST(foreign_grace_periods_keep_them)
 {
     struct prudence_domain_ops ops = {
         .size = sizeof ops, .start_poll = start_poll, .poll_state = poll_state};
     struct prudence_domain *domain = prudence_domain_create_external("foreign", &ops, NULL);
 
-    (void)state;
     defer_and_look(domain, let_foreign_go, NULL);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -138,23 +132,21 @@ static void throttle(struct prudence_domain *domain, struct prudence_domain *rea
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void waits_end_in_srcu(void **state)
+TEST(waits_end_in_srcu)
 {
     struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
 
-    (void)state;
     throttle(domain, domain, false);
     throttle(domain, domain, true);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void waits_end_in_sets(void **state)
+TEST(waits_end_in_sets)
 {
     struct prudence_domain *domain = prudence_domain_create("srcu", PRUDENCE_DOMAIN_SRCU, NULL);
     struct prudence_domain *both[] = {prudence_default_domain(), domain};
     struct prudence_domain *set = prudence_domain_create_set("set", both, 2);
 
-    (void)state;
     throttle(set, domain, false);
     throttle(set, domain, true);
     assert_int_equal(prudence_domain_destroy(set), 0);
@@ -162,13 +154,12 @@ static void waits_end_in_sets(void **state)
 }
 
 /* Pressure drives all domains, even if there are more than it polls together. */
-static void pressure_reaches_every_domain(void **state)
+TEST(pressure_reaches_every_domain)
 {
     enum { DOMAINS = 40 };
     struct prudence_domain *domains[DOMAINS];
     struct prudence_cache *caches[DOMAINS];
 
-    (void)state;
     prudence_option_set("latent_limit", "0");
     for (unsigned i = 0; i < DOMAINS; i++) {
         domains[i] = prudence_domain_create("one of many", PRUDENCE_DOMAIN_SRCU, NULL);
@@ -193,21 +184,11 @@ static void pressure_reaches_every_domain(void **state)
 
 static int set_options(void **state)
 {
-    (void)state;
     return prudence_option_set("wait_max", "30ms") || prudence_option_set("latent_limit", "1M");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(srcu_readers_keep_them),
-        cmocka_unit_test(one_member_of_a_set_keeps_them),
-        cmocka_unit_test(foreign_grace_periods_keep_them),
-        cmocka_unit_test(waits_end_in_srcu),
-        cmocka_unit_test(waits_end_in_sets),
-        cmocka_unit_test(pressure_reaches_every_domain),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, set_options, NULL);
+    return suite_run(set_options, NULL);
 }

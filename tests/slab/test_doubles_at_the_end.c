@@ -53,7 +53,6 @@ static void misuse_and_end(void *argument)
 
 static void copies_meet(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 16; i++) {
         struct misuse misuse = {{i & 1, i & 2}, i & 4 ? 1 : OTHERS, i & 8};
 
@@ -73,7 +72,6 @@ static void copies_meet_in_a_ring_without_places(void **state)
     unsigned slots = cpu->batch_mask + 1;
     void *more[64];
 
-    (void)state;
     assert_true(slots <= 64);
     allocate_all(cache, more, slots);
     for (unsigned i = 0; i < slots; i++) {
@@ -97,7 +95,6 @@ static void what_others_own_is_passed_over(void **state)
     uint64_t before = doubles_passed_over();
     struct cpu_cache *cpu;
 
-    (void)state;
     prudence_cache_free(cache, prudence_cache_alloc(cache));
     cpu = cpu_cache_take(cache, &before);
     assert_non_null(cpu);
@@ -120,7 +117,6 @@ static void a_locked_list_is_not_waited_for(void **state)
     uint64_t before = doubles_passed_over();
     pthread_t thread;
 
-    (void)state;
     os_lock_take(&slab_caches_lock);
     assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -134,7 +130,6 @@ static void the_look_harms_nothing(void **state)
     static void *objects[200];
     struct prudence_cache_stats before, after;
 
-    (void)state;
     allocate_all(cache, objects, 200);
     free_all(cache, objects, 60);
     defer_all(cache, objects + 60, 60);
@@ -152,7 +147,6 @@ static void the_look_harms_nothing(void **state)
 
 static int make_cache(void **state)
 {
-    (void)state;
     injected_cpu = 0;
     cache = fixed_cache(64, 32, manual_domain());
     object = prudence_cache_alloc(cache);
@@ -163,7 +157,6 @@ static int make_cache(void **state)
 
 static int end_cache(void **state)
 {
-    (void)state;
     prudence_cache_free(cache, object);
     free_all(cache, others, OTHERS);
     destroy_empty(cache);

@@ -37,9 +37,8 @@ static struct slab *slab_taken_from(void)
     return slab_of(object);
 }
 
-static void among_equals_the_fewest_expiring(void **state)
+TEST(among_equals_the_fewest_expiring)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) { /* in either order */
         two_slabs(5, 5);
         slabs[i]->may_leave = 3;
@@ -48,9 +47,8 @@ static void among_equals_the_fewest_expiring(void **state)
     }
 }
 
-static void more_live_objects_count_more(void **state)
+TEST(more_live_objects_count_more)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         two_slabs(5 + i, 6 - i);
         slabs[1 - i]->may_leave = 5;
@@ -61,9 +59,8 @@ static void more_live_objects_count_more(void **state)
 
 /* The count of expiring objects is a hint that may drift. An impossible value counts as the nearest
  * possible one. */
-static void a_drifted_count_is_cut_off(void **state)
+TEST(a_drifted_count_is_cut_off)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         two_slabs(5, 5);
         slabs[i]->may_leave = 1;
@@ -79,9 +76,8 @@ static void a_drifted_count_is_cut_off(void **state)
     assert_int_equal(slabs[0]->may_leave, 0);
 }
 
-static void they_are_not_latent(void **state)
+TEST(they_are_not_latent)
 {
-    (void)state;
     two_slabs(5, 5);
     slabs[0]->may_leave = 5; /* all objects allocated there */
     node_put(cache, objects[1], 1);
@@ -91,15 +87,4 @@ static void they_are_not_latent(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(among_equals_the_fewest_expiring),
-        cmocka_unit_test(more_live_objects_count_more),
-        cmocka_unit_test(a_drifted_count_is_cut_off),
-        cmocka_unit_test(they_are_not_latent),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -92,40 +92,25 @@ static void every_call(unsigned count, const char *check)
     assert_int_equal(after.used, before.used);
 }
 
-static void one_call_fails(void **state)
+TEST(one_call_fails)
 {
-    (void)state;
     every_call(1, "0");
 }
 
-static void three_calls_fail(void **state)
+TEST(three_calls_fail)
 {
-    (void)state;
     every_call(3, "0");
 }
 
-static void all_calls_fail_from_then_on(void **state)
+TEST(all_calls_fail_from_then_on)
 {
-    (void)state;
     every_call(UINT32_MAX, "0");
 }
 
-static void with_a_state_for_every_object(void **state)
+TEST(with_a_state_for_every_object)
 {
-    (void)state;
     every_call(1, "1");
     every_call(UINT32_MAX, "1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_call_fails),
-        cmocka_unit_test(three_calls_fail),
-        cmocka_unit_test(all_calls_fail_from_then_on),
-        cmocka_unit_test(with_a_state_for_every_object),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

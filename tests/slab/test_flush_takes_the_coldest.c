@@ -35,13 +35,12 @@ static void *lowest(struct prudence_cache *cache)
     return object;
 }
 
-static void of_a_small_stack(void **state)
+TEST(of_a_small_stack)
 {
     const unsigned room = 64;
     struct prudence_cache *cache = fixed_cache(64, room, manual_domain());
     unsigned flushed = overflow(cache, room);
 
-    (void)state;
     assert_int_equal(flushed, room / 2);
     for (unsigned i = room; i > flushed; i--)
         assert_ptr_equal(prudence_cache_alloc(cache), objects[i]);
@@ -50,12 +49,11 @@ static void of_a_small_stack(void **state)
 
 #define LARGE 2048
 
-static void of_a_large_stack(void **state)
+TEST(of_a_large_stack)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = manual_domain()};
     struct prudence_cache *cache;
 
-    (void)state;
     attr.object_cache_bytes = (size_t)64 * LARGE;
     cache = prudence_cache_create("test", 64, &attr);
     assert_non_null(cache);
@@ -66,13 +64,4 @@ static void of_a_large_stack(void **state)
     assert_ptr_equal(lowest(cache), objects[0]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_small_stack),
-        cmocka_unit_test(of_a_large_stack),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -23,7 +23,6 @@ static struct cpu_cache *cpu(void)
 /* Puts free and latent objects on a CPU, then takes notes as a fork does. */
 static int begin(void **state)
 {
-    (void)state;
     cache = fixed_cache(64, 64, manual_domain());
     injected_cpu = 3;
     allocate_all(cache, objects, 20);
@@ -49,59 +48,53 @@ static void go_on(unsigned free, unsigned latent)
         assert_non_null(objects[i]);
 }
 
-static void nothing_has_come(void **state)
+TEST(nothing_has_come, begin)
 {
     unsigned free = stack_count(&cpu()->line);
 
-    (void)state;
     go_on(free, 10);
 }
 
 /* The child sees the new count, but not the object. */
-static void a_push_has_come(void **state)
+TEST(a_push_has_come, begin)
 {
     unsigned free = stack_count(&cpu()->line);
 
-    (void)state;
     cpu()->line.stack[free] = (void *)1;
     store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + 1);
     go_on(free, 10);
 }
 
-static void an_append_has_come(void **state)
+TEST(an_append_has_come, begin)
 {
     unsigned free = stack_count(&cpu()->line);
 
-    (void)state;
     cpu()->line.ring[cpu()->line.ring_tail & cpu()->line.ring_mask] = (void *)1;
     store_relaxed(&cpu()->line.ring_tail, cpu()->line.ring_tail + 1);
     go_on(free, 10);
 }
 
-static void a_pop_has_come(void **state)
+TEST(a_pop_has_come, begin)
 {
     unsigned free = stack_count(&cpu()->line);
 
-    (void)state;
     store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + STACK_POP);
     go_on(free - 1, 10);
 }
 
 /* Nobody knows how far the take got, so the caches may contain anything. */
-static void a_take_has_come(void **state)
+TEST(a_take_has_come, begin)
 {
-    (void)state;
     store_relaxed(&cpu()->line.owner, (uintptr_t)&objects);
     cpu()->line.stack = (void **)16;
     go_on(0, 0);
 }
 
-static void no_memory_for_notes(void **state)
+TEST(no_memory_for_notes, begin)
 {
     unsigned free = stack_count(&cpu()->line);
     struct cpu_note *there = notes;
 
-    (void)state;
     notes = NULL;
     cpu()->line.stack[free] = (void *)1;
     store_relaxed(&cpu()->line.stack_word, cpu()->line.stack_word + 1);
@@ -109,18 +102,4 @@ static void no_memory_for_notes(void **state)
     notes = there;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nothing_has_come, begin),
-        cmocka_unit_test_setup(a_push_has_come, begin),
-        cmocka_unit_test_setup(an_append_has_come, begin),
-        cmocka_unit_test_setup(a_pop_has_come, begin),
-        cmocka_unit_test_setup(a_take_has_come, begin),
-        cmocka_unit_test_setup(no_memory_for_notes, begin),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

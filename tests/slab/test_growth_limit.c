@@ -43,14 +43,12 @@ static unsigned allocate_until_it_grows(struct prudence_cache *cache, void **int
 
 static int set_limits(void **state)
 {
-    (void)state;
     slab_growth_limit = LIMIT;
     return prudence_option_set("wait_max", "20s") | prudence_option_set("latent_limit", "0");
 }
 
 static int reset_limits(void **state)
 {
-    (void)state;
     slab_growth_limit = 0;
     return 0;
 }
@@ -83,7 +81,6 @@ static void the_latent_cache_is_merged_first(void **state)
     unsigned live = allocate_to_the_last(cache);
     pthread_t ender;
 
-    (void)state;
     slab_growth_limit = 8 * SIZE;
     grown = grows(cache);
     held_reader_start(&reader);
@@ -108,7 +105,6 @@ static void latent_slabs_are_merged_first(void **state)
     struct cpu_cache *cpu;
     pthread_t ender;
 
-    (void)state;
     slab_growth_limit = 8 * SIZE;
     grown = grows(cache);
     held_reader_start(&reader);
@@ -136,7 +132,6 @@ static void it_waits_for_the_reader_and_does_not_grow(void **state)
     pthread_t ender;
     unsigned live;
 
-    (void)state;
     allocate_all(cache, objects, PASSES);
     held_reader_start(&reader);
     began = os_clock_ns();
@@ -159,7 +154,6 @@ static void below_the_limit_nobody_waits(void **state)
     uint64_t waited = waits();
     unsigned live;
 
-    (void)state;
     allocate_all(cache, objects, 400);
     defer_all(cache, objects, 400);
     live = allocate_until_it_grows(cache, objects, COUNT);
@@ -175,7 +169,6 @@ static void in_vain_it_grows_and_does_not_wait_again(void **state)
     uint64_t waited = waits(), expired = wait_counts.expiries, began;
     unsigned live;
 
-    (void)state;
     assert_int_equal(prudence_option_set("wait_max", "20ms"), 0);
     allocate_all(cache, objects, PASSES);
     defer_all(cache, objects, PASSES);
@@ -196,7 +189,6 @@ static void never_inside_a_section(void **state)
     uint64_t waited = waits();
     unsigned live;
 
-    (void)state;
     allocate_all(cache, objects, PASSES);
     prudence_read_lock();
     defer_all(cache, objects, PASSES);
@@ -213,7 +205,6 @@ static void large_blocks_wait_too(void **state)
     uint64_t waited = waits();
     void *large;
 
-    (void)state;
     assert_int_equal(prudence_option_set("wait_max", "5ms"), 0);
     allocate_all(cache, objects, PASSES);
     defer_all(cache, objects, PASSES);

@@ -41,11 +41,10 @@ static uint64_t limit_to(const struct prudence_cache *cache, unsigned count)
     return bytes;
 }
 
-static void garbage_stays_under_the_limit(void **state)
+TEST(garbage_stays_under_the_limit)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     for (unsigned round = 0; round < 5; round++) {
         allocate_all(cache, objects, COUNT);
@@ -58,11 +57,10 @@ static void garbage_stays_under_the_limit(void **state)
 }
 
 /* Fast paths append only to space that was reserved before. */
-static void the_account_is_never_below_the_truth(void **state)
+TEST(the_account_is_never_below_the_truth)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
     allocate_all(cache, objects, COUNT);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -75,12 +73,11 @@ static void the_account_is_never_below_the_truth(void **state)
     assert_int_equal(limit_used(), 0);
 }
 
-static void a_deferral_waits_no_longer_than_wait_max(void **state)
+TEST(a_deferral_waits_no_longer_than_wait_max)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, manual_domain());
     struct prudence_stats before;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "20ms"), 0);
     allocate_all(cache, objects, COUNT);
@@ -99,14 +96,13 @@ static void a_deferral_waits_no_longer_than_wait_max(void **state)
 
 /* Garbage of one domain fills the limit, and no thread drives its grace periods any more. A thread
  * that defers in another domain drives them. */
-static void garbage_of_other_domains_makes_room(void **state)
+TEST(garbage_of_other_domains_makes_room)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_cache *other = fixed_cache(4096, 0, manual_domain());
     struct prudence_stats before = totals();
     struct held_reader reader = {.domain = NULL};
 
-    (void)state;
     allocate_all(cache, objects, 1024);
     allocate_all(other, objects + 1024, 16);
     prudence_option_set("wait_max", "10s");
@@ -123,13 +119,12 @@ static void garbage_of_other_domains_makes_room(void **state)
 }
 
 /* If those grace periods do not end, only one deferral waits for them. */
-static void another_domain_that_is_stuck_is_waited_for_once(void **state)
+TEST(another_domain_that_is_stuck_is_waited_for_once)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_cache *stuck = fixed_cache(4096, 0, manual_domain());
     struct prudence_stats before = totals();
 
-    (void)state;
     allocate_all(stuck, objects, 1200);
     allocate_all(cache, objects + 1200, 100);
     prudence_option_set("wait_max", "20ms");
@@ -199,14 +194,13 @@ static uint64_t defer_as_much_as_the_limit(void)
     return (os_clock_ns() - began) / 1000000;
 }
 
-static void readers_that_leave_are_waited_for(void **state)
+TEST(readers_that_leave_are_waited_for)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_stats before;
     uint64_t waited;
     void *longest;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "350ms"), 0);
     do { /* repeat if a busy machine made a section longer */
@@ -228,12 +222,11 @@ static void readers_that_leave_are_waited_for(void **state)
     destroy_empty(cache);
 }
 
-static void never_inside_a_section(void **state)
+TEST(never_inside_a_section)
 {
     struct prudence_cache *cache = fixed_cache(4096, 0, NULL);
     struct prudence_stats before = totals();
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
     assert_int_equal(prudence_option_set("wait_max", "1s"), 0);
     allocate_all(cache, objects, COUNT);
@@ -246,18 +239,4 @@ static void never_inside_a_section(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_stays_under_the_limit),
-        cmocka_unit_test(the_account_is_never_below_the_truth),
-        cmocka_unit_test(a_deferral_waits_no_longer_than_wait_max),
-        cmocka_unit_test(garbage_of_other_domains_makes_room),
-        cmocka_unit_test(another_domain_that_is_stuck_is_waited_for_once),
-        cmocka_unit_test(readers_that_leave_are_waited_for),
-        cmocka_unit_test(never_inside_a_section),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -106,21 +106,18 @@ static void on_cpus(unsigned cpus, size_t limit)
     caches_destroy();
 }
 
-static void of_many_sizes_on_one_cpu(void **state)
+TEST(of_many_sizes_on_one_cpu)
 {
-    (void)state;
     on_cpus(1, 4 << 20);
 }
 
-static void of_many_sizes_on_two_cpus(void **state)
+TEST(of_many_sizes_on_two_cpus)
 {
-    (void)state;
     on_cpus(2, 4 << 20);
 }
 
-static void of_many_sizes_on_four_cpus(void **state)
+TEST(of_many_sizes_on_four_cpus)
 {
-    (void)state;
     on_cpus(4, 4 << 20);
     on_cpus(4, 5000000);
     on_cpus(4, 32 << 20);
@@ -136,12 +133,11 @@ static void defer_one_of_any_size(void)
 
 /* When no thread may wait, unused reservations are taken back each time, however recent the last
  * time was. */
-static void inside_a_section_too(void **state)
+TEST(inside_a_section_too)
 {
     const size_t limit = 4 << 20;
     uint64_t before;
 
-    (void)state;
     limit_set(limit);
     seed = 7;
     caches_make();
@@ -156,20 +152,18 @@ static void inside_a_section_too(void **state)
 }
 
 /* The limit is exact even far below any sensible value. */
-static void of_a_limit_of_a_few_objects(void **state)
+TEST(of_a_limit_of_a_few_objects)
 {
-    (void)state;
     for (size_t limit = 2 * LARGEST; limit < 300000; limit += 15013)
         on_cpus(4, limit);
 }
 
 /* Rings and object caches are empty but have space reserved, so reservations are taken back from
  * everywhere. */
-static void empty_rings_give_back_what_they_reserved(void **state)
+TEST(empty_rings_give_back_what_they_reserved)
 {
     const struct prudence_cache *largest;
 
-    (void)state;
     limit_set(4 << 20);
     caches_make();
     for (injected_cpu = 0; injected_cpu < 4; injected_cpu++) {
@@ -196,17 +190,8 @@ static void empty_rings_give_back_what_they_reserved(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_many_sizes_on_one_cpu),
-        cmocka_unit_test(of_many_sizes_on_two_cpus),
-        cmocka_unit_test(of_many_sizes_on_four_cpus),
-        cmocka_unit_test(inside_a_section_too),
-        cmocka_unit_test(of_a_limit_of_a_few_objects),
-        cmocka_unit_test(empty_rings_give_back_what_they_reserved),
-    };
-
     pin_thread();
     inject_topology();
     prudence_option_set("wait_max", "1ms");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void miss_with_one_deferred(struct prudence_cache *cache, void **objects,
     allocate_all(cache, objects + (*count)++, 1);
 }
 
-static void what_is_due_counts_all_caches(void **state)
+TEST(what_is_due_counts_all_caches)
 {
     struct prudence_domain *domain = prudence_domain_create("due", PRUDENCE_DOMAIN_MEMB, NULL);
     struct prudence_cache *cache = fixed_cache(64, OBJECTS, domain);
@@ -28,7 +28,6 @@ static void what_is_due_counts_all_caches(void **state)
     unsigned cpu = os_cpu_current(), count = 1;
     void *objects[8 * OBJECTS];
 
-    (void)state;
     allocate_all(cache, objects, 1);
     limit_due_clear(cpu);
     miss_with_one_deferred(cache, objects, &count);
@@ -44,12 +43,11 @@ static void what_is_due_counts_all_caches(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void a_ring_reserves_less_where_many_do(void **state)
+TEST(a_ring_reserves_less_where_many_do)
 {
     const int64_t all = ((int64_t)64 << 20) / os_cpu_count() / 2;
     unsigned cpu = os_cpu_current(), before, after;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "64M"), 0);
     before = limit_ahead_share(cpu, 64, 0, 1 << 20);
     limit_ahead_note(cpu, all);
@@ -63,13 +61,4 @@ static void a_ring_reserves_less_where_many_do(void **state)
     assert_int_equal(limit_ahead_share(cpu, 64, 0, 1 << 20), before / 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_due_counts_all_caches),
-        cmocka_unit_test(a_ring_reserves_less_where_many_do),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -51,7 +51,6 @@ static unsigned open_batch(void)
 /* Prepares a ring without latent objects, and with a whole batch reserved. */
 static int make(void **state)
 {
-    (void)state;
     cache = fixed_cache(64, ROOM, manual_domain());
     cpu = cpu_here(cache);
     pairs(1);
@@ -66,7 +65,6 @@ static int make(void **state)
 
 static int destroy(void **state)
 {
-    (void)state;
     prudence_manual_advance(cache->domain);
     destroy_empty(cache);
     assert_int_equal(limit_used(), 0);
@@ -88,11 +86,10 @@ static void about_to_merge(unsigned count)
     assert_int_equal(limit_used(), in_ring());
 }
 
-static void is_passed_on(void **state)
+TEST(is_passed_on, make, destroy)
 {
     uint64_t before = limit_used();
 
-    (void)state;
     for (unsigned round = 0; round < 100; round++) {
         unsigned count = 1 + round % batch_of(cache, cpu);
 
@@ -105,12 +102,11 @@ static void is_passed_on(void **state)
 }
 
 /* Reserves more than the limit elsewhere. */
-static void is_released_above_the_limit(void **state)
+TEST(is_released_above_the_limit, make, destroy)
 {
     const size_t elsewhere = (size_t)33 << 20;
     uint64_t before = limit_used();
 
-    (void)state;
     about_to_merge(8);
     limit_reserve_past(cpu->line.cpu, elsewhere);
     assert_int_equal(owned(merge), 8);
@@ -119,9 +115,8 @@ static void is_released_above_the_limit(void **state)
     assert_int_equal(limit_used(), before - 8 * cache->stride);
 }
 
-static void is_released_where_the_reservation_was_taken_back(void **state)
+TEST(is_released_where_the_reservation_was_taken_back, make, destroy)
 {
-    (void)state;
     about_to_merge(8);
     throttle_take_back_here();
     assert_int_equal(owned(merge), 8);
@@ -130,11 +125,10 @@ static void is_released_where_the_reservation_was_taken_back(void **state)
 }
 
 /* A ring never reserves more than a batch ahead. */
-static void what_a_batch_does_not_need_is_released(void **state)
+TEST(what_a_batch_does_not_need_is_released, make, destroy)
 {
     unsigned batch = batch_of(cache, cpu);
 
-    (void)state;
     about_to_merge(batch);
     owned(open_batch);
     assert_true(latent_cache_is_open(cache, cpu));
@@ -143,17 +137,4 @@ static void what_a_batch_does_not_need_is_released(void **state)
     assert_int_equal(limit_used(), in_ring());
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(is_passed_on),
-        TEST(is_released_above_the_limit),
-        TEST(is_released_where_the_reservation_was_taken_back),
-        TEST(what_a_batch_does_not_need_is_released),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

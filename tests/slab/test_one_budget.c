@@ -71,7 +71,6 @@ static void sizes_stay_within_the_budget(void **state)
     struct prudence_cache *caches[MANY];
     int64_t floors = 0, bytes = 0;
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         caches[i] = deferring_cache(32 * (i + 1), NULL);
         floors += budget_charge(caches[i], cpu_here(caches[i]), budget_least(caches[i]));
@@ -93,7 +92,6 @@ static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
 {
     struct prudence_cache *cache, *other;
 
-    (void)state;
     assert_int_equal(prudence_option_set("cache_per_cpu", "8M"), 0);
     cache = deferring_cache(4096, NULL);
     other = deferring_cache(4096, NULL);
@@ -114,7 +112,6 @@ static void a_quarter_is_for_those_that_come_first(void **state)
     struct prudence_cache *caches[MANY];
     unsigned last = 0;
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         caches[i] = fixed_cache(512, 0, NULL);
         allocate_all(caches[i], objects, 1000);
@@ -137,7 +134,6 @@ static void a_size_that_was_asked_for_is_given(void **state)
     struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 2 * MIB};
     struct prudence_cache *sized = prudence_cache_create("sized", 512, &attr);
 
-    (void)state;
     churn(cache, 8000, 30);
     churn(sized, 4000, 30);
     assert_int_equal(size_here(sized), sized->size_max);
@@ -155,7 +151,6 @@ static void those_that_are_used_least_give(void **state)
     struct prudence_cache *busy = deferring_cache(256, domain);
     unsigned before, after, slots;
 
-    (void)state;
     churn(idle, 4000, 12);
     allocate_all(idle, objects, 6000);
     memcpy(latent, objects, sizeof latent);
@@ -189,7 +184,6 @@ static void those_that_are_used_more_keep_what_they_have(void **state)
     struct prudence_cache *other = deferring_cache(256, NULL);
     unsigned before;
 
-    (void)state;
     churn(busy, 4000, 12);
     before = size_here(busy);
     for (unsigned i = 0; i < 5; i++) {
@@ -209,7 +203,6 @@ static void asking_in_vain_is_rare(void **state)
     struct cpu_budget *budget;
     void *object;
 
-    (void)state;
     churn(busy, 4000, 12);
     allocate_all(other, &object, 1);
     budget = &slab_budgets[os_cpu_current()];
@@ -234,7 +227,6 @@ static void a_ring_counts_from_its_first_object_on(void **state)
     unsigned before;
     void *object;
 
-    (void)state;
     churn(other, 1000, 20);
     churn(cache, 1000, 20);
     before = size_here(cache);
@@ -258,7 +250,6 @@ static void the_hand_passes_over_destroyed_caches(void **state)
     struct cpu_budget *budget = &slab_budgets[os_cpu_current()];
     void *object;
 
-    (void)state;
     allocate_all(cache, &object, 1);
     budget->hand = &other->link;
     destroy_empty(other);
@@ -275,7 +266,6 @@ static void floors_are_lower_where_rings_are_many(void **state)
     struct prudence_cache *cache = deferring_cache(64, NULL);
     struct prudence_cache *small = fixed_cache(64, 0, NULL);
 
-    (void)state;
     churn(cache, 8000, 12);
     assert_int_equal(budget_least(small), 16);
     assert_int_equal(prudence_option_set("latent_limit", "512K"), 0);
@@ -295,7 +285,6 @@ static void a_small_ring_waits_for_what_others_defer(void **state)
     uint64_t sequence;
     void *object;
 
-    (void)state;
     assert_int_equal(prudence_option_set("cache_per_cpu", "1"), 0);
     cache = deferring_cache(64, domain);
     assert_int_equal(size_here(cache), 1);
@@ -318,7 +307,6 @@ static void what_is_safe_counts_as_cached(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, domain);
     struct prudence_cache_stats stats;
 
-    (void)state;
     allocate_all(cache, objects, 16);
     defer_all(cache, objects, 16);
     latent_cache_close(cache, cpu_here(cache));
@@ -340,7 +328,6 @@ static void options_change_the_budget(void **state)
     struct prudence_cache *other = deferring_cache(64, NULL);
     struct prudence_stats stats;
 
-    (void)state;
     assert_int_equal(prudence_option_set("cache_per_cpu", "64K"), 0);
     assert_int_equal(prudence_option_set("cache_total", "1M"), 0);
     prudence_stats(&stats);
@@ -369,7 +356,6 @@ static void all_cpus_stay_under_the_total(void **state)
     struct prudence_cache *caches[CACHES];
     int64_t all = 0, most = 0, least = INT64_MAX;
 
-    (void)state;
     posix_topology_inject(CPUS, 8, current_cpu);
     assert_true(slab_start());
     for (unsigned i = 0; i < CACHES; i++) {
@@ -401,7 +387,6 @@ static void a_floor_is_no_more_than_was_asked_for(void **state)
     struct prudence_cache *cache, *greedy[4];
     unsigned before;
 
-    (void)state;
     assert_int_equal(prudence_option_set("cache_per_cpu", "1"), 0);
     cache = deferring_cache(64, NULL);
     churn(cache, 40, 3);
@@ -429,7 +414,6 @@ static void the_bound_holds_for_any_number_of_cpus(void **state)
 {
     static const unsigned cpus[] = {1, 2, 16, 64, 256};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof cpus / sizeof *cpus; i++) {
         int64_t kept = TOTAL / 4 / cpus[i], floors;
         struct prudence_cache *cache;

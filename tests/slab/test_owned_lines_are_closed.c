@@ -96,11 +96,10 @@ static void assert_open(void)
     assert_true(append(object));
 }
 
-static void taken_here(void **state)
+TEST(taken_here)
 {
     int token;
 
-    (void)state;
     prepare();
     assert_open();
     assert_ptr_equal(cpu_cache_take(cache, &token), cpu);
@@ -111,11 +110,10 @@ static void taken_here(void **state)
     finish();
 }
 
-static void taken_from_elsewhere(void **state)
+TEST(taken_from_elsewhere)
 {
     int token;
 
-    (void)state;
     prepare();
     assert_true(cpu_cache_take_remote(cpu, &token));
     assert_closed();
@@ -131,14 +129,13 @@ static void taken_from_elsewhere(void **state)
 }
 
 /* Fast paths see the effects of the owner's operations, and the ring's stop has not moved. */
-static void a_release_opens_what_is_there(void **state)
+TEST(a_release_opens_what_is_there)
 {
     uint64_t stop;
     void *taken[2];
     unsigned appended = 0;
     int token;
 
-    (void)state;
     prepare();
     stop = cpu->line.ring_stop;
     assert_true(append(pop()));
@@ -159,13 +156,12 @@ static void a_release_opens_what_is_there(void **state)
     finish();
 }
 
-static void an_empty_stack_has_nothing_below(void **state)
+TEST(an_empty_stack_has_nothing_below)
 {
     void *more[ROOM];
     unsigned count = 0;
     uint64_t word;
 
-    (void)state;
     prepare();
     while (stack_count(&cpu->line))
         more[count++] = pop();
@@ -179,11 +175,10 @@ static void an_empty_stack_has_nothing_below(void **state)
 
 /* A line left closed by a take that was interrupted before it had committed its token, or by a
  * claim made over that token. */
-static void closed_and_nobodys(void **state)
+TEST(closed_and_nobodys)
 {
     void *more;
 
-    (void)state;
     prepare();
     for (unsigned i = 0; i < 3; i++) {
         cpu->line.pop_from = i == 0 ? os_percpu_nothing + 1 : cpu->line.pop_from;
@@ -200,11 +195,10 @@ static void closed_and_nobodys(void **state)
     finish();
 }
 
-static void lines_without_arrays_and_owned_for_good(void **state)
+TEST(lines_without_arrays_and_owned_for_good)
 {
     struct prudence_cache *fresh;
 
-    (void)state;
     prepare();
     assert_null(os_percpu_pop(&os_percpu_owned_lines));
     assert_false(os_percpu_push(&os_percpu_owned_lines, objects[0]));
@@ -223,17 +217,4 @@ static void lines_without_arrays_and_owned_for_good(void **state)
     finish();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken_here),
-        cmocka_unit_test(taken_from_elsewhere),
-        cmocka_unit_test(a_release_opens_what_is_there),
-        cmocka_unit_test(an_empty_stack_has_nothing_below),
-        cmocka_unit_test(closed_and_nobodys),
-        cmocka_unit_test(lines_without_arrays_and_owned_for_good),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -16,7 +16,6 @@ static struct slab *slabs[2];
 
 static void nothing(struct prudence_head *head)
 {
-    (void)head;
 }
 
 /* Makes two partial slabs, the first with more live objects. */
@@ -61,9 +60,8 @@ static void all_callbacks_run(void)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void refills_avoid_slabs_with_pending_callbacks(void **state)
+TEST(refills_avoid_slabs_with_pending_callbacks)
 {
-    (void)state;
     domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     two_slabs();
     assert_ptr_equal(slab_taken_from(), slabs[0]);
@@ -76,11 +74,10 @@ static void refills_avoid_slabs_with_pending_callbacks(void **state)
 }
 
 /* If all slabs have such objects, a refill takes from them rather than grow the cache. */
-static void such_a_slab_is_used_before_the_cache_grows(void **state)
+TEST(such_a_slab_is_used_before_the_cache_grows)
 {
     unsigned taken;
 
-    (void)state;
     domain = prudence_domain_create("manual", PRUDENCE_DOMAIN_MANUAL, NULL);
     two_slabs();
     for (unsigned i = 0; i < 10; i++)
@@ -92,13 +89,4 @@ static void such_a_slab_is_used_before_the_cache_grows(void **state)
     all_callbacks_run();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refills_avoid_slabs_with_pending_callbacks),
-        cmocka_unit_test(such_a_slab_is_used_before_the_cache_grows),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -8,7 +8,6 @@
 
 static void go_elsewhere(struct prudence_cache *cache)
 {
-    (void)cache;
     injected_cpu = random_walk_choose(6) * 11;
 }
 

@@ -82,12 +82,11 @@ static void *leave_after_looks(void *unused)
     return unused;
 }
 
-static void one_that_has_none_is_waited_for(void **state)
+TEST(one_that_has_none_is_waited_for)
 {
     uint64_t before = expiries();
     pthread_t leaver;
 
-    (void)state;
     say(true, true, 0);
     fill();
     is_deferred = false;
@@ -112,42 +111,37 @@ static void expires_while_it_stays(unsigned looks_least, unsigned looks_most)
     empty();
 }
 
-static void one_that_has_one_is_not(void **state)
+TEST(one_that_has_one_is_not)
 {
-    (void)state;
     say(true, true, STEP_NS);
     expires_while_it_stays(3, 3);
 }
 
-static void one_that_is_blocked_is_not(void **state)
+TEST(one_that_is_blocked_is_not)
 {
-    (void)state;
     say(true, false, 0);
     expires_while_it_stays(1, 1);
 }
 
-static void one_that_nobody_knows_of_is_not(void **state)
+TEST(one_that_nobody_knows_of_is_not)
 {
-    (void)state;
     say(false, true, 0);
     expires_while_it_stays(1, 1);
 }
 
 /* A reader that never gets a CPU is still not waited for without end. */
-static void none_is_waited_for_for_ever(void **state)
+TEST(none_is_waited_for_for_ever)
 {
-    (void)state;
     say(true, true, 0);
     expires_while_it_stays(LOOKS, 1000);
 }
 
 /* An allocation also waits for such a reader, when too much is latent for the cache to grow. */
-static void an_allocation_waits_too(void **state)
+TEST(an_allocation_waits_too)
 {
     uint64_t before = expiries();
     pthread_t leaver;
 
-    (void)state;
     say(true, true, 0);
     fill();
     is_deferred = false;
@@ -189,12 +183,11 @@ static uint64_t waits_of_two_deferrals(void)
     return load_relaxed(&wait_counts.waits) - before;
 }
 
-static void none_is_blamed_for_what_others_were_faster_at(void **state)
+TEST(none_is_blamed_for_what_others_were_faster_at)
 {
     unsigned attempts = 0;
     size_t taken = 0;
 
-    (void)state;
     say(true, true, 0);
     cache = fixed_cache(4096, 0, NULL);
     assert_int_equal(prudence_option_set("latent_limit", "4M"), 0);
@@ -208,13 +201,12 @@ static void none_is_blamed_for_what_others_were_faster_at(void **state)
     empty();
 }
 
-static void the_system_tells(void **state)
+TEST(the_system_tells)
 {
     uint64_t had, later;
     bool wants_cpu;
     struct held_reader blocked = {.domain = NULL};
 
-    (void)state;
     posix_cpu_injected = NULL;
     held_reader_start(&blocked);
     do /* on the way into the semaphore at first */
@@ -231,24 +223,12 @@ static void the_system_tells(void **state)
 
 static int start(void **state)
 {
-    (void)state;
     posix_cpu_injected = tell;
     return prudence_option_set("wait_max", "20ms");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_has_none_is_waited_for),
-        cmocka_unit_test(one_that_has_one_is_not),
-        cmocka_unit_test(one_that_is_blocked_is_not),
-        cmocka_unit_test(one_that_nobody_knows_of_is_not),
-        cmocka_unit_test(none_is_waited_for_for_ever),
-        cmocka_unit_test(an_allocation_waits_too),
-        cmocka_unit_test(none_is_blamed_for_what_others_were_faster_at),
-        cmocka_unit_test(the_system_tells),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, start, NULL);
+    return suite_run(start, NULL);
 }

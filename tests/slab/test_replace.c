@@ -20,7 +20,6 @@ static void the_old_one_waits(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, domain);
     struct prudence_cache_stats stats;
 
-    (void)state;
     objects[0] = prudence_cache_alloc(cache);
     for (unsigned i = 1; i < COUNT; i++) {
         fill_pattern(objects[i - 1], 64);
@@ -46,7 +45,6 @@ static void memory_comes_back(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
     void *spare = prudence_cache_alloc(cache);
 
-    (void)state;
     for (unsigned i = 0; i < 100000; i++)
         spare = prudence_cache_replace(cache, spare);
     assert_int_equal(stats_of(cache).objects_live, 1);
@@ -60,7 +58,6 @@ static void null_only_allocates(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
 
-    (void)state;
     errno = 77;
     objects[0] = prudence_cache_replace(cache, NULL);
     assert_non_null(objects[0]);
@@ -77,7 +74,6 @@ static void without_memory_the_old_one_is_deferred(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned live, nulls = 0;
 
-    (void)state;
     live = cache->capacity;
     assert_true(live <= COUNT);
     allocate_all(cache, objects, live);
@@ -103,7 +99,6 @@ static void under_pressure_the_old_one_comes_back(void **state)
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
     unsigned live;
 
-    (void)state;
     live = cache->capacity;
     allocate_all(cache, objects, live);
     memory_fail(0, UINT32_MAX);
@@ -122,7 +117,6 @@ static void in_bulk(void **state)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
 
-    (void)state;
     allocate_all(cache, objects, 300);
     memcpy(held, objects, sizeof held);
     held[7] = held[299] = NULL;
@@ -146,7 +140,6 @@ static void in_bulk_without_memory(void **state)
     unsigned live, half;
     size_t got;
 
-    (void)state;
     live = cache->capacity;
     half = live / 2;
     allocate_all(cache, objects, half);
@@ -183,7 +176,6 @@ static void with_a_destructor(void **state)
         .size = sizeof attr, .domain = manual_domain(), .destructor = count_end};
     struct prudence_cache *cache = prudence_cache_create("ended", 64, &attr);
 
-    (void)state;
     objects[0] = prudence_cache_alloc(cache);
     objects[1] = prudence_cache_replace(cache, objects[0]);
     assert_non_null(objects[1]);
@@ -240,7 +232,6 @@ static void what_comes_back_is_caught(void **state)
 {
     void *object;
 
-    (void)state;
     mine = fixed_cache(64, 32, manual_domain());
     object = prudence_cache_alloc(mine);
     expect_death(replace_a_freed_one, object, "double free", "already deferred and not yet safe",
@@ -255,7 +246,6 @@ static void misuse_is_caught_at_the_call(void **state)
     struct prudence_cache *other = fixed_cache(64, 32, NULL);
     char *object;
 
-    (void)state;
     mine = fixed_cache(64, 32, NULL);
     object = prudence_cache_alloc(mine);
     expect_death(replace, object + 8, "prudence_cache_replace:", "8 bytes after its start", NULL);

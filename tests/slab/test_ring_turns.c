@@ -15,14 +15,13 @@ static bool waits_in_its_slot(const struct cpu_cache *cpu, uint64_t number, cons
     return cpu->line.ring[number & cpu->line.ring_mask] == object;
 }
 
-static void every_object_is_in_its_slot(void **state)
+TEST(every_object_is_in_its_slot)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
     void *objects[7];
     unsigned turns = 0;
 
-    (void)state;
     allocate_all(cache, objects, 7);
     cpu = cpu_here(cache);
     assert_int_equal(cpu->slots, 32);
@@ -43,12 +42,4 @@ static void every_object_is_in_its_slot(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_object_is_in_its_slot),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

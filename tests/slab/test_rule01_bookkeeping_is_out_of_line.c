@@ -12,11 +12,10 @@
 
 static void *objects[COUNT], *again[COUNT];
 
-static void freed_objects_keep_their_bytes(void **state)
+TEST(freed_objects_keep_their_bytes)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
 
-    (void)state;
     allocate_all(cache, objects, COUNT);
     for (unsigned i = 0; i < COUNT; i++)
         fill_pattern(objects[i], SIZE);
@@ -27,11 +26,10 @@ static void freed_objects_keep_their_bytes(void **state)
     destroy_empty(cache);
 }
 
-static void writing_to_freed_objects_corrupts_nothing(void **state)
+TEST(writing_to_freed_objects_corrupts_nothing)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
 
-    (void)state;
     allocate_all(cache, objects, COUNT);
     free_all(cache, objects, COUNT);
     for (unsigned i = 0; i < COUNT; i++)
@@ -45,13 +43,4 @@ static void writing_to_freed_objects_corrupts_nothing(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freed_objects_keep_their_bytes),
-        cmocka_unit_test(writing_to_freed_objects_corrupts_nothing),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

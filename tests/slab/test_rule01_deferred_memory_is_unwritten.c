@@ -36,13 +36,12 @@ static struct prudence_cache *cache_of_deferred(struct prudence_domain *domain)
     return cache;
 }
 
-static void in_latent_cache_and_latent_slab(void **state)
+TEST(in_latent_cache_and_latent_slab)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = cache_of_deferred(domain);
     void *others[COUNT];
 
-    (void)state;
     expect_patterns();
     allocate_all(cache, others, COUNT); /* misses, refills and grows around them */
     for (unsigned i = 0; i < COUNT; i++)
@@ -56,13 +55,12 @@ static void in_latent_cache_and_latent_slab(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void during_pre_flush(void **state)
+TEST(during_pre_flush)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = cache_of_deferred(domain);
     void *others[ROOM];
 
-    (void)state;
     allocate_all(cache, others, ROOM);
     free_all(cache, others, ROOM);
     assert_true(preflush_cpu(cache, os_cpu_current(), 1) > 0);
@@ -73,12 +71,11 @@ static void during_pre_flush(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void under_memory_pressure(void **state)
+TEST(under_memory_pressure)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = cache_of_deferred(domain);
 
-    (void)state;
     assert_int_equal(prudence_option_set("wait_max", "1ms"), 0);
     memory_fail(0, UINT32_MAX);
     while (prudence_cache_alloc(cache)) /* the truly free objects */
@@ -90,14 +87,4 @@ static void under_memory_pressure(void **state)
     expect_patterns();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_latent_cache_and_latent_slab),
-        cmocka_unit_test(during_pre_flush),
-        cmocka_unit_test(under_memory_pressure),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -17,7 +17,6 @@ static void sixteen_in_a_row_are_one_batch(void **state)
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
 
-    (void)state;
     assert_int_equal(cache->batch, ROOM / 2);
     allocate_all(cache, objects, ROOM);
     cpu = cpu_here(cache);
@@ -38,7 +37,6 @@ static void a_batch_becomes_safe_as_a_whole(void **state)
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     void *after[ROOM];
 
-    (void)state;
     allocate_all(cache, objects, ROOM);
     defer_all(cache, objects, 17); /* a closed batch of 16, and an open one of 1 */
     prudence_manual_advance(cache->domain);
@@ -62,7 +60,6 @@ static void closed_under_one_cookie_they_are_one(void **state)
     struct cpu_cache *cpu;
     unsigned held = 300, deferred;
 
-    (void)state;
     allocate_all(cache, many, held);
     cpu = cpu_here(cache);
     while (stack_count(&cpu->line))

@@ -10,13 +10,12 @@
 
 #define ROOM 32 /* batches of 16 */
 
-static void the_slow_path_fills_batches(void **state)
+TEST(the_slow_path_fills_batches)
 {
     struct prudence_cache *cache;
     struct cpu_cache *cpu;
     void *objects[ROOM];
 
-    (void)state;
     assert_int_equal(prudence_option_set("check", "1"), 0);
     cache = fixed_cache(64, ROOM, manual_domain());
     allocate_all(cache, objects, ROOM);
@@ -27,12 +26,4 @@ static void the_slow_path_fills_batches(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_slow_path_fills_batches),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

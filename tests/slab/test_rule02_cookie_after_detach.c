@@ -7,12 +7,11 @@
  */
 #include "support/slab_test.h"
 
-static void grace_periods_before_closing_do_not_count(void **state)
+TEST(grace_periods_before_closing_do_not_count)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     void *objects[32], *others[40];
 
-    (void)state;
     allocate_all(cache, objects, 32);
     for (unsigned i = 0; i < 8; i++) {
         prudence_cache_free_deferred(cache, objects[i]);
@@ -28,13 +27,12 @@ static void grace_periods_before_closing_do_not_count(void **state)
 }
 
 /* The batch is safe after one grace period. The numbers of objects and slabs bound the test. */
-static void one_grace_period_after_closing_is_enough(void **state)
+TEST(one_grace_period_after_closing_is_enough)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     void *objects[32], *others[64];
     unsigned reused = 0;
 
-    (void)state;
     allocate_all(cache, objects, 32);
     defer_all(cache, objects, 8);
     others[0] = prudence_cache_alloc(cache); /* closes */
@@ -48,13 +46,4 @@ static void one_grace_period_after_closing_is_enough(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grace_periods_before_closing_do_not_count),
-        cmocka_unit_test(one_grace_period_after_closing_is_enough),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -8,11 +8,10 @@
 
 static void *objects[OBJECTS_MAX];
 
-static void a_slab_is_used_up_before_the_next(void **state)
+TEST(a_slab_is_used_up_before_the_next)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
 
-    (void)state;
     for (unsigned slab = 1; slab <= 5; slab++) {
         allocate_all(cache, objects, cache->capacity);
         assert_int_equal(stats_of(cache).grows, slab);
@@ -20,12 +19,11 @@ static void a_slab_is_used_up_before_the_next(void **state)
     check_books(cache);
 }
 
-static void safe_latent_objects_come_before_growth(void **state)
+TEST(safe_latent_objects_come_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     unsigned count = 2 * cache->capacity;
 
-    (void)state;
     allocate_all(cache, objects, count);
     defer_all(cache, objects, count);
     assert_true(stats_of(cache).overflowed_objects > 0);
@@ -39,11 +37,10 @@ static void safe_latent_objects_come_before_growth(void **state)
 
 /* Three latent objects are not worth a grace period by themselves, but one is driven before the
  * cache grows. */
-static void latent_objects_that_can_be_had_come_before_growth(void **state)
+TEST(latent_objects_that_can_be_had_come_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, NULL); /* in a domain without readers */
 
-    (void)state;
     allocate_all(cache, objects, cache->capacity);
     defer_all(cache, objects, 3);
     allocate_all(cache, objects, 3);
@@ -53,13 +50,12 @@ static void latent_objects_that_can_be_had_come_before_growth(void **state)
     destroy_empty(cache);
 }
 
-static void unsafe_ones_do_not_keep_it_from_growing(void **state)
+TEST(unsafe_ones_do_not_keep_it_from_growing)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     static void *others[OBJECTS_MAX];
     unsigned count = cache->capacity;
 
-    (void)state;
     allocate_all(cache, objects, count);
     defer_all(cache, objects, count);
     allocate_all(cache, others, count);
@@ -69,15 +65,4 @@ static void unsafe_ones_do_not_keep_it_from_growing(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slab_is_used_up_before_the_next),
-        cmocka_unit_test(safe_latent_objects_come_before_growth),
-        cmocka_unit_test(latent_objects_that_can_be_had_come_before_growth),
-        cmocka_unit_test(unsafe_ones_do_not_keep_it_from_growing),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -24,13 +24,12 @@ static struct prudence_cache *cache_about_to_miss(unsigned *count)
     return cache;
 }
 
-static void a_miss_closes_the_open_batch(void **state)
+TEST(a_miss_closes_the_open_batch)
 {
     unsigned count;
     struct prudence_cache *cache = cache_about_to_miss(&count);
     struct cpu_cache *cpu = cpu_here(cache);
 
-    (void)state;
     defer_all(cache, objects, 3);
     assert_int_equal(cpu->batch_tail - cpu->batch_head, 0);
     objects[0] = prudence_cache_alloc(cache);
@@ -38,14 +37,13 @@ static void a_miss_closes_the_open_batch(void **state)
     assert_int_equal(cpu->closed, 3);
 }
 
-static void a_merge_comes_before_a_refill(void **state)
+TEST(a_merge_comes_before_a_refill)
 {
     unsigned count;
     struct prudence_cache *cache = cache_about_to_miss(&count);
     struct prudence_cache_stats before, after;
     void *deferred[3] = {objects[0], objects[1], objects[2]}, *object;
 
-    (void)state;
     defer_all(cache, deferred, 3);
     do
         object = prudence_cache_alloc(cache); /* the first of these closes the batch */
@@ -66,14 +64,13 @@ static void a_merge_comes_before_a_refill(void **state)
 
 /* A merge is bounded even if many objects share a cookie, so that the caches are not owned for
  * long. */
-static void a_merge_is_bounded(void **state)
+TEST(a_merge_is_bounded)
 {
     static void *live[OBJECTS_MAX];
     struct prudence_cache *cache = fixed_cache(8, 0, manual_domain());
     struct cpu_cache *cpu = cpu_here(cache);
     unsigned count = 0, latent;
 
-    (void)state;
     for (unsigned i = 0; i < 10000; i++)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     prudence_manual_advance(cache->domain);
@@ -88,14 +85,4 @@ static void a_merge_is_bounded(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_miss_closes_the_open_batch),
-        cmocka_unit_test(a_merge_comes_before_a_refill),
-        cmocka_unit_test(a_merge_is_bounded),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

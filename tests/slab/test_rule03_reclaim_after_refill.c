@@ -47,9 +47,8 @@ static void reclaim(unsigned room, unsigned latent)
     destroy_empty(cache);
 }
 
-static void what_is_latent_finds_its_room(void **state)
+TEST(what_is_latent_finds_its_room)
 {
-    (void)state;
     for (unsigned latent = 0; latent <= 16; latent++)
         reclaim(16, latent);
     for (unsigned latent = 0; latent <= 256; latent += 32)
@@ -57,9 +56,8 @@ static void what_is_latent_finds_its_room(void **state)
 }
 
 /* Instead of a merge, as many plain frees arrive as objects are latent, as from callbacks. */
-static void so_do_as_many_frees(void **state)
+TEST(so_do_as_many_frees)
 {
-    (void)state;
     for (unsigned latent = 1; latent <= 16; latent++) {
         unsigned held;
         struct prudence_cache *cache = cache_at_miss(16, latent, &held);
@@ -126,22 +124,10 @@ static void a_refill_that_ends_elsewhere(unsigned latent)
     injected_cpu = 0;
 }
 
-static void no_cpu_is_overfilled(void **state)
+TEST(no_cpu_is_overfilled)
 {
-    (void)state;
     for (unsigned latent = 0; latent <= ROOM; latent += ROOM / 4)
         a_refill_that_ends_elsewhere(latent);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_latent_finds_its_room),
-        cmocka_unit_test(so_do_as_many_frees),
-        cmocka_unit_test(no_cpu_is_overfilled),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

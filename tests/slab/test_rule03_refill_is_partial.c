@@ -29,16 +29,14 @@ static void refill_with_latent(unsigned room, unsigned latent, unsigned expected
     check_books(cache);
 }
 
-static void refill_is_size_less_latent(void **state)
+TEST(refill_is_size_less_latent)
 {
-    (void)state;
     for (unsigned latent = 0; latent <= 16; latent++)
         refill_with_latent(16, latent, latent < 16 ? 16 - latent : 1);
 }
 
-static void refill_is_at_most_a_transfer(void **state)
+TEST(refill_is_at_most_a_transfer)
 {
-    (void)state;
     refill_with_latent(256, 0, TRANSFER_MAX);
     refill_with_latent(256, 100, TRANSFER_MAX);
     refill_with_latent(256, 200, 56);
@@ -47,11 +45,10 @@ static void refill_is_at_most_a_transfer(void **state)
 
 /* Programs often walk objects in the order of allocation, so refills keep the order of
  * addresses. */
-static void refilled_objects_come_in_order_of_address(void **state)
+TEST(refilled_objects_come_in_order_of_address)
 {
     struct prudence_cache *cache = fixed_cache(64, 64, manual_domain());
 
-    (void)state;
     allocate_all(cache, objects, 128);
     for (unsigned i = 1; i < 128; i++)
         if (i % 64)
@@ -60,14 +57,4 @@ static void refilled_objects_come_in_order_of_address(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refill_is_size_less_latent),
-        cmocka_unit_test(refill_is_at_most_a_transfer),
-        cmocka_unit_test(refilled_objects_come_in_order_of_address),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

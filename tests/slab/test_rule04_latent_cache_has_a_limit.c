@@ -14,13 +14,12 @@
 
 static void *objects[256];
 
-static void what_does_not_fit_goes_to_the_latent_slab(void **state)
+TEST(what_does_not_fit_goes_to_the_latent_slab)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct slab *slab;
     unsigned overflowed;
 
-    (void)state;
     allocate_all(cache, objects, cache->capacity);
     slab = slab_of(objects[0]);
     assert_int_equal(slab->list, SLAB_FULL);
@@ -43,13 +42,12 @@ static void what_does_not_fit_goes_to_the_latent_slab(void **state)
     check_books(cache);
 }
 
-static void at_the_limit_a_safe_batch_makes_room(void **state)
+TEST(at_the_limit_a_safe_batch_makes_room)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct prudence_cache_stats stats;
     unsigned freed = 0;
 
-    (void)state;
     allocate_all(cache, objects, 100);
     while (stack_count(&cpu_here(cache)->line) < ROOM) /* fills the object cache */
         free_all(cache, objects + 99 - freed++, 1);
@@ -64,13 +62,12 @@ static void at_the_limit_a_safe_batch_makes_room(void **state)
     check_books(cache);
 }
 
-static void without_a_safe_batch_nothing_is_flushed(void **state)
+TEST(without_a_safe_batch_nothing_is_flushed)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     unsigned cached;
     uint64_t flushes;
 
-    (void)state;
     allocate_all(cache, objects, 100);
     free_all(cache, objects, 12);
     cached = (unsigned)stats_of(cache).objects_cached;
@@ -82,14 +79,4 @@ static void without_a_safe_batch_nothing_is_flushed(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_goes_to_the_latent_slab),
-        cmocka_unit_test(at_the_limit_a_safe_batch_makes_room),
-        cmocka_unit_test(without_a_safe_batch_nothing_is_flushed),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -24,13 +24,12 @@ static bool is_in(uint64_t *bits, struct slab *slab, const void *object)
     return bits_test(bits, slab_index(slab, object));
 }
 
-static void next_is_not_merged_with_waiting(void **state)
+TEST(next_is_not_merged_with_waiting)
 {
     struct slab *slab = full_slab();
     struct prudence_cache *cache = slab->cache;
     void *others[300];
 
-    (void)state;
     node_put_latent(slab, objects[0], false);
     node_put_latent(slab, objects[1], false);
     assert_true(is_in(slab_waiting_bits(slab), slab, objects[0]));
@@ -49,12 +48,11 @@ static void next_is_not_merged_with_waiting(void **state)
     check_books(cache);
 }
 
-static void a_grace_period_before_next_waits_does_not_count(void **state)
+TEST(a_grace_period_before_next_waits_does_not_count)
 {
     struct slab *slab = full_slab();
     struct prudence_cache *cache = slab->cache;
 
-    (void)state;
     node_put_latent(slab, objects[0], false);
     prudence_manual_advance(cache->domain);   /* objects[0] is safe */
     node_put_latent(slab, objects[1], false); /* merges objects[0]; objects[1] begins to wait */
@@ -64,12 +62,11 @@ static void a_grace_period_before_next_waits_does_not_count(void **state)
     check_books(cache);
 }
 
-static void steady_deferral_merges_steadily(void **state)
+TEST(steady_deferral_merges_steadily)
 {
     struct slab *slab = full_slab();
     struct prudence_cache *cache = slab->cache;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i += 2) {
         node_put_latent(slab, objects[i], false);
         node_put_latent(slab, objects[i + 1], false);
@@ -80,14 +77,4 @@ static void steady_deferral_merges_steadily(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(next_is_not_merged_with_waiting),
-        cmocka_unit_test(a_grace_period_before_next_waits_does_not_count),
-        cmocka_unit_test(steady_deferral_merges_steadily),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -46,32 +46,19 @@ static void grows(size_t size, unsigned room)
     assert_true(last > none);
 }
 
-static void of_large_objects(void **state)
+TEST(of_large_objects)
 {
-    (void)state;
     grows(4096, 32);
 }
 
-static void of_a_small_object_cache(void **state)
+TEST(of_a_small_object_cache)
 {
-    (void)state;
     grows(64, 16);
 }
 
-static void of_small_objects_at_their_usual_size(void **state)
+TEST(of_small_objects_at_their_usual_size)
 {
-    (void)state;
     grows(64, 256); /* a default batch of 64-byte objects */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_large_objects),
-        cmocka_unit_test(of_a_small_object_cache),
-        cmocka_unit_test(of_small_objects_at_their_usual_size),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -16,13 +16,11 @@ static void *objects[200];
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
 static bool is_never_idle(unsigned cpu)
 {
-    (void)cpu;
     return false;
 }
 
@@ -43,11 +41,10 @@ static struct prudence_cache *overfull_cache(void)
     return cache;
 }
 
-static void the_helper_serves_a_scheduled_cache(void **state)
+TEST(the_helper_serves_a_scheduled_cache)
 {
     struct prudence_cache *cache = overfull_cache();
 
-    (void)state;
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
     preflush_work();
@@ -57,11 +54,10 @@ static void the_helper_serves_a_scheduled_cache(void **state)
     destroy_empty(cache);
 }
 
-static void a_destroyed_cache_is_not_served(void **state)
+TEST(a_destroyed_cache_is_not_served)
 {
     struct prudence_cache *cache = overfull_cache(), *second;
 
-    (void)state;
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
@@ -72,11 +68,10 @@ static void a_destroyed_cache_is_not_served(void **state)
     destroy_empty(second);
 }
 
-static void transfer_batches_on_their_way_do_not_outlive_it(void **state)
+TEST(transfer_batches_on_their_way_do_not_outlive_it)
 {
     struct prudence_cache *cache = overfull_cache();
 
-    (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 1), TRANSFER_BATCH_MAX);
     destroy_empty(cache);
     for (unsigned i = 0; i < 100; i++) { /* the pool of transfer batches stays complete */
@@ -88,12 +83,11 @@ static void transfer_batches_on_their_way_do_not_outlive_it(void **state)
 
 /* Objects that cannot be moved, because they are in the open batch, must not keep the helper
  * awake. */
-static void the_helper_ends_when_nothing_can_be_moved(void **state)
+TEST(the_helper_ends_when_nothing_can_be_moved)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     unsigned held = 100, rounds = 0;
 
-    (void)state;
     allocate_all(cache, objects, held);
     while (stack_count(&cpu_here(cache)->line) < ROOM)
         free_all(cache, &objects[--held], 1);
@@ -109,11 +103,10 @@ static void the_helper_ends_when_nothing_can_be_moved(void **state)
 }
 
 /* While a fork is under way, the helper takes no object. */
-static void a_fork_under_way_stops_the_helper(void **state)
+TEST(a_fork_under_way_stops_the_helper)
 {
     struct prudence_cache *cache = overfull_cache();
 
-    (void)state;
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
     preflush_enabled = false;
@@ -127,12 +120,11 @@ static void a_fork_under_way_stops_the_helper(void **state)
 }
 
 /* CPUs that are never idle must not keep the helper awake either; it gives up after a while. */
-static void the_helper_gives_up_on_busy_cpus(void **state)
+TEST(the_helper_gives_up_on_busy_cpus)
 {
     struct prudence_cache *cache = overfull_cache();
     unsigned rounds = 0;
 
-    (void)state;
     posix_idle_inject(is_never_idle);
     preflush_enabled = true;
     preflush_schedule(cache, cpu_here(cache));
@@ -149,18 +141,4 @@ static void the_helper_gives_up_on_busy_cpus(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_helper_serves_a_scheduled_cache),
-        cmocka_unit_test(a_destroyed_cache_is_not_served),
-        cmocka_unit_test(transfer_batches_on_their_way_do_not_outlive_it),
-        cmocka_unit_test(the_helper_ends_when_nothing_can_be_moved),
-        cmocka_unit_test(a_fork_under_way_stops_the_helper),
-        cmocka_unit_test(the_helper_gives_up_on_busy_cpus),
-    };
-
-    pin_thread();
-    posix_idle_inject(is_idle);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), posix_idle_inject(is_idle))

@@ -36,13 +36,12 @@ static struct slab_node *node_with_transfer_batch(struct prudence_cache **made)
     return node;
 }
 
-static void the_next_holder_of_the_lock_receives(void **state)
+TEST(the_next_holder_of_the_lock_receives)
 {
     struct prudence_cache *cache;
     struct slab_node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
-    (void)state;
     node_put(cache, &objects[18], 1);
     assert_null(node->handover);
     assert_int_equal(slab->latent, TRANSFER_BATCH_MAX);
@@ -52,13 +51,12 @@ static void the_next_holder_of_the_lock_receives(void **state)
 }
 
 /* Objects received late do not wait for another grace period. */
-static void they_keep_their_cookie(void **state)
+TEST(they_keep_their_cookie)
 {
     struct prudence_cache *cache;
     struct slab_node *node = node_with_transfer_batch(&cache);
     struct slab *slab = slab_of(objects[0]);
 
-    (void)state;
     prudence_manual_advance(cache->domain);
     node_put(cache, &objects[18], 1);
     assert_null(node->handover);
@@ -68,24 +66,13 @@ static void they_keep_their_cookie(void **state)
     check_books(cache);
 }
 
-static void they_count_as_latent_on_their_way(void **state)
+TEST(they_count_as_latent_on_their_way)
 {
     struct prudence_cache *cache;
 
-    (void)state;
     node_with_transfer_batch(&cache);
     assert_int_equal(stats_of(cache).objects_latent, 17);
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_next_holder_of_the_lock_receives),
-        cmocka_unit_test(they_keep_their_cookie),
-        cmocka_unit_test(they_count_as_latent_on_their_way),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

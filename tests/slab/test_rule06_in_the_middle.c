@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Rule 6: the idle helper is stopped while it holds one object. An owner that closes a batch then
  * must not make the helper mix two cookies in a transfer batch. Fork and the destruction of the
@@ -17,8 +19,6 @@
 #include "support/gp_tsan.h"
 #include "support/slab_test.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 #define ROOM  64 /* batches of 32 */
 #define FIRST 3  /* objects in the first batch */
@@ -71,7 +71,6 @@ static bool closed;
 
 static void close_in_between(const greg_t *registers)
 {
-    (void)registers;
     if (closed || !helper_has_one_in_hand())
         return;
     closed = true;
@@ -81,7 +80,6 @@ static void close_in_between(const greg_t *registers)
 
 static void preflush_all(void *unused)
 {
-    (void)unused;
     preflush_cpu(cache, os_cpu_current(), 100);
 }
 
@@ -93,9 +91,8 @@ static void expect_cookie_covers_all(const struct transfer_batch *batch)
         assert_true(contains(objects, FIRST, batch->objects[i]));
 }
 
-static void no_transfer_batch_mixes_two_cookies(void **state)
+TEST(no_transfer_batch_mixes_two_cookies)
 {
-    (void)state;
     fill_cache();
     step_through(preflush_all, NULL, close_in_between);
     assert_true(closed);
@@ -115,7 +112,6 @@ static bool stopped;
 
 static void stop_in_between(const greg_t *registers)
 {
-    (void)registers;
     if (stopped || !helper_has_one_in_hand())
         return;
     stopped = true;
@@ -126,7 +122,6 @@ static void stop_in_between(const greg_t *registers)
 
 static void work(void *unused)
 {
-    (void)unused;
     preflush_work();
 }
 
@@ -195,33 +190,25 @@ static void expect_to_wait(void *(*act)(void *))
     assert_int_equal(outcome, 0);
 }
 
-static void fork_waits_for_it(void **state)
+TEST(fork_waits_for_it)
 {
-    (void)state;
     expect_to_wait(fork_now);
     check_books(cache);
     destroy_empty(cache);
 }
 
-static void destruction_waits_for_it(void **state)
+TEST(destruction_waits_for_it)
 {
-    (void)state;
     expect_to_wait(destroy_now);
 }
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_transfer_batch_mixes_two_cookies),
-        cmocka_unit_test(fork_waits_for_it),
-        cmocka_unit_test(destruction_waits_for_it),
-    };
     unsigned cpu = pin_thread();
 
     if (cpu >= 64) {
@@ -231,13 +218,5 @@ int main(void)
     inject_topology(); /* steps would restart an rseq section forever */
     injected_cpu = cpu;
     posix_idle_inject(is_idle);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-int main(void)
-{
-    print_message("skipped: nothing to step with\n");
-    return 0;
-}
-#endif

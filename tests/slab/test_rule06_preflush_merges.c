@@ -82,11 +82,10 @@ static void preflush(unsigned moves, unsigned merges)
     check_books(cache);
 }
 
-static void what_is_safe_is_merged_first(void **state)
+TEST(what_is_safe_is_merged_first)
 {
     uint64_t refills;
 
-    (void)state;
     overfill(20);
     preflush(20, ROOM / 2);
     assert_ptr_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask],
@@ -101,9 +100,8 @@ static void what_is_safe_is_merged_first(void **state)
     end();
 }
 
-static void no_more_is_merged_than_fits(void **state)
+TEST(no_more_is_merged_than_fits)
 {
-    (void)state;
     overfill(50);
     preflush(50, ROOM - 50);
     assert_int_equal(stack_count(&cpu->line), ROOM);
@@ -114,9 +112,8 @@ static void no_more_is_merged_than_fits(void **state)
     end();
 }
 
-static void what_fits_is_left_alone(void **state)
+TEST(what_fits_is_left_alone)
 {
-    (void)state;
     overfill(0);
     preflush(0, 0);
     end();
@@ -131,7 +128,6 @@ static sem_t worker_is_held, worker_may_go_on;
 
 static void hold(struct prudence_head *head)
 {
-    (void)head;
     sem_post(&worker_is_held);
     while (sem_wait(&worker_may_go_on))
         ;
@@ -139,11 +135,10 @@ static void hold(struct prudence_head *head)
 
 /* Objects with PRUDENCE_CACHE_DESTRUCT_SOON go to their slabs. A callback holds the library's
  * worker, which could otherwise settle the cache at any moment. */
-static void objects_with_destructors(void **state)
+TEST(objects_with_destructors)
 {
     struct prudence_head *head = prudence_malloc(sizeof *head);
 
-    (void)state;
     overfill_with(0, destroy, 20);
     preflush(20, ROOM / 2);
     end();
@@ -160,11 +155,10 @@ static void objects_with_destructors(void **state)
     prudence_free(head);
 }
 
-static void another_owner_is_left_alone(void **state)
+TEST(another_owner_is_left_alone)
 {
     struct cpu_cache *owned;
 
-    (void)state;
     overfill(20);
     owned = cpu_cache_take(cache, &held);
     assert_ptr_equal(owned, cpu);
@@ -176,11 +170,10 @@ static void another_owner_is_left_alone(void **state)
     end();
 }
 
-static void a_pool_that_is_used_up_stops_no_merge(void **state)
+TEST(a_pool_that_is_used_up_stops_no_merge)
 {
     struct transfer_batch *claimed[TRANSFER_BATCHES];
 
-    (void)state;
     overfill(20);
     for (unsigned i = 0; i < TRANSFER_BATCHES; i++)
         assert_non_null(claimed[i] = transfer_batch_claim());
@@ -193,12 +186,11 @@ static void a_pool_that_is_used_up_stops_no_merge(void **state)
 }
 
 /* The helper has moved to another CPU than the one it serves, so it merges on neither. */
-static void on_another_cpu(void **state)
+TEST(on_another_cpu)
 {
     unsigned here = injected_cpu;
     struct cpu_cache *there;
 
-    (void)state;
     overfill(20);
     injected_cpu = here + 1;
     allocate_all(cache, &objects[held++], 1);
@@ -219,7 +211,6 @@ static uint64_t head_then;
 /* Ends the second grace period when the helper holds the first object. */
 static void end_in_between(const greg_t *registers)
 {
-    (void)registers;
     if (load_relaxed(&cpu->line.ring_head) == head_then + 1 && !load_relaxed(&cpu->line.owner))
         prudence_manual_advance(cache->domain);
 }
@@ -229,11 +220,10 @@ static void preflush_all(void *moved)
     *(unsigned *)moved = preflush_cpu(cache, os_cpu_current(), 100);
 }
 
-static void what_becomes_safe_meanwhile_is_merged(void **state)
+TEST(what_becomes_safe_meanwhile_is_merged)
 {
     unsigned moved = 0;
 
-    (void)state;
     overfill(20);
     head_then = load_relaxed(&cpu->line.ring_head) + ROOM / 2; /* after the safe objects */
     step_through(preflush_all, &moved, end_in_between);
@@ -246,25 +236,13 @@ static void what_becomes_safe_meanwhile_is_merged(void **state)
 #else
 static void what_becomes_safe_meanwhile_is_merged(void **state)
 {
-    (void)state;
     print_message("skipped: nothing to step with\n");
 }
 #endif
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_safe_is_merged_first),
-        cmocka_unit_test(no_more_is_merged_than_fits),
-        cmocka_unit_test(what_fits_is_left_alone),
-        cmocka_unit_test(objects_with_destructors),
-        cmocka_unit_test(another_owner_is_left_alone),
-        cmocka_unit_test(a_pool_that_is_used_up_stops_no_merge),
-        cmocka_unit_test(on_another_cpu),
-        cmocka_unit_test(what_becomes_safe_meanwhile_is_merged),
-    };
-
     pin_thread();
     inject_topology(); /* steps would restart an rseq section forever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

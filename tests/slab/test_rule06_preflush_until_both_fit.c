@@ -42,12 +42,11 @@ static struct prudence_cache *overfull_cache(unsigned cached)
     return cache;
 }
 
-static void moves_what_does_not_fit(void **state)
+TEST(moves_what_does_not_fit)
 {
     struct prudence_cache *cache = overfull_cache(20);
     struct cpu_cache *cpu = cpu_here(cache);
 
-    (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 20);
     assert_int_equal(stack_count(&cpu->line) + latent_cache_count(cpu), ROOM);
     assert_ptr_equal(cpu->line.ring[cpu->line.ring_head & cpu->line.ring_mask],
@@ -60,32 +59,29 @@ static void moves_what_does_not_fit(void **state)
 }
 
 /* Pre-flush goes on with the next batch when the oldest one is used up. */
-static void moves_more_than_one_batch(void **state)
+TEST(moves_more_than_one_batch)
 {
     struct prudence_cache *cache = overfull_cache(50);
     struct cpu_cache *cpu = cpu_here(cache);
 
-    (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 50);
     assert_int_equal(stack_count(&cpu->line) + latent_cache_count(cpu), ROOM);
     check_books(cache);
 }
 
-static void leaves_alone_what_fits(void **state)
+TEST(leaves_alone_what_fits)
 {
     struct prudence_cache *cache = overfull_cache(0);
 
-    (void)state;
     assert_int_equal(preflush_cpu(cache, os_cpu_current(), 100), 0);
     assert_int_equal(stats_of(cache).preflushed_objects, 0);
     check_books(cache);
 }
 
-static void nothing_is_handed_out_early(void **state)
+TEST(nothing_is_handed_out_early)
 {
     struct prudence_cache *cache = overfull_cache(50);
 
-    (void)state;
     preflush_cpu(cache, os_cpu_current(), 100);
     /* Only the first batch's grace period is over, so no transfer batch may mix the two. */
     allocate_all(cache, others, 2 * ROOM);
@@ -101,15 +97,4 @@ static void nothing_is_handed_out_early(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_what_does_not_fit),
-        cmocka_unit_test(moves_more_than_one_batch),
-        cmocka_unit_test(leaves_alone_what_fits),
-        cmocka_unit_test(nothing_is_handed_out_early),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -32,22 +32,20 @@ static struct prudence_cache *alternating_cache(void)
     return cache;
 }
 
-static void two_transfer_batches_are_two(void **state)
+TEST(two_transfer_batches_are_two)
 {
     struct prudence_cache *cache = alternating_cache();
     unsigned moved = preflush_cpu(cache, 0, 2);
 
-    (void)state;
     assert_true(moved >= 1 && moved <= 3); /* one object in each, and the one carried over */
     check_books(cache);
 }
 
-static void beyond_the_pool_every_object_counts_once(void **state)
+TEST(beyond_the_pool_every_object_counts_once)
 {
     struct prudence_cache *cache = alternating_cache();
     struct prudence_cache_stats before = stats_of(cache), after;
 
-    (void)state;
     preflush_cpu(cache, 0, 1000);
     after = stats_of(cache);
     assert_int_equal(after.deferred_frees, before.deferred_frees);
@@ -56,14 +54,4 @@ static void beyond_the_pool_every_object_counts_once(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_transfer_batches_are_two),
-        cmocka_unit_test(beyond_the_pool_every_object_counts_once),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

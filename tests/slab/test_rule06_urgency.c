@@ -21,7 +21,6 @@ static unsigned held; /* objects[0 .. held) are live */
 
 static bool is_idle(unsigned cpu)
 {
-    (void)cpu;
     return true;
 }
 
@@ -111,11 +110,10 @@ static void end(struct prudence_cache *cache)
     destroy_empty(cache);
 }
 
-static void quick_when_nearly_full_and_filling(void **state)
+TEST(quick_when_nearly_full_and_filling)
 {
     struct prudence_cache *cache = cache_with(200);
 
-    (void)state;
     defer(cache, ROOM);
     assert_false(look(cache));
     assert_int_equal(moved(cache), 200);
@@ -124,11 +122,10 @@ static void quick_when_nearly_full_and_filling(void **state)
 }
 
 /* A latent cache is nearly full above, not at, seven eighths. */
-static void nearly_full_begins_at_seven_eighths(void **state)
+TEST(nearly_full_begins_at_seven_eighths)
 {
     struct prudence_cache *cache = cache_with(200);
 
-    (void)state;
     defer(cache, ROOM / 8 * 7);
     assert_true(look(cache));
     assert_int_equal(moved(cache), GENTLE);
@@ -143,11 +140,10 @@ static void nearly_full_begins_at_seven_eighths(void **state)
 }
 
 /* After more allocations than deferrals, the waiting objects will be wanted. */
-static void gentle_when_allocations_keep_up(void **state)
+TEST(gentle_when_allocations_keep_up)
 {
     struct prudence_cache *cache = cache_with(200);
 
-    (void)state;
     allocate(cache);
     defer(cache, ROOM);
     assert_true(look(cache));
@@ -156,12 +152,11 @@ static void gentle_when_allocations_keep_up(void **state)
 }
 
 /* After as many plain frees as allocations, the waiting objects will not be wanted. */
-static void plain_frees_count(void **state)
+TEST(plain_frees_count)
 {
     struct prudence_cache *cache = cache_with(200);
     unsigned before = held;
 
-    (void)state;
     allocate(cache);
     free_some(cache, held - before);
     defer(cache, ROOM);
@@ -173,12 +168,11 @@ static void plain_frees_count(void **state)
 
 /* A refill adds objects to the object cache and a flush removes some, but neither counts as a free
  * or an allocation. */
-static void refills_do_not_count(void **state)
+TEST(refills_do_not_count)
 {
     struct prudence_cache *cache = cache_with(200);
     uint64_t before = stats_of(cache).refilled_objects;
 
-    (void)state;
     while (stats_of(cache).refilled_objects - before <= ROOM)
         allocate(cache);
     defer(cache, ROOM);
@@ -187,12 +181,11 @@ static void refills_do_not_count(void **state)
     end(cache);
 }
 
-static void flushes_do_not_count(void **state)
+TEST(flushes_do_not_count)
 {
     struct prudence_cache *cache = cache_with(200);
     uint64_t flushed = stats_of(cache).flushed_objects;
 
-    (void)state;
     while (stats_of(cache).flushed_objects - flushed <= 2 * ROOM) {
         unsigned before = held;
 
@@ -206,12 +199,11 @@ static void flushes_do_not_count(void **state)
 }
 
 /* Operations before the last look do not count: the same operations, with a look in between. */
-static void only_what_happened_since_the_last_look_counts(void **state)
+TEST(only_what_happened_since_the_last_look_counts)
 {
     struct prudence_cache *cache = cache_with(200);
     unsigned cached;
 
-    (void)state;
     allocate(cache);
     look(cache);
     cached = stack_count(&cpu_here(cache)->line);
@@ -231,12 +223,11 @@ static void only_what_happened_since_the_last_look_counts(void **state)
     end(cache);
 }
 
-static void gentle_rounds_end_when_both_fit(void **state)
+TEST(gentle_rounds_end_when_both_fit)
 {
     struct prudence_cache *cache = cache_with(200);
     unsigned rounds = 1;
 
-    (void)state;
     defer(cache, ROOM / 2);
     for (; look(cache); rounds++)
         assert_int_equal(moved(cache), rounds * GENTLE);
@@ -246,20 +237,4 @@ static void gentle_rounds_end_when_both_fit(void **state)
     end(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quick_when_nearly_full_and_filling),
-        cmocka_unit_test(nearly_full_begins_at_seven_eighths),
-        cmocka_unit_test(gentle_when_allocations_keep_up),
-        cmocka_unit_test(plain_frees_count),
-        cmocka_unit_test(refills_do_not_count),
-        cmocka_unit_test(flushes_do_not_count),
-        cmocka_unit_test(only_what_happened_since_the_last_look_counts),
-        cmocka_unit_test(gentle_rounds_end_when_both_fit),
-    };
-
-    pin_thread();
-    posix_idle_inject(is_idle);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), posix_idle_inject(is_idle))

@@ -50,9 +50,8 @@ static struct slab *slab_taken_from(void)
     return slab_of(object);
 }
 
-static void figure_5(void **state)
+TEST(figure_5)
 {
-    (void)state;
     for (unsigned b = 0; b < 2; b++) { /* in either order */
         full_slabs(2);
         put(0, 2, cache->capacity - 2);
@@ -63,9 +62,8 @@ static void figure_5(void **state)
     }
 }
 
-static void latent_objects_are_not_live(void **state)
+TEST(latent_objects_are_not_live)
 {
-    (void)state;
     for (unsigned b = 0; b < 2; b++) {
         full_slabs(2);
         put(1 - b, 4, cache->capacity - 4); /* A has 4 live objects */
@@ -75,13 +73,12 @@ static void latent_objects_are_not_live(void **state)
     }
 }
 
-static void ten_are_weighed(void **state)
+TEST(ten_are_weighed)
 {
     struct list *item;
     struct slab *order[SLABS];
     unsigned count = 0, number[SLABS];
 
-    (void)state;
     full_slabs(13);
     for (unsigned i = 0; i < 13; i++)
         put(i, 0, 1);
@@ -100,9 +97,8 @@ static void ten_are_weighed(void **state)
     check_books(cache);
 }
 
-static void slabs_with_nothing_to_give_do_not_count(void **state)
+TEST(slabs_with_nothing_to_give_do_not_count)
 {
-    (void)state;
     full_slabs(23);
     for (unsigned i = 0; i < 11; i++)
         defer(i, 0, 1);
@@ -114,9 +110,8 @@ static void slabs_with_nothing_to_give_do_not_count(void **state)
 }
 
 /* A slab has one live, 58 latent and one free object; the other slab is free. */
-static void one_live_object_beside_58_latent_ones(void **state)
+TEST(one_live_object_beside_58_latent_ones)
 {
-    (void)state;
     for (unsigned spares = 0; spares < 2; spares++) {
         slab_spares_latent = spares;
         full_slabs(2);
@@ -134,9 +129,8 @@ static void one_live_object_beside_58_latent_ones(void **state)
     slab_spares_latent = false;
 }
 
-static void half_is_not_most(void **state)
+TEST(half_is_not_most)
 {
-    (void)state;
     slab_spares_latent = true;
     for (unsigned latent = 2; latent <= 3; latent++) {
         full_slabs(2);
@@ -150,9 +144,8 @@ static void half_is_not_most(void **state)
 
 /* With nothing else left, the slab with the most live objects goes first, and the one without any
  * last. */
-static void rather_than_grow(void **state)
+TEST(rather_than_grow)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         unsigned b = i % 2; /* in either order */
 
@@ -172,18 +165,4 @@ static void rather_than_grow(void **state)
     slab_spares_latent = false;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figure_5),
-        cmocka_unit_test(latent_objects_are_not_live),
-        cmocka_unit_test(ten_are_weighed),
-        cmocka_unit_test(slabs_with_nothing_to_give_do_not_count),
-        cmocka_unit_test(one_live_object_beside_58_latent_ones),
-        cmocka_unit_test(half_is_not_most),
-        cmocka_unit_test(rather_than_grow),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

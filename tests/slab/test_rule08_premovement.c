@@ -23,12 +23,11 @@ static struct slab *full_slab(void)
     return slab;
 }
 
-static void full_partial_draining_free(void **state)
+TEST(full_partial_draining_free)
 {
     struct slab *slab = full_slab();
     struct prudence_cache *cache = slab->cache;
 
-    (void)state;
     node_put_latent(slab, objects[0], false);
     assert_int_equal(slab->list, SLAB_PARTIAL);
     assert_int_equal(stats_of(cache).premoved_slabs, 1);
@@ -49,12 +48,11 @@ static void full_partial_draining_free(void **state)
     check_books(cache);
 }
 
-static void the_last_live_object_may_be_freed(void **state)
+TEST(the_last_live_object_may_be_freed)
 {
     struct slab *slab = full_slab();
     struct prudence_cache *cache = slab->cache;
 
-    (void)state;
     node_put_latent(slab, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
     assert_int_equal(slab->list, SLAB_DRAINING);
@@ -63,14 +61,13 @@ static void the_last_live_object_may_be_freed(void **state)
 
 /* Refills use partial slabs before free ones, free ones before draining ones, and those before they
  * grow. */
-static void draining_slabs_are_used_last(void **state)
+TEST(draining_slabs_are_used_last)
 {
     struct slab *draining = full_slab(), *second;
     struct prudence_cache *cache = draining->cache;
     struct slab_node *node = node_of(draining);
     void *more[256], *object;
 
-    (void)state;
     node_put_latent(draining, objects[0], false);
     node_put(cache, objects + 1, cache->capacity - 1);
     second = slab_grow(cache, draining->node, OS_ALLOC_DEFAULT);
@@ -90,14 +87,4 @@ static void draining_slabs_are_used_last(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_partial_draining_free),
-        cmocka_unit_test(the_last_live_object_may_be_freed),
-        cmocka_unit_test(draining_slabs_are_used_last),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -27,11 +27,10 @@ static struct prudence_cache *full_slabs(const char *decay)
     return cache;
 }
 
-static void free_slabs_beyond_the_limit_go_back(void **state)
+TEST(free_slabs_beyond_the_limit_go_back)
 {
     struct prudence_cache *cache = full_slabs("0");
 
-    (void)state;
     node_put(cache, objects, SLABS * cache->capacity);
     assert_int_equal(stats_of(cache).slabs_now, cache->free_limit);
     assert_int_equal(stats_of(cache).shrinks, SLABS - cache->free_limit);
@@ -41,11 +40,10 @@ static void free_slabs_beyond_the_limit_go_back(void **state)
     check_books(cache);
 }
 
-static void slabs_wanted_just_now_are_kept_for_a_while(void **state)
+TEST(slabs_wanted_just_now_are_kept_for_a_while)
 {
     struct prudence_cache *cache = full_slabs("1s");
 
-    (void)state;
     node_put(cache, objects, SLABS * cache->capacity);
     assert_int_equal(stats_of(cache).slabs_now, SLABS);
     assert_int_equal(prudence_cache_shrink(cache), SLABS * cache->slab_bytes);
@@ -60,11 +58,10 @@ static void pause_until_later(void)
         usleep(1000);
 }
 
-static void slabs_wanted_long_ago_go_back(void **state)
+TEST(slabs_wanted_long_ago_go_back)
 {
     struct prudence_cache *cache = full_slabs("1us");
 
-    (void)state;
     node_put(cache, objects, SLABS * cache->capacity);
     for (unsigned i = 0; i < 3; i++) {
         void *object;
@@ -77,12 +74,11 @@ static void slabs_wanted_long_ago_go_back(void **state)
     check_books(cache);
 }
 
-static void a_slab_with_a_latent_bit_stays(void **state)
+TEST(a_slab_with_a_latent_bit_stays)
 {
     struct prudence_cache *cache = full_slabs("0");
     unsigned capacity = cache->capacity;
 
-    (void)state;
     for (unsigned i = 0; i < SLABS; i++) /* some in `waiting`, some in `next` */
         node_put_latent(slab_of(objects[i * capacity]), objects[i * capacity], false);
     for (unsigned i = 0; i < SLABS; i++)
@@ -96,15 +92,4 @@ static void a_slab_with_a_latent_bit_stays(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_slabs_beyond_the_limit_go_back),
-        cmocka_unit_test(slabs_wanted_just_now_are_kept_for_a_while),
-        cmocka_unit_test(slabs_wanted_long_ago_go_back),
-        cmocka_unit_test(a_slab_with_a_latent_bit_stays),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -12,12 +12,11 @@
 
 static void *objects[COUNT + 1];
 
-static void open_batches_of_all_cpus(void **state)
+TEST(open_batches_of_all_cpus)
 {
     struct prudence_cache *cache = fixed_cache(512, 32, NULL); /* batches of 16 stay open */
     unsigned count, live;
 
-    (void)state;
     allocate_all(cache, objects, 5 * cache->capacity); /* all objects of the slabs */
     assert_int_equal(stats_of(cache).objects_cached, 0);
     count = 5 * cache->capacity / 63 * 63;
@@ -42,13 +41,4 @@ static void open_batches_of_all_cpus(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_batches_of_all_cpus),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

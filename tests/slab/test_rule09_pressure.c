@@ -38,12 +38,11 @@ static void done(struct prudence_cache *caches[2], unsigned held)
 
 /* The limit leaves room for the current contents of both caches. One cache alone can use that room
  * only after the other one's latent objects have become free pages. */
-static void at_the_limit_other_caches_give_back(void **state)
+TEST(at_the_limit_other_caches_give_back)
 {
     struct prudence_cache *caches[2];
     struct os_pages_stats pages;
 
-    (void)state;
     deferred_caches(caches);
     os_pages_stats(&pages);
     os_pages_set_limit(pages.used);
@@ -62,7 +61,6 @@ static uint64_t never_the_same(void *unused)
 {
     static uint64_t cookies;
 
-    (void)unused;
     return ++cookies;
 }
 
@@ -84,7 +82,7 @@ static struct prudence_domain *domain_of_waiters(void)
 }
 
 /* Objects that become safe by the wait are merged and given back, in other caches, too. */
-static void after_the_wait_other_caches_give_back(void **state)
+TEST(after_the_wait_other_caches_give_back)
 {
     struct prudence_domain *domain = domain_of_waiters();
     struct prudence_cache *wants = fixed_cache(512, 128, domain);
@@ -92,7 +90,6 @@ static void after_the_wait_other_caches_give_back(void **state)
     struct os_pages_stats pages;
     unsigned capacity = wants->capacity;
 
-    (void)state;
     allocate_all(has, objects[0], capacity);
     allocate_all(wants, objects[1], capacity);
     defer_all(has, objects[0], capacity); /* all in the latent cache, none safe */
@@ -109,7 +106,7 @@ static void after_the_wait_other_caches_give_back(void **state)
 
 /* The first grace period makes only one object of each slab safe, and the second all others, which
  * frees a slab. */
-static void one_wait_may_not_be_enough(void **state)
+TEST(one_wait_may_not_be_enough)
 {
     struct prudence_domain *domain = domain_of_waiters();
     struct prudence_cache *wants = fixed_cache(512, 128, domain);
@@ -117,7 +114,6 @@ static void one_wait_may_not_be_enough(void **state)
     unsigned capacity = wants->capacity;
     struct os_pages_stats pages;
 
-    (void)state;
     allocate_all(has, objects[0], 2 * capacity);
     allocate_all(wants, objects[1], capacity);
     for (unsigned i = 0; i < 2 * capacity; i++)
@@ -134,11 +130,10 @@ static void one_wait_may_not_be_enough(void **state)
 
 /* All latent objects have been waited for, and were not enough, so the allocation fails without
  * waiting until wait_max, which is longer than this program may take. */
-static void nothing_latent_is_left_to_wait_for(void **state)
+TEST(nothing_latent_is_left_to_wait_for)
 {
     struct prudence_cache *has = fixed_cache(512, 128, domain_of_waiters());
 
-    (void)state;
     prudence_free(prudence_malloc((size_t)1 << 20)); /* makes a cache of large blocks */
     allocate_all(has, objects[0], 100);
     defer_all(has, objects[0], 100); /* none is safe */
@@ -150,13 +145,12 @@ static void nothing_latent_is_left_to_wait_for(void **state)
 }
 
 /* An object's allocation fails likewise: the latent objects are safe, but no page is available. */
-static void no_page_is_left_to_wait_for(void **state)
+TEST(no_page_is_left_to_wait_for)
 {
     struct prudence_domain *domain = domain_of_waiters();
     struct prudence_cache *wants = fixed_cache(512, 128, domain);
     struct prudence_cache *has = fixed_cache(512, 128, domain);
 
-    (void)state;
     allocate_all(has, objects[0], 100);
     defer_all(has, objects[0], 100);
     memory_fail(0, UINT32_MAX);
@@ -167,11 +161,10 @@ static void no_page_is_left_to_wait_for(void **state)
     destroy_empty(has);
 }
 
-static void without_any_memory_latent_objects_do(void **state)
+TEST(without_any_memory_latent_objects_do)
 {
     struct prudence_cache *caches[2];
 
-    (void)state;
     deferred_caches(caches);
     memory_fail(0, UINT32_MAX);
     allocate_all(caches[0], objects[0], COUNT); /* as many as were deferred */
@@ -182,13 +175,12 @@ static void without_any_memory_latent_objects_do(void **state)
 }
 
 /* The only available object is in an open batch. */
-static void the_open_batch_is_closed(void **state)
+TEST(the_open_batch_is_closed)
 {
     struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
     struct prudence_domain *domain = cache->domain;
     unsigned held = 0;
 
-    (void)state;
     assert_int_equal(prudence_option_set("wait_max", "1ms"), 0);
     memory_fail(1000, UINT32_MAX);
     objects[0][held++] = prudence_cache_alloc(cache);
@@ -206,19 +198,4 @@ static void the_open_batch_is_closed(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_the_limit_other_caches_give_back),
-        cmocka_unit_test(after_the_wait_other_caches_give_back),
-        cmocka_unit_test(one_wait_may_not_be_enough),
-        cmocka_unit_test(nothing_latent_is_left_to_wait_for),
-        cmocka_unit_test(no_page_is_left_to_wait_for),
-        cmocka_unit_test(without_any_memory_latent_objects_do),
-        cmocka_unit_test(the_open_batch_is_closed),
-    };
-
-    pin_thread();
-    assert_int_equal(prudence_option_set("wait_max", "3600s"), 0);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), assert_int_equal(prudence_option_set("wait_max", "3600s"), 0))

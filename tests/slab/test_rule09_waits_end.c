@@ -34,13 +34,12 @@ static uint64_t failing_allocation_ms(struct prudence_cache *cache)
     return (os_clock_ns() - began) / 1000000;
 }
 
-static void at_wait_max(void **state)
+TEST(at_wait_max)
 {
     struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
     unsigned held = exhaust(cache);
     uint64_t ms;
 
-    (void)state;
     prudence_cache_free_deferred(cache, objects[--held]);
     ms = failing_allocation_ms(cache);
     assert_true(ms >= WAIT_MS);
@@ -55,12 +54,11 @@ static void at_wait_max(void **state)
     destroy_empty(cache);
 }
 
-static void without_latent_objects_at_once(void **state)
+TEST(without_latent_objects_at_once)
 {
     struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
     unsigned held = exhaust(cache);
 
-    (void)state;
     failing_allocation_ms(cache);
     assert_int_equal(stats_of(cache).pressure_waits, 0);
     memory_succeed();
@@ -68,12 +66,11 @@ static void without_latent_objects_at_once(void **state)
     destroy_empty(cache);
 }
 
-static void inside_a_section_at_once(void **state)
+TEST(inside_a_section_at_once)
 {
     struct prudence_cache *cache = fixed_cache(512, 16, manual_domain());
     unsigned held;
 
-    (void)state;
     prudence_read_lock(); /* a section of any domain counts */
     held = exhaust(cache);
     prudence_cache_free_deferred(cache, objects[--held]);
@@ -87,18 +84,11 @@ static void inside_a_section_at_once(void **state)
 
 static int set_wait(void **state)
 {
-    (void)state;
     return prudence_option_set("wait_max", "30ms");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_wait_max),
-        cmocka_unit_test(without_latent_objects_at_once),
-        cmocka_unit_test(inside_a_section_at_once),
-    };
-
     pin_thread();
-    return cmocka_run_group_tests(tests, set_wait, NULL);
+    return suite_run(set_wait, NULL);
 }

@@ -24,12 +24,11 @@ static void update(struct prudence_cache *cache, unsigned rounds, unsigned pairs
     }
 }
 
-static void they_grow_to_the_demand(void **state)
+TEST(they_grow_to_the_demand)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
     uint64_t overflowed;
 
-    (void)state;
     update(cache, 10, 1500);
     overflowed = stats_of(cache).overflowed_objects;
     update(cache, 10, 1500);
@@ -39,12 +38,11 @@ static void they_grow_to_the_demand(void **state)
     destroy_empty(cache);
 }
 
-static void they_stay_within_the_budget(void **state)
+TEST(they_stay_within_the_budget)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 64 << 10};
     struct prudence_cache *cache;
 
-    (void)state;
     attr.domain = manual_domain();
     cache = prudence_cache_create("budget", 64, &attr);
     update(cache, 10, 5000);
@@ -54,25 +52,23 @@ static void they_stay_within_the_budget(void **state)
     destroy_empty(cache);
 }
 
-static void they_stay_small_without_demand(void **state)
+TEST(they_stay_small_without_demand)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
 
-    (void)state;
     update(cache, 100, 50);
     assert_true(stats_of(cache).object_cache_size <= 2 * cache->batch);
     destroy_empty(cache);
 }
 
 /* A cache with much use soon grows to fit a batch; with many caches in use, later ones get less. */
-static void they_begin_small(void **state)
+TEST(they_begin_small)
 {
     enum { MANY = 100 };
     struct prudence_cache *caches[MANY];
     struct prudence_domain *domain = manual_domain();
     unsigned grown = 0;
 
-    (void)state;
     for (unsigned i = 0; i < MANY; i++) {
         caches[i] = fixed_cache(200, 0, domain);
         allocate_all(caches[i], objects, 1);
@@ -95,12 +91,11 @@ static void they_begin_small(void **state)
 }
 
 /* Bursts of allocations and frees that a small object cache would flush and refill each time. */
-static void they_grow_with_churn(void **state)
+TEST(they_grow_with_churn)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, manual_domain());
     uint64_t churns;
 
-    (void)state;
     for (unsigned i = 0; i < 100; i++) {
         allocate_all(cache, objects, 2000);
         free_all(cache, objects, 2000);
@@ -122,12 +117,11 @@ static void read_in(enum reader_mode mode)
 }
 
 /* Bursts of deferrals, with grace periods so cheap that the cache never waits for one. */
-static void they_grow_with_churn_of_deferrals(void **state)
+TEST(they_grow_with_churn_of_deferrals)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, NULL);
     uint64_t churns;
 
-    (void)state;
     read_in(READER_MODE_FENCED);
     for (unsigned i = 0; i < 100; i++) {
         allocate_all(cache, objects, 2000);
@@ -144,9 +138,8 @@ static void they_grow_with_churn_of_deferrals(void **state)
     read_in(READER_MODE_AUTO);
 }
 
-static void sizes_follow_known_heuristics(void **state)
+TEST(sizes_follow_known_heuristics)
 {
-    (void)state;
     for (size_t size = 1; size <= 32768; size += size < 600 ? 1 : 97) {
         struct prudence_cache *cache = fixed_cache(size, 0, NULL);
         size_t wasted = cache->slab_bytes - cache->capacity * cache->stride;
@@ -164,18 +157,4 @@ static void sizes_follow_known_heuristics(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_grow_to_the_demand),
-        cmocka_unit_test(they_stay_within_the_budget),
-        cmocka_unit_test(they_stay_small_without_demand),
-        cmocka_unit_test(they_begin_small),
-        cmocka_unit_test(they_grow_with_churn),
-        cmocka_unit_test(they_grow_with_churn_of_deferrals),
-        cmocka_unit_test(sizes_follow_known_heuristics),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -47,11 +47,10 @@ static void expect_all_at_home(struct prudence_cache *cache)
     check_books(cache);
 }
 
-static void freed_elsewhere(void **state)
+TEST(freed_elsewhere)
 {
     struct prudence_cache *cache = cache_of_four_nodes();
 
-    (void)state;
     injected_cpu = 63;                   /* node 3 */
     for (unsigned i = 0; i < COUNT; i++) /* from all nodes in turn */
         for (unsigned node = 0; node < 4; node++)
@@ -68,11 +67,10 @@ static void freed_elsewhere(void **state)
     destroy_empty(cache);
 }
 
-static void deferred_elsewhere(void **state)
+TEST(deferred_elsewhere)
 {
     struct prudence_cache *cache = cache_of_four_nodes();
 
-    (void)state;
     injected_cpu = 63;
     for (unsigned i = 0; i < COUNT; i++)
         for (unsigned node = 0; node < 4; node++)
@@ -83,12 +81,11 @@ static void deferred_elsewhere(void **state)
     destroy_empty(cache);
 }
 
-static void deferred_past_the_caches(void **state)
+TEST(deferred_past_the_caches)
 {
     struct prudence_cache *cache = cache_of_four_nodes();
     struct cpu_cache *cpu;
 
-    (void)state;
     injected_cpu = 20; /* node 1; its caches are owned */
     cpu = cpu_cache_take(cache, &cpu);
     defer_all(cache, objects[2], 5);
@@ -99,12 +96,11 @@ static void deferred_past_the_caches(void **state)
     expect_all_at_home(cache);
 }
 
-static void pre_flushed_elsewhere(void **state)
+TEST(pre_flushed_elsewhere)
 {
     struct prudence_cache *cache = cache_of_four_nodes();
     struct cpu_cache *cpu;
 
-    (void)state;
     injected_cpu = 20; /* node 1 */
     allocate_all(cache, objects[1], 1);
     cpu = cpu_here(cache);
@@ -118,16 +114,4 @@ static void pre_flushed_elsewhere(void **state)
     expect_all_at_home(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(freed_elsewhere),
-        cmocka_unit_test(deferred_elsewhere),
-        cmocka_unit_test(deferred_past_the_caches),
-        cmocka_unit_test(pre_flushed_elsewhere),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

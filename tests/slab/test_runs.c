@@ -19,7 +19,6 @@ static struct slab *const slabs[] = {&first, &second};
 
 static int setup(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         slabs[i]->cache = &cache;
         slabs[i]->base = memory + (size_t)i * CAPACITY * STRIDE;
@@ -44,65 +43,52 @@ static struct run gathered(void **objects, unsigned count, unsigned taken)
     return run;
 }
 
-static void objects_of_a_word_are_one_run(void **state)
+TEST(objects_of_a_word_are_one_run)
 {
     void *objects[] = {object(5), object(6), object(63), object(2), object(3)};
 
-    (void)state;
     assert_int_equal(gathered(objects, 5, 5).bits, UINT64_C(1) << 63 | 0x6c);
 }
 
-static void the_next_word_is_another_run(void **state)
+TEST(the_next_word_is_another_run)
 {
     void *beside[] = {object(62), object(63), object(64)}, *apart[] = {object(1), object(99)};
 
-    (void)state;
     assert_int_equal(gathered(beside, 3, 2).bits, UINT64_C(3) << 62);
     assert_int_equal(gathered(apart, 2, 1).word, 0);
     assert_int_equal(gathered(apart + 1, 1, 1).word, 1);
 }
 
-static void the_next_slab_is_another_run(void **state)
+TEST(the_next_slab_is_another_run)
 {
     void *objects[] = {object(CAPACITY - 2), object(CAPACITY - 1), object(CAPACITY)};
     struct run run = gathered(objects, 3, 2);
 
-    (void)state;
     assert_int_equal(run.bits, UINT64_C(3) << (CAPACITY - 2 - 64));
     assert_int_equal(run.word, 1);
     assert_int_equal(run_gather(&run, slabs[1], objects + 2, 1), 1);
     assert_int_equal(run.bits, 1);
 }
 
-static void what_comes_twice_is_left(void **state)
+TEST(what_comes_twice_is_left)
 {
     void *apart[] = {object(7), object(9), object(7)},
          *beside[] = {object(8), object(7), object(8)};
 
-    (void)state;
     gathered(apart, 3, 2);
     gathered(beside, 3, 2);
 }
 
-static void spread_are_the_same_objects(void **state)
+TEST(spread_are_the_same_objects)
 {
     void *objects[] = {object(64), object(65), object(67), object(90)}, *again[4];
     struct run run = gathered(objects, 4, 4);
 
-    (void)state;
     assert_int_equal(run_spread(&run, STRIDE, again), 4);
     assert_memory_equal(again, objects, sizeof again);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_of_a_word_are_one_run),
-        cmocka_unit_test(the_next_word_is_another_run),
-        cmocka_unit_test(the_next_slab_is_another_run),
-        cmocka_unit_test(what_comes_twice_is_left),
-        cmocka_unit_test(spread_are_the_same_objects),
-    };
-
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return suite_run(setup, NULL);
 }

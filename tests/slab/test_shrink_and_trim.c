@@ -12,13 +12,12 @@
 
 static void *objects[COUNT];
 
-static void shrink_returns_what_it_gives_back(void **state)
+TEST(shrink_returns_what_it_gives_back)
 {
     struct prudence_cache *cache = fixed_cache(128, 32, manual_domain());
     struct os_pages_stats before, after;
     size_t bytes;
 
-    (void)state;
     allocate_all(cache, objects, COUNT);
     assert_int_equal(prudence_cache_shrink(cache), 0);
     free_all(cache, objects, COUNT / 2);
@@ -40,11 +39,10 @@ static void shrink_returns_what_it_gives_back(void **state)
     check_books(cache);
 }
 
-static void all_cpus_are_emptied(void **state)
+TEST(all_cpus_are_emptied)
 {
     struct prudence_cache *cache = fixed_cache(128, 32, manual_domain());
 
-    (void)state;
     for (unsigned cpu = 0; cpu < 64; cpu++) {
         injected_cpu = cpu;
         allocate_all(cache, objects, 1);
@@ -58,13 +56,12 @@ static void all_cpus_are_emptied(void **state)
     check_books(cache);
 }
 
-static void trim_gives_pages_to_the_system(void **state)
+TEST(trim_gives_pages_to_the_system)
 {
     struct prudence_cache *a = fixed_cache(128, 32, manual_domain());
     struct prudence_cache *b = fixed_cache(1280, 32, manual_domain());
     struct os_pages_stats before, after;
 
-    (void)state;
     allocate_all(a, objects, COUNT);
     free_all(a, objects, COUNT);
     allocate_all(b, objects, COUNT);
@@ -94,22 +91,20 @@ static struct prudence_cache *deferred_and_synchronized(void)
     return cache;
 }
 
-static void shrink_after_synchronize_gives_everything_back(void **state)
+TEST(shrink_after_synchronize_gives_everything_back)
 {
     struct prudence_cache *cache = deferred_and_synchronized();
 
-    (void)state;
     prudence_cache_shrink(cache);
     assert_int_equal(stats_of(cache).objects_latent, 0);
     assert_int_equal(stats_of(cache).slabs_now, 0);
     check_books(cache);
 }
 
-static void trim_after_synchronize_gives_everything_back(void **state)
+TEST(trim_after_synchronize_gives_everything_back)
 {
     struct prudence_cache *cache = deferred_and_synchronized();
 
-    (void)state;
     prudence_trim();
     assert_int_equal(stats_of(cache).objects_latent, 0);
     assert_int_equal(stats_of(cache).slabs_now, 0);
@@ -118,11 +113,10 @@ static void trim_after_synchronize_gives_everything_back(void **state)
 
 /* Trim does not wait for the reader inside, which here would never leave, and keeps the objects it
  * may see. */
-static void a_reader_inside_is_not_waited_for(void **state)
+TEST(a_reader_inside_is_not_waited_for)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, NULL);
 
-    (void)state;
     allocate_all(cache, objects, 100);
     prudence_read_lock();
     defer_all(cache, objects, 100);
@@ -134,18 +128,4 @@ static void a_reader_inside_is_not_waited_for(void **state)
     assert_int_equal(stats_of(cache).slabs_now, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shrink_returns_what_it_gives_back),
-        cmocka_unit_test(all_cpus_are_emptied),
-        cmocka_unit_test(trim_gives_pages_to_the_system),
-        cmocka_unit_test(shrink_after_synchronize_gives_everything_back),
-        cmocka_unit_test(trim_after_synchronize_gives_everything_back),
-        cmocka_unit_test(a_reader_inside_is_not_waited_for),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

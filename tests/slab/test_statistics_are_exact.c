@@ -9,12 +9,11 @@
 
 static void *objects[2000];
 
-static void known_operations_give_known_figures(void **state)
+TEST(known_operations_give_known_figures)
 {
     struct prudence_cache *cache = fixed_cache(100, 16, manual_domain());
     struct prudence_cache_stats stats;
 
-    (void)state;
     allocate_all(cache, objects, 1000);
     free_all(cache, objects, 300);
     defer_all(cache, objects + 300, 450);
@@ -50,12 +49,11 @@ static void known_operations_give_known_figures(void **state)
     check_books(cache);
 }
 
-static void hits_are_what_the_node_did_not_serve(void **state)
+TEST(hits_are_what_the_node_did_not_serve)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     struct prudence_cache_stats stats;
 
-    (void)state;
     allocate_all(cache, objects, 17); /* miss + 15 hits, miss */
     stats = stats_of(cache);
     assert_int_equal(stats.allocations - stats.hits, 2);
@@ -70,13 +68,12 @@ static void hits_are_what_the_node_did_not_serve(void **state)
     check_books(cache);
 }
 
-static void slabs_peak_and_churns(void **state)
+TEST(slabs_peak_and_churns)
 {
     struct prudence_cache *cache = fixed_cache(1024, 16, manual_domain());
     unsigned capacity = cache->capacity;
     struct prudence_cache_stats stats;
 
-    (void)state;
     allocate_all(cache, objects, 10 * capacity);
     free_all(cache, objects, 10 * capacity);
     prudence_cache_shrink(cache);
@@ -90,12 +87,11 @@ static void slabs_peak_and_churns(void **state)
     check_books(cache);
 }
 
-static void totals_are_sums(void **state)
+TEST(totals_are_sums)
 {
     struct prudence_stats before, after;
     struct prudence_cache *a, *b;
 
-    (void)state;
     assert_int_equal(prudence_stats(&before), 0);
     a = fixed_cache(64, 16, manual_domain());
     b = fixed_cache(640, 16, manual_domain());
@@ -117,15 +113,4 @@ static void totals_are_sums(void **state)
     assert_int_equal(prudence_cache_stats(a, NULL), EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_operations_give_known_figures),
-        cmocka_unit_test(hits_are_what_the_node_did_not_serve),
-        cmocka_unit_test(slabs_peak_and_churns),
-        cmocka_unit_test(totals_are_sums),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

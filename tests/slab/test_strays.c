@@ -14,12 +14,11 @@
 static void *objects[OBJECTS_MAX];
 
 /* Retires on CPU 1 and allocates on CPU 0, with a grace period per 100 objects. */
-static void retired_here_allocated_there_is_flat(void **state)
+TEST(retired_here_allocated_there_is_flat)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
     uint64_t peak = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         injected_cpu = 0;
         allocate_all(cache, objects, 1);
@@ -36,13 +35,12 @@ static void retired_here_allocated_there_is_flat(void **state)
     destroy_empty(cache);
 }
 
-static void a_quiet_cpu_is_drained_before_growth(void **state)
+TEST(a_quiet_cpu_is_drained_before_growth)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
     unsigned capacity = cache->capacity;
     void *more[64];
 
-    (void)state;
     injected_cpu = 5;
     allocate_all(cache, objects, 2 * capacity); /* all objects */
     free_all(cache, objects, 20);
@@ -67,11 +65,10 @@ static void a_quiet_cpu_is_drained_before_growth(void **state)
 }
 
 /* In a kernel, the work that looks may itself run on the quiet CPU forever. */
-static void the_cpu_that_looks_is_drained_too(void **state)
+TEST(the_cpu_that_looks_is_drained_too)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
 
-    (void)state;
     injected_cpu = 5;
     allocate_all(cache, objects, 20);
     defer_all(cache, objects, 20); /* an open batch */
@@ -85,12 +82,11 @@ static void the_cpu_that_looks_is_drained_too(void **state)
     check_books(cache);
 }
 
-static void demand_looks_by_itself(void **state)
+TEST(demand_looks_by_itself)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
     void *more[10];
 
-    (void)state;
     injected_cpu = 7;
     allocate_all(cache, objects, cache->capacity);
     free_all(cache, objects, 30);
@@ -107,11 +103,10 @@ static void demand_looks_by_itself(void **state)
     check_books(cache);
 }
 
-static void a_busy_cpu_is_left_alone(void **state)
+TEST(a_busy_cpu_is_left_alone)
 {
     struct prudence_cache *cache = fixed_cache(256, 64, manual_domain());
 
-    (void)state;
     for (unsigned round = 0; round < 5; round++) {
         injected_cpu = 9;
         allocate_all(cache, objects, 3);
@@ -125,17 +120,4 @@ static void a_busy_cpu_is_left_alone(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retired_here_allocated_there_is_flat),
-        cmocka_unit_test(a_quiet_cpu_is_drained_before_growth),
-        cmocka_unit_test(the_cpu_that_looks_is_drained_too),
-        cmocka_unit_test(demand_looks_by_itself),
-        cmocka_unit_test(a_busy_cpu_is_left_alone),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

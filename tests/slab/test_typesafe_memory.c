@@ -21,12 +21,11 @@ static struct prudence_cache *cache_with_flags(unsigned flags)
     return prudence_cache_create("typesafe", 256, &attr);
 }
 
-static void pages_stay_for_a_grace_period(void **state)
+TEST(pages_stay_for_a_grace_period)
 {
     struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
     uint64_t slabs;
 
-    (void)state;
     allocate_all(cache, objects, COUNT);
     slabs = stats_of(cache).slabs_now;
     prudence_manual_advance(cache->domain); /* before the frees, so without effect */
@@ -41,11 +40,10 @@ static void pages_stay_for_a_grace_period(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void a_slab_that_was_used_again_waits_anew(void **state)
+TEST(a_slab_that_was_used_again_waits_anew)
 {
     struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
 
-    (void)state;
     allocate_all(cache, objects, 1);
     free_all(cache, objects, 1);
     assert_int_equal(prudence_cache_shrink(cache), 0);
@@ -58,12 +56,11 @@ static void a_slab_that_was_used_again_waits_anew(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void reuse_need_not_wait(void **state)
+TEST(reuse_need_not_wait)
 {
     struct prudence_cache *cache = cache_with_flags(PRUDENCE_CACHE_TYPESAFE);
     void *object;
 
-    (void)state;
     allocate_all(cache, objects, 1);
     free_all(cache, objects, 1);
     object = prudence_cache_alloc(cache);
@@ -72,11 +69,10 @@ static void reuse_need_not_wait(void **state)
     destroy_empty(cache);
 }
 
-static void ordinary_pages_go_at_once(void **state)
+TEST(ordinary_pages_go_at_once)
 {
     struct prudence_cache *cache = cache_with_flags(0);
 
-    (void)state;
     allocate_all(cache, objects, COUNT);
     free_all(cache, objects, COUNT);
     assert_true(prudence_cache_shrink(cache) > 0);
@@ -84,15 +80,4 @@ static void ordinary_pages_go_at_once(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_stay_for_a_grace_period),
-        cmocka_unit_test(a_slab_that_was_used_again_waits_anew),
-        cmocka_unit_test(reuse_need_not_wait),
-        cmocka_unit_test(ordinary_pages_go_at_once),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -54,12 +54,11 @@ static unsigned visit(struct prudence_cache *cache, size_t *bytes)
     return visits;
 }
 
-static void merging_and_giving_back(void **state)
+TEST(merging_and_giving_back)
 {
     struct prudence_cache *cache = full_slabs();
     size_t bytes = 0;
 
-    (void)state;
     defer_everything(cache);
     prudence_manual_advance(cache->domain);
     assert_true(visit(cache, &bytes) >= SLABS / SLABS_AT_MOST);
@@ -72,12 +71,11 @@ static void merging_and_giving_back(void **state)
     assert_int_equal(bytes, SLABS * cache->slab_bytes);
 }
 
-static void a_free_of_one_object(void **state)
+TEST(a_free_of_one_object)
 {
     struct prudence_cache *cache = full_slabs();
     void *last = objects[SLABS * cache->capacity - 1];
 
-    (void)state;
     assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
     node_put(cache, objects, SLABS * cache->capacity - 1);
     assert_int_equal(stats_of(cache).shrinks, 0);
@@ -87,11 +85,10 @@ static void a_free_of_one_object(void **state)
     check_books(cache);
 }
 
-static void shrinking_does_not_stop_before_all_is_done(void **state)
+TEST(shrinking_does_not_stop_before_all_is_done)
 {
     struct prudence_cache *cache = full_slabs();
 
-    (void)state;
     defer_everything(cache);
     prudence_manual_advance(cache->domain);
     assert_int_equal(node_shrink(node_here(cache), 0), 0);
@@ -101,11 +98,10 @@ static void shrinking_does_not_stop_before_all_is_done(void **state)
 }
 
 /* Gives back whole slabs, and no more of them than necessary. */
-static void as_much_is_given_back_as_is_wanted(void **state)
+TEST(as_much_is_given_back_as_is_wanted)
 {
     struct prudence_cache *cache = full_slabs();
 
-    (void)state;
     assert_int_equal(prudence_option_set("decay", "1s"), 0); /* keeps all */
     node_put(cache, objects, SLABS * cache->capacity);
     assert_int_equal(prudence_option_set("decay", "0"), 0);
@@ -118,16 +114,4 @@ static void as_much_is_given_back_as_is_wanted(void **state)
     check_books(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merging_and_giving_back),
-        cmocka_unit_test(a_free_of_one_object),
-        cmocka_unit_test(shrinking_does_not_stop_before_all_is_done),
-        cmocka_unit_test(as_much_is_given_back_as_is_wanted),
-    };
-
-    pin_thread();
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology())

@@ -74,9 +74,8 @@ static void expect_agreement(const struct prudence_cache *cache, unsigned slab)
     assert_int_equal(starts, slabs[slab]->capacity);
 }
 
-static void each_address(void **state)
+TEST(each_address)
 {
-    (void)state;
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct prudence_cache *cache = windowed(sizes[i]);
 
@@ -89,12 +88,11 @@ static void each_address(void **state)
     }
 }
 
-static void tags_and_far_away(void **state)
+TEST(tags_and_far_away)
 {
     struct prudence_cache *cache = windowed(64), *other = windowed(64);
     char *object, *others;
 
-    (void)state;
     grow(other, 10, 1);
     grow(cache, 0, 4);
     object = of(1, 3);
@@ -121,13 +119,12 @@ static void tags_and_far_away(void **state)
 }
 
 /* The shown range has no gap. Objects beyond the first gap are found by the page map. */
-static void gaps(void **state)
+TEST(gaps)
 {
     struct prudence_cache *cache = windowed(64);
     size_t bytes = cache->slab_bytes;
     void *gone;
 
-    (void)state;
     grow(cache, 0, 16);
     assert_int_equal(cache->window_words.extent, 16 * bytes);
     gone = of(14, 0);
@@ -153,9 +150,8 @@ static void gaps(void **state)
 }
 
 /* A slab that cannot be entered in the page map never becomes live. */
-static void slabs_that_fail(void **state)
+TEST(slabs_that_fail)
 {
-    (void)state;
     for (unsigned first = 0, calls = 1; first < calls; first++) {
         struct prudence_cache *cache = windowed(64);
         unsigned made = 0;
@@ -178,11 +174,10 @@ static void slabs_that_fail(void **state)
     }
 }
 
-static void full(void **state)
+TEST(full)
 {
     struct prudence_cache *cache = windowed(512);
 
-    (void)state;
     grow(cache, 0, SLABS_MAX); /* slabs of 64 KiB, of which 1,024 fit */
     assert_int_equal(cache->window_words.extent, (size_t)64 << 20);
     for (unsigned i = 0; i < SLABS_MAX; i++) {
@@ -204,12 +199,11 @@ static void expect_no_window(void)
     end(cache);
 }
 
-static void no_more_windows(void **state)
+TEST(no_more_windows)
 {
     unsigned before = windows_max;
     struct prudence_cache *cache;
 
-    (void)state;
     windows_max = 1;
     cache = windowed(64);
     grow(cache, 10, 1);
@@ -220,11 +214,10 @@ static void no_more_windows(void **state)
     windows_max = before;
 }
 
-static void limited_addresses(void **state)
+TEST(limited_addresses)
 {
     struct rlimit before, limit;
 
-    (void)state;
     getrlimit(RLIMIT_AS, &before);
     limit = before;
     limit.rlim_cur = (rlim_t)1 << 46;
@@ -234,11 +227,10 @@ static void limited_addresses(void **state)
 }
 
 /* Addresses are reused: over time there are more windows than may exist at once. */
-static void destroyed_and_made_again(void **state)
+TEST(destroyed_and_made_again)
 {
     unsigned before = windows_max;
 
-    (void)state;
     windows_max = 4;
     for (unsigned i = 0; i < 50; i++) {
         struct prudence_cache *cache = windowed(sizes[i % 3]);
@@ -261,12 +253,11 @@ static void expect_nobody_else_there(const struct prudence_cache *cache)
 }
 
 /* Pages of a window count like all others: used, kept, given back. */
-static void pages_of_a_window(void **state)
+TEST(pages_of_a_window)
 {
     struct prudence_cache *cache = windowed(512);
     struct os_pages_stats before, stats;
 
-    (void)state;
     os_pages_trim();
     os_pages_stats(&before);
     grow(cache, 0, 40);
@@ -295,13 +286,12 @@ static void pages_of_a_window(void **state)
     assert_int_equal(stats.retained, before.retained);
 }
 
-static void limit(void **state)
+TEST(limit)
 {
     struct prudence_cache *cache = windowed(512);
     struct os_pages_stats stats;
     unsigned made = 0;
 
-    (void)state;
     os_pages_trim();
     os_pages_stats(&stats);
     os_pages_set_limit(stats.used + 8 * cache->slab_bytes);
@@ -316,13 +306,12 @@ static void limit(void **state)
 #if PRUDENCE_INLINED
 
 /* Inlined code asks for a window; calls into the library do not. */
-static void inlined_code_alone_makes_a_window(void **state)
+TEST(inlined_code_alone_makes_a_window)
 {
     struct prudence_cache *called = prudence_cache_create("called", 64, NULL);
     struct prudence_cache *inlined = prudence_cache_create("inlined", 64, NULL);
     void *a = (prudence_cache_alloc)(called), *b = prudence_cache_alloc(inlined);
 
-    (void)state;
     assert_true(a && b);
     assert_null(called->window);
     assert_int_equal(inlined->window != NULL, os_percpu_rseq);
@@ -359,12 +348,11 @@ static void expect_deaths(void *p, const char *text)
     expect_death(by_replace, p, "prudence_cache_replace:", text, NULL);
 }
 
-static void misuse_is_caught_at_the_call(void **state)
+TEST(misuse_is_caught_at_the_call)
 {
     struct slab *slab;
     char *object;
 
-    (void)state;
     mine = prudence_cache_create("mine", 48, NULL);
     object = prudence_cache_alloc(mine);
     slab = slab_of(object);
@@ -382,14 +370,13 @@ static void misuse_is_caught_at_the_call(void **state)
     prudence_cache_destroy(mine);
 }
 
-static void across_fork(void **state)
+TEST(across_fork)
 {
     struct prudence_cache *cache = prudence_cache_create("forked", 64, NULL);
     void *object = prudence_cache_alloc(cache);
     int status = -1;
     pid_t child = fork();
 
-    (void)state;
     if (!child) {
         struct prudence_cache *own = prudence_cache_create("of the child", 64, NULL);
         void *mine_now = prudence_cache_alloc(own);
@@ -411,25 +398,7 @@ static void across_fork(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_address),
-        cmocka_unit_test(tags_and_far_away),
-        cmocka_unit_test(gaps),
-        cmocka_unit_test(slabs_that_fail),
-        cmocka_unit_test(full),
-        cmocka_unit_test(no_more_windows),
-        cmocka_unit_test(limited_addresses),
-        cmocka_unit_test(destroyed_and_made_again),
-        cmocka_unit_test(pages_of_a_window),
-        cmocka_unit_test(limit),
-#if PRUDENCE_INLINED
-        cmocka_unit_test(inlined_code_alone_makes_a_window),
-        cmocka_unit_test(misuse_is_caught_at_the_call),
-        cmocka_unit_test(across_fork),
-#endif
-    };
-
     if (!OS_HAS_WINDOWS)
         return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

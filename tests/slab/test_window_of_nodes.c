@@ -6,12 +6,11 @@
  */
 #include "support/window_test.h"
 
-static void no_window(void **state)
+TEST(no_window)
 {
     struct prudence_cache *cache = prudence_cache_create("of all nodes", 64, NULL);
     void *object;
 
-    (void)state;
     want_window(cache);
     object = prudence_cache_alloc(cache);
     assert_non_null(object);
@@ -21,12 +20,4 @@ static void no_window(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_window),
-    };
-
-    inject_topology();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(inject_topology())

@@ -61,12 +61,11 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void threads_make_slabs(void **state)
+TEST(threads_make_slabs)
 {
     pthread_t threads[THREADS];
     size_t live;
 
-    (void)state;
     cache = prudence_cache_create("shared", 48, NULL);
     want_window(cache);
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -80,11 +79,7 @@ static void threads_make_slabs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_make_slabs),
-    };
-
     if (!OS_HAS_WINDOWS)
         return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

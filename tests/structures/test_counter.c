@@ -22,7 +22,6 @@ static unsigned handled;
 
 static void add_in_handler(int unused)
 {
-    (void)unused;
     prudence_counter_add(counter, IN_SIGNAL);
     __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
 }
@@ -48,7 +47,6 @@ static void nothing_is_lost(void **state)
     pthread_t threads[THREADS];
     int64_t each = 0;
 
-    (void)state;
     counter = prudence_counter_create();
     handled = 0;
     signal(SIGUSR1, add_in_handler);
@@ -67,7 +65,6 @@ static void nothing_is_lost(void **state)
 
 static void sums_are_modulo(void **state)
 {
-    (void)state;
     counter = prudence_counter_create();
     assert_int_equal(prudence_counter_sum(counter), 0);
     prudence_counter_add(counter, INT64_MAX);
@@ -84,7 +81,6 @@ static void a_child_has_the_sum(void **state)
     int status;
     pid_t child;
 
-    (void)state;
     counter = prudence_counter_create();
     prudence_counter_add(counter, 42);
     child = fork();
@@ -100,7 +96,6 @@ static void a_child_has_the_sum(void **state)
 
 static void without_memory_there_is_none(void **state)
 {
-    (void)state;
     memory_fail(0, UINT32_MAX);
     do
         counter = prudence_counter_create(); /* served from the caches, as long as they hold any */
@@ -112,7 +107,6 @@ static void without_memory_there_is_none(void **state)
 /* Runs in a separate process, because the way of adding is chosen at the start. */
 static void all_without_rseq(void *unused)
 {
-    (void)unused;
     prudence_option_set("rseq", "0");
     nothing_is_lost(NULL);
     assert_false(os_percpu_rseq);
@@ -122,7 +116,6 @@ static void without_sequences_as_well(void **state)
 {
     char output[4096];
 
-    (void)state;
     expect_life(all_without_rseq, NULL, output, sizeof output);
 }
 

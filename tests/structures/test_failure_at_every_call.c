@@ -548,7 +548,6 @@ static void use_hash_values(void)
 
 static void scenario(void *argument)
 {
-    (void)argument;
     plan.use();
     end_of_failures();
     memory_succeed();

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Forks while another thread is anywhere in an update of a table, or about to begin one
  * (support/fork_at_step.h). The child finds a whole table: it checks every invariant, finds each
@@ -20,8 +22,6 @@
 #include "support/updates.h"
 #include "support/routes_test.h"
 #include "support/fork_at_step.h"
-
-#if STEP_POSSIBLE
 
 #define ITEMS      500
 #define STEPS_MOST 6000
@@ -449,9 +449,8 @@ static const struct path paths[] = {
 #define PATHS (sizeof paths / sizeof paths[0])
 
 /* Fork waits for the other thread's lock, so that thread finishes its update first. */
-static void a_child_finds_whole_tables(void **state)
+TEST(a_child_finds_whole_tables)
 {
-    (void)state;
     for (unsigned i = 0; i < PATHS; i++) {
         unsigned all = fork_once(&paths[i], STEPS_MOST, 0);
 
@@ -462,9 +461,8 @@ static void a_child_finds_whole_tables(void **state)
 
 /* The writer locks a bucket, takes the right to a step, or is counted; it sees the fork, and
  * undoes that. The child is copied in between. */
-static void a_writer_that_was_about_to_begin(void **state)
+TEST(a_writer_that_was_about_to_begin)
 {
-    (void)state;
     for (unsigned inside = 1; inside <= 85; inside += 7) {
         fork_once(&paths[UPDATES], 0, inside);
         fork_once(&paths[RENAMES], 0, 4 * inside);
@@ -493,13 +491,12 @@ static void update_in_handler(void)
     assert_int_equal(add_route("::/0", 6), 0);
 }
 
-static void handlers_may_update(void **state)
+TEST(handlers_may_update)
 {
     int status;
     pid_t child;
     uint32_t id;
 
-    (void)state;
     make_hash();
     make_ids();
     make_map();
@@ -534,22 +531,8 @@ static function *const at_preinit __attribute__((section(".preinit_array"), used
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_finds_whole_tables),
-        cmocka_unit_test(a_writer_that_was_about_to_begin),
-        cmocka_unit_test(handlers_may_update),
-    };
-
     if (prudence_option_set("rseq", "0"))
         return 1;
     pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-int main(void)
-{
-    print_message("skipped: nothing to step with\n");
-    return 0;
-}
-#endif

@@ -104,12 +104,11 @@ static void *run(void *argument)
     return NULL;
 }
 
-static void nothing_deleted_is_locked(void **state)
+TEST(nothing_deleted_is_locked)
 {
     pthread_t threads[THREADS];
     uint32_t id;
 
-    (void)state;
     table = prudence_id_table_create("semaphores", NULL);
     for (uint32_t i = 0; i < SEMAPHORES; i++) {
         struct semaphore *semaphore = prudence_malloc(sizeof *semaphore);
@@ -129,12 +128,11 @@ static void nothing_deleted_is_locked(void **state)
 }
 
 /* Arranges the one moment that matters: the object is found, then deleted, then locked. */
-static void an_object_that_is_deleted_in_between_is_not_found(void **state)
+TEST(an_object_that_is_deleted_in_between_is_not_found)
 {
     struct semaphore *semaphore = prudence_malloc(sizeof *semaphore), *stale;
     uint32_t id;
 
-    (void)state;
     table = prudence_id_table_create("semaphores", NULL);
     *semaphore = (struct semaphore){.lock = PTHREAD_MUTEX_INITIALIZER};
     assert_int_equal(prudence_id_table_add(table, semaphore, &id), 0);
@@ -148,12 +146,4 @@ static void an_object_that_is_deleted_in_between_is_not_found(void **state)
     assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_deleted_is_locked),
-        cmocka_unit_test(an_object_that_is_deleted_in_between_is_not_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

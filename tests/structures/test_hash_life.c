@@ -33,11 +33,10 @@ static void expect_items(struct prudence_hash *table, unsigned first, unsigned e
                          i >= first && i < end ? &items[i] : NULL);
 }
 
-static void bad_attributes_are_refused(void **state)
+TEST(bad_attributes_are_refused)
 {
     struct prudence_hash_attr attr = {.size = sizeof attr};
 
-    (void)state;
 #define REFUSED(name, attr)                                                                        \
     errno = 0;                                                                                     \
     assert_null(prudence_hash_create(name, attr));                                                 \
@@ -62,11 +61,10 @@ static void bad_attributes_are_refused(void **state)
     assert_int_equal(prudence_hash_stats(NULL, (struct prudence_hash_stats *)NULL), EINVAL);
 }
 
-static void only_an_empty_table_is_destroyed(void **state)
+TEST(only_an_empty_table_is_destroyed)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
 
-    (void)state;
     add_items(table, 0, 1);
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), EBUSY);
     assert_int_equal(prudence_hash_count(table), 1);
@@ -80,12 +78,11 @@ static void only_an_empty_table_is_destroyed(void **state)
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
-static void buckets_follow_objects_within_bounds(void **state)
+TEST(buckets_follow_objects_within_bounds)
 {
     struct prudence_hash *table = table_of_domain(NULL, 512, 8192, 0);
     struct prudence_hash_stats stats;
 
-    (void)state;
     assert_int_equal(hash_stats_of(table).buckets, 512);
     add_items(table, 0, ITEMS);
     stats = hash_stats_of(table);
@@ -106,12 +103,11 @@ static void buckets_follow_objects_within_bounds(void **state)
 
 /* The updates after a resize share its work, so none waits long, and the resize ends before the
  * next begins. */
-static void a_resize_ends_before_the_next(void **state)
+TEST(a_resize_ends_before_the_next)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
     uint64_t worst = 0;
 
-    (void)state;
     for (unsigned i = 0; i < ITEMS; i++) {
         struct prudence_hash_stats stats;
 
@@ -126,11 +122,10 @@ static void a_resize_ends_before_the_next(void **state)
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
-static void a_fixed_table_is_resized_by_hand(void **state)
+TEST(a_fixed_table_is_resized_by_hand)
 {
     struct prudence_hash *table = table_of_domain(NULL, 0, 4096, PRUDENCE_HASH_FIXED);
 
-    (void)state;
     add_items(table, 0, 5000);
     assert_int_equal(hash_stats_of(table).buckets, 64);
     assert_int_equal(prudence_hash_resize(table, 1000), 0);
@@ -146,13 +141,12 @@ static void a_fixed_table_is_resized_by_hand(void **state)
 }
 
 /* Replaced arrays are latent until the readers of the table's own domain have left. */
-static void replaced_arrays_are_latent(void **state)
+TEST(replaced_arrays_are_latent)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash *table = table_of_domain(domain, 512, 0, PRUDENCE_HASH_FIXED);
     uint64_t smaller = round_up(4096, os_page_size), larger = round_up(8192, os_page_size);
 
-    (void)state;
     assert_int_equal(hash_stats_of(table).bytes_latent, 0);
     assert_int_equal(prudence_hash_resize(table, 1024), 0);
     assert_int_equal(hash_stats_of(table).bytes_latent, smaller);
@@ -167,13 +161,12 @@ static void replaced_arrays_are_latent(void **state)
 
 /* Objects come and go beside a reader that stays: the table's garbage does not grow with their
  * number. */
-static void a_reader_that_stays_keeps_little(void **state)
+TEST(a_reader_that_stays_keeps_little)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash *table = table_of_domain(domain, 0, 0, 0);
     struct prudence_hash_stats stats;
 
-    (void)state;
     for (unsigned tide = 0; tide < 10; tide++) {
         add_items(table, 0, ITEMS);
         remove_items(table, 0, ITEMS);
@@ -206,11 +199,10 @@ static bool match_under_lock(const struct prudence_hash_node *node, const void *
 }
 
 /* An update locks its own bucket only, and only while it searches. */
-static void an_update_locks_one_bucket(void **state)
+TEST(an_update_locks_one_bucket)
 {
     uint64_t key = 3;
 
-    (void)state;
     locked_table = prudence_hash_create("test", NULL);
     add_items(locked_table, 0, 50);
     assert_ptr_equal(
@@ -245,11 +237,10 @@ static bool match_and_exchange(const struct prudence_hash_node *node, const void
 
 /* The exception that <prudence/hash.h> names: a duplicate is added before the reader's position,
  * and the one after it removed. */
-static void duplicates_of_equal_hashes_may_be_missed(void **state)
+TEST(duplicates_of_equal_hashes_may_be_missed)
 {
     uint64_t key = 7;
 
-    (void)state;
     equal = prudence_hash_create("test", NULL);
     items[0].key = items[2].key = key;
     items[1].key = 8;
@@ -274,13 +265,12 @@ static void in_child(struct prudence_hash *table)
 }
 
 /* Forks in the middle of a resize: both processes continue. */
-static void a_child_goes_on(void **state)
+TEST(a_child_goes_on)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
     int status;
     pid_t child;
 
-    (void)state;
     add_items(table, 0, 5000);
     hash_resize_begin(hash_of(table), table->view, 15);
     for (unsigned i = 0; i < 100; i++)
@@ -305,12 +295,11 @@ static void *add_from_thread(void *table)
 }
 
 /* A thread that ends in the middle of a resize leaves nothing behind. */
-static void a_thread_ends(void **state)
+TEST(a_thread_ends)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
     pthread_t thread;
 
-    (void)state;
     add_items(table, 0, 1000);
     assert_int_equal(pthread_create(&thread, NULL, add_from_thread, table), 0);
     pthread_join(thread, NULL);
@@ -320,22 +309,4 @@ static void a_thread_ends(void **state)
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_attributes_are_refused),
-        cmocka_unit_test(only_an_empty_table_is_destroyed),
-        cmocka_unit_test(buckets_follow_objects_within_bounds),
-        cmocka_unit_test(a_resize_ends_before_the_next),
-        cmocka_unit_test(a_fixed_table_is_resized_by_hand),
-        cmocka_unit_test(replaced_arrays_are_latent),
-        cmocka_unit_test(a_reader_that_stays_keeps_little),
-        cmocka_unit_test(an_update_locks_one_bucket),
-        cmocka_unit_test(duplicates_of_equal_hashes_may_be_missed),
-        cmocka_unit_test(a_child_goes_on),
-        cmocka_unit_test(a_thread_ends),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -7,11 +7,6 @@
  *
  * ctest: not-with sanitizers (UBSan stops at the misaligned node before the library does)
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
@@ -21,6 +16,7 @@
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
+#include "support/suite.h"
 
 #define HASHES 3
 
@@ -58,7 +54,6 @@ static void add_replace(uint64_t hash, struct prudence_hash_node *node)
 
 static void replace(uint64_t hash, struct prudence_hash_node *node)
 {
-    (void)hash;
     prudence_hash_replace(table, &others[0].node, node);
 }
 
@@ -76,7 +71,6 @@ static void exchange(uint64_t hash, struct prudence_hash_node *node)
 {
     struct prudence_hash_name fresh;
 
-    (void)hash;
     prudence_hash_exchange(table, &others[0], &fresh, table, &others[1], name_of(node));
 }
 
@@ -97,7 +91,6 @@ static void lockfree_add_replace(uint64_t hash, struct prudence_hash_node *node)
 
 static void lockfree_replace(uint64_t hash, struct prudence_hash_node *node)
 {
-    (void)hash;
     prudence_lockfree_hash_replace(lockfree, &others[0].node, node);
 }
 
@@ -148,7 +141,6 @@ static int puts_it_twice(void *unused)
 {
     struct prudence_hash_name name;
 
-    (void)unused;
     prudence_option_set("check", "1");
     begin(now.way, &name.node);
     now.way->put(now.hash, &name.node);
@@ -167,9 +159,8 @@ static void is_stopped(int (*body)(void *), const char *why)
 }
 
 /* With the hash that the node has, and with another one. */
-static void a_node_that_is_in_the_table_is_reported(void **state)
+TEST(a_node_that_is_in_the_table_is_reported)
 {
-    (void)state;
     for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
         for (now.hash = 1; now.hash <= HASHES; now.hash++)
             is_stopped(puts_it_twice, "is in the table already");
@@ -181,15 +172,13 @@ static int puts_it_where_it_must_not_be(void *unused)
     /* Goes through a number, because the compiler would see the misalignment. */
     volatile uintptr_t place = (uintptr_t)room + now.hash;
 
-    (void)unused;
     begin(now.way, NULL);
     now.way->put(1, (struct prudence_hash_node *)place);
     return 42;
 }
 
-static void a_misaligned_node_is_reported(void **state)
+TEST(a_misaligned_node_is_reported)
 {
-    (void)state;
     for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
         for (now.hash = 1; now.hash < 8; now.hash *= 2)
             is_stopped(puts_it_where_it_must_not_be, "not aligned to 8 bytes");
@@ -200,7 +189,6 @@ static int does_nothing_wrong(void *unused)
 {
     struct prudence_hash_name name;
 
-    (void)unused;
     prudence_option_set("check", "1");
     begin(now.way, NULL);
     memset(&name, 0x5b, sizeof name);
@@ -217,20 +205,10 @@ static int does_nothing_wrong(void *unused)
     return prudence_hash_remove(table, &name.node) ? 4 : 42;
 }
 
-static void what_is_right_is_let_pass(void **state)
+TEST(what_is_right_is_let_pass)
 {
-    (void)state;
     for (now.way = ways; now.way < ways + sizeof ways / sizeof *ways; now.way++)
         assert_child(does_nothing_wrong, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_that_is_in_the_table_is_reported),
-        cmocka_unit_test(a_misaligned_node_is_reported),
-        cmocka_unit_test(what_is_right_is_let_pass),
-    };
-
-    return cmocka_run_group_tests_name("nodes that must not be added", tests, NULL, NULL);
-}
+SUITE()

@@ -20,12 +20,12 @@ static struct item *order[ITEMS]; /* objects in the table, the oldest first */
 static unsigned count;
 static uint64_t (*hash)(uint64_t);
 static struct prudence_hash *table;
-static uint64_t state;
+static uint64_t random_state;
 
 static unsigned below(unsigned bound)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((random_state >> 33) % bound);
 }
 
 /* ---------------------------------------------------------------------------------------- model */
@@ -178,7 +178,7 @@ static void all_functions(bool resizing)
         struct prudence_domain *domain = manual_domain();
         unsigned operations = f == HASH_FUNCTIONS - 1 ? OPERATIONS / 10 : OPERATIONS;
 
-        state = 4711 + f + test_seed(0) * 1000;
+        random_state = 4711 + f + test_seed(0) * 1000;
         count = 0;
         memset(items, 0, sizeof items);
         hash = hash_functions[f];
@@ -195,24 +195,14 @@ static void all_functions(bool resizing)
     }
 }
 
-static void table_follows_its_objects(void **unused)
+TEST(table_follows_its_objects)
 {
-    (void)unused;
     all_functions(false);
 }
 
-static void table_is_resized_at_random(void **unused)
+TEST(table_is_resized_at_random)
 {
-    (void)unused;
     all_functions(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_follows_its_objects),
-        cmocka_unit_test(table_is_resized_at_random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

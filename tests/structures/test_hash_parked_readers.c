@@ -239,45 +239,39 @@ static void walks(unsigned from, unsigned to, bool removing)
 static const unsigned ways[][2] = {{6, 9}, {9, 6}, {9, 10}, {10, 9}, {9, 12}, {12, 9}, {12, 6}};
 #define WAYS (sizeof ways / sizeof ways[0])
 
-static void lookups_find_their_object(void **state)
+TEST(lookups_find_their_object)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++)
         lookups(ways[i][0], ways[i][1]);
 }
 
-static void lookups_that_begin_during_a_resize_find_their_object(void **state)
+TEST(lookups_that_begin_during_a_resize_find_their_object)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++)
         lookups_during(ways[i][0], ways[i][1]);
 }
 
-static void readers_with_an_old_array_find_their_object(void **state)
+TEST(readers_with_an_old_array_find_their_object)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++)
         old_views(ways[i][0], ways[i][1]);
 }
 
-static void walks_find_every_object_once(void **state)
+TEST(walks_find_every_object_once)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++)
         walks(ways[i][0], ways[i][1], false);
 }
 
-static void walks_may_remove_what_they_find(void **state)
+TEST(walks_may_remove_what_they_find)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++)
         walks(ways[i][0], ways[i][1], true);
 }
 
 /* A reader at an object that is removed, while all is moved, continues to the objects after it. */
-static void a_removed_object_leads_on(void **state)
+TEST(a_removed_object_leads_on)
 {
-    (void)state;
     for (unsigned i = 0; i < WAYS; i++) {
         begin_table(ways[i][0], ways[i][1]);
         for (uint64_t key = 0; key < ITEMS; key += 5) {
@@ -304,16 +298,4 @@ static void a_removed_object_leads_on(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lookups_find_their_object),
-        cmocka_unit_test(lookups_that_begin_during_a_resize_find_their_object),
-        cmocka_unit_test(readers_with_an_old_array_find_their_object),
-        cmocka_unit_test(walks_find_every_object_once),
-        cmocka_unit_test(walks_may_remove_what_they_find),
-        cmocka_unit_test(a_removed_object_leads_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -33,9 +33,8 @@ static int rename_to(struct prudence_hash *from, struct entry *old, struct prude
 
 /* ------------------------------------------------------------------------------------- refusals */
 
-static void a_name_that_exists_is_kept(void **state)
+TEST(a_name_that_exists_is_kept)
 {
-    (void)state;
     begin();
     assert_int_equal(rename_to(table, &a, other, 2, &c), EEXIST);
     assert_ptr_equal(find(table, hash_mixed(1), 1), &a);
@@ -48,9 +47,8 @@ static void a_name_that_exists_is_kept(void **state)
     end();
 }
 
-static void a_name_that_has_gone_is_not_renamed(void **state)
+TEST(a_name_that_has_gone_is_not_renamed)
 {
-    (void)state;
     begin();
     assert_int_equal(prudence_hash_remove(table, &a.name.node), 0);
     assert_int_equal(rename_to(table, &a, other, 3, &c), ENOENT);
@@ -66,12 +64,11 @@ static void a_name_that_has_gone_is_not_renamed(void **state)
 }
 
 /* A rename to its own key replaces the name. */
-static void a_name_takes_its_own_place(void **state)
+TEST(a_name_takes_its_own_place)
 {
     struct prudence_hash_name *replaced = &a.name;
     uint64_t key = 1;
 
-    (void)state;
     begin();
     assert_int_equal(rename_to(table, &a, table, 1, &c), 0);
     assert_ptr_equal(find(table, hash_mixed(1), 1), &c);
@@ -90,7 +87,6 @@ static void misuse(void *unused)
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash *far = table_of_domain(domain, 0, 0, 0);
 
-    (void)unused;
     begin();
     assert_int_equal(rename_to(table, &a, far, 3, &c), EXDEV);
     assert_int_equal(rename_to(table, &a, other, 3, &a), EINVAL);
@@ -110,11 +106,10 @@ static void misuse(void *unused)
     assert_int_equal(prudence_hash_destroy(far, NULL, NULL), 0);
 }
 
-static void misuse_is_refused_and_named(void **state)
+TEST(misuse_is_refused_and_named)
 {
     char output[4096];
 
-    (void)state;
     expect_life(misuse, NULL, output, sizeof output);
     expect_text(output,
                 "prudence_hash_rename: the tables 'table' and 'test' have different domains");
@@ -127,11 +122,10 @@ static void misuse_is_refused_and_named(void **state)
 #define LONG 50
 
 /* A reader stays at each of an object's names in turn, while the object is renamed on and on. */
-static void names_that_have_gone_stay_gone(void **state)
+TEST(names_that_have_gone_stay_gone)
 {
     static struct entry names[LONG];
 
-    (void)state;
     begin();
     for (unsigned i = 0; i < LONG; i++) {
         assert_int_equal(rename_to(i % 2 ? other : table, i ? &names[i - 1] : &a,
@@ -146,14 +140,13 @@ static void names_that_have_gone_stay_gone(void **state)
 
 /* A reader that has passed the head of the chain, and is at a name that is replaced, finds the
  * fresh one after it. */
-static void a_replaced_name_leads_to_the_fresh_one(void **state)
+TEST(a_replaced_name_leads_to_the_fresh_one)
 {
     uint64_t key = 2, spread = prudence_hash_spread_(hash_mixed(2));
     const struct prudence_hash_name_query_ query = {entry_has_key, &key};
     struct prudence_hash_name *replaced;
     uintptr_t link;
 
-    (void)state;
     begin();
     link = link_to(&b.name.node);
     entry_set(&c, 2, 10);
@@ -183,11 +176,10 @@ static bool match_with_both_locked(const struct prudence_hash_node *node, const 
 }
 
 /* A rename locks the buckets of both names, and no other, and only while it searches. */
-static void a_rename_locks_two_buckets(void **state)
+TEST(a_rename_locks_two_buckets)
 {
     uint64_t key = 2;
 
-    (void)state;
     begin();
     entry_set(&c, 2, 10);
     assert_int_equal(prudence_hash_rename(table, &a.name, other, hash_mixed(2),
@@ -247,9 +239,8 @@ static void two_threads(struct prudence_hash *of_low, struct prudence_hash *of_h
     assert_int_equal(prudence_hash_count(table) + prudence_hash_count(other), 0);
 }
 
-static void renames_in_opposite_directions_end(void **state)
+TEST(renames_in_opposite_directions_end)
 {
-    (void)state;
     begin();
     remove_all(table);
     remove_all(other);
@@ -258,18 +249,4 @@ static void renames_in_opposite_directions_end(void **state)
     end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_that_exists_is_kept),
-        cmocka_unit_test(a_name_that_has_gone_is_not_renamed),
-        cmocka_unit_test(a_name_takes_its_own_place),
-        cmocka_unit_test(misuse_is_refused_and_named),
-        cmocka_unit_test(names_that_have_gone_stay_gone),
-        cmocka_unit_test(a_replaced_name_leads_to_the_fresh_one),
-        cmocka_unit_test(a_rename_locks_two_buckets),
-        cmocka_unit_test(renames_in_opposite_directions_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

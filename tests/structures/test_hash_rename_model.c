@@ -19,12 +19,12 @@ static struct entry *model[2][KEYS]; /* NULL: no object has the key */
 static struct entry entries[2 * KEYS + SPARE], *unused[2 * KEYS + SPARE];
 static unsigned unused_count, objects;
 static uint64_t (*hash)(uint64_t);
-static uint64_t state;
+static uint64_t random_state;
 
 static unsigned below(unsigned bound)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((random_state >> 33) % bound);
 }
 
 static void put_back(struct entry *entry)
@@ -185,7 +185,7 @@ static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
     struct prudence_domain *domain = manual_domain();
 
     hash = function;
-    state = seed + test_seed(0) * 1000;
+    random_state = seed + test_seed(0) * 1000;
     memset(model, 0, sizeof model);
     unused_count = 0;
     for (unsigned i = 0; i < sizeof entries / sizeof entries[0]; i++)
@@ -210,18 +210,10 @@ static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void tables_and_model_agree(void **unused_state)
+TEST(tables_and_model_agree)
 {
-    (void)unused_state;
     for (unsigned f = 0; f < HASH_FUNCTIONS; f++)
         with_hash(hash_functions[f], 99 + f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_and_model_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

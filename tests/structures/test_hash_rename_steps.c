@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Between any two instructions of a rename or an exchange, a new reader finds the object under one
  * of its names: never under neither, never under both, and never again under the old one after the
@@ -12,8 +14,6 @@
 #include "support/name_test.h"
 #include "support/deep.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 #define OTHERS 6
 #define OLD    100 /* keys */
@@ -90,7 +90,6 @@ static void look(const greg_t *registers)
     unsigned at_old = object_under(from, hash_of_old, OLD);
     unsigned before = victim.object;
 
-    (void)registers;
     looks++;
     if (at_new == 1 && at_old == 0)
         renamed = true;
@@ -107,7 +106,6 @@ static void rename_it(void *argument)
     static const uint64_t key = NEW;
     struct prudence_hash_name *replaced;
 
-    (void)argument;
     assert_int_equal(prudence_hash_rename_replace(from, &old.name, to, hash_of_new, entry_has_key,
                                                   &key, &fresh.name, &replaced),
                      0);
@@ -130,7 +128,6 @@ static void step_through_rename(unsigned place, bool one_table, bool with_victim
 
 static void at_every_instruction_one_name_is_found(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < PLACES * 4; i++)
         step_through_rename(i / 4, i & 1, i & 2);
 }
@@ -140,7 +137,6 @@ static void look_at_exchange(const greg_t *registers)
     unsigned at_new = object_under(to, hash_of_new, NEW);
     unsigned at_old = object_under(from, hash_of_old, OLD);
 
-    (void)registers;
     looks++;
     if (at_new == 1 && at_old == 2)
         renamed = true;
@@ -150,7 +146,6 @@ static void look_at_exchange(const greg_t *registers)
 
 static void exchange(void *argument)
 {
-    (void)argument;
     assert_int_equal(
         prudence_hash_exchange(from, &old.name, &fresh.name, to, &victim.name, &fresh_victim.name),
         0);
@@ -158,7 +153,6 @@ static void exchange(void *argument)
 
 static void at_every_instruction_both_or_neither_is_exchanged(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < PLACES * 2; i++) {
         begin(i / 2, i & 1);
         add_victim();
@@ -182,7 +176,6 @@ static const struct entry *found;
 
 static void happen(const greg_t *registers)
 {
-    (void)registers;
     if (looks++ != here)
         return;
     if (resizes)
@@ -195,7 +188,6 @@ static void happen(const greg_t *registers)
 
 static void look_for_it(void *argument)
 {
-    (void)argument;
     found = wants_new ? find(to, hash_of_new, NEW) : find(from, hash_of_old, OLD);
 }
 
@@ -236,7 +228,6 @@ static void stop_reader_everywhere(unsigned place, bool one_table, bool with_vic
 
 static void a_lookup_that_is_stopped_anywhere_finds_what_it_may(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < PLACES * 16; i++) {
         wants_new = i & 1;
         resizes = i & 2;
@@ -271,7 +262,6 @@ static void at_every_step_of_a_resize(unsigned place, unsigned order)
 
 static void beside_a_resize_as_well(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < PLACES; i++) {
         at_every_step_of_a_resize(i, 9);
         at_every_step_of_a_resize(i, 6);
@@ -293,7 +283,6 @@ static void look_at_lock(const struct prudence_hash *table, uint64_t hash)
 
 static void look_at_locks(const greg_t *registers)
 {
-    (void)registers;
     looks++;
     look_at_lock(from, hash_of_old);
     look_at_lock(to, hash_of_new);
@@ -303,7 +292,6 @@ static void rename_it_back(void *argument)
 {
     static const uint64_t key = OLD;
 
-    (void)argument;
     assert_int_equal(prudence_hash_rename(to, &fresh.name, from, hash_of_old, entry_has_key, &key,
                                           &fresh_victim.name),
                      0);
@@ -312,7 +300,6 @@ static void rename_it_back(void *argument)
 /* Of two chains, every rename locks the same one first. */
 static void locks_are_taken_in_one_order(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         const uintptr_t *before;
 
@@ -342,12 +329,3 @@ int main(void)
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Between any two instructions of an update or of a resize, readers find every object in the table,
  * and no other. The update runs under the processor's trap flag (support/step.h), and the reader
@@ -13,8 +15,6 @@
 #include "support/updates.h"
 #include "support/deep.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 #define ITEMS 40
 
@@ -37,7 +37,6 @@ static void look_at_all(const greg_t *registers)
     struct prudence_hash_node *node;
     unsigned found = 0;
 
-    (void)registers;
     if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
     looks++;
@@ -89,7 +88,6 @@ static void move_all(void *argument)
 {
     struct hash_table *inside = hash_of(table);
 
-    (void)argument;
     for (unsigned i = 0; i < ITEMS; i++)
         hash_move(inside->from, table->view,
                   hash_index(prudence_hash_spread_(hash_here(i)),
@@ -111,29 +109,25 @@ static void resize(unsigned from, unsigned to)
 
 static void publish_all(void *argument)
 {
-    (void)argument;
     assert_int_equal(prudence_hash_resize(table, UINT64_C(1) << order_wanted), 0);
 }
 
-static void growing(void **state)
+TEST(growing)
 {
-    (void)state;
     resize(6, 9);
     resize(9, 10);
 }
 
-static void shrinking(void **state)
+TEST(shrinking)
 {
-    (void)state;
     resize(9, 6);
     resize(10, 9);
 }
 
 /* Includes the publication of the array, and the end; looks between all stores, but not in all
  * groups. */
-static void all_of_a_resize(void **state)
+TEST(all_of_a_resize)
 {
-    (void)state;
     begin_table(6);
     order_wanted = 9;
     step_through(publish_all, NULL, look_at_all);
@@ -146,7 +140,6 @@ static void update(void *argument)
 {
     static const uint64_t key = 7;
 
-    (void)argument;
     assert_int_equal(prudence_hash_remove(table, &items[key].node), 0);
     assert_null(hash_add_found(table, hash_here(key), item_has_key, &key, &items[key].node));
     extra[0].key = extra[1].key = key;
@@ -157,9 +150,8 @@ static void update(void *argument)
     assert_int_equal(prudence_hash_remove(table, &extra[1].node), 0);
 }
 
-static void updates(void **state)
+TEST(updates)
 {
-    (void)state;
     begin_table(6);
     either = 7;
     step_through(update, NULL, look_at_all);
@@ -170,7 +162,6 @@ static void updates(void **state)
 /* While an object is replaced, readers find the old one or the new one. */
 static void replace(void *argument)
 {
-    (void)argument;
     assert_int_equal(prudence_hash_replace(table, &items[7].node, &extra[0].node), 0);
 }
 
@@ -178,15 +169,13 @@ static void look_for_either(const greg_t *registers)
 {
     const struct item *at = look_up(table, hash_here(7), 7);
 
-    (void)registers;
     if (at != &items[7] && at != &extra[0])
         fail_msg("neither of both is found");
     looks++;
 }
 
-static void replacing(void **state)
+TEST(replacing)
 {
-    (void)state;
     begin_table(6);
     extra[0].key = 7;
     step_through(replace, NULL, look_for_either);
@@ -194,9 +183,8 @@ static void replacing(void **state)
 }
 
 /* The first update of a group that has not moved moves it. */
-static void update_beside_a_resize(void **state)
+TEST(update_beside_a_resize)
 {
-    (void)state;
     begin_table(6);
     assert_true(hash_resize_begin(hash_of(table), table->view, 9));
     while (!hash_of(table)->from)
@@ -223,7 +211,6 @@ static void begin_resize(void)
 
 static void resize_here(const greg_t *registers)
 {
-    (void)registers;
     if (looks++ != here)
         return;
     if (!begun_before)
@@ -235,7 +222,6 @@ static void resize_here(const greg_t *registers)
 
 static void look_for_it(void *argument)
 {
-    (void)argument;
     found_item = look_up(table, hash_here(wanted_key), wanted_key);
 }
 
@@ -265,9 +251,8 @@ static void stop_lookups(unsigned from, unsigned to, bool begun)
 
 /* Stops a lookup anywhere, also in the old array, and runs a whole resize there, or the rest of
  * one. */
-static void a_lookup_may_be_stopped_anywhere(void **state)
+TEST(a_lookup_may_be_stopped_anywhere)
 {
-    (void)state;
     for (unsigned begun = 0; begun < 2; begun++) {
         stop_lookups(6, 9, begun);
         stop_lookups(9, 6, begun);
@@ -277,25 +262,6 @@ static void a_lookup_may_be_stopped_anywhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(growing),
-        cmocka_unit_test(shrinking),
-        cmocka_unit_test(all_of_a_resize),
-        cmocka_unit_test(updates),
-        cmocka_unit_test(replacing),
-        cmocka_unit_test(update_beside_a_resize),
-        cmocka_unit_test(a_lookup_may_be_stopped_anywhere),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

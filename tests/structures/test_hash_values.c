@@ -133,29 +133,26 @@ static void random_operations(unsigned operations)
     free(model);
 }
 
-static void numbers(void **unused)
+TEST(numbers)
 {
-    (void)unused;
     make_numbers();
     random_operations(30000);
 }
 
-static void strings(void **unused)
+TEST(strings)
 {
-    (void)unused;
     make_strings();
     random_operations(30000);
 }
 
 /* A walk ends early, or erases the keys that it finds. */
-static void walks_may_end_and_erase(void **unused)
+TEST(walks_may_end_and_erase)
 {
     struct prudence_hash_values *table = make_table(0, NULL);
     struct prudence_hash_values_walk walk;
     unsigned seen = 0;
     void *value;
 
-    (void)unused;
     for (uint64_t i = 0; i < 3000; i++)
         assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
     prudence_read_lock();
@@ -184,7 +181,7 @@ static void walks_may_end_and_erase(void **unused)
 
 /* Uses each length at which another size of entries begins, and some that need many pages. Live
  * bytes equal the requested ones, and a changed value leaves no garbage. */
-static void strings_of_any_length(void **unused)
+TEST(strings_of_any_length)
 {
     static const size_t lengths[] = {0,   1,   32,  33,   96,   97,   224,
                                      225, 480, 481, 4064, 4065, 8160, LONG};
@@ -195,7 +192,6 @@ static void strings_of_any_length(void **unused)
     uint64_t live = hash_stats(table).bytes_live;
     char *text = malloc(LONG);
 
-    (void)unused;
     for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         void *old = NULL;
 
@@ -232,12 +228,11 @@ static void refused(const char *name, const struct prudence_hash_values_attr *at
     assert_int_equal(errno, EINVAL);
 }
 
-static void bad_attributes_are_refused(void **unused)
+TEST(bad_attributes_are_refused)
 {
     struct prudence_hash_values_attr attr = {.size = sizeof attr};
     struct prudence_hash_attr of_objects = {.size = sizeof of_objects};
 
-    (void)unused;
     refused(NULL, NULL);
     refused("", NULL);
     attr.size--;
@@ -254,14 +249,13 @@ static void bad_attributes_are_refused(void **unused)
     refused("test", &attr);
 }
 
-static void wrong_arguments_are_refused(void **unused)
+TEST(wrong_arguments_are_refused)
 {
     struct prudence_hash_values *table = prudence_hash_values_create("test", NULL);
     struct prudence_hash_values *names = make_table(PRUDENCE_HASH_VALUES_BYTES, NULL);
     struct prudence_hash_stats stats;
     void *value = values, *old = NULL;
 
-    (void)unused;
     assert_int_equal(prudence_hash_values_put(NULL, 1, value, &old), EINVAL);
     assert_int_equal(prudence_hash_values_put(table, 1, NULL, &old), EINVAL);
     assert_int_equal(prudence_hash_values_add(NULL, 1, value, &old), EINVAL);
@@ -306,7 +300,7 @@ static void wrong_arguments_are_refused(void **unused)
 
 /* Hashes strings of zero bytes, of increasing length, with a key of zeros. The expected values
  * come from Python 3.11 (PYTHONHASHSEED=0), which uses this hash. */
-static void hashes_are_those_of_siphash(void **unused)
+TEST(hashes_are_those_of_siphash)
 {
     static const uint64_t of_zeros[] = {
         UINT64_C(0x68a914128e01e473), UINT64_C(0x558f3fd350ea8cef), UINT64_C(0xd506738d5400b538),
@@ -315,14 +309,13 @@ static void hashes_are_those_of_siphash(void **unused)
     static const uint8_t zeros[32];
     const struct siphash_key none = {{0, 0}};
 
-    (void)unused;
     for (unsigned i = 0; i < sizeof of_zeros / sizeof of_zeros[0]; i++)
         assert_true(siphash_bytes(&none, zeros, i + 1) == of_zeros[i]);
 }
 
 /* Hashes the bytes 0, 1, 2, ... with a key of the bytes 0 to 15; a number has the hash of its
  * bytes. */
-static void hashes_depend_on_key_and_bytes(void **unused)
+TEST(hashes_depend_on_key_and_bytes)
 {
     static const uint64_t of_counts[] = {
         UINT64_C(0xabac0158050fc4dc), UINT64_C(0xc9f49bf37d57ca93), UINT64_C(0x82cb9b024dc7d44d),
@@ -334,7 +327,6 @@ static void hashes_depend_on_key_and_bytes(void **unused)
     const struct siphash_key key = {{UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
     uint8_t bytes[32];
 
-    (void)unused;
     for (unsigned i = 0; i < 32; i++)
         bytes[i] = (uint8_t)i;
     for (unsigned i = 0; i < sizeof of_counts / sizeof of_counts[0]; i++)
@@ -352,13 +344,12 @@ static uint64_t *number_in_first(struct prudence_hash_values *table)
 }
 
 /* Two keys share a hash by chance once in 2^64, so the test writes another key into the entry. */
-static void keys_are_compared(void **unused)
+TEST(keys_are_compared)
 {
     struct prudence_hash_values *table = make_table(0, NULL),
                                 *names = make_table(PRUDENCE_HASH_VALUES_BYTES, NULL);
     struct prudence_hash_values_walk walk;
 
-    (void)unused;
     assert_int_equal(prudence_hash_values_put(table, 1, &values[1], NULL), 0);
     *number_in_first(table) = 2;
     assert_null(prudence_hash_values_get(table, 1));
@@ -378,13 +369,12 @@ static void keys_are_compared(void **unused)
 }
 
 /* Nobody can know which keys share a bucket, so walks have a different order in each table. */
-static void tables_have_secrets_of_their_own(void **unused)
+TEST(tables_have_secrets_of_their_own)
 {
     struct prudence_hash_values *tables[2] = {make_table(0, NULL), make_table(0, NULL)};
     struct prudence_hash_values_walk walks[2];
     unsigned same = 0;
 
-    (void)unused;
     for (unsigned t = 0; t < 2; t++)
         for (uint64_t i = 0; i < 1000; i++)
             assert_int_equal(prudence_hash_values_put(tables[t], i << 32, values, NULL), 0);
@@ -402,14 +392,13 @@ static void tables_have_secrets_of_their_own(void **unused)
 
 /* A reader that has found an entry keeps it: the entry is not reused or written until the reader
  * has left. So a walk at the entry still has the string. */
-static void an_entry_stays_for_its_readers(void **unused)
+TEST(an_entry_stays_for_its_readers)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     struct prudence_hash_values_walk walk;
     uint64_t live = hash_stats(table).bytes_live;
 
-    (void)unused;
     assert_int_equal(prudence_hash_values_put_bytes(table, "here", 4, &values[1], NULL), 0);
     assert_ptr_equal(prudence_hash_values_first(&walk, table), &values[1]);
     assert_int_equal(hash_stats(table).bytes_live, live + 64);
@@ -431,13 +420,12 @@ static void an_entry_stays_for_its_readers(void **unused)
 }
 
 /* Updates take the steps of a resize in sections; the replaced array is deferred after one. */
-static void an_array_is_deferred_outside_of_sections(void **unused)
+TEST(an_array_is_deferred_outside_of_sections)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash_values *table = make_table(0, domain);
     uint64_t key = 0, small = table->table->public.view;
 
-    (void)unused;
     while (table->table->phase != HASH_MOVING)
         assert_int_equal(prudence_hash_values_put(table, key++, values, NULL), 0);
     while (table->table->phase == HASH_MOVING)
@@ -456,14 +444,13 @@ static void an_array_is_deferred_outside_of_sections(void **unused)
 #define LIMIT ((size_t)1 << 20)
 
 /* A reader stays for ever, and keys come and go until an update has waited for it in vain. */
-static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
+TEST(a_storm_beside_a_reader_stays_below_the_limit)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
     char text[1000] = {0};
 
-    (void)unused;
     assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
     for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
         size_t length = i % 50 ? i % 300 : sizeof text;
@@ -490,12 +477,11 @@ static void come_and_go(struct prudence_hash_values *table)
         assert_ptr_equal(hash_values_erase_found(table, i), &values[i]);
 }
 
-static void updates_in_each_kind_of_domain(void **unused)
+TEST(updates_in_each_kind_of_domain)
 {
     static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
                                                       PRUDENCE_DOMAIN_QSBR};
 
-    (void)unused;
     for (unsigned i = 0; i < 3; i++) {
         struct prudence_domain *domain = prudence_domain_create("test", kinds[i], NULL);
         struct prudence_hash_values *table = make_table(0, domain);
@@ -511,13 +497,12 @@ static void updates_in_each_kind_of_domain(void **unused)
 }
 
 /* A set has no sections, so updates run inside a section of a member. */
-static void updates_in_a_set_of_domains(void **unused)
+TEST(updates_in_a_set_of_domains)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};
     struct prudence_domain *set = prudence_domain_create_set("test", members, 1);
     struct prudence_hash_values *table = make_table(0, set);
 
-    (void)unused;
     prudence_read_lock();
     come_and_go(table);
     prudence_read_unlock();
@@ -525,13 +510,12 @@ static void updates_in_a_set_of_domains(void **unused)
     assert_int_equal(prudence_domain_destroy(set), 0);
 }
 
-static void a_child_goes_on(void **unused)
+TEST(a_child_goes_on)
 {
     struct prudence_hash_values *table = make_table(0, NULL);
     int status;
     pid_t child;
 
-    (void)unused;
     for (uint64_t i = 0; i < 1000; i++)
         assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
     child = fork();
@@ -581,13 +565,12 @@ static void *count_all(void *sum)
     return NULL;
 }
 
-static void no_count_is_lost(void **unused)
+TEST(no_count_is_lost)
 {
     struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
     uint64_t sums[THREADS] = {0}, all = 0;
     pthread_t threads[THREADS];
 
-    (void)unused;
     shared = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
@@ -601,27 +584,4 @@ static void no_count_is_lost(void **unused)
     assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(strings),
-        cmocka_unit_test(walks_may_end_and_erase),
-        cmocka_unit_test(strings_of_any_length),
-        cmocka_unit_test(bad_attributes_are_refused),
-        cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(hashes_are_those_of_siphash),
-        cmocka_unit_test(hashes_depend_on_key_and_bytes),
-        cmocka_unit_test(keys_are_compared),
-        cmocka_unit_test(tables_have_secrets_of_their_own),
-        cmocka_unit_test(an_entry_stays_for_its_readers),
-        cmocka_unit_test(an_array_is_deferred_outside_of_sections),
-        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
-        cmocka_unit_test(updates_in_each_kind_of_domain),
-        cmocka_unit_test(updates_in_a_set_of_domains),
-        cmocka_unit_test(a_child_goes_on),
-        cmocka_unit_test(no_count_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -59,12 +59,11 @@ static uint32_t lowest_free(void)
     return id;
 }
 
-static void it_answers_as_the_model_does(void **state)
+TEST(it_answers_as_the_model_does)
 {
     struct prudence_id_table *table = prudence_id_table_create("test", NULL);
     uint64_t random = 4711;
 
-    (void)state;
     memset(model, 0, sizeof model);
     for (unsigned step = 0; step < 60000; step++) {
         uint32_t id;
@@ -99,14 +98,13 @@ static void it_answers_as_the_model_does(void **state)
     assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(bad_arguments_are_refused)
 {
     struct prudence_id_table_attr attr = {.size = sizeof attr, .ids = 5, .ids_most = 4};
     struct prudence_id_table *table;
     void *old = &old;
     uint32_t id = 77;
 
-    (void)state;
     assert_null(prudence_id_table_create("", NULL));
     assert_int_equal(errno, EINVAL);
     assert_null(prudence_id_table_create("test", &attr));
@@ -132,12 +130,11 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
 }
 
-static void identifiers_are_below_the_most(void **state)
+TEST(identifiers_are_below_the_most)
 {
     struct prudence_id_table_attr attr = {.size = sizeof attr};
     uint32_t id;
 
-    (void)state;
     for (attr.ids_most = 1; attr.ids_most < 700; attr.ids_most += 63) {
         struct prudence_id_table *table = prudence_id_table_create("test", &attr);
 
@@ -153,9 +150,8 @@ static void identifiers_are_below_the_most(void **state)
     }
 }
 
-static void numbers_of_every_size_of_map(void **state)
+TEST(numbers_of_every_size_of_map)
 {
-    (void)state;
     for (unsigned order = 6; order <= 19; order++) {
         struct free_ids ids, larger;
         uint64_t id;
@@ -185,7 +181,7 @@ static void numbers_of_every_size_of_map(void **state)
 
 /* A reader of the old array finds everything that was in it; the array is latent until the
  * reader leaves. */
-static void old_arrays_stay_for_their_readers(void **state)
+TEST(old_arrays_stay_for_their_readers)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_id_table_attr attr = {.size = sizeof attr, .domain = domain, .ids = 512};
@@ -194,7 +190,6 @@ static void old_arrays_stay_for_their_readers(void **state)
     struct prudence_id_table_stats stats;
     uint32_t id;
 
-    (void)state;
     for (uint32_t i = 0; i < 512; i++)
         assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
     assert_ptr_equal(before.view, table->view);
@@ -226,14 +221,13 @@ static void old_arrays_stay_for_their_readers(void **state)
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-static void a_child_goes_on(void **state)
+TEST(a_child_goes_on)
 {
     struct prudence_id_table *table = prudence_id_table_create("test", NULL);
     uint32_t id;
     int status;
     pid_t child;
 
-    (void)state;
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(prudence_id_table_add(table, &objects[i], &id), 0);
     child = fork();
@@ -257,7 +251,6 @@ static unsigned looks;
 
 static void look(const greg_t *registers)
 {
-    (void)registers;
     for (uint32_t i = 0; i < 64; i++)
         if (prudence_id_table_lookup(stepped, i) != &objects[i])
             fail_msg("object %u is not found", i);
@@ -277,11 +270,10 @@ static void insert_one(void *argument)
 
 /* During growth no object is missing, and no slot of the new array is visible before it is
  * filled. */
-static void between_any_two_instructions(void **state)
+TEST(between_any_two_instructions)
 {
     uint32_t id;
 
-    (void)state;
     stepped = prudence_id_table_create("test", NULL);
     for (uint32_t i = 0; i < 64; i++)
         assert_int_equal(prudence_id_table_add(stepped, &objects[i], &id), 0);
@@ -297,19 +289,7 @@ static void between_any_two_instructions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_answers_as_the_model_does),
-        cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(identifiers_are_below_the_most),
-        cmocka_unit_test(numbers_of_every_size_of_map),
-        cmocka_unit_test(old_arrays_stay_for_their_readers),
-        cmocka_unit_test(a_child_goes_on),
-#if STEP_POSSIBLE
-        cmocka_unit_test(between_any_two_instructions),
-#endif
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
     pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -137,14 +137,13 @@ static void resizes_go_on(const struct prudence_hash_stats *stood)
     assert_true(hash_stats_of(table).shrinks > stood->shrinks);
 }
 
-static void garbage_stays_under_its_limit(void **state)
+TEST(garbage_stays_under_its_limit)
 {
     struct prudence_stats before, after;
     struct held_reader reader = {.domain = NULL};
     struct prudence_hash_stats stood;
     pthread_t writers[WRITERS];
 
-    (void)state;
     before = stats();
     held_reader_start(&reader);
     for (uintptr_t i = 0; i < WRITERS; i++)
@@ -165,14 +164,13 @@ static void garbage_stays_under_its_limit(void **state)
 
 /* An array that never has room is deferred when its readers have left, not before; until then
  * the table grows no further. */
-static void an_array_without_room_is_kept(void **state)
+TEST(an_array_without_room_is_kept)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash *manual = table_of_domain(domain, 64, 0, 0);
     struct prudence_stats before = stats();
     struct prudence_hash_stats kept;
 
-    (void)state;
     prudence_option_set("latent_limit", "8K");
     prudence_read_lock(); /* no deferral may wait here */
     for (unsigned i = 0; i < 40000; i++) {
@@ -205,7 +203,6 @@ static void an_array_without_room_is_kept(void **state)
 
 static int set_up(void **state)
 {
-    (void)state;
     set_limit();
     prudence_option_set("wait_max", "600s");
     table = prudence_hash_create("test", NULL);
@@ -216,17 +213,11 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     return prudence_hash_destroy(table, NULL, NULL) || prudence_id_table_destroy(ids, NULL, NULL) ||
            prudence_cache_destroy(cache);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_stays_under_its_limit),
-        cmocka_unit_test(an_array_without_room_is_kept),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return suite_run(set_up, tear_down);
 }

@@ -17,17 +17,16 @@ static struct item *order[ITEMS]; /* objects in the table, the oldest first */
 static unsigned count, turn;
 static struct prudence_lockfree_hash *table;
 static uint64_t (*hash)(uint64_t);
-static uint64_t state;
+static uint64_t random_state;
 
 static unsigned below(unsigned bound)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((random_state >> 33) % bound);
 }
 
-static void bad_arguments_are_refused(void **unused)
+TEST(bad_arguments_are_refused)
 {
-    (void)unused;
     errno = 0;
     assert_null(prudence_lockfree_hash_create("", NULL));
     assert_int_equal(errno, EINVAL);
@@ -42,11 +41,10 @@ static void bad_arguments_are_refused(void **unused)
         prudence_lockfree_hash_stats(NULL, (struct prudence_lockfree_hash_stats *)NULL), EINVAL);
 }
 
-static void only_an_empty_table_is_destroyed(void **unused)
+TEST(only_an_empty_table_is_destroyed)
 {
     struct prudence_lockfree_hash_stats stats;
 
-    (void)unused;
     table = lockfree_of(1000);
     items[0].key = 3;
     prudence_lockfree_hash_add_duplicate(table, hash_mixed(3), &items[0].node);
@@ -174,7 +172,7 @@ static void check_all(void)
 static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
 {
     hash = function;
-    state = seed;
+    random_state = seed;
     count = 0;
     memset(items, 0, sizeof items);
     table = lockfree_of(16);
@@ -192,9 +190,8 @@ static void with_hash(uint64_t (*function)(uint64_t), uint64_t seed)
     empty_and_destroy(table);
 }
 
-static void table_and_model_agree(void **unused)
+TEST(table_and_model_agree)
 {
-    (void)unused;
     for (unsigned f = 0; f < HASH_FUNCTIONS; f++)
         with_hash(hash_functions[f], 4711 + f);
 }
@@ -217,9 +214,8 @@ static struct item *found_from(const struct item *at, uint64_t key)
 
 /* A reader at an object finds the objects after it, whatever is removed and replaced around it,
  * even from objects that are removed themselves. */
-static void a_reader_at_an_object_that_goes_finds_the_rest(void **unused)
+TEST(a_reader_at_an_object_that_goes_finds_the_rest)
 {
-    (void)unused;
     fill(10);
     for (unsigned i = 9; i > 1; i--) {
         assert_int_equal(prudence_lockfree_hash_remove(table, &items[i].node), 0);
@@ -233,9 +229,8 @@ static void a_reader_at_an_object_that_goes_finds_the_rest(void **unused)
 }
 
 /* A replacement is linked after the old object, so a reader at the old one finds the latest. */
-static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
+TEST(a_reader_at_a_replaced_object_finds_the_last)
 {
-    (void)unused;
     fill(3);
     for (unsigned i = 10; i < 20; i++) {
         items[i].key = 1;
@@ -249,13 +244,12 @@ static void a_reader_at_a_replaced_object_finds_the_last(void **unused)
 }
 
 /* The body of a walk replaces and removes the walk's objects: each key appears once. */
-static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
+TEST(a_walk_finds_one_of_those_that_replace_each_other)
 {
     struct prudence_lockfree_hash_walk walk;
     struct prudence_hash_node *node;
     unsigned seen[10] = {0};
 
-    (void)unused;
     fill(10);
     prudence_lockfree_hash_for_each(&walk, table, node)
     {
@@ -278,16 +272,4 @@ static void a_walk_finds_one_of_those_that_replace_each_other(void **unused)
     empty_and_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(only_an_empty_table_is_destroyed),
-        cmocka_unit_test(table_and_model_agree),
-        cmocka_unit_test(a_reader_at_an_object_that_goes_finds_the_rest),
-        cmocka_unit_test(a_reader_at_a_replaced_object_finds_the_last),
-        cmocka_unit_test(a_walk_finds_one_of_those_that_replace_each_other),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Forks while another thread is at any instruction of an update of a table without locks. The
  * child, which lacks that thread, looks up, walks and makes every update of the same chain, and the
@@ -11,8 +13,6 @@
 
 #include "support/lockfree_updates.h"
 #include "support/fork_at_step.h"
-
-#if STEP_POSSIBLE
 
 #define STRIDE 3 /* fork at every third instruction */
 
@@ -39,7 +39,6 @@ static int in_child(void *unused)
     struct prudence_hash_node *node;
 
     setenv("CMOCKA_TEST_ABORT", "1", 1); /* an assertion ends this process */
-    (void)unused;
     assert_true(lockfree_stats(table).removed <= 1);
     prudence_read_lock();
     assert_non_null(find(table, 0, 0));
@@ -70,9 +69,8 @@ static unsigned fork_at(unsigned before)
     return steps;
 }
 
-static void a_child_goes_on_whatever_others_were_doing(void **state)
+TEST(a_child_goes_on_whatever_others_were_doing)
 {
-    (void)state;
     for (update = 0; update < UPDATES; update++)
         for (unsigned before = update % STRIDE; fork_at(before) > before; before += STRIDE) {
         }
@@ -84,19 +82,6 @@ static function *const at_preinit __attribute__((section(".preinit_array"), used
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_goes_on_whatever_others_were_doing),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

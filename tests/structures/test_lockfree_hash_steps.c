@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Every update of the table without locks is stopped before each of its instructions, and another
  * update of the same chain runs there from beginning to end, as in a signal handler, or in another
@@ -13,8 +15,6 @@
 #include "support/lockfree_updates.h"
 #include "support/deep.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 /* These cover all cases: at the bucket, in the middle, next to each other, and for one object. */
 static const unsigned meeting[] = {1, 5, 6, 9, 10, 11};
@@ -67,7 +67,6 @@ static struct update_result outer_result, inner_result;
 
 static void run_inner(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != here)
         return;
     inner_result = run_update(inner);
@@ -77,7 +76,6 @@ static void run_inner(const greg_t *registers)
 
 static void run_outer(void *unused)
 {
-    (void)unused;
     outer_result = run_update(outer);
 }
 
@@ -96,11 +94,10 @@ static bool run_at(struct outcome *outcome)
     return steps > here;
 }
 
-static void every_two_updates(void **state)
+TEST(every_two_updates)
 {
     const unsigned stride = deep_stride(5);
 
-    (void)state;
     for (outer = 0; outer < UPDATES; outer++) {
         for (unsigned i = 0; i < MEETING; i++) {
             struct outcome one, other, outcome;
@@ -130,7 +127,6 @@ static void look_at_all(const greg_t *registers)
     struct prudence_hash_node *node;
     unsigned seen[32] = {0};
 
-    (void)registers;
     steps++;
     prudence_lockfree_hash_for_each(&walk, table, node) seen[item_of(node)->key]++;
     for (unsigned key = 0; key < CHAIN; key++) {
@@ -142,9 +138,8 @@ static void look_at_all(const greg_t *registers)
     }
 }
 
-static void at_every_instruction_what_stays_is_found(void **state)
+TEST(at_every_instruction_what_stays_is_found)
 {
-    (void)state;
     for (outer = 0; outer < UPDATES; outer++) {
         begin_chain();
         steps = 0;
@@ -161,7 +156,6 @@ static const struct item *found_item;
 
 static void run_two(const greg_t *registers)
 {
-    (void)registers;
     if (steps++ != here)
         return;
     run_update(first_update);
@@ -193,9 +187,8 @@ static void stop_lookup(uint64_t key)
     }
 }
 
-static void a_lookup_may_be_stopped_anywhere(void **state)
+TEST(a_lookup_may_be_stopped_anywhere)
 {
-    (void)state;
     for (unsigned i = 0; i < MEETING * MEETING; i++) {
         first_update = meeting[i / MEETING];
         inner = meeting[i % MEETING];
@@ -209,21 +202,6 @@ static void a_lookup_may_be_stopped_anywhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_two_updates),
-        cmocka_unit_test(at_every_instruction_what_stays_is_found),
-        cmocka_unit_test(a_lookup_may_be_stopped_anywhere),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

@@ -45,11 +45,10 @@ static void expect_words(uint64_t from, uint64_t end)
     words = 0;
 }
 
-static void entries_come_out_in_order(void **state)
+TEST(entries_come_out_in_order)
 {
     struct prudence_log *log = prudence_log_create(64, NULL);
 
-    (void)state;
     words = calls = 0;
     assert_int_equal(flush(log), 0);
     assert_int_equal(calls, 0); /* the log is empty */
@@ -70,11 +69,10 @@ static void entries_come_out_in_order(void **state)
 }
 
 /* An entry that does not fit ends the buffer: earlier entries come out, and none follows. */
-static void an_entry_that_does_not_fit_ends_the_buffer(void **state)
+TEST(an_entry_that_does_not_fit_ends_the_buffer)
 {
     struct prudence_log *log = prudence_log_create(61, NULL); /* 64 */
 
-    (void)state;
     words = calls = 0;
     for (uint64_t i = 0; i < 7; i++)
         assert_true(enter(log, i));
@@ -104,12 +102,11 @@ static void *flush_in_thread(void *unused)
 
 /* The place was reserved inside a section, so the flush waits, and another one is refused in the
  * meantime. */
-static void a_flush_waits_for_readers(void **state)
+TEST(a_flush_waits_for_readers)
 {
     pthread_t thread;
     void *whole;
 
-    (void)state;
     words = calls = 0;
     shared = prudence_log_create(64, NULL);
     reader = (struct held_reader){.domain = NULL};
@@ -134,11 +131,10 @@ static void a_flush_waits_for_readers(void **state)
     prudence_log_destroy(shared);
 }
 
-static void bad_input_is_refused(void **state)
+TEST(bad_input_is_refused)
 {
     struct prudence_log *log = prudence_log_create(64, NULL);
 
-    (void)state;
     words = 0;
     errno = 0;
     assert_null(prudence_log_create(7, NULL));
@@ -156,14 +152,4 @@ static void bad_input_is_refused(void **state)
     prudence_log_destroy(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_come_out_in_order),
-        cmocka_unit_test(an_entry_that_does_not_fit_ends_the_buffer),
-        cmocka_unit_test(a_flush_waits_for_readers),
-        cmocka_unit_test(bad_input_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

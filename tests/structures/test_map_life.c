@@ -43,11 +43,10 @@ static void expect_items(struct prudence_map *map, unsigned first, unsigned end)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static void bad_attributes_are_refused(void **state)
+TEST(bad_attributes_are_refused)
 {
     struct prudence_map_attr attr = {.size = sizeof attr};
 
-    (void)state;
 #define REFUSED(name, attr)                                                                        \
     errno = 0;                                                                                     \
     assert_null(prudence_map_create(name, attr));                                                  \
@@ -64,13 +63,12 @@ static void bad_attributes_are_refused(void **state)
     REFUSED("test", &attr);
 }
 
-static void bad_arguments_are_refused(void **state)
+TEST(bad_arguments_are_refused)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
     struct prudence_map_node *node = &items[0].node.node, *there = NULL;
     struct prudence_map_stats stats;
 
-    (void)state;
     assert_int_equal(prudence_map_add(NULL, node, &there), EINVAL);
     assert_int_equal(prudence_map_add(map, NULL, &there), EINVAL);
     assert_int_equal(prudence_map_put(NULL, node, &there), EINVAL);
@@ -90,7 +88,7 @@ static void bad_arguments_are_refused(void **state)
 }
 
 /* No map has a key of the other kind, and nothing is read from such a key's address. */
-static void keys_of_the_other_kind_are_not_found(void **state)
+TEST(keys_of_the_other_kind_are_not_found)
 {
     struct prudence_map_attr attr = {.size = sizeof attr, .flags = PRUDENCE_MAP_BYTES};
     struct prudence_map *numbers = prudence_map_create("test", NULL);
@@ -98,7 +96,6 @@ static void keys_of_the_other_kind_are_not_found(void **state)
     struct prudence_map_bytes name;
     struct prudence_map_walk walk;
 
-    (void)state;
     add_items(numbers, 0, 1);
     prudence_map_set_bytes(&name, "\0\0\0\0\0\0\0\0", 8);
     assert_int_equal(prudence_map_add(strings, &name.node, NULL), 0);
@@ -142,11 +139,10 @@ static void dispose(struct prudence_map_node *object, void *argument)
     disposed++;
 }
 
-static void a_map_is_destroyed_with_what_is_in_it(void **state)
+TEST(a_map_is_destroyed_with_what_is_in_it)
 {
     static const unsigned counts[] = {0, 1, 2, 5, 100, ITEMS};
 
-    (void)state;
     for (unsigned i = 0; i < 6; i++) {
         struct prudence_map *map = prudence_map_create("test", NULL);
 
@@ -166,7 +162,7 @@ static void a_map_is_destroyed_with_what_is_in_it(void **state)
 
 /* ----------------------------------------------------------------------------------- statistics */
 
-static void nodes_are_counted_and_latent(void **state)
+TEST(nodes_are_counted_and_latent)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
@@ -174,7 +170,6 @@ static void nodes_are_counted_and_latent(void **state)
     const size_t small = map->caches[0]->stride; /* 64, plus a sanitizer's addition */
     uint64_t empty = map_stats_of(map).bytes_live;
 
-    (void)state;
     assert_int_equal(map_stats_of(map).nodes, 0);
     for (unsigned i = 0; i < 5; i++) {
         twins[i].node.node.key = i;
@@ -198,11 +193,10 @@ static void nodes_are_counted_and_latent(void **state)
 }
 
 /* The slots of a node are reused: the same few keys, coming and going, cost no memory. */
-static void keys_that_come_again_find_their_slot(void **state)
+TEST(keys_that_come_again_find_their_slot)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         twins[i].node.node.key = i;
         assert_int_equal(prudence_map_add(map, &twins[i].node.node, NULL), 0);
@@ -223,14 +217,13 @@ static void keys_that_come_again_find_their_slot(void **state)
  * A reader stays for ever during an update storm. Until an update has waited in vain, latent bytes
  * stay below the limit. They come close to it, so it was the limit that stopped the updates.
  */
-static void a_storm_beside_a_reader_stays_below_the_limit(void **state)
+TEST(a_storm_beside_a_reader_stays_below_the_limit)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
     struct prudence_map *map = prudence_map_create("test", &attr);
     uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
 
-    (void)state;
     assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
     for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
         most = max_size(most, map_stats_of(map).bytes_latent);
@@ -247,12 +240,11 @@ static void a_storm_beside_a_reader_stays_below_the_limit(void **state)
 
 /* ------------------------------------------------------------------------- domains of all kinds */
 
-static void updates_in_each_kind_of_domain(void **state)
+TEST(updates_in_each_kind_of_domain)
 {
     static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
                                                       PRUDENCE_DOMAIN_QSBR};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct prudence_domain *domain = prudence_domain_create("test", kinds[i], NULL);
         struct prudence_map_attr attr = {.size = sizeof attr, .domain = domain};
@@ -270,14 +262,13 @@ static void updates_in_each_kind_of_domain(void **state)
 }
 
 /* A set has no sections, so updates run inside a section of a member. */
-static void updates_in_a_set_of_domains(void **state)
+TEST(updates_in_a_set_of_domains)
 {
     struct prudence_domain *members[] = {prudence_default_domain()};
     struct prudence_domain *set = prudence_domain_create_set("test", members, 1);
     struct prudence_map_attr attr = {.size = sizeof attr, .domain = set};
     struct prudence_map *map = prudence_map_create("test", &attr);
 
-    (void)state;
     prudence_read_lock();
     add_items(map, 0, 500);
     remove_items(map, 0, 500);
@@ -297,13 +288,12 @@ static void in_child(struct prudence_map *map)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
-static void a_child_goes_on(void **state)
+TEST(a_child_goes_on)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
     int status;
     pid_t child;
 
-    (void)state;
     add_items(map, 0, 5000);
     child = fork();
     if (!child) {
@@ -342,12 +332,11 @@ static void *contend(void *argument)
     return NULL;
 }
 
-static void one_of_several_threads_succeeds(void **state)
+TEST(one_of_several_threads_succeeds)
 {
     pthread_t threads[THREADS];
     unsigned left = 0;
 
-    (void)state;
     clear_keys(false);
     for (unsigned i = 0; i < 50; i++)
         add_number(i * 3);
@@ -366,22 +355,4 @@ static void one_of_several_threads_succeeds(void **state)
     assert_int_equal(prudence_map_destroy(shared, NULL, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_attributes_are_refused),
-        cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(keys_of_the_other_kind_are_not_found),
-        cmocka_unit_test(a_map_is_destroyed_with_what_is_in_it),
-        cmocka_unit_test(nodes_are_counted_and_latent),
-        cmocka_unit_test(keys_that_come_again_find_their_slot),
-        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
-        cmocka_unit_test(updates_in_each_kind_of_domain),
-        cmocka_unit_test(updates_in_a_set_of_domains),
-        cmocka_unit_test(a_child_goes_on),
-        cmocka_unit_test(one_of_several_threads_succeeds),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

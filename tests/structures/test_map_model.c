@@ -14,13 +14,13 @@
 
 static struct item items[ITEMS], **model; /* the object of each key; NULL: none */
 static struct prudence_map *map;
-static uint64_t state;
+static uint64_t random_state;
 static unsigned count;
 
 static unsigned below(unsigned bound)
 {
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (unsigned)((state >> 33) % bound);
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)((random_state >> 33) % bound);
 }
 
 static struct item *unused_item(unsigned index)
@@ -166,7 +166,7 @@ static void run(void)
 {
     struct prudence_domain *domain = manual_domain();
 
-    state = 4711 + test_seed(0);
+    random_state = 4711 + test_seed(0);
     count = 0;
     memset(items, 0, sizeof items);
     model = calloc(map_key_count, sizeof model[0]);
@@ -186,26 +186,16 @@ static void run(void)
     free(model);
 }
 
-static void numbers(void **unused)
+TEST(numbers)
 {
-    (void)unused;
     make_numbers();
     run();
 }
 
-static void strings(void **unused)
+TEST(strings)
 {
-    (void)unused;
     make_strings();
     run();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(strings),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

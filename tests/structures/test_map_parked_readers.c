@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * A reader of an ordered map is stopped between any two of its instructions (under the processor's
  * trap flag, support/step.h), and updates change its nodes in all possible ways. Then it continues:
@@ -15,8 +17,6 @@
 #include "support/map_cases.h"
 #include "support/deep.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 #define STOPS 3 /* about this many of the instructions of each read */
 
@@ -55,7 +55,6 @@ static void put_back(bool before)
 
 static void happen(const greg_t *registers)
 {
-    (void)registers;
     if (looks++ != here)
         return;
     if (plan == PLAN_COME || plan == PLAN_COME_AND_GO)
@@ -73,7 +72,6 @@ static void happen(const greg_t *registers)
 
 static void read_once(void *unused)
 {
-    (void)unused;
     prudence_read_lock();
     reader->read(asked);
     prudence_read_unlock();
@@ -124,48 +122,28 @@ static void stopped_anywhere(const struct reader *what)
             readers_of(&cases[i], (enum plan)p);
 }
 
-static void a_lookup_may_be_stopped_anywhere(void **state)
+TEST(a_lookup_may_be_stopped_anywhere)
 {
-    (void)state;
     stopped_anywhere(&lookups);
 }
 
-static void a_ceiling_may_be_stopped_anywhere(void **state)
+TEST(a_ceiling_may_be_stopped_anywhere)
 {
-    (void)state;
     stopped_anywhere(&ceilings);
 }
 
-static void a_floor_may_be_stopped_anywhere(void **state)
+TEST(a_floor_may_be_stopped_anywhere)
 {
-    (void)state;
     stopped_anywhere(&floors);
 }
 
-static void a_walk_may_be_stopped_anywhere(void **state)
+TEST(a_walk_may_be_stopped_anywhere)
 {
-    (void)state;
     stopped_anywhere(&walks);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lookup_may_be_stopped_anywhere),
-        cmocka_unit_test(a_ceiling_may_be_stopped_anywhere),
-        cmocka_unit_test(a_floor_may_be_stopped_anywhere),
-        cmocka_unit_test(a_walk_may_be_stopped_anywhere),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

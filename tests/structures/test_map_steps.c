@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Between any two instructions of an update of an ordered map (under the processor's trap flag,
  * support/step.h), readers look, and other updates run, as far as no lock is held. Keys that stay
@@ -14,8 +16,6 @@
 #include "support/deep.h"
 #include "support/step.h"
 
-#if STEP_POSSIBLE
-
 static uint64_t steps;
 
 static void look(const struct reader *reader, unsigned index)
@@ -30,7 +30,6 @@ static void look_at_all(const greg_t *registers)
 {
     unsigned index;
 
-    (void)registers;
     if (++steps % 3) /* enough, because the state between two stores is seen several times */
         return;
     index = (unsigned)(looks++ % map_key_count);
@@ -42,7 +41,6 @@ static void look_at_all(const greg_t *registers)
 
 static void add_moving(void *unused)
 {
-    (void)unused;
     assert_int_equal(prudence_map_add(map, &items[moving].node.node, NULL), 0);
 }
 
@@ -51,7 +49,6 @@ static void replace_moving(void *unused)
 {
     struct prudence_map_node *replaced;
 
-    (void)unused;
     assert_int_equal(prudence_map_replace(map, &items[moving].node.node, &twins[moving].node.node),
                      0);
     assert_int_equal(prudence_map_put(map, &items[moving].node.node, &replaced), 0);
@@ -69,7 +66,6 @@ static void look_for_replaced(const greg_t *registers)
 
 static void remove_moving(void *unused)
 {
-    (void)unused;
     assert_ptr_equal(remove_index(map, moving), &items[moving]);
 }
 
@@ -107,9 +103,8 @@ static void updates_of(const struct test_case *at)
     end_case();
 }
 
-static void readers_between_any_two_instructions_of_updates(void **state)
+TEST(readers_between_any_two_instructions_of_updates)
 {
-    (void)state;
     for (unsigned i = 0; i < CASES; i++)
         updates_of(&cases[i]);
 }
@@ -165,7 +160,6 @@ static bool same_done; /* the other update has changed the key */
 
 static void others_go_on(const greg_t *registers)
 {
-    (void)registers;
     if (!prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
         is_locked_below(map->top.root) || looks++ < here)
         return;
@@ -184,7 +178,6 @@ static void first_update(void *unused)
 {
     bool done;
 
-    (void)unused;
     if (adding)
         done = prudence_map_add(map, &items[first_key].node.node, NULL) == 0;
     else
@@ -239,11 +232,10 @@ static void stop_updates_of(const struct test_case *at)
     end_case();
 }
 
-static void updates_between_any_two_instructions_of_updates(void **state)
+TEST(updates_between_any_two_instructions_of_updates)
 {
     const unsigned stride = deep_stride(3);
 
-    (void)state;
     for (unsigned i = 0; i < CASES; i++)
         for (unsigned way = i % stride; way < 2 * OTHERS_MOST; way += stride) {
             adding = way % 2;
@@ -282,7 +274,6 @@ static bool lonely; /* the first update's key is the only one in its node, and a
 
 static void another_goes_on(const greg_t *registers)
 {
-    (void)registers;
     if (!prudence_read_lock_held() || map->top.node.lock != MAP_FREE ||
         is_locked_below(map->top.root) || looks++ < here)
         return;
@@ -295,7 +286,6 @@ static void another_goes_on(const greg_t *registers)
 
 static void remove_first(void *unused)
 {
-    (void)unused;
     assert_ptr_equal(remove_index(map, 0), &items[0]);
     step_enough = true;
 }
@@ -320,11 +310,10 @@ static bool remove_beside(void)
     return happened;
 }
 
-static void removals_from_nodes_that_could_not_shrink(void **state)
+TEST(removals_from_nodes_that_could_not_shrink)
 {
     static const struct test_case six = {.name = "six", .pass = 6, .pass_from = 100};
 
-    (void)state;
     for (unsigned way = 0; way < 2; way++) {
         begin_case(&six);
         lonely = way;
@@ -337,21 +326,6 @@ static void removals_from_nodes_that_could_not_shrink(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_between_any_two_instructions_of_updates),
-        cmocka_unit_test(updates_between_any_two_instructions_of_updates),
-        cmocka_unit_test(removals_from_nodes_that_could_not_shrink),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

@@ -117,16 +117,14 @@ static void random_operations(unsigned operations)
     free(model);
 }
 
-static void numbers(void **unused)
+TEST(numbers)
 {
-    (void)unused;
     make_numbers();
     random_operations(30000);
 }
 
-static void strings(void **unused)
+TEST(strings)
 {
-    (void)unused;
     make_strings();
     random_operations(30000);
 }
@@ -137,7 +135,7 @@ static void strings(void **unused)
 
 /* Uses each length at which another size of entries begins, and some that need many pages. Live
  * bytes equal the requested ones. */
-static void strings_of_any_length(void **unused)
+TEST(strings_of_any_length)
 {
     static const size_t lengths[] = {0,   8,   9,   40,   41,   104,  105, 232,
                                      233, 488, 489, 4072, 4073, 8168, LONG};
@@ -148,7 +146,6 @@ static void strings_of_any_length(void **unused)
     uint64_t live = values_stats(map).bytes_live;
     char *text = malloc(LONG);
 
-    (void)unused;
     for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         void *old = NULL;
 
@@ -178,13 +175,12 @@ static void strings_of_any_length(void **unused)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static void wrong_arguments_are_refused(void **unused)
+TEST(wrong_arguments_are_refused)
 {
     struct prudence_map_values *map = make_values(0, NULL),
                                *names = make_values(PRUDENCE_MAP_VALUES_BYTES, NULL);
     void *value = values, *old = NULL;
 
-    (void)unused;
     assert_int_equal(prudence_map_values_put(NULL, 1, value, &old), EINVAL);
     assert_int_equal(prudence_map_values_put(map, 1, NULL, &old), EINVAL);
     assert_int_equal(prudence_map_values_add(NULL, 1, value, &old), EINVAL);
@@ -219,14 +215,13 @@ static void wrong_arguments_are_refused(void **unused)
 
 /* A reader that has found a value keeps its entry: the entry is not written or reused until the
  * reader has left. */
-static void an_entry_stays_for_its_readers(void **unused)
+TEST(an_entry_stays_for_its_readers)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_values *map = make_values(0, domain);
     const struct prudence_map_node *replaced, *erased;
     uint64_t live = values_stats(map).bytes_live;
 
-    (void)unused;
     assert_int_equal(prudence_map_values_put(map, 1, &values[1], NULL), 0);
     replaced = prudence_map_lookup(prudence_map_values_nodes(map), 1);
     assert_int_equal(values_stats(map).bytes_live, live + 16);
@@ -250,14 +245,13 @@ static void an_entry_stays_for_its_readers(void **unused)
 #define LIMIT ((size_t)1 << 20)
 
 /* A reader stays for ever, and values are replaced until an update has waited for it in vain. */
-static void a_storm_beside_a_reader_stays_below_the_limit(void **unused)
+TEST(a_storm_beside_a_reader_stays_below_the_limit)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_map_values *map = make_values(PRUDENCE_MAP_VALUES_BYTES, domain);
     uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
     char text[1000] = {0};
 
-    (void)unused;
     assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
     for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
         most = max_size(most, values_stats(map).bytes_latent);
@@ -310,12 +304,11 @@ static void *count_all(void *sum)
     return NULL;
 }
 
-static void no_count_is_lost(void **unused)
+TEST(no_count_is_lost)
 {
     uint64_t sums[THREADS] = {0}, all = 0;
     pthread_t threads[THREADS];
 
-    (void)unused;
     shared = make_values(PRUDENCE_MAP_VALUES_BYTES, NULL);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
@@ -328,17 +321,4 @@ static void no_count_is_lost(void **unused)
     assert_int_equal(prudence_map_values_destroy(shared, NULL, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(strings),
-        cmocka_unit_test(strings_of_any_length),
-        cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(an_entry_stays_for_its_readers),
-        cmocka_unit_test(a_storm_beside_a_reader_stays_below_the_limit),
-        cmocka_unit_test(no_count_is_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -96,9 +96,8 @@ static void attributes_of(size_t size, size_t set_byte)
     attr.bytes[set_byte] = 1;
 }
 
-static void attributes_of_any_revision_are_taken(void **unused)
+TEST(attributes_of_any_revision_are_taken)
 {
-    (void)unused;
     for (unsigned i = 0; i < TABLES; i++) {
         assert_true(tables[i].makes(NULL));
         /* Only members within the size count. The byte after them is garbage. */
@@ -111,9 +110,8 @@ static void attributes_of_any_revision_are_taken(void **unused)
     }
 }
 
-static void unknown_members_are_refused(void **unused)
+TEST(unknown_members_are_refused)
 {
-    (void)unused;
     for (unsigned i = 0; i < TABLES; i++) {
         for (size_t byte = tables[i].size; byte < 256; byte++) {
             attributes_of(256, byte);
@@ -124,11 +122,10 @@ static void unknown_members_are_refused(void **unused)
     }
 }
 
-static void sizes_that_no_revision_has_are_refused(void **unused)
+TEST(sizes_that_no_revision_has_are_refused)
 {
     static const size_t sizes[] = {0, 1, 7, 9, 4104, 8192, SIZE_MAX / 8 * 8, SIZE_MAX};
 
-    (void)unused;
     for (unsigned i = 0; i < TABLES; i++) {
         for (unsigned j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
             attributes_of(sizes[j], sizeof attr - 1);
@@ -191,11 +188,10 @@ static void all_are_disposed_of(bool ordered)
     assert_true(in_order || !ordered);
 }
 
-static void hash_disposes_of_objects(void **unused)
+TEST(hash_disposes_of_objects)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
 
-    (void)unused;
     make_objects();
     for (unsigned i = 0; i < OBJECTS; i++) /* some share a hash, so a chain has many */
         assert_int_equal(prudence_hash_add_duplicate(table, i % 100, &objects[i]->hash_node), 0);
@@ -209,11 +205,10 @@ static void hash_disposes_of_objects(void **unused)
     all_are_disposed_of(false);
 }
 
-static void lockfree_hash_disposes_of_objects(void **unused)
+TEST(lockfree_hash_disposes_of_objects)
 {
     struct prudence_lockfree_hash *table = prudence_lockfree_hash_create("test", NULL);
 
-    (void)unused;
     make_objects();
     prudence_read_lock();
     for (unsigned i = 0; i < OBJECTS; i++)
@@ -225,12 +220,11 @@ static void lockfree_hash_disposes_of_objects(void **unused)
     all_are_disposed_of(false);
 }
 
-static void id_table_disposes_of_objects(void **unused)
+TEST(id_table_disposes_of_objects)
 {
     struct prudence_id_table *table = prudence_id_table_create("test", NULL);
     uint32_t id;
 
-    (void)unused;
     make_objects();
     for (unsigned i = 0; i < OBJECTS; i++)
         assert_int_equal(prudence_id_table_add(table, objects[i], &id), 0);
@@ -243,11 +237,10 @@ static void id_table_disposes_of_objects(void **unused)
     all_are_disposed_of(true);
 }
 
-static void map_disposes_of_objects(void **unused)
+TEST(map_disposes_of_objects)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
 
-    (void)unused;
     make_objects();
     for (unsigned i = 0; i < OBJECTS; i++)
         assert_int_equal(prudence_map_add(map, &objects[i]->map_node, NULL), 0);
@@ -256,12 +249,11 @@ static void map_disposes_of_objects(void **unused)
     all_are_disposed_of(true);
 }
 
-static void values_are_disposed_of(void **unused)
+TEST(values_are_disposed_of)
 {
     struct prudence_hash_values *hash = prudence_hash_values_create("test", NULL);
     struct prudence_map_values *map = prudence_map_values_create("test", NULL);
 
-    (void)unused;
     make_objects();
     for (unsigned i = 0; i < OBJECTS; i++)
         assert_int_equal(prudence_hash_values_add(hash, i, objects[i], NULL), 0);
@@ -280,13 +272,11 @@ static void values_are_disposed_of(void **unused)
 
 static bool any(const struct prudence_hash_node *node, const void *key)
 {
-    (void)node;
-    (void)key;
     return true;
 }
 
 /* The other tests store what an update found. Here nobody wants to know. */
-static void nobody_needs_to_know_what_was_found(void **unused)
+TEST(nobody_needs_to_know_what_was_found)
 {
     struct prudence_lockfree_hash *lockfree = prudence_lockfree_hash_create("test", NULL);
     struct prudence_hash *hash = prudence_hash_create("test", NULL);
@@ -296,7 +286,6 @@ static void nobody_needs_to_know_what_was_found(void **unused)
     struct prudence_map_node places[3] = {{.key = 1}, {.key = 1}, {.key = 1}};
     uint32_t id;
 
-    (void)unused;
     assert_int_equal(prudence_hash_put(hash, 1, any, NULL, &nodes[0], NULL), 0);
     assert_int_equal(prudence_hash_add(hash, 1, any, NULL, &nodes[1], NULL), EEXIST);
     assert_int_equal(prudence_hash_put(hash, 1, any, NULL, &nodes[1], NULL), 0);
@@ -323,14 +312,13 @@ static void nobody_needs_to_know_what_was_found(void **unused)
     assert_int_equal(prudence_map_destroy(map, NULL, NULL), 0);
 }
 
-static void routes_tell_what_was_there(void **unused)
+TEST(routes_tell_what_was_there)
 {
     const struct prudence_routes_prefix prefix = {.address = {10}, .length = 8};
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     struct prudence_routes_walk walk;
     uintptr_t value = 77;
 
-    (void)unused;
     assert_int_equal(prudence_routes_erase(table, &prefix, &value), ENOENT);
     assert_int_equal(value, 0);
     assert_int_equal(prudence_routes_first(&walk, table, NULL), 0);
@@ -351,12 +339,11 @@ static void routes_tell_what_was_there(void **unused)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-static void nobody_needs_the_name_that_a_rename_replaces(void **unused)
+TEST(nobody_needs_the_name_that_a_rename_replaces)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
     struct prudence_hash_name names[3] = {0};
 
-    (void)unused;
     assert_int_equal(prudence_hash_add_duplicate(table, 1, &names[0].node), 0);
     assert_int_equal(prudence_hash_add_duplicate(table, 2, &names[1].node), 0);
     prudence_read_lock();
@@ -374,17 +361,15 @@ static unsigned writes;
 
 static void write_out(void *log, const void *entries, size_t bytes)
 {
-    (void)entries;
     assert_int_equal(bytes, 8);
     assert_int_equal(prudence_log_destroy(log), EBUSY);
     writes++;
 }
 
-static void small_structures_say_why_they_stay(void **unused)
+TEST(small_structures_say_why_they_stay)
 {
     struct prudence_log *log = prudence_log_create(64, NULL);
 
-    (void)unused;
     assert_int_equal(prudence_log_destroy(NULL), EINVAL);
     assert_int_equal(prudence_counter_destroy(NULL), EINVAL);
     assert_int_equal(prudence_counter_destroy(prudence_counter_create()), 0);
@@ -394,22 +379,4 @@ static void small_structures_say_why_they_stay(void **unused)
     assert_int_equal(prudence_log_destroy(log), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attributes_of_any_revision_are_taken),
-        cmocka_unit_test(unknown_members_are_refused),
-        cmocka_unit_test(sizes_that_no_revision_has_are_refused),
-        cmocka_unit_test(hash_disposes_of_objects),
-        cmocka_unit_test(lockfree_hash_disposes_of_objects),
-        cmocka_unit_test(id_table_disposes_of_objects),
-        cmocka_unit_test(map_disposes_of_objects),
-        cmocka_unit_test(values_are_disposed_of),
-        cmocka_unit_test(nobody_needs_to_know_what_was_found),
-        cmocka_unit_test(routes_tell_what_was_there),
-        cmocka_unit_test(nobody_needs_the_name_that_a_rename_replaces),
-        cmocka_unit_test(small_structures_say_why_they_stay),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -10,11 +10,10 @@
 #define THREADS 4
 #define ROUNDS  20000
 
-static void the_last_put_says_so(void **state)
+TEST(the_last_put_says_so)
 {
     struct prudence_ref ref;
 
-    (void)state;
     prudence_ref_init(&ref, 1);
     prudence_ref_get(&ref);
     assert_true(prudence_ref_get_unless_zero(&ref));
@@ -38,7 +37,6 @@ static void make_fault(void *unused)
     struct prudence_ref ref;
     bool last = false;
 
-    (void)unused;
     prudence_ref_init(&ref, faulty.count);
     for (unsigned i = 0; i < 3; i++) {
         if (faulty.fault == 'g')
@@ -68,9 +66,8 @@ static void a_fault_is_reported_once(char fault, uint32_t count)
     assert_null(strstr(report + 1, "prudence_ref_"));
 }
 
-static void faults_saturate_the_count(void **state)
+TEST(faults_saturate_the_count)
 {
-    (void)state;
     a_fault_is_reported_once('g', 0);
     a_fault_is_reported_once('g', PRUDENCE_REF_MAX);
     a_fault_is_reported_once('u', PRUDENCE_REF_MAX);
@@ -78,11 +75,10 @@ static void faults_saturate_the_count(void **state)
 }
 
 /* Uses the highest valid count. */
-static void counts_go_as_far_as_they_say(void **state)
+TEST(counts_go_as_far_as_they_say)
 {
     struct prudence_ref ref;
 
-    (void)state;
     prudence_ref_init(&ref, PRUDENCE_REF_MAX - 2);
     prudence_ref_get(&ref);
     assert_true(prudence_ref_get_unless_zero(&ref));
@@ -112,11 +108,10 @@ static void *take_and_put(void *unused)
     return unused;
 }
 
-static void of_many_threads_one_is_the_last(void **state)
+TEST(of_many_threads_one_is_the_last)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     prudence_ref_init(&shared, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_and_put, NULL), 0);
@@ -126,14 +121,4 @@ static void of_many_threads_one_is_the_last(void **state)
     assert_int_equal(prudence_ref_count(&shared), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_put_says_so),
-        cmocka_unit_test(faults_saturate_the_count),
-        cmocka_unit_test(counts_go_as_far_as_they_say),
-        cmocka_unit_test(of_many_threads_one_is_the_last),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -29,11 +29,10 @@ static uintptr_t route(const struct prudence_routes *table, const char *text)
     return route_to(table, &address);
 }
 
-static void bad_attributes_are_refused(void **state)
+TEST(bad_attributes_are_refused)
 {
     struct prudence_routes_attr attr = {.size = sizeof attr};
 
-    (void)state;
 #define REFUSED(name, attr)                                                                        \
     errno = 0;                                                                                     \
     assert_null(prudence_routes_create(name, attr));                                               \
@@ -67,13 +66,12 @@ static void expect_refused(struct prudence_routes *table,
         assert_int_equal(prudence_routes_first(&walk, table, prefix), 0);
 }
 
-static void bad_prefixes_are_refused(void **state)
+TEST(bad_prefixes_are_refused)
 {
     struct prudence_routes *ipv4 = routes_of(PRUDENCE_ROUTES_IPV4, 0, NULL),
                            *ipv6 = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
     struct prudence_routes_prefix prefix;
 
-    (void)state;
     assert_int_equal(add(ipv4, "0.0.0.0/0", 5), 0);
     assert_int_equal(add(ipv6, "::/0", 5), 0);
     expect_refused(ipv4, NULL);
@@ -108,13 +106,12 @@ static void bad_prefixes_are_refused(void **state)
     assert_int_equal(prudence_routes_destroy(ipv6), 0);
 }
 
-static void values_are_whole(void **state)
+TEST(values_are_whole)
 {
     static int object;
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     const uintptr_t most = ((uintptr_t)1 << 63) - 1;
 
-    (void)state;
     assert_int_equal(add(table, "0.0.0.0/0", most), 0);
     assert_int_equal(add(table, "10.0.0.0/7", (uintptr_t)&object), 0);
     assert_int_equal(add(table, "10.1.1.1/32", 1), 0);
@@ -129,12 +126,11 @@ static void values_are_whole(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-static void a_table_is_destroyed_with_its_prefixes(void **state)
+TEST(a_table_is_destroyed_with_its_prefixes)
 {
     struct prudence_stats before, after;
     struct prudence_routes *table;
 
-    (void)state;
     prudence_stats(&before);
     for (unsigned family = 0; family < 2; family++) {
         table = routes_of(family, 1 << 11, NULL);
@@ -229,23 +225,21 @@ static void replaced_nodes_stay(unsigned family)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void replaced_nodes_stay_as_they_are(void **state)
+TEST(replaced_nodes_stay_as_they_are)
 {
-    (void)state;
     replaced_nodes_stay(PRUDENCE_ROUTES_IPV4);
     replaced_nodes_stay(PRUDENCE_ROUTES_IPV6);
 }
 
 /* Cutting an edge defers the node at its end; joining two defers the node in their middle.
  * Replaced slots of shortcuts are latent. */
-static void what_ipv6_defers(void **state)
+TEST(what_ipv6_defers)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 1 << 11, domain);
     const uintptr_t shortcuts = table->shortcuts;
     uint64_t before = 0, replaced = round_up(route_words_bytes(shortcuts), os_page_size);
 
-    (void)state;
     assert_int_equal(add(table, "2001:db8:1::/48", 1), 0);
     all_readers_leave(domain);
     assert_int_equal(add(table, "2001:db8::/32", 2), 0);
@@ -271,13 +265,12 @@ static void what_ipv6_defers(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void a_replaced_index_is_latent(void **state)
+TEST(a_replaced_index_is_latent)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, domain);
     uint64_t before = 0, index = round_up(4096, os_page_size);
 
-    (void)state;
     for (unsigned i = 0; i < 256; i++) {
         const struct prudence_routes_prefix prefix = {.address = {(unsigned char)i}, .length = 8};
 
@@ -294,13 +287,12 @@ static void a_replaced_index_is_latent(void **state)
 }
 
 /* The worst updates, of prefixes that contain all others, leave no more garbage than the least. */
-static void an_update_defers_little(void **state)
+TEST(an_update_defers_little)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 1 << 11, domain);
     uint64_t before;
 
-    (void)state;
     for (unsigned i = 0; i < 65536; i++) {
         const struct prudence_routes_prefix prefix = {
             .address = {10, (unsigned char)(i >> 8), (unsigned char)i}, .length = 24};
@@ -324,13 +316,12 @@ static void an_update_defers_little(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void statistics_add_up(void **state)
+TEST(statistics_add_up)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     struct prudence_routes_stats stats = routes_stats_of(table);
     const uint64_t empty = stats.bytes_live;
 
-    (void)state;
     assert_int_equal(stats.nodes, 1);
     assert_int_equal(stats.index_bits, 7);
     assert_int_equal(stats.prefixes, 0);
@@ -348,7 +339,7 @@ static void statistics_add_up(void **state)
 
 /* ------------------------------------------------------------------------------------- the rest */
 
-static void a_walk_may_update(void **state)
+TEST(a_walk_may_update)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     struct prudence_routes_walk walk;
@@ -356,7 +347,6 @@ static void a_walk_may_update(void **state)
     unsigned found = 0;
     uintptr_t value;
 
-    (void)state;
     for (unsigned i = 0; i < 512; i++) {
         const struct prudence_routes_prefix prefix = {
             .address = {10, (unsigned char)(i >> 6), (unsigned char)(i << 2)},
@@ -378,7 +368,7 @@ static void a_walk_may_update(void **state)
 
 /* Walks pairs. The second of a pair, which the walk has found, is removed, and the first moves
  * up to the place of their common node. */
-static void a_walk_does_not_go_back(void **state)
+TEST(a_walk_does_not_go_back)
 {
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
     struct prudence_routes_prefix prefix = {.length = 48};
@@ -386,7 +376,6 @@ static void a_walk_does_not_go_back(void **state)
     unsigned found = 0;
     uintptr_t value;
 
-    (void)state;
     for (unsigned i = 0; i < 200; i++) {
         prefix.address[0] = (unsigned char)(i / 2);
         prefix.address[4] = (unsigned char)(i % 2);
@@ -403,13 +392,12 @@ static void a_walk_does_not_go_back(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-static void a_child_goes_on(void **state)
+TEST(a_child_goes_on)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
     int status;
     pid_t child;
 
-    (void)state;
     assert_int_equal(add(table, "10.0.0.0/8", 1), 0);
     child = fork();
     assert_int_equal(route(table, "10.1.2.3"), 1);
@@ -448,13 +436,12 @@ static void *add_and_drop(void *text)
 
 /* Lets ThreadSanitizer find a count that is stored as a plain variable. The two prefixes part
  * from the others above the level of the shortcuts. */
-static void counts_are_read_beside_updates(void **state)
+TEST(counts_are_read_beside_updates)
 {
     static char texts[2][16] = {"2400::/48", "2800::/48"};
     char text[24];
     pthread_t threads[2];
 
-    (void)state;
     shared = routes_of(PRUDENCE_ROUTES_IPV6, 0, NULL);
     for (unsigned i = 0; i < LOOKS_AT - 1; i++) {
         snprintf(text, sizeof text, "2001:db8:%x::/48", i);
@@ -468,24 +455,4 @@ static void counts_are_read_beside_updates(void **state)
     assert_int_equal(prudence_routes_destroy(shared), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_attributes_are_refused),
-        cmocka_unit_test(bad_prefixes_are_refused),
-        cmocka_unit_test(values_are_whole),
-        cmocka_unit_test(a_table_is_destroyed_with_its_prefixes),
-        cmocka_unit_test(replaced_nodes_stay_as_they_are),
-        cmocka_unit_test(what_ipv6_defers),
-        cmocka_unit_test(a_replaced_index_is_latent),
-        cmocka_unit_test(an_update_defers_little),
-        cmocka_unit_test(statistics_add_up),
-        cmocka_unit_test(a_walk_may_update),
-        cmocka_unit_test(a_walk_does_not_go_back),
-        cmocka_unit_test(a_child_goes_on),
-        cmocka_unit_test(counts_are_read_beside_updates),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

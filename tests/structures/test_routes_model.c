@@ -175,17 +175,15 @@ static void random_updates(unsigned family, uint64_t prefixes, unsigned looks)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-static void ipv4_is_as_the_model(void **state)
+TEST(ipv4_is_as_the_model)
 {
-    (void)state;
     random_updates(PRUDENCE_ROUTES_IPV4, 0, 80);
     random_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, 40);
     random_updates(PRUDENCE_ROUTES_IPV4, 1 << 17, 4);
 }
 
-static void ipv6_is_as_the_model(void **state)
+TEST(ipv6_is_as_the_model)
 {
-    (void)state;
     random_updates(PRUDENCE_ROUTES_IPV6, 0, 80);
     random_updates(PRUDENCE_ROUTES_IPV6, 1 << 11, 40);
     random_updates(PRUDENCE_ROUTES_IPV6, 1 << 17, 4);
@@ -232,12 +230,11 @@ static void check_many(const struct prudence_routes *table)
     }
 }
 
-static void the_index_grows_with_the_table(void **state)
+TEST(the_index_grows_with_the_table)
 {
     struct prudence_routes *table = routes_of(PRUDENCE_ROUTES_IPV4, 0, NULL);
     unsigned bits = 7, added = 0;
 
-    (void)state;
     assert_int_equal(routes_stats_of(table).index_bits, 7);
     for (unsigned i = 0; i < MANY; i++) {
         const struct prudence_routes_prefix prefix = many_prefix(i);
@@ -267,14 +264,4 @@ static void the_index_grows_with_the_table(void **state)
     assert_int_equal(prudence_routes_destroy(table), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ipv4_is_as_the_model),
-        cmocka_unit_test(ipv6_is_as_the_model),
-        cmocka_unit_test(the_index_grows_with_the_table),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

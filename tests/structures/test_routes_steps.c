@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT *
+ * ctest: needs steps
+ */
 /*
  * Routes between any two instructions: readers look up between those of an update, updates happen
  * at any two of those of a lookup, and one update happens inside another. Each lookup's answer was
@@ -13,8 +15,6 @@
 
 #include "support/deep.h"
 #include "support/step.h"
-
-#if STEP_POSSIBLE
 
 /* -------------------------------------------------------------------------------------- updates */
 
@@ -158,7 +158,6 @@ static void look(const greg_t *registers)
 {
     uintptr_t now[PLACES], slow[PLACES];
 
-    (void)registers;
     prudence_read_lock();
     for (unsigned i = 0; i < places; i++)
         slow[i] = slow_route_to(&addresses[i]);
@@ -221,7 +220,6 @@ static void step_updates(unsigned family, uint64_t prefixes, const struct update
 
 static void an_update_is_one_step_for_each_address(void **state)
 {
-    (void)state;
     step_updates(PRUDENCE_ROUTES_IPV4, 0, updates4, COUNT(updates4));
     step_updates(PRUDENCE_ROUTES_IPV6, 0, updates6, COUNT(updates6));
     assert_true(looks > 20000);
@@ -229,7 +227,6 @@ static void an_update_is_one_step_for_each_address(void **state)
 
 static void so_it_is_with_wider_indexes(void **state)
 {
-    (void)state;
     /* Skips updates that write thousands of words of the index. */
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 2, 4);
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 10, 4);
@@ -273,7 +270,6 @@ static void step_to_wider_arrays(unsigned family, struct update update)
 
 static void a_wider_index_is_one_step(void **state)
 {
-    (void)state;
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV4, (struct update){ADD, "9.9.9.9/32", 7});
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
 }
@@ -287,7 +283,6 @@ static uintptr_t answers[3], found;
 
 static void happen(const greg_t *registers)
 {
-    (void)registers;
     if (instruction == here)
         apply(stepped, first_update);
     if (instruction == there) {
@@ -360,7 +355,6 @@ static void a_lookup_has_one_right_answer(void **state)
         {{REMOVE, "0.0.0.0/1", 0}, {ADD, "0.0.0.0/0", 11}, "1.2.3.4"},
     };
 
-    (void)state;
     stepped = table_with(PRUDENCE_ROUTES_IPV4, 0, few4);
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
@@ -392,7 +386,6 @@ static void so_it_has_of_ipv6(void **state)
         {{REMOVE, "2001:db8:1::/48", 0}, {ADD, "2001:db8:1::/50", 12}, "2001:db8:1:8000::1"},
     };
 
-    (void)state;
     stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, few6);
     for (unsigned i = 0; i < COUNT(pairs); i++) {
         struct address address = address_of(pairs[i].address);
@@ -407,7 +400,6 @@ static void so_it_has_of_ipv6(void **state)
 
 static void update_in_between(const greg_t *registers)
 {
-    (void)registers;
     if (instruction++ < here || second_update == NULL || os_busy)
         return; /* another thread would wait while this one holds something */
     apply(stepped, second_update);
@@ -454,7 +446,6 @@ static void updates_beside_each_other_make_room(void **state)
         {{ADD, "2001:db8::/40", 2}, {ADD, "2001:db8::/41", 3}},
     };
 
-    (void)state;
     stepped = table_with(PRUDENCE_ROUTES_IPV6, 0, texts);
     take_addresses(at);
     for (unsigned i = 0; i < COUNT(pairs); i++)
@@ -491,7 +482,6 @@ static void look_through_old_arrays(unsigned family, const struct update *update
 
 static void old_arrays_lead_on(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < COUNT(updates4); i++)
         look_through_old_arrays(PRUDENCE_ROUTES_IPV4, &updates4[i]);
     for (unsigned i = 0; i < COUNT(updates6); i++)
@@ -514,12 +504,3 @@ int main(void)
     pin_thread();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 0;
-}
-
-#endif

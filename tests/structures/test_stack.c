@@ -34,9 +34,8 @@ static void push_all(void)
     }
 }
 
-static void the_last_one_comes_first(void **state)
+TEST(the_last_one_comes_first)
 {
-    (void)state;
     push_all();
     assert_false(prudence_stack_is_empty(&stack));
     for (unsigned i = 4; i-- > 0;)
@@ -46,12 +45,11 @@ static void the_last_one_comes_first(void **state)
     assert_true(prudence_stack_push(&stack, &messages[2].node));
 }
 
-static void all_are_taken_at_once(void **state)
+TEST(all_are_taken_at_once)
 {
     struct prudence_stack_node *node;
     unsigned i = 4;
 
-    (void)state;
     push_all();
     for (node = prudence_stack_take_all(&stack); node; node = prudence_stack_below(node))
         assert_ptr_equal(node, &messages[--i].node);
@@ -80,11 +78,10 @@ static bool end_pop(struct half_pop *half)
 
 /* Does something <prudence/stack.h> forbids: pushes a popped node before a grace period has
  * passed. */
-static void a_node_that_is_pushed_too_early_brings_back_another(void **state)
+TEST(a_node_that_is_pushed_too_early_brings_back_another)
 {
     struct half_pop half;
 
-    (void)state;
     push_all();
     half = begin_pop();
     assert_ptr_equal(pop(), &messages[3]);
@@ -96,7 +93,7 @@ static void a_node_that_is_pushed_too_early_brings_back_another(void **state)
 
 /* Relies on the allocator: the popped node's memory is not reused while the other thread's
  * section lasts. */
-static void a_deferred_node_does_not_come_back(void **state)
+TEST(a_deferred_node_does_not_come_back)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
@@ -105,7 +102,6 @@ static void a_deferred_node_does_not_come_back(void **state)
     struct half_pop half;
     bool again = false;
 
-    (void)state;
     stack = (struct prudence_stack){NULL};
     prudence_stack_push(&stack, &second->node);
     prudence_stack_push(&stack, &first->node);
@@ -126,14 +122,4 @@ static void a_deferred_node_does_not_come_back(void **state)
     assert_true(again);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_one_comes_first),
-        cmocka_unit_test(all_are_taken_at_once),
-        cmocka_unit_test(a_node_that_is_pushed_too_early_brings_back_another),
-        cmocka_unit_test(a_deferred_node_does_not_come_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -39,20 +39,18 @@ static void begin(void)
     prudence_swap_init(&handle, &objects[0]);
 }
 
-static void an_exchange_gives_the_old_object(void **state)
+TEST(an_exchange_gives_the_old_object)
 {
-    (void)state;
     begin();
     assert_ptr_equal(prudence_swap_get(&handle), &objects[0]);
     assert_ptr_equal(prudence_swap_exchange(&handle, &objects[1]), &objects[0]);
     assert_ptr_equal(prudence_swap_get(&handle), &objects[1]);
 }
 
-static void a_transfer_is_made_once(void **state)
+TEST(a_transfer_is_made_once)
 {
     void *old;
 
-    (void)state;
     begin();
     assert_int_equal(swap(&objects[1], &old), 0);
     assert_ptr_equal(old, &objects[0]);
@@ -61,11 +59,10 @@ static void a_transfer_is_made_once(void **state)
     assert_int_equal(transfers, 1);
 }
 
-static void no_object_is_lost(void **state)
+TEST(no_object_is_lost)
 {
     void *old;
 
-    (void)state;
     begin();
     answer = ENOSPC; /* the transfer fails */
     assert_int_equal(swap(&objects[1], &old), ENOSPC);
@@ -82,11 +79,10 @@ static void no_object_is_lost(void **state)
     assert_ptr_equal(prudence_swap_get(&handle), &objects[0]);
 }
 
-static void bad_input_is_refused(void **state)
+TEST(bad_input_is_refused)
 {
     void *old = &objects[2];
 
-    (void)state;
     begin();
     assert_int_equal(swap(NULL, &old), EINVAL);
     assert_int_equal(swap(&objects[1], NULL), EINVAL);
@@ -110,12 +106,11 @@ static void *swap_in_thread(void *unused)
     return unused;
 }
 
-static void a_transfer_waits_for_readers(void **state)
+TEST(a_transfer_waits_for_readers)
 {
     struct held_reader reader = {.domain = NULL};
     pthread_t thread;
 
-    (void)state;
     begin();
     held_reader_start(&reader);
     assert_int_equal(pthread_create(&thread, NULL, swap_in_thread, NULL), 0);
@@ -129,15 +124,4 @@ static void a_transfer_waits_for_readers(void **state)
     assert_int_equal(objects[1], 43);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_exchange_gives_the_old_object),
-        cmocka_unit_test(a_transfer_is_made_once),
-        cmocka_unit_test(no_object_is_lost),
-        cmocka_unit_test(bad_input_is_refused),
-        cmocka_unit_test(a_transfer_waits_for_readers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -19,7 +19,6 @@ static void pages_are_asked_for(void **state)
     struct views_left left;
     bool zeroed;
 
-    (void)state;
     assert_int_equal(os_page_size, 64 << 10);
     assert_true(views_make(&views, "test", NULL));
     left = views_leave(&views, views_new(&views, ORDER, &zeroed));
@@ -36,7 +35,6 @@ static void on_larger_pages(void **state)
 {
     struct child_result result;
 
-    (void)state;
     child_again("larger", "page_size=64K", &result);
     if (!child_exited_with(&result, 0))
         print_error("%s\n", result.output);
@@ -48,7 +46,6 @@ int main(int count, char **arguments)
     const struct CMUnitTest larger[] = {cmocka_unit_test(pages_are_asked_for)};
     const struct CMUnitTest tests[] = {cmocka_unit_test(on_larger_pages)};
 
-    (void)arguments;
     return count > 1 ? cmocka_run_group_tests(larger, NULL, NULL)
                      : cmocka_run_group_tests(tests, NULL, NULL);
 }

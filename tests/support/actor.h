@@ -3,14 +3,10 @@
 #ifndef TESTS_SUPPORT_ACTOR_H
 #define TESTS_SUPPORT_ACTOR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <semaphore.h>
+
+#include "support/suite.h"
 
 struct actor {
     pthread_t thread;

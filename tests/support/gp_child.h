@@ -19,6 +19,7 @@
 
 #include "support/gp_tsan.h"
 #include "support/self.h"
+#include "support/suite.h"
 
 #define CHILD_PATIENCE 30 /* seconds: valgrind and sanitizers are slow */
 

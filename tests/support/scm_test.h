@@ -6,13 +6,6 @@
 #ifndef TESTS_SUPPORT_SCM_TEST_H
 #define TESTS_SUPPORT_SCM_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -23,6 +16,7 @@
 
 #include "scm/scm.h"
 #include "support/actor.h"
+#include "support/suite.h"
 
 #define ENDS_MAX 4096
 

@@ -7,13 +7,6 @@
 #ifndef TESTS_SUPPORT_SLAB_TEST_H
 #define TESTS_SUPPORT_SLAB_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +19,7 @@
 
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
+#include "support/suite.h"
 
 /* Large enough for all objects a test holds at a time. */
 #define OBJECTS_MAX 8192

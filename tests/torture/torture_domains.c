@@ -233,25 +233,21 @@ static void *maker(void *argument)
 
 static uint64_t foreign_start(void *unused)
 {
-    (void)unused;
     return prudence_domain_start_poll(foreign).private_value;
 }
 
 static bool foreign_poll(void *unused, uint64_t cookie)
 {
-    (void)unused;
     return prudence_domain_poll_state(foreign, (prudence_gp_t){cookie});
 }
 
 static void foreign_synchronize(void *unused)
 {
-    (void)unused;
     prudence_domain_synchronize(foreign);
 }
 
 static bool foreign_inside(void *unused)
 {
-    (void)unused;
     return prudence_domain_read_lock_held(foreign);
 }
 

@@ -148,7 +148,6 @@ static void destroy(void *object, void *unused)
 {
     struct destroyed *mine = object;
 
-    (void)unused;
     if (__atomic_exchange_n(&mine->state, DESTROYED, __ATOMIC_SEQ_CST) != TO_DESTROY)
         torture_violation("an object is destroyed twice, or was not given away");
     rarely_fork_here();

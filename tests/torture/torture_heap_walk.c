@@ -100,7 +100,6 @@ static void walk(void)
 
 static void *walker(void *unused)
 {
-    (void)unused;
     while (!torture_stopped()) {
         walk();
         __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
@@ -136,7 +135,6 @@ static void *churn(void *number)
 /* A child of a process in the middle of walks walks the heap, too. */
 static void *forker(void *unused)
 {
-    (void)unused;
     while (!torture_stopped()) {
         int status = 0;
         pid_t child = fork();

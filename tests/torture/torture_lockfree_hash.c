@@ -226,7 +226,6 @@ static void handle(int number)
 {
     struct stash *stash = stash_self;
 
-    (void)number;
     if (!stash || __atomic_load_n(&stash->busy, __ATOMIC_RELAXED))
         return;
     prudence_read_lock();

@@ -136,7 +136,6 @@ static void read_in_handler(int number)
     int saved = errno;
     uint64_t random = __atomic_add_fetch(&handlers, 1, __ATOMIC_RELAXED);
 
-    (void)number;
     if (!qsbr || prudence_domain_read_lock_held(domain))
         read_once(READ_NESTED, &random);
     errno = saved;
@@ -225,7 +224,6 @@ static void suspend(int number)
 {
     int saved = errno;
 
-    (void)number;
     torture_sleep_us(2000);
     errno = saved;
 }

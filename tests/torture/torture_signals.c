@@ -46,7 +46,6 @@ static void handler(int number)
     bool inside = prudence_read_lock_held();
     static unsigned place;
 
-    (void)number;
     look(__atomic_fetch_add(&place, 1, __ATOMIC_RELAXED));
     prudence_domain_read_lock(domain);
     prudence_domain_read_unlock(domain);

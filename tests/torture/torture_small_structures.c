@@ -177,7 +177,6 @@ static void change(void)
 
 static int move_account(void *old, void *fresh, void *unused)
 {
-    (void)unused;
     *(struct account *)fresh = *(struct account *)old; /* no thread changes it */
     return 0;
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program of tests with cmocka, in which no list has to name each test: TEST registers the
+ * function that it defines, in a section that the linker keeps as one array, and SUITE runs them
+ * all in the order of their lines.
+ */
+#ifndef SUPPORT_SUITE_H
+#define SUPPORT_SUITE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct suite_entry {
+    struct CMUnitTest test;
+    int line;
+};
+
+extern const struct suite_entry *const __start_suite[], *const __stop_suite[]; /* by the linker */
+
+/* TEST(name, setup, teardown, initial state) begins the definition of a test; all after its name
+ * may be left out. */
+#define TEST(...) SUITE_TEST(__VA_ARGS__, NULL, NULL, NULL, 0)
+#define SUITE_TEST(name, setup, teardown, initial, ...)                                            \
+    static void name(void **state);                                                                \
+    static const struct suite_entry name##_entry = {{#name, name, setup, teardown, initial},       \
+                                                    __LINE__};                                     \
+    __attribute__((section("suite"), used)) static const struct suite_entry *const name##_at =     \
+        &name##_entry;                                                                             \
+    static void name(__attribute__((unused)) void **state)
+
+/* A whole main(), which evaluates its arguments before the tests. */
+#define SUITE(...)                                                                                 \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+        return suite_run(NULL, NULL);                                                              \
+    }
+
+static inline int suite_by_line(const void *left, const void *right)
+{
+    return (*(const struct suite_entry *const *)left)->line -
+           (*(const struct suite_entry *const *)right)->line;
+}
+
+/* Returns the number of tests that failed. `setup` and `teardown`, which may be NULL, are for all
+ * tests together. */
+static inline int suite_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    const struct suite_entry *entries[200];
+    static struct CMUnitTest tests[200];
+    size_t count = (size_t)(__stop_suite - __start_suite);
+
+    if (count > 200)
+        abort();
+    memcpy(entries, __start_suite, count * sizeof(entries[0]));
+    qsort(entries, count, sizeof(entries[0]), suite_by_line);
+    for (size_t i = 0; i < count; i++)
+        tests[i] = entries[i]->test;
+    return _cmocka_run_group_tests("tests", tests, count, setup, teardown);
+}
+
+#endif

@@ -23,11 +23,12 @@
 #include "slab/stats.h"
 
 /* Every member but the name and the fraction is in the list. */
-#define ONE_FIGURE(name)           +1
-#define ONE_COUNTER(name, meaning) +1
+#define ONE_FIGURE(name)           FIGURE_##name,
+#define ONE_COUNTER(name, meaning) FIGURE_##name,
+enum { ALL_FIGURES(ONE_COUNTER, ONE_FIGURE) FIGURES };
 _Static_assert(sizeof(struct prudence_cache_stats) -
                        offsetof(struct prudence_cache_stats, object_size) ==
-                   (1 + ALL_FIGURES(ONE_COUNTER, ONE_FIGURE)) * sizeof(uint64_t),
+                   (FIGURES + 1) * sizeof(uint64_t),
                "slab/figures.h lists the members of struct prudence_cache_stats");
 
 #define COPY_FIGURE(name)           .name = figures.name,

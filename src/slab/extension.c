@@ -56,6 +56,8 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 #define OF_SLAB  load_relaxed(&slab->extensions)
 #define OF_ALL   (EXTENSION_BIT(OS_EXTENSIONS) - 1)
 
+/* Types and lists of parameters take no parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* Visits extensions of a set that have a function for the step. */
 #define for_each_having(extension, step, set)                                                      \
     for (uint32_t left_ = (set)&having.step;                                                       \
@@ -122,6 +124,8 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 
 #define THROUGH(type, step, parameters)
 #include "slab/extension_steps.h"
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Each extension gets the object that the one before it returned. */
 void *extensions_taken(struct prudence_cache *cache, void *object)

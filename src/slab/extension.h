@@ -42,6 +42,7 @@ static inline enum extension_wish extension_wanted_if(bool wanted)
 }
 
 /* Functions of an extension. A NULL function does nothing at that step. */
+/* Types and lists of parameters take no parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 struct slab_extension {
 #define EACH(name, set, parameters, arguments)        void(*name) parameters;
 #define EVERY(name, set, parameters, arguments)       bool(*name) parameters;
@@ -84,6 +85,7 @@ uint32_t extensions_wanted(const struct cache_layout *layout, uint32_t *of_slabs
 #define MADE(name, undo, type, owner)                 bool extensions_##name(type *owner);
 #define THROUGH(type, name, parameters)
 #include "slab/extension_steps.h"
+/* NOLINTEND(bugprone-macro-parentheses) */
 void *extensions_taken(struct prudence_cache *cache, void *object);
 
 /* Called for an object that is merged, which goes to its slab or to an object cache. */

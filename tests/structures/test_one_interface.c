@@ -169,6 +169,7 @@ static void dispose(void *of, void *argument)
     assert_ptr_equal(objects[object->number], object);
     objects[object->number] = NULL;
     disposed++;
+    explicit_bzero(object, sizeof *object); /* nobody may look at it any more */
     free(object);
 }
 

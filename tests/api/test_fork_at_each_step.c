@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Forks while another thread is anywhere in a slow path: at instructions spread over all of the
  * path, or where the path waits (support/fork_at_step.h). The child then does everything, checks
@@ -11,6 +9,7 @@
  * runs the callbacks.
  *
  * ctest: cost 17
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include <limits.h>

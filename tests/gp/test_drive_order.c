@@ -1,13 +1,11 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * A driver loads the goal, then the mode, then makes the barrier. The test steps through it and
  * makes another thread's stores before each instruction: a grace period that starts after
  * the barrier, or whose readers have stopped fencing, is not completed without a barrier of its
  * own.
  *
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * The protocol of mode switches, instruction by instruction, with readers inside. Readers fence
  * wherever drivers skip the membarrier, and a membarrier separates the two. Covers every way to
  * switch a mode: the choice by rates, and both options.
+ *
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 

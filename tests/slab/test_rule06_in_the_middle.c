@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Rule 6: the idle helper is stopped while it holds one object. An owner that closes a batch then
  * must not make the helper mix two cookies in a transfer batch. Fork and the destruction of the
  * cache wait for the helper, because they would not find that object anywhere.
+ *
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include <pthread.h>

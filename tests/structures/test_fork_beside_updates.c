@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Forks while another thread is anywhere in an update of a table, or about to begin one
  * (support/fork_at_step.h). The child finds a whole table: it checks every invariant, finds each
@@ -9,6 +7,7 @@
  * rseq=0, because restartable sequences cannot be stepped through.
  *
  * ctest: cost 15
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include <limits.h>

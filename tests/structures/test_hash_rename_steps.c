@@ -1,13 +1,11 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Between any two instructions of a rename or an exchange, a new reader finds the object under one
  * of its names: never under neither, never under both, and never again under the old one after the
  * new one. A reader that is stopped anywhere has a valid result, whatever is renamed and resized.
  *
  * ctest: cost 10
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include "structures/hash_resize.h"

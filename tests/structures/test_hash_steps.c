@@ -1,12 +1,10 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Between any two instructions of an update or of a resize, readers find every object in the table,
  * and no other. The update runs under the processor's trap flag (support/step.h), and the reader
  * looks in the trap.
  *
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include "structures/hash_move.h"

@@ -1,12 +1,11 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Forks while another thread is at any instruction of an update of a table without locks. The
  * child, which lacks that thread, looks up, walks and makes every update of the same chain, and the
  * parent's thread continues.
  *
  * ctest: cost 10
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include <limits.h>

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Every update of the table without locks is stopped before each of its instructions, and another
  * update of the same chain runs there from beginning to end, as in a signal handler, or in another
@@ -9,7 +7,7 @@
  * each of theirs.
  *
  * ctest: cost 10
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include "support/lockfree_updates.h"

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * A reader of an ordered map is stopped between any two of its instructions (under the processor's
  * trap flag, support/step.h), and updates change its nodes in all possible ways. Then it continues:
@@ -9,7 +7,7 @@
  *
  * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include <limits.h>

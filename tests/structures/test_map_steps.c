@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Between any two instructions of an update of an ordered map (under the processor's trap flag,
  * support/step.h), readers look, and other updates run, as far as no lock is held. Keys that stay
@@ -9,7 +7,7 @@
  *
  * ctest: timeout 600 (each instruction is a signal, which is slow in a busy virtual machine)
  * ctest: cost 20
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include "support/map_cases.h"

@@ -1,13 +1,11 @@
-/* SPDX-License-Identifier: MIT *
- * ctest: needs steps
- */
+/* SPDX-License-Identifier: MIT */
 /*
  * Routes between any two instructions: readers look up between those of an update, updates happen
  * at any two of those of a lookup, and one update happens inside another. Each lookup's answer was
  * right at some moment during the lookup.
  *
  * ctest: cost 8
- * ctest: not-with thread (one thread)
+ * ctest: needs steps
  */
 #define _GNU_SOURCE
 #include "structures/route_words.h"

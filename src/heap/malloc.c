@@ -258,12 +258,12 @@ static bool may_stay(struct slab *slab, void *object, size_t size)
 static void *realloc_aligned(struct slab *slab, void *object, size_t alignment, size_t size)
 {
     static const char what[] = "prudence_aligned_realloc";
-    bool aligned = !((uintptr_t)object & (alignment - 1));
+    bool aligned = !((uintptr_t)object & (alignment - 1)), owned = false;
     size_t usable;
     void *moved;
 
     if (unlikely(load_relaxed(&slab->extensions)))
-        misuse_check_live(slab, object, what);
+        owned = !misuse_check_live(slab, object, what);
     object_require_unfreed(slab, object, what);
     usable = object_usable(slab, object);
     if (aligned && may_stay(slab, object, size))
@@ -271,7 +271,7 @@ static void *realloc_aligned(struct slab *slab, void *object, size_t alignment, 
     moved = prudence_aligned_alloc(alignment, size);
     if (moved) {
         memcpy(moved, object, min_size(size, usable));
-        if (!extensions_own(slab, object))
+        if (!owned)
             prudence_free(object);
     } else if (aligned && size <= usable) {
         store_relaxed(&shrinking_has_failed, true);

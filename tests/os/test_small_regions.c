@@ -129,10 +129,6 @@ TEST(where_a_region_is_refused_a_smaller_one_does, begin)
     os_pages_trim();
     assert_int_equal(arena_bytes(0), 0);
 }
-#else
-static void where_a_region_is_refused_a_smaller_one_does(void **state)
-{
-}
 #endif
 
 /* Adds more regions than a group has, on an unused node. Only their slots are examined. */

@@ -233,11 +233,6 @@ TEST(what_becomes_safe_meanwhile_is_merged)
     end();
 }
 
-#else
-static void what_becomes_safe_meanwhile_is_merged(void **state)
-{
-    print_message("skipped: nothing to step with\n");
-}
 #endif
 
 int main(void)

@@ -29,6 +29,8 @@
 #define RATE     4096
 #define HELD     6000
 #define FUNCTION 1024 /* bytes of a function that a trace must contain */
+/* Places stand in a section of their own, so that no caller of one is within FUNCTION bytes. */
+#define PLACE __attribute__((noinline, section("places"), aligned(FUNCTION)))
 #define LIBRARY                                                                                    \
     4 /* functions of the library that a trace may begin with; none if they jump to each other */
 
@@ -236,8 +238,7 @@ static unsigned sites(void)
     return count;
 }
 
-static __attribute__((noinline, aligned(FUNCTION))) void *
-allocate_here(struct prudence_cache *cache)
+static PLACE void *allocate_here(struct prudence_cache *cache)
 {
     void *object;
 
@@ -282,16 +283,14 @@ TEST(places_are_told_apart)
 
 /* ------------------------------------------------------------------------------------ the views */
 
-static __attribute__((noinline, aligned(FUNCTION))) void defer_here(struct prudence_cache *cache,
-                                                                    void **objects, unsigned count)
+static PLACE void defer_here(struct prudence_cache *cache, void **objects, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         prudence_cache_free_deferred(cache, objects[i]);
     compiler_barrier();
 }
 
-static __attribute__((noinline, aligned(FUNCTION))) void defer_there(struct prudence_cache *cache,
-                                                                     void **objects, unsigned count)
+static PLACE void defer_there(struct prudence_cache *cache, void **objects, unsigned count)
 {
     for (unsigned i = count; i-- > 0;)
         prudence_cache_free_deferred(cache, objects[i]);

@@ -59,6 +59,10 @@ class Abi(unittest.TestCase):
         self.assertEqual(status, 1, said)
         self.assertIn("FAILED: the changes above break programs", said)
 
+    def test_no_folder_of_this_machine_is_in_the_dump(self):
+        for text in (Abi.dump, (ROOT / "tests/repo/libprudence.abi").read_text()):
+            self.assertNotRegex(text, " path='[^']*/")
+
     def test_the_same(self):
         self.assertEqual(self.check(), (0, "check-abi: 2 symbols, ok\n"))
 

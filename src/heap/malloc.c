@@ -143,20 +143,17 @@ static bool keeps_its_place(struct slab *slab, void *object, size_t size)
     return true;
 }
 
-/* Copies the object to a new one of `size` bytes and frees the old one. Returns NULL and changes
- * nothing if there is no memory. A short-term object (`owned`) is left to the expiration dates it
- * has, which do not move. */
-static void *move(void *object, const struct slab *slab, size_t size, bool owned, bool nested)
+/* Copies `bytes` of the object to its replacement and frees the object. A short-term object
+ * (`owned`) is left to the expiration dates it has, which do not move. Returns the replacement. If
+ * there is none, because there was no memory, changes nothing and returns NULL. */
+static void *malloc_replace(void *object, void *replacement, size_t bytes, bool owned)
 {
-    size_t usable = object_usable(slab, object);
-    void *moved = malloc_moved(slab, size, usable, nested);
-
-    if (!moved)
+    if (!replacement)
         return NULL;
-    memcpy(moved, object, min_size(size, usable));
+    memcpy(replacement, object, bytes);
     if (!owned)
         prudence_free(object);
-    return moved;
+    return replacement;
 }
 
 /* Like prudence_realloc(), for a block of the side area (heap/nested.c). */
@@ -167,12 +164,8 @@ static void *realloc_side_block(void *object, size_t size)
 
     if (size <= usable && size >= usable / 2)
         return object;
-    moved = prudence_malloc(size);
-    if (!moved)
-        return size > usable ? NULL : object;
-    memcpy(moved, object, min_size(size, usable));
-    prudence_free(object);
-    return moved;
+    moved = malloc_replace(object, prudence_malloc(size), min_size(size, usable), false);
+    return moved || size > usable ? moved : object;
 }
 
 void *prudence_realloc(void *object, size_t size)
@@ -200,7 +193,8 @@ void *prudence_realloc(void *object, size_t size)
     } else if (keeps_its_place(slab, object, size)) {
         return object;
     }
-    moved = move(object, slab, size, owned, nested);
+    moved = malloc_replace(object, malloc_moved(slab, size, usable, nested), min_size(size, usable),
+                           owned);
     if (moved || size > usable)
         return moved;
     store_relaxed(&shrinking_has_failed, true);
@@ -268,22 +262,17 @@ static void *realloc_aligned(struct slab *slab, void *object, size_t alignment, 
     usable = object_usable(slab, object);
     if (aligned && may_stay(slab, object, size))
         return object;
-    moved = prudence_aligned_alloc(alignment, size);
-    if (moved) {
-        memcpy(moved, object, min_size(size, usable));
-        if (!owned)
-            prudence_free(object);
-    } else if (aligned && size <= usable) {
-        store_relaxed(&shrinking_has_failed, true);
-        return object; /* shrinking need not fail */
-    }
-    return moved;
+    moved = malloc_replace(object, prudence_aligned_alloc(alignment, size), min_size(size, usable),
+                           owned);
+    if (moved || !aligned || size > usable)
+        return moved;
+    store_relaxed(&shrinking_has_failed, true);
+    return object; /* shrinking need not fail */
 }
 
 void *prudence_aligned_realloc(void *object, size_t alignment, size_t size)
 {
     size_t usable;
-    void *moved;
 
     if (!object || !is_power_of_two(alignment))
         return prudence_aligned_alloc(alignment, size);
@@ -293,12 +282,8 @@ void *prudence_aligned_realloc(void *object, size_t alignment, size_t size)
         return realloc_aligned(object_slab(object, "prudence_aligned_realloc"), object, alignment,
                                size);
     usable = nested_usable(object, "prudence_aligned_realloc");
-    moved = prudence_aligned_alloc(alignment, size);
-    if (moved) {
-        memcpy(moved, object, min_size(size, usable));
-        prudence_free(object);
-    }
-    return moved;
+    return malloc_replace(object, prudence_aligned_alloc(alignment, size), min_size(size, usable),
+                          false);
 }
 
 void malloc_require_size(struct slab *slab, const void *object, size_t size, const char *what)

@@ -37,7 +37,7 @@ EACH(ready, OF_SLAB, (struct slab * slab), (slab))
 /* Called before the pages go. Frees the pages of a lone object. */
 EACH(going, OF_SLAB, (struct slab * slab), (slab))
 /* Called after `going`, when lookups no longer find the slab's pages. If true, the extension frees
- * the pages later, and has the slab's own memory for notes until slab_forget_memory(). Changes no
+ * the pages later, and has the slab's own memory for notes until os_meta_free(). Changes no
  * mapping, like `going`. */
 ANY(keep_pages, OF_SLAB, (struct slab * slab), (slab))
 /* The slab is free. If false, the extension still needs the pages. */

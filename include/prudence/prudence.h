@@ -156,6 +156,11 @@ enum prudence_cache_flags {
      * period, even if nobody wants their memory yet.
      */
     PRUDENCE_CACHE_DESTRUCT_SOON = 1 << 1,
+    /*
+     * The program stores addresses of objects in forms of its own, for example with marks in the
+     * lowest bits. So that no allocated object counts as a leak, leak checkers are shown each.
+     */
+    PRUDENCE_CACHE_HIDDEN_POINTERS = 1 << 4,
 };
 
 /*

@@ -47,8 +47,6 @@ struct note {
     void *held; /* the object, while memcheck must not call it a leak */
 };
 
-bool annotate_on;
-
 static bool valgrind_on, asan_on, lsan_on;
 
 void annotate_start(void)

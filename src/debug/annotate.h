@@ -9,8 +9,6 @@ struct slab;
 
 #define ANNOTATE_REDZONE ((size_t)16) /* spare bytes after each object */
 
-extern bool annotate_on; /* a tool that watches memory or leaks is present */
-
 void annotate_start(void);
 
 /*

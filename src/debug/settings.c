@@ -3,7 +3,6 @@
 
 #include "debug/settings.h"
 
-bool check_wanted READ_MOSTLY = false;
 bool annotate_wanted = true;
 bool zero_on_free;
 bool red_zones_wanted, shuffle_wanted;

@@ -7,8 +7,8 @@
 #define DEBUG_SETTINGS_H
 
 #include "base/base.h"
+#include "bug_search.h"
 
-extern bool check_wanted;
 extern bool annotate_wanted;
 extern bool zero_on_free;
 extern bool red_zones_wanted, shuffle_wanted;

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include <prudence/prudence.h>
+#include <prudence/structure.h>
 
 #include "debug/quarantine.h"
 #include "debug/shuffle.h"
@@ -22,8 +23,10 @@
 
 _Static_assert(PRUDENCE_CACHE_TYPESAFE == CACHE_TYPESAFE, "one flag, two names");
 _Static_assert(PRUDENCE_CACHE_DESTRUCT_SOON == CACHE_DESTRUCT_SOON, "one flag, two names");
+_Static_assert(PRUDENCE_CACHE_HIDDEN_POINTERS == CACHE_OWN, "one flag, two names");
 
-#define FLAGS (PRUDENCE_CACHE_TYPESAFE | PRUDENCE_CACHE_DESTRUCT_SOON)
+#define FLAGS                                                                                      \
+    (PRUDENCE_CACHE_TYPESAFE | PRUDENCE_CACHE_DESTRUCT_SOON | PRUDENCE_CACHE_HIDDEN_POINTERS)
 
 #define SIZE_BEFORE_DESTRUCTOR offsetof(struct prudence_cache_attr, destructor)
 
@@ -68,38 +71,23 @@ static bool arguments_are_valid(const char *name, size_t object_size,
     return attributes_are_valid(name, given, attr);
 }
 
-static struct prudence_cache *create_checked(const char *name, size_t object_size,
-                                             const struct prudence_cache_attr *given,
-                                             unsigned more_flags)
+/* Makes a cache on behalf of the public function `what`. */
+static struct prudence_cache *create(const char *what, const char *name,
+                                     const struct cache_layout *layout)
 {
-    struct cache_layout layout = {.object_size = object_size, .flags = more_flags, .named = true};
-    struct prudence_cache_attr attr = {.size = sizeof attr};
     struct prudence_cache *cache;
 
-    if (!arguments_are_valid(name, object_size, given, &attr)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    layout.alignment = attr.alignment;
-    layout.flags |= attr.flags;
-    layout.constructor = attr.constructor;
-    layout.destructor = attr.destructor;
-    layout.context = attr.context;
-    layout.domain = attr.domain;
-    layout.object_cache_bytes = attr.object_cache_bytes;
-    if (attr.domain)
-        gp_domain_check(attr.domain, "prudence_cache_create", __builtin_return_address(0));
     process_start();
     if (process_starting) {
         os_report(
-            "prudence_cache_create: cache '%s': the library is still starting; a function that its "
-            "start calls cannot create caches",
-            name);
+            "%s: cache '%s': the library is still starting; a function that its start calls cannot "
+            "create caches",
+            what, name);
         errno = EAGAIN;
         return NULL;
     }
     os_lock_take(&heap_lock);
-    cache = cache_create(name, &layout);
+    cache = cache_create(name, layout);
     os_lock_release(&heap_lock);
     if (!cache)
         errno = ENOMEM;
@@ -107,15 +95,47 @@ static struct prudence_cache *create_checked(const char *name, size_t object_siz
 }
 
 struct prudence_cache *prudence_cache_create(const char *name, size_t object_size,
-                                             const struct prudence_cache_attr *attr)
+                                             const struct prudence_cache_attr *given)
 {
-    return create_checked(name, object_size, attr, 0);
+    struct cache_layout layout = {.object_size = object_size, .named = true};
+    struct prudence_cache_attr attr = {.size = sizeof attr};
+
+    if (!arguments_are_valid(name, object_size, given, &attr)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    layout.alignment = attr.alignment;
+    layout.flags = attr.flags;
+    layout.constructor = attr.constructor;
+    layout.destructor = attr.destructor;
+    layout.context = attr.context;
+    layout.domain = attr.domain;
+    layout.object_cache_bytes = attr.object_cache_bytes;
+    if (attr.domain)
+        gp_domain_check(attr.domain, "prudence_cache_create", __builtin_return_address(0));
+    return create("prudence_cache_create", name, &layout);
 }
 
-struct prudence_cache *cache_create_own(const char *name, size_t object_size,
-                                        const struct prudence_cache_attr *attr)
+struct prudence_cache *prudence_cache_create_blocks(const char *name,
+                                                    struct prudence_domain *domain)
 {
-    return create_checked(name, object_size, attr, CACHE_OWN);
+    static const char what[] = "prudence_cache_create_blocks";
+    const struct cache_layout layout = {
+        .object_size = OS_PAGE_SIZE, .no_cpu_caches = true, .domain = domain};
+
+    if (!name_is_valid(what, name)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (domain)
+        gp_domain_check(domain, what, __builtin_return_address(0));
+    return create(what, name, &layout);
+}
+
+bool prudence_latent_fits(size_t bytes)
+{
+    process_start();
+    return !limit_never_fits(bytes) && limit_fits(bytes, true);
 }
 
 FAST_ENTRY void *prudence_cache_alloc(struct prudence_cache *cache)
@@ -139,10 +159,16 @@ void *prudence_cache_replace(struct prudence_cache *cache, void *old)
     return object_replace(cache, old, "prudence_cache_replace");
 }
 
-static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
+static size_t alloc_bulk(struct prudence_cache *cache, size_t count, void **objects,
+                         const char *what)
 {
-    size_t done = gate_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
+    size_t done;
 
+    if (unlikely(!cache->percpu)) {
+        object_refuse_block(cache, what);
+        return 0;
+    }
+    done = gate_alloc_bulk(cache, count, objects, OS_ALLOC_DEFAULT);
     if (done < count)
         errno = ENOMEM;
     return done;
@@ -158,7 +184,7 @@ static void free_deferred_bulk(struct prudence_cache *cache, size_t count, void 
 size_t prudence_cache_alloc_bulk(struct prudence_cache *cache, size_t count, void **objects)
 {
     cache_require(cache, "prudence_cache_alloc_bulk");
-    return alloc_bulk(cache, count, objects);
+    return alloc_bulk(cache, count, objects, "prudence_cache_alloc_bulk");
 }
 
 void prudence_cache_free_bulk(struct prudence_cache *cache, size_t count, void **objects)
@@ -231,7 +257,7 @@ size_t prudence_cache_replace_bulk(struct prudence_cache *cache, size_t count, v
     cache_require(cache, "prudence_cache_replace_bulk");
     olds_note(&olds, objects, count);
     free_deferred_bulk(cache, count, objects, "prudence_cache_replace_bulk");
-    done = alloc_bulk(cache, count, objects);
+    done = alloc_bulk(cache, count, objects, "prudence_cache_replace_bulk");
     check_returns(cache, &olds, done, objects);
     for (size_t i = done; i < count; i++)
         objects[i] = NULL;

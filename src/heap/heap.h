@@ -7,27 +7,15 @@
 #include "slab/extension.h"
 #include "slab/slab.h"
 
-struct prudence_cache_attr;
-
 /* Serializes the creation of caches: of size classes, of the cache of large blocks, and of all
  * others, none of which may be made while a start option changes (size_class.c). */
 extern struct os_lock heap_lock;
-
-/*
- * Like prudence_cache_create, for objects that the library makes for itself (caches.c). Leak
- * checkers are shown a pointer to each while it is allocated, because the library may store the
- * address in another form.
- */
-struct prudence_cache *cache_create_own(const char *name, size_t object_size,
-                                        const struct prudence_cache_attr *attr);
 
 /* Blocks of whole pages (large.c). */
 void *large_alloc(size_t size, size_t alignment, bool *zeroed);
 void *large_alloc_grown(size_t size, size_t room);
 bool large_resize(struct slab *slab, size_t size);
 size_t large_growing(size_t size);
-struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain);
-void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed);
 static inline bool is_large(const struct slab *slab)
 {
     return !slab->cache->percpu;

@@ -5,8 +5,13 @@
  * no per-CPU caches. A freed block goes back to the page source at once, which keeps the pages that
  * will be wanted again.
  */
+#include <errno.h>
+
+#include <prudence/structure.h>
+
 #include "base/checked.h"
 #include "debug/check.h"
+#include "heap/cache_life.h"
 #include "heap/heap.h"
 #include "slab/cache.h"
 #include "slab/large.h"
@@ -90,29 +95,25 @@ void *large_alloc_grown(size_t size, size_t room)
     return alloc(size, room, 1, true, &zeroed);
 }
 
-/* Creates a separate cache of large blocks whose readers are in `domain` (NULL for the default
- * domain). Blocks are freed and deferred, and the cache is destroyed, as with every other cache.
- * Returns NULL when memory ran out. */
-struct prudence_cache *large_cache_create(const char *name, struct prudence_domain *domain)
+void *prudence_cache_alloc_block(struct prudence_cache *cache, size_t size, bool *zeroed)
 {
-    const struct cache_layout layout = {
-        .object_size = OS_PAGE_SIZE, .no_cpu_caches = true, .domain = domain};
-    struct prudence_cache *cache;
-
-    process_start();
-    os_lock_take(&heap_lock);
-    cache = cache_create(name, &layout);
-    os_lock_release(&heap_lock);
-    return cache;
-}
-
-void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
-{
+    static const char what[] = "prudence_cache_alloc_block";
+    int saved_errno = errno;
+    bool unasked;
     size_t bytes;
+    void *block = NULL;
 
-    return large_block_bytes(size, alignment, &bytes)
-               ? alloc_from(cache, size, bytes, alignment, false, zeroed)
-               : NULL;
+    cache_require(cache, what);
+    if (cache->percpu) {
+        os_report("%s: cache '%s' has objects of one size; call prudence_cache_alloc", what,
+                  cache->name);
+        errno = EINVAL;
+        return NULL;
+    }
+    if (large_block_bytes(size, OS_PAGE_SIZE, &bytes))
+        block = alloc_from(cache, size, bytes, OS_PAGE_SIZE, false, zeroed ? zeroed : &unasked);
+    errno = block ? saved_errno : ENOMEM;
+    return block;
 }
 
 /* Returns the size to ask for when a block grows to `size` and must be copied. The block will grow

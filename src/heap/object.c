@@ -13,6 +13,14 @@
 #include "slab/misuse.h"
 #include "slab/newest.h"
 
+void *object_refuse_block(const struct prudence_cache *cache, const char *what)
+{
+    os_report("%s: cache '%s' has blocks of any size; call prudence_cache_alloc_block", what,
+              cache->name);
+    errno = EINVAL;
+    return NULL;
+}
+
 __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache, size_t size,
                                                     const char *what)
 {
@@ -20,6 +28,8 @@ __attribute__((noinline)) void *object_alloc_slower(struct prudence_cache *cache
     void *object;
 
     cache_require(cache, what);
+    if (unlikely(!cache->percpu))
+        return object_refuse_block(cache, what);
     profile_entry = __builtin_frame_address(0);
     nested_depth++;
     object = gate_alloc(cache, size, OS_ALLOC_DEFAULT);

@@ -26,6 +26,9 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
                                const char *what);
 void *object_replace_slow(struct prudence_cache *cache, void *old, struct slab *slab,
                           const char *what);
+/* Reports the allocation of an object from a cache of blocks, which have no size of their own.
+ * Returns NULL with errno EINVAL. */
+void *object_refuse_block(const struct prudence_cache *cache, const char *what);
 /* Checks `object`, allocated after `old` was deferred. Allocates one if it is NULL. */
 void *object_replace_checked(struct prudence_cache *cache, void *old, void *object,
                              const char *what);

@@ -19,6 +19,8 @@
 
 #include <errno.h>
 
+#include <prudence/structure.h>
+
 #include "gp/user/domain.h"
 #include "rcu/callback_worker.h"
 #include "rcu/destruct.h"
@@ -61,6 +63,19 @@ static int refuse_in_fork(const struct wait_request *request)
 
 static const char *const in_section =
     "inside a read-side critical section (or online in a qsbr domain)";
+
+int prudence_domain_may_wait(struct prudence_domain *domain, const char *function, const char *of,
+                             const char *name, void *caller)
+{
+    const struct wait_request request = {
+        .what = function, .of = of, .name = name, .caller = caller};
+
+    if (!domain)
+        domain = prudence_default_domain();
+    if (function || os_lock_forking)
+        return may_wait_for_readers(&request, domain);
+    return gp_may_wait_for(domain) ? 0 : EDEADLK;
+}
 
 int may_wait_for_readers(const struct wait_request *request, const struct prudence_domain *domain)
 {

@@ -17,11 +17,33 @@
 #include "debug/quarantine.h"
 #include "debug/red_zones.h"
 #include "debug/shuffle.h"
+#include "member_parts.h"
 #include "rcu/destruct.h"
+#include "runtime/extensions.h"
 #include "scm/expiry_counts.h"
 
+/* Has no function in a program without short-term memory. */
+static struct slab_extension expiry_counts;
+
+/* Places of extensions that enter themselves. */
+static struct slab_extension *const places[OS_EXTENSIONS] = {
+    [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
+};
+
+void extensions_enter(void)
+{
+    const struct extension_part *const *at;
+
+    for_each_entered(at, extension_parts)
+    {
+        if (!places[(*at)->number])
+            os_panic("extension %u has no place for an entry", (*at)->number);
+        *places[(*at)->number] = *(*at)->extension;
+    }
+}
+
 const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
-    [EXPIRY_COUNTS_EXTENSION] = &expiry_counts_extension,
+    [EXPIRY_COUNTS_EXTENSION] = &expiry_counts,
     [PROFILE_EXTENSION] = &profile_extension,
     [GUARD_EXTENSION] = &guard_extension,
     [CHECK_EXTENSION] = &check_extension,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork: a table of the parts of the process's state, in the order of their locks.
+ * Fork visits the parts of the process's state, in the order of their locks (fork_part.h). The
+ * table below has the parts of the core; others enter themselves.
  *
  * prepare takes every lock, from the first part to the last, and waits for work that is half done,
  * so the child finds every structure whole. In the child, the forking thread first forgets, part by
@@ -44,11 +45,8 @@
 #include "runtime/export.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
-#include "scm/scm.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
-#include "structures/fork.h"
-#include "urcu/urcu.h"
 
 /* ------------------------------------------------------------- libc's list of fork handlers */
 
@@ -122,78 +120,116 @@ static void let_nobody_through(void)
     os_busy_of_fork = 0;
 }
 
-const struct fork_part fork_parts[] = {
-    {.name = "liburcu's tables",
-     .prepare = urcu_fork_tables_prepare,
-     .child = urcu_fork_tables_child,
-     .done = urcu_fork_tables_done,
-     .resume = urcu_fork_tables_resume,
-     .revive = urcu_fork_tables_revive},
-    {.name = "fork handlers", .prepare = registering_take, .done = registering_release},
-    {.name = "options", .prepare = options_fork_prepare, .done = options_fork_done},
-    {.name = "tables",
-     .prepare = tables_fork_prepare,
-     .child = tables_fork_child,
-     .done = tables_fork_done},
-    {.name = "streams",
+static const struct fork_part core[] = {
+    {.order = FORK_HANDLERS,
+     .name = "fork handlers",
+     .prepare = registering_take,
+     .done = registering_release},
+    {.order = FORK_OPTIONS,
+     .name = "options",
+     .prepare = options_fork_prepare,
+     .done = options_fork_done},
+    {.order = FORK_STREAMS,
+     .name = "streams",
      .prepare = posix_streams_fork_prepare,
      .child = posix_streams_fork_child,
      .done = posix_streams_fork_done},
-    {.name = "system", .child = system_child},
-    {.name = "export", .child = export_fork_child},
-    {.name = "liburcu's workers",
-     .prepare = urcu_fork_prepare,
-     .child = urcu_fork_child,
-     .done = urcu_fork_done},
-    {.name = "short-term memory",
-     .prepare = scm_threads_fork_prepare,
-     .child = scm_threads_fork_child,
-     .done = scm_threads_fork_done},
-    {.name = "heap", .prepare = heap_take, .done = heap_release},
-    {.name = "readers",
+    {.order = FORK_SYSTEM, .name = "system", .child = system_child},
+    {.order = FORK_EXPORT, .name = "export", .child = export_fork_child},
+    {.order = FORK_HEAP, .name = "heap", .prepare = heap_take, .done = heap_release},
+    {.order = FORK_READERS,
+     .name = "readers",
      .prepare = gp_fork_prepare,
      .child = gp_fork_child,
      .done = gp_fork_done,
      .revive = external_start_in_child},
-    {.name = "callbacks",
+    {.order = FORK_CALLBACKS,
+     .name = "callbacks",
      .prepare = callback_fork_prepare,
      .child = callback_fork_child,
      .done = callback_fork_done},
-    {.name = "queued heads", .prepare = call_fork_prepare, .done = call_fork_done},
-    {.name = "caches",
+    {.order = FORK_HEADS,
+     .name = "queued heads",
+     .prepare = call_fork_prepare,
+     .done = call_fork_done},
+    {.order = FORK_CACHES,
+     .name = "caches",
      .prepare = slab_fork_prepare,
      .child = slab_fork_child,
      .done = slab_fork_done,
      .revive = preflush_start_helper},
-    {.name = "destructors", .child = destruct_fork_child},
-    {.name = "quarantine",
+    {.order = FORK_DESTRUCTORS, .name = "destructors", .child = destruct_fork_child},
+    {.order = FORK_QUARANTINE,
+     .name = "quarantine",
      .prepare = quarantine_fork_prepare,
      .child = quarantine_fork_child,
      .done = quarantine_fork_done},
-    {.name = "guarded objects",
+    {.order = FORK_GUARD,
+     .name = "guarded objects",
      .prepare = guard_fork_prepare,
      .child = guard_fork_child,
      .done = guard_fork_done},
-    {.name = "large blocks that rest",
+    {.order = FORK_LARGE_GUARD,
+     .name = "large blocks that rest",
      .prepare = large_guard_fork_prepare,
      .done = large_guard_fork_done},
-    {.name = "pages to close or open",
+    {.order = FORK_PAGE_JOBS,
+     .name = "pages to close or open",
      .prepare = page_jobs_fork_prepare,
      .child = page_jobs_fork_child,
      .done = page_jobs_fork_done},
-    {.name = "annotations", .prepare = annotate_fork_prepare, .done = annotate_fork_done},
-    {.name = "side area", .prepare = nested_fork_prepare, .done = nested_fork_done},
-    {.name = "pages",
+    {.order = FORK_ANNOTATIONS,
+     .name = "annotations",
+     .prepare = annotate_fork_prepare,
+     .done = annotate_fork_done},
+    {.order = FORK_NESTED,
+     .name = "side area",
+     .prepare = nested_fork_prepare,
+     .done = nested_fork_done},
+    {.order = FORK_PAGES,
+     .name = "pages",
      .prepare = pages_fork_prepare,
      .child = pages_fork_child,
      .done = pages_fork_done},
-    {.name = "the forking thread", .prepare = let_through, .done = let_nobody_through},
+    {.order = FORK_FORKER,
+     .name = "the forking thread",
+     .prepare = let_through,
+     .done = let_nobody_through},
 };
-const unsigned fork_parts_count = sizeof fork_parts / sizeof fork_parts[0];
+
+const struct fork_part *fork_parts[FORK_PARTS];
+
+static void fork_part_put(const struct fork_part *part)
+{
+    if (fork_parts[part->order])
+        os_panic("two parts of fork, '%s' and '%s', have one place in the order of locks",
+                 fork_parts[part->order]->name, part->name);
+    fork_parts[part->order] = part;
+}
+
+static void fork_parts_gather(void)
+{
+    const struct fork_part *const *at;
+
+    for (unsigned i = 0; i < sizeof core / sizeof core[0]; i++)
+        fork_part_put(&core[i]);
+    for_each_entered(at, fork_parts)
+    {
+        fork_part_put(*at);
+    }
+}
 
 /* ------------------------------------------------------------------------------- the handlers */
 
 static __thread bool interrupted;
+
+/* Visit the parts that have the function. */
+#define CALL_EACH(function, arguments)                                                             \
+    do {                                                                                           \
+        for (unsigned i_ = 0; i_ < FORK_PARTS; i_++)                                               \
+            if (fork_parts[i_] && fork_parts[i_]->function)                                        \
+                fork_parts[i_]->function arguments;                                                \
+    } while (0)
 
 static void fork_prepare_parts(void)
 {
@@ -201,16 +237,15 @@ static void fork_prepare_parts(void)
         return;
     os_copy_check();
     interrupted = os_busy > 0 || fork_registrations > 0;
-    for (unsigned i = 0; !interrupted && i < fork_parts_count; i++)
-        if (fork_parts[i].prepare)
-            fork_parts[i].prepare();
+    if (!interrupted)
+        CALL_EACH(prepare, ());
 }
 
 static void fork_release_parts(void)
 {
-    for (unsigned i = fork_parts_count; i-- > 0;)
-        if (fork_parts[i].done)
-            fork_parts[i].done();
+    for (unsigned i = FORK_PARTS; i-- > 0;)
+        if (fork_parts[i] && fork_parts[i]->done)
+            fork_parts[i]->done();
 }
 
 static void parent(void)
@@ -218,16 +253,12 @@ static void parent(void)
     if (--forks_under_way || interrupted)
         return;
     fork_release_parts();
-    for (unsigned i = 0; i < fork_parts_count; i++)
-        if (fork_parts[i].resume)
-            fork_parts[i].resume();
+    CALL_EACH(resume, ());
 }
 
 static void mend(bool whole)
 {
-    for (unsigned i = 0; i < fork_parts_count; i++)
-        if (fork_parts[i].child)
-            fork_parts[i].child(whole);
+    CALL_EACH(child, (whole));
 }
 
 static void child(void)
@@ -239,9 +270,7 @@ static void child(void)
     if (interrupted)
         return;
     fork_release_parts();
-    for (unsigned i = 0; i < fork_parts_count; i++)
-        if (fork_parts[i].revive)
-            fork_parts[i].revive();
+    CALL_EACH(revive, ());
 }
 
 /* Mends a child that was made without handlers, at the first use that needs this, as after a fork
@@ -253,6 +282,7 @@ static void mend_copy(void)
 
 void fork_start(void)
 {
+    fork_parts_gather();
     posix_copy_start(mend_copy);
     pthread_atfork(fork_prepare_parts, parent, child);
 }

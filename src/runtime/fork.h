@@ -3,24 +3,13 @@
 #ifndef RUNTIME_FORK_H
 #define RUNTIME_FORK_H
 
-#include "base/base.h"
+#include "fork_part.h"
 
-/* A part of the process's state. A function is NULL if the part has nothing to do. */
-struct fork_part {
-    const char *name;
-    void (*prepare)(void); /* takes the part's locks, and waits until the part is whole */
-    void (*child)(
-        bool whole);      /* first in the child: forgets all state that belongs to other threads.
-                           * If not whole, prepare was not called (fork.c) */
-    void (*done)(void);   /* in parent and child, releases the locks of prepare */
-    void (*resume)(void); /* last in the parent, with nothing held */
-    void (*revive)(void); /* last in the child, with nothing held; may make threads */
-};
+/* The parts that the program has, in order of their locks; NULL for others. Filled by
+ * fork_start(). */
+extern const struct fork_part *fork_parts[FORK_PARTS];
 
-extern const struct fork_part fork_parts[];
-extern const unsigned fork_parts_count;
-
-/* Registers the handlers. Called once, when all parts are ready. */
+/* Registers the handlers. Called once, when all parts of the core are ready. */
 void fork_start(void);
 
 /* Bracket a call that takes libc's lock of the list of fork handlers and may allocate while holding

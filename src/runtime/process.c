@@ -19,6 +19,7 @@
 #include "process.h"
 #include "rcu/call.h"
 #include "rcu/destruct_worker.h"
+#include "runtime/extensions.h"
 #include "runtime/fork.h"
 #include "runtime/options.h"
 #include "runtime/sandbox.h"
@@ -52,7 +53,8 @@ static void start_the_only_copy(void)
     if (is_superseded())
         os_panic(
             "a call came to one copy of the library (%p), but readers of the process use another "
-            "one: link one copy only, or the static library without -Bsymbolic",
+            "one: link one copy only, or all of the static library (--whole-archive) without "
+            "-Bsymbolic",
             (const void *)version);
 }
 
@@ -76,6 +78,7 @@ static void start_percpu(void)
 
 static void start_caches(void)
 {
+    extensions_enter();
     if (!slab_start())
         os_panic("no memory to start");
     size_classes_start();

@@ -13,6 +13,7 @@
 #include <prudence/stats.h>
 
 #include "gp/user/domain.h"
+#include "member_parts.h"
 #include "runtime/figures.h"
 #include "runtime/output.h"
 #include "runtime/stats.h"
@@ -196,11 +197,15 @@ static void print_readers(struct output *output, bool json)
 
 static void print_short_term_memory(struct output *output, bool json)
 {
-    struct scm_mem_info memory;
-    struct scm_region_info regions;
+    struct scm_mem_info memory = {.allocated = 0};
+    struct scm_region_info regions = {.regions = 0};
+    const struct statistics_part *const *at;
 
-    scm_get_mem_info(&memory);
-    scm_get_region_info(&regions);
+    for_each_entered(at, statistics_parts)
+    {
+        (*at)->memory(&memory);
+        (*at)->regions(&regions);
+    }
     if (!json && !memory.num_collected && !memory.num_dates)
         return;
     output_print(output,

@@ -2,6 +2,8 @@
 /* The words of expiry_counts.h. They are made at a slab's first expiration date and freed with the
  * slab. */
 #include "scm/expiry_counts.h"
+
+#include "member_parts.h"
 #include "scm/meta.h"
 #include "slab/misuse.h"
 
@@ -83,5 +85,9 @@ static void end(struct slab *slab, void *object, const char *what)
     expiry_count_suspect(expiry);
 }
 
-const struct slab_extension expiry_counts_extension = {
+static const struct slab_extension extension = {
     .going = going, .freed = end, .deferred = end, .check_live = is_freed_by_hand};
+
+const struct extension_part expiry_counts_part = {.number = EXPIRY_COUNTS_EXTENSION,
+                                                  .extension = &extension};
+ENTER(extension_parts, expiry_counts_part);

@@ -26,7 +26,6 @@
 
 /* Number of the extension, whose side data are a slab's words. */
 enum { EXPIRY_COUNTS_EXTENSION = 0 };
-extern const struct slab_extension expiry_counts_extension;
 
 #define EXPIRY_COUNT_BITS 26
 #define EXPIRY_COUNT_MASK ((UINT32_C(1) << EXPIRY_COUNT_BITS) - 1)

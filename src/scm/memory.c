@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocation functions with the names of the thesis; scm_get_mem_info and scm_get_region_info. */
+#include "member_parts.h"
 #include "scm/scm.h"
 #include "slab/all_caches.h"
 #include "slab/stats.h"
@@ -148,3 +149,7 @@ int scm_get_region_info_sized(struct scm_region_info *info, size_t size)
     give_sized(info, size, &all, sizeof all);
     return 0;
 }
+
+const struct statistics_part scm_statistics_part = {.memory = scm_get_mem_info,
+                                                    .regions = scm_get_region_info};
+ENTER(statistics_parts, scm_statistics_part);

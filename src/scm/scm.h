@@ -350,9 +350,6 @@ void scm_threads_reap(void);
 void scm_threads_reap_ending(void);
 struct scm_thread *scm_thread_enter_to_stay(const char *what);
 extern struct prudence_domain *scm_phases; /* global time */
-void scm_threads_fork_prepare(void);
-void scm_threads_fork_child(bool whole);
-void scm_threads_fork_done(void);
 
 /* State of this thread while it takes part and is not blocked, otherwise NULL. */
 extern HIDDEN __thread struct scm_thread *scm_self __attribute__((tls_model("initial-exec")));

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/pace.h"
+#include "fork_part.h"
 #include "scm/regions.h"
 #include "scm/scm.h"
 
@@ -383,12 +384,12 @@ int scm_resume_thread(void)
 
 /* ----------------------------------------------------------------------------------------- fork */
 
-void scm_threads_fork_prepare(void)
+static void scm_threads_fork_prepare(void)
 {
     os_lock_take_for_fork(&scm_lock);
 }
 
-void scm_threads_fork_done(void)
+static void scm_threads_fork_done(void)
 {
     os_lock_release_from_fork(&scm_lock);
 }
@@ -398,7 +399,7 @@ void scm_threads_fork_done(void)
  * the child never touches their lists again, nor the objects with dates there. Orphans are
  * consistent.
  */
-void scm_threads_fork_child(bool whole)
+static void scm_threads_fork_child(bool whole)
 {
     (void)whole;
     if (mine)
@@ -411,3 +412,10 @@ void scm_threads_fork_child(bool whole)
     active = scm_self != NULL;
     scm_ending = mine && mine->ends;
 }
+
+const struct fork_part scm_fork_part = {.order = FORK_SCM,
+                                        .name = "short-term memory",
+                                        .prepare = scm_threads_fork_prepare,
+                                        .child = scm_threads_fork_child,
+                                        .done = scm_threads_fork_done};
+ENTER(fork_parts, scm_fork_part);

@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #include "base/atomic.h"
-#include "heap/heap.h"
 #include "os/os.h"
+#include "process.h"
 
 /* A CPU's number is the first word of a line. */
 struct prudence_counter {

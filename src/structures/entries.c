@@ -2,11 +2,10 @@
 /* Entries of tables of values (entries.h). */
 #include "structures/entries.h"
 
-#include <prudence/rcu.h>
+#include <prudence/stats.h>
+#include <prudence/structure.h>
 
-#include "heap/heap.h"
 #include "os/os.h"
-#include "slab/stats.h"
 
 #define SMALLEST 32u
 #define LARGEST  512u /* larger entries have whole pages */
@@ -41,7 +40,8 @@ static size_t pages_of(const struct entries *entries, size_t length)
 bool entries_make(struct entries *entries, const char *name, struct prudence_domain *domain,
                   size_t head, bool strings)
 {
-    const struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    const struct prudence_cache_attr attr = {
+        .size = sizeof attr, .flags = PRUDENCE_CACHE_HIDDEN_POINTERS, .domain = domain};
 
     entries->head = entries->smallest = head;
     entries->classes = 1;
@@ -52,12 +52,12 @@ bool entries_make(struct entries *entries, const char *name, struct prudence_dom
             entries->classes++;
     }
     for (unsigned class = 0; class < large_class(entries); class ++) {
-        entries->caches[class] = cache_create_own(name, bytes_of_class(entries, class), &attr);
+        entries->caches[class] = prudence_cache_create(name, bytes_of_class(entries, class), &attr);
         if (!entries->caches[class])
             return false;
     }
     if (strings)
-        entries->caches[large_class(entries)] = large_cache_create(name, domain);
+        entries->caches[large_class(entries)] = prudence_cache_create_blocks(name, domain);
     return entries->caches[entries->classes - 1];
 }
 
@@ -71,15 +71,13 @@ void entries_destroy(struct entries *entries)
 void *entries_alloc(struct entries *entries, size_t length)
 {
     unsigned class = class_of(entries, length);
-    bool zeroed;
     void *entry;
 
     if (class != large_class(entries))
         return prudence_cache_alloc(entries->caches[class]);
     if (length > SIZE_MAX / 2)
         return NULL;
-    entry =
-        large_cache_alloc(entries->caches[class], pages_of(entries, length), OS_PAGE_SIZE, &zeroed);
+    entry = prudence_cache_alloc_block(entries->caches[class], pages_of(entries, length), NULL);
     if (entry)
         add_relaxed(&entries->large_bytes, pages_of(entries, length));
     return entry;
@@ -108,13 +106,12 @@ void entries_defer(struct entries *entries, void *entry, size_t length)
 void entries_add_bytes(const struct entries *entries, uint64_t *live, uint64_t *latent)
 {
     for (unsigned class = 0; class < entries->classes; class ++) {
-        struct cache_sums sums;
+        struct prudence_cache_stats sums;
 
-        slab_stats_sum(entries->caches[class], &sums);
-        *latent += sums.latent_bytes;
+        prudence_cache_stats(entries->caches[class], &sums);
+        *latent += sums.bytes_latent;
         if (class != large_class(entries))
-            *live += (sums.hits + sums.misses - sums.frees - sums.deferred) *
-                     bytes_of_class(entries, class);
+            *live += sums.objects_live * bytes_of_class(entries, class);
     }
     *live += load_relaxed(&entries->large_bytes);
 }

@@ -7,6 +7,7 @@
  */
 #include "structures/fork.h"
 
+#include "fork_part.h"
 #include "structures/hash.h"
 #include "structures/hash_fork.h"
 #include "structures/id_table.h"
@@ -73,3 +74,10 @@ void tables_fork_done(void)
     writers_go_on();
     os_lock_release_from_fork(&tables_lock);
 }
+
+const struct fork_part tables_fork_part = {.order = FORK_TABLES,
+                                           .name = "tables",
+                                           .prepare = tables_fork_prepare,
+                                           .child = tables_fork_child,
+                                           .done = tables_fork_done};
+ENTER(fork_parts, tables_fork_part);

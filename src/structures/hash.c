@@ -2,9 +2,10 @@
 /* Creates, destroys and updates hash tables. */
 #include <errno.h>
 
-#include "debug/annotate.h"
-#include "heap/heap.h"
+#include <prudence/stats.h>
+
 #include "os/os.h"
+#include "process.h"
 #include "structures/attributes.h"
 #include "structures/hash.h"
 #include "structures/hash_bucket.h"
@@ -289,18 +290,21 @@ static bool hash_has_node(const struct hash_table *table, const struct prudence_
 void hash_check_fresh_slow(const struct hash_table *table, const struct prudence_hash_node *node,
                            const char *what, const void *caller)
 {
-    const char *name = table->views.small->name;
+    const bool twice = !is_misaligned(node) && !annotate_on && hash_has_node(table, node);
+    struct prudence_cache_stats names;
 
-    if (is_misaligned(node))
+    if (!is_misaligned(node) && !twice)
+        return;
+    prudence_cache_stats(table->views.small, &names);
+    if (!twice)
         os_panic(
             "%s, called from %p: table '%s': node %p is not aligned to 8 bytes: do not pack the "
             "structure that contains the node, and allocate the structure with its alignment",
-            what, caller, name, (const void *)node);
-    if (!annotate_on && hash_has_node(table, node))
-        os_panic(
-            "%s, called from %p: table '%s': node %p is in the table already: remove it first, "
-            "and add it again after a grace period, or give the object a node for each table",
-            what, caller, name, (const void *)node);
+            what, caller, names.name, (const void *)node);
+    os_panic(
+        "%s, called from %p: table '%s': node %p is in the table already: remove it first, and add "
+        "it again after a grace period, or give the object a node for each table",
+        what, caller, names.name, (const void *)node);
 }
 
 static void insert_and_unlock(struct place *place, uint64_t hash, struct prudence_hash_node *node)

@@ -44,7 +44,7 @@
 
 #include "base/atomic.h"
 #include "base/list.h"
-#include "debug/settings.h"
+#include "bug_search.h"
 #include "os/os.h"
 #include "structures/object_count.h"
 #include "structures/views.h"

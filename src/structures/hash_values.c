@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <prudence/rcu.h>
 
-#include "heap/heap.h"
 #include "structures/attributes.h"
 #include "structures/hash_resize.h"
 #include "structures/own_sections.h"
@@ -145,7 +144,7 @@ static struct prudence_hash_values *make(struct hash_table *table, const char *n
         prudence_free(values);
         return NULL;
     }
-    values->domain = values->entries.caches[0]->domain;
+    values->domain = table->views.domain;
     values->own_sections = table->leaves_outside = has_own_sections(values->domain);
     return values;
 }

@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 
-#include "heap/heap.h"
 #include "os/os.h"
 #include "structures/attributes.h"
 #include "structures/id_table.h"

@@ -26,9 +26,7 @@
 #include <errno.h>
 
 #include "base/atomic.h"
-#include "debug/annotate.h"
-#include "debug/settings.h"
-#include "heap/heap.h"
+#include "bug_search.h"
 #include "os/os.h"
 #include "race_detector.h"
 

@@ -4,9 +4,10 @@
 
 #include <errno.h>
 
-#include "heap/heap.h"
+#include <prudence/stats.h>
+
 #include "os/os.h"
-#include "slab/stats.h"
+#include "process.h"
 #include "structures/attributes.h"
 #include "structures/object_count.h"
 #include "structures/own_sections.h"
@@ -40,11 +41,13 @@ static void destroy_caches(struct prudence_map *map)
 static bool map_make_caches(struct prudence_map *map, const char *name,
                             struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {
-        .size = sizeof attr, .alignment = CACHE_LINE, .domain = domain};
+    const struct prudence_cache_attr attr = {.size = sizeof attr,
+                                             .alignment = CACHE_LINE,
+                                             .flags = PRUDENCE_CACHE_HIDDEN_POINTERS,
+                                             .domain = domain};
 
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {
-        map->caches[kind] = cache_create_own(name, map_node_bytes(kind), &attr);
+        map->caches[kind] = prudence_cache_create(name, map_node_bytes(kind), &attr);
         if (!map->caches[kind]) {
             destroy_caches(map);
             return false;
@@ -73,7 +76,7 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
         errno = ENOMEM;
         return NULL;
     }
-    map->domain = map->caches[0]->domain;
+    map->domain = attr->domain ? attr->domain : prudence_default_domain();
     map->own_sections = has_own_sections(map->domain);
     tables_add(&ordered_maps, &map->link);
     return map;
@@ -143,13 +146,15 @@ void map_unmake(struct prudence_map *map)
 int map_destroy(const char *what, void *caller, struct prudence_map *map,
                 void (*dispose)(struct prudence_map_node *object, void *argument), void *argument)
 {
+    struct prudence_cache_stats names;
     int error;
 
     if (!map)
         return EINVAL;
     if (!dispose && map->top.root)
         return EBUSY;
-    error = waiting_error(what, "of map", map->caches[0]->name, map->domain, caller);
+    prudence_cache_stats(map->caches[0], &names);
+    error = waiting_error(what, "of map", names.name, map->domain, caller);
     if (error)
         return error;
     if (dispose)
@@ -171,15 +176,13 @@ int prudence_map_destroy(struct prudence_map *map,
 static void add_nodes(const struct prudence_map *map, unsigned kind,
                       struct prudence_map_stats *stats)
 {
-    struct cache_sums sums;
-    uint64_t nodes;
+    struct prudence_cache_stats sums;
 
-    slab_stats_sum(map->caches[kind], &sums);
-    nodes = sums.hits + sums.misses - sums.frees - sums.deferred;
-    stats->nodes += nodes;
-    stats->bytes_live += nodes * map_node_bytes(kind);
-    stats->replaced += sums.deferred;
-    stats->bytes_latent += sums.latent_bytes;
+    prudence_cache_stats(map->caches[kind], &sums);
+    stats->nodes += sums.objects_live;
+    stats->bytes_live += sums.objects_live * map_node_bytes(kind);
+    stats->replaced += sums.deferred_frees;
+    stats->bytes_latent += sums.bytes_latent;
 }
 
 int prudence_map_stats_sized(struct prudence_map *map, struct prudence_map_stats *stats,

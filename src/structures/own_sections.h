@@ -3,13 +3,15 @@
 #ifndef STRUCTURES_OWN_SECTIONS_H
 #define STRUCTURES_OWN_SECTIONS_H
 
-#include "gp/user/domain.h"
+#include <prudence/structure.h>
 
 /* Returns whether updates enter a section. If not, the rules of the domain's members or of the
  * external scheme already put the caller inside one. */
 static inline bool has_own_sections(const struct prudence_domain *domain)
 {
-    return domain->kind != PRUDENCE_DOMAIN_SET && domain->kind != PRUDENCE_DOMAIN_EXTERNAL;
+    const enum prudence_domain_kind kind = prudence_domain_kind_of(domain);
+
+    return kind != PRUDENCE_DOMAIN_SET && kind != PRUDENCE_DOMAIN_EXTERNAL;
 }
 
 #endif /* STRUCTURES_OWN_SECTIONS_H */

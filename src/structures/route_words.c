@@ -4,9 +4,8 @@
  * shortcuts. They come from the table's cache of large blocks. One word names an array by the
  * address and, in the lowest bits, the logarithm of the number of words.
  */
-#include <prudence/prudence.h>
+#include <prudence/structure.h>
 
-#include "heap/heap.h"
 #include "structures/route_words.h"
 #include "structures/routes.h"
 
@@ -14,7 +13,7 @@ uintptr_t route_words_make(const struct route_table *table, unsigned bits)
 {
     const size_t bytes = sizeof(uint64_t) << bits;
     bool zeroed;
-    void *words = large_cache_alloc(table->indexes, bytes, OS_PAGE_SIZE, &zeroed);
+    void *words = prudence_cache_alloc_block(table->indexes, bytes, &zeroed);
 
     if (!words)
         return 0;

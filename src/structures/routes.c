@@ -6,11 +6,9 @@
 #include <cpuid.h>
 #endif
 
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
+#include <prudence/stats.h>
+#include <prudence/structure.h>
 
-#include "heap/heap.h"
-#include "slab/stats.h"
 #include "structures/attributes.h"
 #include "structures/routes.h"
 #include "structures/route_index.h"
@@ -129,14 +127,15 @@ static bool routes_make_caches(struct route_table *table, const char *name,
     const struct prudence_cache_attr attr = {.size = sizeof attr,
                                              .alignment = table->node_front ? route_sizes_far[0]
                                                                             : 0, /* a line */
+                                             .flags = PRUDENCE_CACHE_HIDDEN_POINTERS,
                                              .domain = domain};
 
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++) {
-        table->caches[i] = cache_create_own(name, table->sizes[i], &attr);
+        table->caches[i] = prudence_cache_create(name, table->sizes[i], &attr);
         if (!table->caches[i])
             return false;
     }
-    table->indexes = large_cache_create(name, domain);
+    table->indexes = prudence_cache_create_blocks(name, domain);
     return table->indexes;
 }
 
@@ -185,6 +184,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
     if (!table)
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
+    table->domain = attr.domain ? attr.domain : prudence_default_domain();
     table->length_most = attr.family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
     table->node_front = attr.family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
     table->sizes = attr.family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
@@ -211,12 +211,14 @@ static void routes_free_nodes(const struct route_table *table, struct route_node
 int prudence_routes_destroy(struct prudence_routes *public)
 {
     struct route_table *table = route_table_of(public);
+    struct prudence_cache_stats names;
     int error;
 
     if (!table)
         return EINVAL;
-    error = waiting_error("prudence_routes_destroy", "of table", table->indexes->name,
-                          table->indexes->domain, __builtin_return_address(0));
+    prudence_cache_stats(table->indexes, &names);
+    error = waiting_error("prudence_routes_destroy", "of table", names.name, table->domain,
+                          __builtin_return_address(0));
     if (error)
         return error;
     tables_remove(&table->link);
@@ -237,14 +239,14 @@ uint64_t prudence_routes_count(const struct prudence_routes *table)
 
 static uint64_t latent_bytes(const struct route_table *table)
 {
-    struct cache_sums sums;
+    struct prudence_cache_stats sums;
     uint64_t bytes;
 
-    slab_stats_sum(table->indexes, &sums);
-    bytes = sums.latent_bytes;
+    prudence_cache_stats(table->indexes, &sums);
+    bytes = sums.bytes_latent;
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->caches[i]; i++) {
-        slab_stats_sum(table->caches[i], &sums);
-        bytes += sums.latent_bytes;
+        prudence_cache_stats(table->caches[i], &sums);
+        bytes += sums.bytes_latent;
     }
     return bytes;
 }

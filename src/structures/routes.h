@@ -75,7 +75,8 @@ struct route_table {
     uint64_t nodes, node_bytes; /* in the trie */
     uint64_t edges_across;      /* edges across level 6, which have shortcuts; read by all */
     uint64_t refused;
-    struct list link; /* in route_tables, for fork; protected by tables_lock */
+    struct list link;               /* in route_tables, for fork; protected by tables_lock */
+    struct prudence_domain *domain; /* constant */
 };
 
 static inline struct route_table *route_table_of(const struct prudence_routes *public)

@@ -2,21 +2,22 @@
 /* Arrays of words that are replaced while readers search them (views.h). */
 #include "structures/views.h"
 
-#include <prudence/prudence.h>
-#include <prudence/rcu.h>
+#include <prudence/stats.h>
+#include <prudence/structure.h>
 
-#include "heap/heap.h"
-#include "slab/reclaim/limit.h"
-#include "slab/stats.h"
+#include "os/os.h"
 #include "structures/waiting.h"
 
 bool views_make(struct views *views, const char *name, struct prudence_domain *domain)
 {
-    const struct prudence_cache_attr attr = {
-        .size = sizeof attr, .alignment = VIEW_ORDER_MASK + 1, .domain = domain};
+    const struct prudence_cache_attr attr = {.size = sizeof attr,
+                                             .alignment = VIEW_ORDER_MASK + 1,
+                                             .flags = PRUDENCE_CACHE_HIDDEN_POINTERS,
+                                             .domain = domain};
 
-    views->small = cache_create_own(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
-    views->pages = views->small ? large_cache_create(name, domain) : NULL;
+    views->domain = domain ? domain : prudence_default_domain();
+    views->small = prudence_cache_create(name, sizeof(uintptr_t) << VIEW_ORDER_SMALL, &attr);
+    views->pages = views->small ? prudence_cache_create_blocks(name, domain) : NULL;
     if (views->pages)
         return true;
     if (views->small)
@@ -26,7 +27,10 @@ bool views_make(struct views *views, const char *name, struct prudence_domain *d
 
 int views_may_end(const struct views *views, const char *what, void *caller)
 {
-    return waiting_error(what, "of table", views->small->name, views->small->domain, caller);
+    struct prudence_cache_stats names;
+
+    prudence_cache_stats(views->small, &names);
+    return waiting_error(what, "of table", names.name, views->domain, caller);
 }
 
 void views_unmake(struct views *views)
@@ -54,7 +58,7 @@ uintptr_t views_new(const struct views *views, unsigned order, bool *zeroed)
         *zeroed = false;
         array = prudence_cache_alloc(views->small);
     } else {
-        array = large_cache_alloc(views->pages, sizeof(uintptr_t) << order, OS_PAGE_SIZE, zeroed);
+        array = prudence_cache_alloc_block(views->pages, sizeof(uintptr_t) << order, zeroed);
     }
     return array ? (uintptr_t)array | order : 0;
 }
@@ -76,8 +80,7 @@ void views_defer(const struct views *views, uintptr_t view)
 
 struct views_left views_leave(const struct views *views, uintptr_t view)
 {
-    return (struct views_left){.view = view,
-                               .cookie = prudence_domain_start_poll(views->small->domain)};
+    return (struct views_left){.view = view, .cookie = prudence_domain_start_poll(views->domain)};
 }
 
 /* Returns the bytes that a deferral adds to the latent ones: whole pages of the system, unless the
@@ -90,26 +93,26 @@ static size_t room_of(uintptr_t view)
 
 bool views_may_defer(const struct views_left *left)
 {
-    return limit_fits(room_of(left->view), true);
+    return prudence_latent_fits(room_of(left->view));
 }
 
 bool views_is_unread(const struct views *views, const struct views_left *left)
 {
-    return prudence_domain_poll_state(views->small->domain, left->cookie);
+    return prudence_domain_poll_state(views->domain, left->cookie);
 }
 
 uint64_t views_latent_bytes(const struct views *views)
 {
-    struct cache_sums small, pages;
+    struct prudence_cache_stats small, pages;
 
-    slab_stats_sum(views->small, &small);
-    slab_stats_sum(views->pages, &pages);
-    return small.latent_bytes + pages.latent_bytes;
+    prudence_cache_stats(views->small, &small);
+    prudence_cache_stats(views->pages, &pages);
+    return small.bytes_latent + pages.bytes_latent;
 }
 
 bool views_wait(const struct views *views, uint64_t bytes)
 {
-    struct prudence_domain *domain = views->small->domain;
+    struct prudence_domain *domain = views->domain;
 
     if (views_latent_bytes(views) < bytes)
         return false;

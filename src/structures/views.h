@@ -25,6 +25,7 @@ struct prudence_cache;
 
 struct views {
     struct prudence_cache *small, *pages;
+    struct prudence_domain *domain;
 };
 
 /* Creates the caches, or returns false with nothing made. */

@@ -3,7 +3,7 @@
 #ifndef STRUCTURES_WAITING_H
 #define STRUCTURES_WAITING_H
 
-#include "rcu/may_wait.h"
+#include <prudence/structure.h>
 
 /*
  * Returns 0 if this thread may wait, or else the error for the program: EBUSY in a handler of
@@ -12,11 +12,9 @@
  * and the table's name.
  */
 static inline int waiting_error(const char *what, const char *of, const char *name,
-                                const struct prudence_domain *domain, void *caller)
+                                struct prudence_domain *domain, void *caller)
 {
-    const struct wait_request request = {.what = what, .of = of, .name = name, .caller = caller};
-
-    return may_wait_for_readers(&request, domain);
+    return prudence_domain_may_wait(domain, what, of, name, caller);
 }
 
 #endif /* STRUCTURES_WAITING_H */

@@ -18,6 +18,7 @@
 
 #include <prudence/urcu-compat.h>
 
+#include "fork_part.h"
 #include "gp/user/domain.h"
 #include "gp/user/may_wait.h"
 #include "gp/user/readers.h"
@@ -28,7 +29,6 @@
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
 #include "rcu/may_wait.h"
-#include "urcu/urcu.h"
 
 _Static_assert(sizeof(struct rcu_head) == sizeof(struct prudence_head) &&
                    offsetof(struct rcu_head, func) == offsetof(struct prudence_head, func),
@@ -384,13 +384,13 @@ void prudence_urcu_synchronize(struct prudence_domain *domain)
                 __builtin_return_address(0));
 }
 
-void urcu_fork_prepare(void)
+static void urcu_fork_prepare(void)
 {
     os_lock_take_for_fork(&crdp_lock);
 }
 
 /* Only the forking thread is in the child, so only that thread's pin is left. */
-void urcu_fork_child(bool whole)
+static void urcu_fork_child(bool whole)
 {
     struct list *item;
 
@@ -404,10 +404,17 @@ void urcu_fork_child(bool whole)
     }
 }
 
-void urcu_fork_done(void)
+static void urcu_fork_done(void)
 {
     os_lock_release_from_fork(&crdp_lock);
 }
+
+const struct fork_part urcu_fork_part = {.order = FORK_URCU_WORKERS,
+                                         .name = "liburcu's workers",
+                                         .prepare = urcu_fork_prepare,
+                                         .child = urcu_fork_child,
+                                         .done = urcu_fork_done};
+ENTER(fork_parts, urcu_fork_part);
 
 /* ------------------------------------------------------------------------------- deferred calls */
 

@@ -22,9 +22,9 @@
 
 #include <prudence/urcu-compat/urcu/flavor.h>
 
+#include "fork_part.h"
 #include "heap/heap.h"
 #include "slab/reclaim/wait.h"
-#include "urcu/urcu.h"
 
 #define HANDLERS 4 /* copies of liburcu-cds in one process */
 #define LOOK_NS  20000
@@ -205,7 +205,7 @@ void prudence_urcu_after_fork_parent(void)
 
 /* -------------------------------------------------------------------------------- at every fork */
 
-void urcu_fork_tables_prepare(void)
+static void urcu_fork_tables_prepare(void)
 {
     int saved_errno = errno;
 
@@ -215,7 +215,7 @@ void urcu_fork_tables_prepare(void)
 }
 
 /* In the child only this thread wants the worker stopped. */
-void urcu_fork_tables_child(bool whole)
+static void urcu_fork_tables_child(bool whole)
 {
     if (!whole)
         return;
@@ -231,12 +231,12 @@ void urcu_fork_tables_child(bool whole)
     }
 }
 
-void urcu_fork_tables_done(void)
+static void urcu_fork_tables_done(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-void urcu_fork_tables_resume(void)
+static void urcu_fork_tables_resume(void)
 {
     if (by_this_fork)
         want_no_more();
@@ -244,7 +244,7 @@ void urcu_fork_tables_resume(void)
 }
 
 /* Does the work of call_rcu_after_fork_child. */
-void urcu_fork_tables_revive(void)
+static void urcu_fork_tables_revive(void)
 {
     int saved_errno = errno;
 
@@ -256,3 +256,13 @@ void urcu_fork_tables_revive(void)
     }
     errno = saved_errno;
 }
+
+/* resume and revive run without locks held. */
+const struct fork_part urcu_tables_fork_part = {.order = FORK_URCU_TABLES,
+                                                .name = "liburcu's tables",
+                                                .prepare = urcu_fork_tables_prepare,
+                                                .child = urcu_fork_tables_child,
+                                                .done = urcu_fork_tables_done,
+                                                .resume = urcu_fork_tables_resume,
+                                                .revive = urcu_fork_tables_revive};
+ENTER(fork_parts, urcu_tables_fork_part);

@@ -31,6 +31,7 @@
 #include <prudence/scm.h>
 #include <prudence/swap.h>
 #include <prudence/stats.h>
+#include <prudence/structure.h>
 #include <prudence/urcu-compat.h>
 
 #include "support/gp_child.h"
@@ -247,6 +248,10 @@ BODY(cache_replace,
 BODY(cache_replace_bulk, void *object = prudence_cache_alloc(synchronizes);
      return result_of(prudence_cache_replace_bulk(synchronizes, 1, &object) == 1);)
 BODY(cache_shrink, prudence_cache_shrink(synchronizes); return 0;)
+BODY(cache_alloc_block, static struct prudence_cache *blocks;
+     blocks = blocks ? blocks : prudence_cache_create_blocks("blocks", NULL);
+     void *block = prudence_cache_alloc_block(blocks, 5000, NULL);
+     prudence_cache_free(blocks, block); return result_of(block != NULL);)
 BODY(cache_stats, struct prudence_cache_stats stats; return prudence_cache_stats(plain, &stats);)
 BODY(call, prudence_call(head_of_ours(), end_head); return 0;)
 BODY(calloc, return free_and(prudence_calloc(3, 5), 0);)
@@ -269,6 +274,9 @@ BODY(domain_get_completed, prudence_domain_get_completed(memb); return 0;)
 BODY(domain_get_state, prudence_domain_get_state(memb); return 0;)
 BODY(domain_poll_state, prudence_domain_poll_state(memb, prudence_domain_get_state(memb));
      return 0;)
+BODY(domain_kind_of, return result_of(prudence_domain_kind_of(srcu) == PRUDENCE_DOMAIN_SRCU);)
+BODY(domain_may_wait, return prudence_domain_may_wait(memb, "prudence_domain_may_wait", "of", "x",
+                                                      __builtin_return_address(0));)
 BODY(domain_read_lock, prudence_domain_read_lock(memb); prudence_domain_read_unlock(memb);
      return 0;)
 BODY(domain_read_lock_held, return result_of(!prudence_domain_read_lock_held(memb));)
@@ -306,6 +314,7 @@ BODY(gp_get_state, prudence_gp_get_state(); return 0;)
 BODY(gp_poll_state, prudence_gp_poll_state(prudence_gp_get_state()); return 0;)
 BODY(gp_start_poll, prudence_gp_start_poll(); return 0;)
 BODY(gp_start_poll_expedited, prudence_gp_start_poll_expedited(); return 0;)
+BODY(latent_fits, return result_of(prudence_latent_fits(0));)
 BODY(malloc, return free_and(prudence_malloc(10), 0);)
 BODY(manual_advance, prudence_manual_advance(manual); return 0;)
 BODY(option_set, return prudence_option_set("wait_max", "500ms");)
@@ -748,6 +757,8 @@ static const struct row {
     {"prudence_aligned_realloc", do_aligned_realloc, EVERYWHERE, ""},
     {"prudence_barrier", do_barrier, FOR_CALLBACKS, ""},
     {"prudence_cache_alloc", do_cache_alloc, EVERYWHERE, ""},
+    {"prudence_cache_alloc_block", do_cache_alloc_block, EVERYWHERE,
+     "prudence_cache_create_blocks"},
     {"prudence_cache_alloc_bulk", do_cache_alloc_bulk, EVERYWHERE, ""},
     {"prudence_cache_barrier", do_cache_barrier, WAITS_FOR_CODE, ""},
     {"prudence_cache_barrier", do_cache_barrier_of_plain, FOR_READERS, ""},
@@ -781,6 +792,8 @@ static const struct row {
     {"prudence_domain_destroy", do_domain_destroy, EVERYWHERE, ""},
     {"prudence_domain_get_completed", do_domain_get_completed, EVERYWHERE, ""},
     {"prudence_domain_get_state", do_domain_get_state, EVERYWHERE, ""},
+    {"prudence_domain_kind_of", do_domain_kind_of, EVERYWHERE, ""},
+    {"prudence_domain_may_wait", do_domain_may_wait, FOR_READERS, ""},
     {"prudence_domain_poll_state", do_domain_poll_state, EVERYWHERE, ""},
     {"prudence_domain_read_lock", do_domain_read_lock, EVERYWHERE, "prudence_domain_read_unlock"},
     {"prudence_domain_read_lock_held", do_domain_read_lock_held, EVERYWHERE, ""},
@@ -833,6 +846,7 @@ static const struct row {
      "prudence_id_table_first prudence_id_table_first_from prudence_id_table_next "
      "prudence_id_table_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
+    {"prudence_latent_fits", do_latent_fits, EVERYWHERE, ""},
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
     {"prudence_log_flush", do_log_flush, FOR_READERS, ""},

@@ -123,6 +123,13 @@ class Layers(Check):
     def test_file_outside_the_layers(self):
         self.breaks("src/misc.c", "", "src/misc.c:1:")
 
+    def test_structures_with_a_private_header(self):
+        self.breaks("src/structures/table.c", '#include "heap/heap.h"')
+
+    def test_structures_with_what_they_stand_on(self):
+        self.write("src/structures/table.c", MIT + '#include <prudence/stats.h>\n#include "page.h"\n#include "base/bits.h"\n')
+        self.passes("check-layers")
+
     def test_docs_list_other_layers(self):
         self.write("docs/explanation/design.md", "# Design\n\n```\nheap/ any size\n```\n")
         self.fails("check-layers", "docs/explanation/design.md:1:", "1 failures")
@@ -169,6 +176,20 @@ class Calls(Check):
         self.compile("heap/malloc", "int alloc(void); int (*const slab_extensions[])(void) = {alloc};")
         self.compile("slab/node", "extern int (*const slab_extensions[])(void); int node(void) { return slab_extensions[0](); }")
         self.passes("check-calls", self.root / "build", self.root)
+
+    def test_private_name_in_structures(self):
+        self.compile("structures/table", "int alloc(void); int table(void) { return alloc(); }")
+        self.fails_alone("src/structures/table.c: uses alloc of src/slab/alloc.c, which is not public")
+
+    def test_public_name_in_structures(self):
+        self.compile("structures/table", "int alloc(void); int table(void) { return alloc(); }")
+        self.write("cmake/exported-symbols.txt", "alloc\n")
+        self.passes("check-calls", self.root / "build", self.root)
+
+    def test_core_that_names_a_member(self):
+        self.compile("scm/scm", "int scm(void) { return 1; }")
+        self.compile("runtime/fork", "int scm(void); int prepare(void) { return scm(); }")
+        self.fails_alone("src/runtime/fork.c: uses scm of src/scm/scm.c, a member that the program may lack")
 
     def test_circle(self):
         self.compile("slab/node", "int alloc(void); int node(void) { return alloc(); }")

@@ -13,11 +13,14 @@ BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", Path(__file__).resolve().paren
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "docs/man"
 USER = """
-#include <prudence/prudence.h>
-int main(void)
+#include <prudence/hash.h>
+#include <prudence/scm.h>
+#include <prudence/urcu-compat.h>
+int main(void) /* uses each member of the static library */
 {
     prudence_free(prudence_malloc(1));
-    return 0;
+    scm_free(scm_malloc(1));
+    return prudence_hash_destroy(prudence_hash_create("user", NULL)) || !prudence_urcu_default(NULL);
 }
 """
 URCU_USER = """

@@ -16,6 +16,10 @@ LAYERS = {  # folder: what it is for; each may use only what stands below it
     "os": "what is asked of the system: memory, per-CPU lines, barriers, locks, clock, idle work (posix/, kernel/)",
     "base": "types, bits, lists, atomics, exact division",
 }
+# Members of the static library above the core: a program may lack them (ADR 135). Structures stand on the interface that
+# programs have, and on these layers; short-term memory and liburcu's names know more of the core.
+MEMBERS = {"structures", "scm", "urcu"}
+CLIENTS = {"structures": {"os", "base"}}
 RANK = {layer: rank for rank, layer in enumerate(reversed(LAYERS))}
 
 # Constant tables that the embedding program defines (src/runtime in a process, kernel/ in Linux): by them a layer

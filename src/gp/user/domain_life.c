@@ -8,6 +8,8 @@
  */
 #include <errno.h>
 
+#include <prudence/structure.h>
+
 #include "gp/user/domain.h"
 #include "gp/user/external.h"
 #include "gp/user/readers.h"
@@ -122,6 +124,11 @@ static int busy(const struct prudence_domain *domain, enum in_the_way what, cons
                   caller, domain->name, what == USERS ? users : 0, what == USERS ? " " : "",
                   reasons[what]);
     return EBUSY;
+}
+
+enum prudence_domain_kind prudence_domain_kind_of(const struct prudence_domain *domain)
+{
+    return domain ? domain->kind : prudence_default.kind;
 }
 
 int prudence_domain_destroy(struct prudence_domain *domain)

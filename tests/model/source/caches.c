@@ -3,7 +3,7 @@
  * array stores the size in the line before it. */
 #include "caches.h"
 
-#include <prudence/prudence.h>
+#include <prudence/structure.h>
 
 #include "base/atomic.h"
 #include "base/base.h"
@@ -63,12 +63,12 @@ void *prudence_cache_alloc(struct prudence_cache *cache)
 }
 
 /* The words are zero because this thread has written them. */
-void *large_cache_alloc(struct prudence_cache *cache, size_t size, size_t alignment, bool *zeroed)
+void *prudence_cache_alloc_block(struct prudence_cache *cache, size_t size, bool *zeroed)
 {
     char *memory = explore_alloc_aligned(CACHE_LINE + size, CACHE_LINE);
     char *array = memory + CACHE_LINE;
 
-    (void)cache, (void)alignment;
+    (void)cache;
     *(size_t *)(void *)memory = size;
     for (size_t at = 0; at < size; at += sizeof(uint64_t))
         explore_plain(array + at, 1, true, __builtin_return_address(0));

@@ -11,7 +11,8 @@
 
 struct prudence_cache;
 
-/* Returns the cache of objects of `bytes`; 0: of arrays of any size, like large_cache_create. */
+/* Returns the cache of objects of `bytes`; 0: of arrays of any size, as
+ * prudence_cache_create_blocks makes. */
 struct prudence_cache *explored_cache(size_t bytes);
 
 /* Marks a thread as inside, so that objects that it finds stay. Sections of this domain do the

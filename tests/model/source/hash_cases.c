@@ -334,7 +334,6 @@ static struct prudence_hash *make_table(void)
     struct hash_table *table =
         explore_alloc_aligned(sizeof *table + sizeof table->counters[0], CACHE_LINES_APART);
 
-    table->views.small = explore_alloc(sizeof *table->views.small);
     table->order_min = table->order_max = 1;
     table->flags = PRUDENCE_HASH_FIXED;
     table->stepping = 1;

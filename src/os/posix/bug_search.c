@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#include "os/os.h"
+
+#include "bug_search.h"
+
+bool check_wanted READ_MOSTLY = false;
+bool annotate_on;

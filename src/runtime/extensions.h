@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of extensions (see extensions.c). */
+#ifndef RUNTIME_EXTENSIONS_H
+#define RUNTIME_EXTENSIONS_H
+
+/* Fills the places of extensions that entered themselves. Called before the slab layer starts. */
+void extensions_enter(void);
+
+#endif /* RUNTIME_EXTENSIONS_H */

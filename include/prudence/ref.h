@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reference counts of objects that readers find. A reader that wants to keep an object beyond the
- * section takes a reference, unless the count is 0 already because the object is on its way out.
- * (P. McKenney, "Exploiting Deferred Destruction", 2004, section 6.2: the name cache takes
- * references of entries that are still hashed.)
+ * section takes a reference, unless the count is 0 because the object is on its way out (P.
+ * McKenney, "Exploiting Deferred Destruction", 2004, section 6.2).
  *
  *     prudence_read_lock();
  *     session = prudence_id_table_lookup(sessions, id);
@@ -12,12 +11,10 @@
  *     prudence_read_unlock();
  *     ...                                                use it, for as long as you like
  *     if (prudence_ref_put(&session->references))
- *         prudence_free_deferred(session);               another reader may just look at the count
+ *         prudence_free_deferred(session);               readers may still look at the count
  *
  *  - The table, list or pointer by which readers find the object has one reference. The thread that
  *    removes the object there puts this reference.
- *  - When a count becomes 0 the object is deferred, not freed, because readers in sections may
- *    still look at the count.
  *  - Overflow does not lead to use after free. A count that reaches 2^31 is *saturated* and stays
  *    there, so the object is never freed. The same happens to a count of 0 that is put, or that
  *    prudence_ref_get finds. Each is reported on standard error, once for a count that goes wrong.
@@ -31,16 +28,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <prudence/language.h>
 #include <prudence/prudence.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Member of the counted object. */
-struct prudence_ref {
-    uint32_t count; /* private; atomic */
+struct prudence_ref { /* member of the counted object */
+    uint32_t count;   /* private; atomic */
 };
 
 #define PRUDENCE_REF_MAX UINT32_C(0x7fffffff) /* above this a count is saturated */
@@ -60,11 +55,9 @@ PRUDENCE_INLINE uint32_t prudence_ref_count(const struct prudence_ref *ref)
     return __atomic_load_n(&ref->count, __ATOMIC_RELAXED);
 }
 
-/*
- * Takes a reference for a caller that found the object in this section, or has a reference. Returns
+/* Takes a reference for a caller that found the object in this section, or has a reference. Returns
  * false if there is no reference any more; then treat the object as not found. Relaxed, because the
- * object's contents were seen on finding it.
- */
+ * object's contents were seen on finding it. */
 PRUDENCE_INLINE bool prudence_ref_get_unless_zero(struct prudence_ref *ref)
 {
     uint32_t count = prudence_ref_count(ref);
@@ -91,10 +84,8 @@ PRUDENCE_INLINE void prudence_ref_get(struct prudence_ref *ref)
                                            : "prudence_ref_get: the count was 0");
 }
 
-/*
- * Puts a reference. Returns true for the last one. Release and acquire: the thread that gets true
- * sees everything that others did with the object before they put their references.
- */
+/* Puts a reference. Returns true for the last one. Release and acquire: the thread that gets true
+ * sees everything that others did with the object before they put their references. */
 PRUDENCE_INLINE bool prudence_ref_put(struct prudence_ref *ref)
 {
     uint32_t before = __atomic_fetch_sub(&ref->count, 1, __ATOMIC_ACQ_REL);

@@ -3,11 +3,10 @@
  * A stack without a lock, on which any number of threads push and pop. (P. McKenney, "Exploiting
  * Deferred Destruction", 2004, section 2.2.14: push, and a pop that is wrong.)
  *
- * The fault of the simple pop is known as ABA. A thread loads the top, A, and the node below, B.
- * Others pop A and B, and push A again. The thread's compare-and-swap finds A on top, succeeds, and
- * makes B the top, which is not on the stack any more. Here a popped node is not pushed again, nor
- * freed, before a grace period has passed. So a thread that has loaded A inside a section finds A
- * on top only if A was there all the time.
+ * The fault of the simple pop is known as ABA: a thread loads the top, A, and the node below, B;
+ * others pop A and B, and push A again; the thread's compare-and-swap makes B the top, which is on
+ * the stack no more. Here a popped node is not pushed again, nor freed, before a grace period has
+ * passed. So a thread that has loaded A inside a section finds A on top only if it never left.
  *
  *     prudence_read_lock();
  *     node = prudence_stack_pop(&stack);
@@ -33,10 +32,6 @@
 #include <stdint.h>
 
 #include <prudence/language.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Member of the caller's object. */
 struct prudence_stack_node {
@@ -101,9 +96,5 @@ prudence_stack_below(const struct prudence_stack_node *node)
 {
     return __atomic_load_n(&node->below, __ATOMIC_RELAXED);
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* PRUDENCE_STACK_H */

@@ -72,8 +72,8 @@ static bool arguments_are_valid(const char *name, size_t object_size,
 }
 
 /* Makes a cache on behalf of the public function `what`. */
-static struct prudence_cache *create(const char *what, const char *name,
-                                     const struct cache_layout *layout)
+static struct prudence_cache *create_cache(const char *what, const char *name,
+                                           const struct cache_layout *layout)
 {
     struct prudence_cache *cache;
 
@@ -113,7 +113,7 @@ struct prudence_cache *prudence_cache_create(const char *name, size_t object_siz
     layout.object_cache_bytes = attr.object_cache_bytes;
     if (attr.domain)
         gp_domain_check(attr.domain, "prudence_cache_create", __builtin_return_address(0));
-    return create("prudence_cache_create", name, &layout);
+    return create_cache("prudence_cache_create", name, &layout);
 }
 
 struct prudence_cache *prudence_cache_create_blocks(const char *name,
@@ -129,7 +129,7 @@ struct prudence_cache *prudence_cache_create_blocks(const char *name,
     }
     if (domain)
         gp_domain_check(domain, what, __builtin_return_address(0));
-    return create(what, name, &layout);
+    return create_cache(what, name, &layout);
 }
 
 bool prudence_latent_fits(size_t bytes)

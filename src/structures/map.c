@@ -76,7 +76,7 @@ struct prudence_map *map_make(const char *name, bool bytes, struct prudence_doma
         errno = ENOMEM;
         return NULL;
     }
-    map->domain = attr->domain ? attr->domain : prudence_default_domain();
+    map->domain = domain ? domain : prudence_default_domain();
     map->own_sections = has_own_sections(map->domain);
     tables_add(&ordered_maps, &map->link);
     return map;

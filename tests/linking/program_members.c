@@ -65,7 +65,7 @@ static void use_tables(void)
     if (!table)
         table = prudence_hash_create("members", NULL);
     require(table, "a table");
-    prudence_hash_add(table, 1, &nodes[0]);
+    prudence_hash_add_duplicate(table, 1, &nodes[0]);
     require(prudence_hash_count(table) == 1 && prudence_hash_remove(table, &nodes[0]) == 0,
             "an update of the table");
 }
@@ -73,7 +73,7 @@ static void use_tables(void)
 /* An update that needs no lock of the core. */
 static __attribute__((unused)) void step_of_tables(void)
 {
-    prudence_hash_add(table, 2, &nodes[1]);
+    prudence_hash_add_duplicate(table, 2, &nodes[1]);
     prudence_hash_remove(table, &nodes[1]);
 }
 #endif

@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <prudence/language.h>
 #include <prudence/prudence.h>
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@ int main(void) /* uses each member of the static library */
 {
     prudence_free(prudence_malloc(1));
     scm_free(scm_malloc(1));
-    return prudence_hash_destroy(prudence_hash_create("user", NULL)) || !prudence_urcu_default(NULL);
+    return prudence_hash_destroy(prudence_hash_create("user", NULL), NULL, NULL) || !prudence_urcu_default(NULL);
 }
 """
 URCU_USER = """

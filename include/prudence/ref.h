@@ -35,8 +35,9 @@
 extern "C" {
 #endif
 
-struct prudence_ref { /* member of the counted object */
-    uint32_t count;   /* private; atomic */
+/* Member of the counted object. */
+struct prudence_ref {
+    uint32_t count; /* private; atomic */
 };
 
 #define PRUDENCE_REF_MAX UINT32_C(0x7fffffff) /* above this a count is saturated */

@@ -236,7 +236,8 @@ PRUDENCE_INLINE void prudence_read_unlock(void)
     if (__builtin_expect(!self, 0))
         prudence_read_unlock_unbalanced();
     word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
-    if (__builtin_expect((word & PRUDENCE_NESTING_MASK) == 1, 1)) {
+    /* Depth 1. An inner unlock stores the difference, so the test needs no copy of the word. */
+    if (__builtin_expect(!((word - 1) & PRUDENCE_NESTING_MASK), 1)) {
         prudence_tell_section_ends(self);
         /* Release: the section's reads come before the word says that the section is over. */
         __atomic_store_n(&self->word, 0, __ATOMIC_RELEASE);

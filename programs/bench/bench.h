@@ -126,6 +126,7 @@ struct scenario {
     const char *options;  /* keys of its options beyond the common ones */
     const char *pair;     /* the unit that it counts */
     bool deferring;       /* excludes plain allocators */
+    bool compares;        /* takes floors, and divides by the best plain pair */
     bool samples;         /* the result includes memory over time */
     bool warms_up;
     bool times_objects; /* uses struct timed_object */

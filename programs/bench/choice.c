@@ -8,13 +8,23 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "floors.h"
 #include "runner.h"
 
 #define MOST_IN_BATCH (1 << 20)
 
 static bool fits(const struct subject *subject, const struct scenario *scenario)
 {
+    if (subject->family->floor)
+        return scenario->compares;
     return subject->family->deferring || !scenario->deferring;
+}
+
+static const char *why_not(const struct subject *subject, const struct scenario *scenario)
+{
+    if (fits(subject, scenario))
+        return "has no batches";
+    return subject->family->floor ? "is a floor of pairs" : "defers nothing";
 }
 
 static bool is_chosen(const struct choices *choices, struct choice choice)
@@ -95,8 +105,7 @@ static bool apply(struct choices *choices, char *pattern, const struct scenario 
             add(choices, choice);
         else if (!strcmp(pattern, table[i].name))
             fprintf(stderr, "prudence-bench: %s %s: not for %s\n", pattern,
-                    fits(&table[i], scenario) ? "has no batches" : "defers nothing",
-                    scenario->name);
+                    why_not(&table[i], scenario), scenario->name);
     }
     if (!known)
         fprintf(stderr, "prudence-bench: unknown subject '%s' (prudence-bench --list shows all)\n",
@@ -118,18 +127,33 @@ bool choices_make(struct choices *choices, const char *patterns, const struct sc
     return good && choices->count;
 }
 
+const char *choice_missing(const struct subject *subject)
+{
+    static char why[64];
+
+    if (subject->family->needs_sequences && !floors_have_sequences())
+        return "there are no restartable sequences here";
+    if (runner_has(subject->allocator))
+        return NULL;
+    snprintf(why, sizeof why, "%s is not installed", subject->allocator->preload);
+    return why;
+}
+
 void choices_skip_missing(struct choices *choices,
-                          void (*skip)(const struct subject *subject, void *argument),
+                          void (*skip)(const struct subject *subject, const char *why,
+                                       void *argument),
                           void *argument)
 {
     for (unsigned i = 0; i < choices->count;) {
         const struct subject *subject = choices->choice[i].subject;
 
-        if (runner_has(subject->allocator)) {
+        const char *why = choice_missing(subject);
+
+        if (!why) {
             i++;
             continue;
         }
-        skip(subject, argument);
+        skip(subject, why, argument);
         take_out_subject(choices, subject);
     }
 }

@@ -25,16 +25,22 @@ struct choices {
  */
 bool choices_make(struct choices *choices, const char *patterns, const struct scenario *scenario);
 
-/* Returns whether the subject can run in batches of that size. A subject that allocates and
- * retires in one call cannot. */
+/* Returns whether the subject can run in batches of that size. A floor, and a subject that
+ * allocates and retires in one call, cannot. */
 static inline bool choice_has_batches(const struct choice *choice, unsigned batch)
 {
-    return batch <= 1 || !choice->subject->family->operations->replace;
+    const struct family *family = choice->subject->family;
+
+    return batch <= 1 || (!family->operations->replace && !family->floor);
 }
 
-/* Removes subjects whose allocator is not installed, and calls `skip` for each. */
+/* Returns why the subject cannot run here, in memory that lasts until the next call; or NULL. */
+const char *choice_missing(const struct subject *subject);
+
+/* Removes subjects that cannot run here, and calls `skip` for each. */
 void choices_skip_missing(struct choices *choices,
-                          void (*skip)(const struct subject *subject, void *argument),
+                          void (*skip)(const struct subject *subject, const char *why,
+                                       void *argument),
                           void *argument);
 
 #endif /* BENCH_CHOICE_H */

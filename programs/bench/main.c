@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "choice.h"
 #include "document.h"
+#include "floors.h"
 #include "others.h"
 #include "runner.h"
 #include "scm.h"
@@ -224,10 +225,12 @@ static void list_subjects(void)
     unsigned count;
     const struct subject *table = subjects(&count);
 
-    for (unsigned i = 0; i < count; i++)
-        printf("%-22s %s over %s%s\n", table[i].name, table[i].family->library,
-               table[i].allocator->name,
-               runner_has(table[i].allocator) ? "" : " (not installed: skipped)");
+    for (unsigned i = 0; i < count; i++) {
+        const char *why = choice_missing(&table[i]);
+
+        printf("%-22s %s over %s%s%s%s\n", table[i].name, table[i].family->library,
+               table[i].allocator->name, why ? " (skipped: " : "", why ? why : "", why ? ")" : "");
+    }
 }
 
 /* ------------------------------------------------------------------------------ the rows */
@@ -282,6 +285,8 @@ static bool runs_with(const struct choice *choice, const struct request *request
     bool first_batch = config->batch == request->batches.value[0];
     bool first_live = config->live == request->lives.value[0];
 
+    if (choice->subject->family->floor && config->order != ORDER_TIGHT)
+        return false;
     return (first_limit || choice->subject->family->latent_limited) &&
            (first_batch || !choice->batch) && (first_live || config->order != ORDER_TIGHT) &&
            choice_has_batches(choice, choice->batch ? choice->batch : config->batch);
@@ -307,21 +312,26 @@ static unsigned make_rows(const struct request *request, const struct config *co
     return made;
 }
 
-static void skip(const struct subject *subject, void *document)
+static void skip(const struct subject *subject, const char *why, void *document)
 {
-    fprintf(stderr, "prudence-bench: %s is skipped: %s is not installed\n", subject->name,
-            subject->allocator->preload);
-    document_skip(document, subject, "its allocator is not installed");
+    fprintf(stderr, "prudence-bench: %s is skipped: %s\n", subject->name, why);
+    document_skip(document, subject, why);
 }
 
-static unsigned measure(struct row *rows, unsigned count, uint64_t repeat, json_t *document)
+static unsigned measure(struct row *rows, unsigned count, uint64_t repeat, bool compares,
+                        json_t *document)
 {
     unsigned failed = runner_run(rows, count, (unsigned)repeat);
 
     rows_merge(rows, count);
+    if (compares)
+        floors_divide(rows, count);
     document_add(document, rows, count);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         table_row(&rows[i]);
+    if (compares && count)
+        floors_print(rows, count);
+    for (unsigned i = 0; i < count; i++) {
         json_decref(rows[i].repeats);
         json_decref(rows[i].merged);
     }
@@ -359,8 +369,8 @@ static int carry_out(const struct request *request)
     table_head(request->scenario);
     others_begin(&others);
     for (unsigned i = 0; configure(request, i, &config); i++)
-        failed +=
-            measure(rows, make_rows(request, &config, &choices, rows), request->repeat, document);
+        failed += measure(rows, make_rows(request, &config, &choices, rows), request->repeat,
+                          request->scenario->compares, document);
     json_object_set_new(document, "others_cpus",
                         json_real(others_report(&others, "prudence-bench")));
     if (request->json && document_write(document, request->json))

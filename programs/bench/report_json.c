@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The JSON document: place of the measurement, and a row for each subject and configuration. A
- * number of a row is the median of its repeats; "spread" has the smallest and largest of the main
- * ones, "repeats" all results of each run.
+ * number of a row is the median of its repeats in the rounds that count ("rounds" says how many);
+ * "spread" has the smallest and largest of the main ones, "repeats" all results of each run.
  */
 #include <stdlib.h>
 
@@ -126,11 +126,50 @@ static json_t *spread(json_t *repeats)
     return spreads;
 }
 
+/* Returns the repeats that are not stolen, or all if every one is. A new reference. */
+static json_t *repeats_to_merge(json_t *repeats)
+{
+    json_t *kept = json_array();
+    size_t index;
+    json_t *repeat;
+
+    json_array_foreach(repeats, index, repeat)
+    {
+        if (!json_is_true(json_object_get(repeat, "stolen")))
+            json_array_append(kept, repeat);
+    }
+    if (json_array_size(kept))
+        return kept;
+    json_decref(kept);
+    return json_incref(repeats);
+}
+
+/* A run that failed counts as failed in whichever round. */
+static void keep_failures(json_t *merged, json_t *repeats)
+{
+    size_t index;
+    json_t *repeat;
+
+    json_array_foreach(repeats, index, repeat)
+    {
+        if (json_object_get(repeat, "failed"))
+            json_object_set(merged, "failed", json_object_get(repeat, "failed"));
+    }
+    if (any_true(repeats, "out_of_memory"))
+        json_object_set_new(merged, "out_of_memory", json_true());
+}
+
 void rows_merge(struct row *rows, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        rows[i].merged = merge(rows[i].repeats);
-        json_object_set_new(rows[i].merged, "spread", spread(rows[i].repeats));
+        json_t *counted = repeats_to_merge(rows[i].repeats);
+
+        rows[i].merged = merge(counted);
+        keep_failures(rows[i].merged, rows[i].repeats);
+        json_object_set_new(rows[i].merged, "spread", spread(counted));
+        json_object_set_new(rows[i].merged, "rounds",
+                            json_integer((json_int_t)json_array_size(counted)));
+        json_decref(counted);
     }
 }
 

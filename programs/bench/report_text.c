@@ -13,8 +13,22 @@ static double number(const json_t *object, const char *key)
 void table_head(const struct scenario *scenario)
 {
     printf("%s: a pair is %s\n", scenario->name, scenario->pair);
-    printf("%-22s %5s %3s %3s %5s %9s %21s %9s %9s %9s  %s\n", "subject", "size", "thr", "rdr",
-           "batch", "ns/pair", "[min - max]", "cpu ns", "peak MB", "latent MB", "");
+    printf("%-22s %5s %3s %3s %5s %9s %21s %9s ", "subject", "size", "thr", "rdr", "batch",
+           "ns/pair", "[min - max]", "cpu ns");
+    if (scenario->compares)
+        printf("%7s %7s ", "/single", "/batch");
+    printf("%9s %9s\n", "peak MB", "latent MB");
+}
+
+/* Prints the CPU time by that of a best plain pair, if one was run. */
+static void print_ratio(const struct row *row, const char *key)
+{
+    const json_t *found = json_object_get(json_object_get(row->merged, "by_plain"), key);
+
+    if (found)
+        printf("%7.2f ", number(found, "ratio"));
+    else
+        printf("%7s ", "-");
 }
 
 static void print_latencies(const json_t *latencies)
@@ -51,6 +65,8 @@ static void print_notes(const struct row *row)
         printf("%s ", mode);
     if (number(row->merged, "reader_errors") > 0)
         printf("READERS SAW FREED MEMORY ");
+    if (json_is_true(json_object_get(row->merged, "stolen")))
+        printf("STOLEN ");
     if (json_is_true(json_object_get(row->merged, "out_of_memory")))
         printf("OUT OF MEMORY ");
     if (json_object_get(row->merged, "failed"))
@@ -64,10 +80,14 @@ void table_row(const struct row *row)
     char range[32];
 
     snprintf(range, sizeof range, "[%.2f - %.2f]", number(wall, "min"), number(wall, "max"));
-    printf("%-22s %5zu %3u %3u %5u %9.2f %21s %9.2f %9.1f %9.2f  ", row->subject->name,
-           row->config.size, row->config.threads, row->config.readers, row->config.batch,
-           number(row->merged, "ns_per_pair_wall"), range, number(row->merged, "ns_per_pair_cpu"),
-           number(row->merged, "peak_rss_bytes") / 1e6,
+    printf("%-22s %5zu %3u %3u %5u %9.2f %21s %9.2f ", row->subject->name, row->config.size,
+           row->config.threads, row->config.readers, row->config.batch,
+           number(row->merged, "ns_per_pair_wall"), range, number(row->merged, "ns_per_pair_cpu"));
+    if (scenario_find(row->config.scenario)->compares) {
+        print_ratio(row, "single");
+        print_ratio(row, "batched");
+    }
+    printf("%9.1f %9.2f  ", number(row->merged, "peak_rss_bytes") / 1e6,
            number(row->merged, "latent_peak_bytes") / 1e6);
     print_notes(row);
     putchar('\n');

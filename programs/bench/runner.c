@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stolen.h"
+
 struct child {
     pid_t pid;
     FILE *output;
@@ -160,13 +162,40 @@ static bool run_once(struct row *row)
     return !json_object_get(said, "failed");
 }
 
+/* Adds to the last repeat of each row how much was stolen since the round began. */
+static void note_stolen(struct row *rows, unsigned count, unsigned round,
+                        const struct stolen *begun)
+{
+    struct stolen now;
+    double share;
+
+    if (!begun->all || !stolen_now(&now))
+        return;
+    share = stolen_between(begun, &now);
+    if (share > MOST_STOLEN)
+        fprintf(stderr,
+                "prudence-bench: round %u does not count: the host took %.1f %% of the CPUs' "
+                "time\n",
+                round + 1, share * 100);
+    for (unsigned i = 0; i < count; i++) {
+        json_t *last = json_array_get(rows[i].repeats, json_array_size(rows[i].repeats) - 1);
+
+        json_object_set_new(last, "steal", json_real(share));
+        json_object_set_new(last, "stolen", json_boolean(share > MOST_STOLEN));
+    }
+}
+
 unsigned runner_run(struct row *rows, unsigned count, unsigned repeat)
 {
     unsigned failed = 0;
 
     for (unsigned i = 0; i < repeat; i++) {
+        struct stolen begun;
+
+        stolen_now(&begun);
         for (unsigned j = 0; j < count; j++)
             failed += !run_once(&rows[(i + j) % count]); /* rows take turns to begin a round */
+        note_stolen(rows, count, i, &begun);
     }
     return failed;
 }

@@ -13,16 +13,28 @@ struct row {
     json_t *merged;  /* object: their medians; rows_merge */
 };
 
+/*
+ * Returns whether a repeat of a merged row is in its medians. Repeats of rounds from which the
+ * host took CPU time are "stolen" (stolen.h), and left out unless all are.
+ */
+static inline bool repeat_counts(const struct row *row, const json_t *repeat)
+{
+    return json_is_true(json_object_get(row->merged, "stolen")) ||
+           !json_is_true(json_object_get(repeat, "stolen"));
+}
+
 /* Returns whether the subject's allocator is available; asks a child, once for each allocator. */
 bool runner_has(const struct allocator *allocator);
 
 /*
  * Runs each row `repeat` times, round-robin, so that a slow minute of the machine affects all
- * alike. Returns how many runs failed (out of memory is a result, not a failure).
+ * alike. Adds to each result which share of the CPUs' time was stolen in that round ("steal"), and
+ * whether that is too much ("stolen"). Returns how many runs failed (out of memory is a result, not
+ * a failure).
  */
 unsigned runner_run(struct row *rows, unsigned count, unsigned repeat);
 
-/* report_json.c: medians; the whole document. */
+/* report_json.c: medians, of the rounds that count; the whole document. */
 void rows_merge(struct row *rows, unsigned count);
 json_t *document_create(const struct scenario *scenario);
 void document_add(json_t *document, const struct row *rows, unsigned count);

@@ -45,9 +45,10 @@ static void prepare(struct run *run)
 const struct scenario scenario_pairs = {
     .name = "pairs",
     .summary = "allocate and retire in a tight loop, or replace live objects",
-    .subjects = "*",
+    .subjects = "*,plain+*/1024",
     .options = "bneV",
     .pair = "an object allocated and retired",
+    .compares = true,
     .warms_up = true,
     .defaults = {.size = 512, .threads = 2, .seconds = 0.5},
     .writer = writer,

@@ -65,7 +65,9 @@ struct family {
     const char *version; /* the version; NULL: ask library_version */
     const char *(*library_version)(void);
     bool deferring;
-    bool latent_limited;            /* the option latent_limit makes a difference */
+    bool floor;           /* no allocator, but what a pair costs at least; for `pairs` alone */
+    bool needs_sequences; /* cannot run without restartable sequences */
+    bool latent_limited;  /* the option latent_limit makes a difference */
     void (*start)(struct run *run); /* called by main, before the workers */
     void (*thread_start)(void);     /* called by each worker, pinned */
     void (*thread_stop)(void);

@@ -19,6 +19,7 @@ TEST(other_lines_say_nothing)
     assert_int_equal(busy_ticks(""), 0);
     assert_int_equal(busy_ticks("intr 1 2 3 4 5 6 7 8\n"), 0);
     assert_int_equal(busy_ticks("cpu  1 2 3 4\n"), 0);
+    assert_int_equal(busy_ticks("cpu0 1 2 3 4 5 6 7 8 9 10\n"), 0);
 }
 
 /* In the second case the clock of this process counts more than the ticks of the machine. */

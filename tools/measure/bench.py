@@ -165,6 +165,11 @@ def draw_pairs(rows):
     return figure
 
 
+def by_plain(row, key):
+    found = row.get("by_plain", {}).get(key)
+    return f'{found["ratio"]:.2f} [{found["min"]:.2f}, {found["max"]:.2f}]' if found else "–"
+
+
 def pairs_cells(row):
     spread = row["spread"]["ns_per_pair_wall"]
     return {
@@ -173,6 +178,8 @@ def pairs_cells(row):
         "ns/pair": f'{row["ns_per_pair_wall"]:.2f}',
         "min to max": f'{spread["min"]:.2f} to {spread["max"]:.2f}',
         "CPU ns": f'{row["ns_per_pair_cpu"]:.2f}',
+        "÷ plain, one at a time": by_plain(row, "single"), "÷ plain, batches of 1,024": by_plain(row, "batched"),
+        "rounds": str(row.get("rounds", "–")) + (", stolen" if row.get("stolen") else ""),
         "peak resident": f'{row["peak_rss_bytes"] / MEGA:.1f} MB',
         "peak latent": f'{row["latent_peak_bytes"] / MEGA:.1f} MB',
         "readers' mode": row.get("reader_mode", "–"),
@@ -182,7 +189,10 @@ def pairs_cells(row):
 PAIRS_NOTES = [
     "A pair is one object allocated, touched in one byte, and retired; nanoseconds of one writer. "
     "Plain subjects free at once and have no reader to wait for: they are the floor.",
-    "Medians of interleaved runs, each in a fresh process.",
+    "Medians of interleaved runs, each in a fresh process. Rounds in which the host took more than 2 % of the CPUs' time do not count, "
+    "unless all are like that.",
+    "÷ plain: CPU time by that of the best plain malloc/free pair of the same run, with the range over its rounds. Subjects named floor-* are "
+    "no allocators: they show what the loop, an array of the thread and restartable sequences cost alone.",
 ]
 
 KINDS = {

@@ -123,6 +123,13 @@ def pairs(results, summary):
     summary.table("pairs", "Allocate/defer pairs, ns", lines)
 
 
+def floors(results, summary):
+    """What a pair cannot be faster than, measured with the pairs."""
+    lines = [cells(row, "writers + readers", "bytes", "subject", "ns wall", "ns CPU") for row in results.rows("pairs")
+             if row["subject"].startswith("floor-") and is_few(row)]
+    summary.table("floors", "Floors of a pair: the loop, an array of the thread, restartable sequences; ns", lines)
+
+
 def batches(results, summary):
     rows = [row for row in results.rows("batches") if row["subject"].startswith("prudence") and is_few(row)]
     summary.table("batches", "Ours in batches of 1,024, ns per pair", [cells(row, "writers + readers", "bytes", "subject", "ns") for row in rows])
@@ -136,7 +143,7 @@ CONDITIONS = ("threads", "readers", "size", "order", "live")
 def replacement(results, summary):
     """Each way of calling us, by the best plain pair of the same conditions, measured with it."""
     rows = results.rows("replace")
-    ways = list(dict.fromkeys(row["subject"] for row in rows if not row["subject"].startswith("plain+")))
+    ways = list(dict.fromkeys(row["subject"] for row in rows if not row["subject"].startswith(("plain+", "floor-"))))
     met, lines, groups = {way: [] for way in ways}, [], {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in CONDITIONS), []).append(row)
@@ -372,7 +379,7 @@ def versions(results):
     return ", ".join(sorted(found))
 
 
-SECTIONS = (pairs, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu, variants, growth,
+SECTIONS = (pairs, floors, batches, replacement, alignment, limit, crowd, classic, endurance, latency, readers, stall, recycle, destroy, rcu, variants, growth,
             malloc, public)
 
 

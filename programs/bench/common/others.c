@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "measure.h"
@@ -14,6 +15,8 @@ uint64_t busy_ticks(const char *line)
 {
     uint64_t user, nice, system, idle, waiting, irq, softirq, steal;
 
+    if (strncmp(line, "cpu ", 4)) /* sscanf takes "cpu0 1" for "cpu 0 1" */
+        return 0;
     if (sscanf(line,
                "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
                " %" SCNu64 " %" SCNu64,

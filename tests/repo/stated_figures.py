@@ -11,6 +11,7 @@ Versions, dates and the like are known by their form (FORMS) and need no line.""
 import dataclasses
 from collections.abc import Callable
 
+import stated_ranges
 from page_figures import cell, counted, rows
 
 FORMS = {
@@ -87,6 +88,8 @@ FIGURES = [
     (README, "Prudence takes {} of glibc's time in {} patterns and programs",
      [measured(lambda: cell(MALLOC, "", ("prudence",), "time")),
       said(RESULTS, "Over 22 patterns and programs")]),
+    (README, "A pair takes {} to {} times the best plain malloc and free in batches, beside a busy reader {} to {} times",
+     [measured(lambda threads=threads, end=end: end(stated_ranges.by_plain(threads, stated_ranges.SHARED))) for threads in ("1 + 0", "1 + 1") for end in (min, max)]),
     (README, "programs gain only {} to {} %; pgbench is slower by {} %.",
      [measured(lambda: min(programs())), measured(lambda: max(programs())), measured(lambda: -next(gain for name, gain in gains().items() if name.startswith("pgbench")))]),
     (README, "Prudence takes {} times the best allocator's time", [measured(lambda: cell(SLOWER, "", ("cache-scratch",), "ours by the best peer"))]),

@@ -113,6 +113,17 @@ class Summary(unittest.TestCase):
         self.assertNotIn("storm", page)  # a part that was not measured has no target
 
 
+    def test_floors(self):
+        ratio = {"subject": "plain+glibc", "ratio": 0.751, "min": 0.7, "max": 0.809}
+        rows = [row("floor-loop", cpu=0.4) | {"order": "tight", "rounds": 9, "by_plain": {"single": ratio}}]
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "floors.json").write_text(json.dumps(document(rows)))
+            subprocess.run([ROOT / "tools/bench/report", folder], check=True, capture_output=True, timeout=100)
+            lines = Path(folder, "summary/floors.csv").read_text().splitlines()
+        self.assertEqual(lines, ['order,bytes,subject,batch,ns CPU,"÷ plain, one at a time","÷ plain, batches of 1,024",rounds',
+                                 'tight,512,floor-loop,1,0.40,"0.75 [0.70, 0.81]",–,9'])
+
+
 class Bench(unittest.TestCase):
     def call(self, *arguments):
         return subprocess.run([ROOT / "tools/bench/all", *arguments], capture_output=True, text=True, timeout=100, check=False)

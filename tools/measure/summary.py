@@ -5,6 +5,7 @@ Reads DIRECTORY/*.json as tools/bench/all leaves them. A part that was not measu
 
 import json
 
+from .bench import by_plain
 from .malloc.page import COLUMNS as MALLOC_FIGURES
 from .page import Refused, busy_warning, markdown_table, write_tables
 from .pictures import MEGA
@@ -124,10 +125,11 @@ def pairs(results, summary):
 
 
 def floors(results, summary):
-    """What a pair cannot be faster than, measured with the pairs."""
-    lines = [cells(row, "writers + readers", "bytes", "subject", "ns wall", "ns CPU") for row in results.rows("pairs")
-             if row["subject"].startswith("floor-") and is_few(row)]
-    summary.table("floors", "Floors of a pair: the loop, an array of the thread, restartable sequences; ns", lines)
+    """Ours between what a pair costs at least and the plain pairs, in one run."""
+    lines = [cells(row, "order", "bytes", "subject", "batch", "ns CPU") |
+             {"÷ plain, one at a time": by_plain(row, "single"), "÷ plain, batches of 1,024": by_plain(row, "batched"), "rounds": row["rounds"]}
+             for row in results.rows("floors")]
+    summary.table("floors", "Floors, ours and plain pairs, ns of CPU", lines, "Ratios are of CPU time, with the range over the rounds.")
 
 
 def batches(results, summary):

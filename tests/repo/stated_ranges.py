@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""Where the ranges on pages of results, and the counts of instructions on all pages, come from (docs/adr/0132). test_ranges.py compares them.
+
+A range ("0.6 to 1.0") must begin at the least and end at the largest of the rows that its sentence covers, so no row is worse than the sentence. A
+count of instructions must be the one that the tests of tests/instructions hold."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from page_figures import cell, down, numbers_in, rows, table, text_of
+
+RESULTS, EVALUATE = "docs/results.md", "docs/results-evaluate.md"
+ACDC, KERNEL, IN_LINUX = "docs/results-acdc.md", "docs/results-kernel.md", "docs/results-kernel-evaluate.md"
+BENCH, PAPER = "docs/results/data/bench", "docs/results/data/evaluate"
+PAGES = (RESULTS, EVALUATE)  # every range on them is in RANGES or in OTHER
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    page: str
+    words: str        # with two {}
+    read: Callable    # () -> the values of all rows that the sentence covers
+
+
+def csv(name):
+    return f"{BENCH}/{name}.csv"
+
+
+def by_subject(name, wanted, loads=("",)):
+    """The medians of a table of ratios, of the columns that begin with `wanted` and the rows that begin with one of `loads`."""
+    titles, *lines = table(f"{PAPER}/{name}.csv", "")
+    places = [place for place, title in enumerate(titles) if place and title.startswith(wanted)]
+    return [numbers_in(line[place])[0] for line in lines if line[0].startswith(tuple(loads)) for place in places if numbers_in(line[place])]
+
+
+def faster_than_classic(load, better=lambda ours, classic: classic / ours):
+    lines = rows(f"{PAPER}/{load}.csv", "")
+    ns = {(row[0], row[1]): numbers_in(row[2])[0] for row in lines}
+    return [better(ns["prudence", what], ns["classic", what]) for _, what in ns if ("classic", what) in ns]
+
+
+def classic_column(column, side, scenario="pairs"):
+    place = table(csv("classic"), "")[0].index(column)
+    return [numbers_in(row[place].split(" / ")[side])[0] for row in rows(csv("classic"), "", scenario)]
+
+
+# Ways to make a pair: as results.md names them, and as replace.csv does; the most that they may take of the best plain pair.
+WAYS = {"shared library": ("prudence", 0.80), "static": ("prudence-static", 0.75), "`<prudence/inline.h>`": ("prudence-inline", 0.50),
+        "`prudence_cache_replace`": ("prudence-replace", 0.65), "the same, inlined": ("prudence-replace-inline", 0.50)}
+SIZES = {"16 B": "16", "64 B": "64", "512 B": "512", "4,096 B": "4096"}
+
+
+def by_plain(threads, ways, sizes=tuple(SIZES.values())):
+    """By the best plain pair in batches of 1,024: each load that replaces live objects."""
+    titles, *lines = table(csv("replace"), "")
+    return [numbers_in(line[titles.index(way)])[1] for way in ways for line in lines if line[0] == threads and line[1] in sizes and line[2] != "tight"]
+
+
+def pairs_cell(threads, way, size):
+    """A cell of results.md's table: the geometric mean and the worst load; bold where the mean is within the target."""
+    name, target = WAYS[way]
+    values = by_plain(threads, [name], [SIZES[size]])
+    mean = math.exp(sum(map(math.log, values)) / len(values))
+    text = f"{mean:.2f}"
+    return (f"**{text}**" if mean <= target else text) + f" [{max(values):.2f}]"
+
+
+def rcu(load, ours, theirs):
+    """Theirs by ours, for each row of a load."""
+    titles = table(csv("rcu"), "")[0]
+    pairs = [[numbers_in(row[titles.index(name)]) for name in (theirs, ours)] for row in rows(csv("rcu"), "", load)]
+    return [a[0] / b[0] for a, b in pairs if a and b]
+
+
+def of_call_rcu(name, column):
+    titles, *lines = table(csv(name), "")
+    return [numbers_in(line[titles.index(column)])[0] for line in lines if line[titles.index("subject")].startswith("urcu+")]
+
+
+def found_here(claim):
+    """The two ends of a cell of the findings."""
+    return numbers_in(next(row[3] for row in rows("docs/results/data/evaluate/findings.csv", "") if row[1].startswith(claim)))[:2]
+
+
+def by_glibc(*names):
+    """All quanta of a throughput that is divided by glibc's."""
+    return [value for name in names for value in map(float, rows("docs/results/data/acdc/throughput-by-glibc.csv", "", name)[0][1:])]
+
+
+def kernel_row(kernel, name):
+    return list(map(float, rows("docs/results/data/kernel/pairs.csv", "", kernel, name)[0][2:]))
+
+
+def short_runs(name):
+    """Instructions of short runs by Prudence's, at every size."""
+    ours, theirs = ([numbers_in(one)[0] for one in rows("docs/results/data/kernel/pairs-short.csv", "", "6.1", who)[0][2:]] for who in ("Prudence, deferred", name))
+    return [b / a for a, b in zip(ours, theirs)]
+
+
+def mix_hits(kernel, *names):
+    return [numbers_in(row[2])[0] for row in rows("docs/results/data/kernel/mixes.csv", "") if row[0].startswith(kernel) and row[1] in names]
+
+
+def faster_in_linux(column):
+    place = table("docs/results/data/kernel-evaluate/latency.csv", "")[0].index(column)
+    sides = [[numbers_in(side)[0] for side in row[place].split("→")] for row in rows("docs/results/data/kernel-evaluate/latency.csv", "")]
+    return [before / after for before, after in sides]
+
+
+# Rows of results.md's table of floors, of tight pairs of 64 bytes: (subject, batch) in floors.csv.
+FLOORS = {"the loop alone": ("floor-loop", "1"), "an array of the thread": ("floor-array", "1"), "the same through two calls": ("floor-array-called", "1"),
+          "one sequence": ("floor-rseq", "1"), "two sequences": ("floor-two-rseqs", "1"), "one that commits two counts": ("floor-packed-rseq", "1"),
+          "a pair, inlined": ("prudence-inline", "1"), "`prudence_cache_replace`, inlined": ("prudence-replace-inline", "1"), "a pair": ("prudence", "1"),
+          "best plain pair, one at a time": ("plain+tcmalloc", "1"), "best plain pair in batches": ("plain+mimalloc", "1024")}
+FLOOR_COLUMNS = ("ns CPU", "÷ plain, one at a time", "÷ plain, batches of 1,024")
+
+
+def floor_cells(name):
+    """The cells of a row: medians, without ranges."""
+    subject, batch = FLOORS[name]
+    return [f"{cell(csv('floors'), '', ('tight', '64', subject, batch), column):.2f}" for column in FLOOR_COLUMNS]
+
+
+def beside_floors(column, *subjects):
+    """Ratios at all sizes and in both orders."""
+    titles, *lines = table(csv("floors"), "")
+    return [numbers_in(line[titles.index(column)])[0] for line in lines if line[titles.index("subject")] in subjects and line[titles.index("batch")] == "1"]
+
+
+SHARED, INLINED = ("prudence",), ("prudence-inline", "prudence-replace-inline")
+
+RANGES = [
+    Range(RESULTS, "library takes {} to {} of the best plain pair", lambda: by_plain("1 + 0", SHARED)),
+    Range(RESULTS, "inlined code {} to {}; beside", lambda: by_plain("1 + 0", INLINED)),
+    Range(RESULTS, "beside a reader {} to {} and", lambda: by_plain("1 + 1", SHARED)),
+    Range(RESULTS, "and {} to {}. So", lambda: by_plain("1 + 1", INLINED)),
+    Range(RESULTS, "library takes {} to {} of the CPU time", lambda: beside_floors("÷ plain, batches of 1,024", *SHARED)),
+    Range(RESULTS, "inlined code {} to {}; of one at a time", lambda: beside_floors("÷ plain, batches of 1,024", *INLINED)),
+    Range(RESULTS, "of one at a time {} to {} and", lambda: beside_floors("÷ plain, one at a time", *SHARED)),
+    Range(RESULTS, "and {} to {}. An inlined", lambda: beside_floors("÷ plain, one at a time", *INLINED)),
+    Range(RESULTS, "A pair takes {} to {} ns, and", lambda: down(csv("pairs"), "", "prudence")),
+    Range(RESULTS, "pair of any `call_rcu` {} to {} ns", lambda: down(csv("pairs"), "", "best call_rcu")),
+    Range(RESULTS, "ns, {} to {} times as long (pairs.csv)", lambda: down(csv("pairs"), "", "that ÷ ours")),
+    Range(RESULTS, "instead of {} to {}, and the most slabs", lambda: classic_column("hits, %", 1)),
+    Range(RESULTS, "slabs that ever were {} to {} instead", lambda: classic_column("peak slabs", 0)),
+    Range(RESULTS, "instead of {} to {} (classic.csv)", lambda: classic_column("peak slabs", 1)),
+    Range(RESULTS, "median of `call_rcu` is {} to {} ms", lambda: [us / 1e3 for us in of_call_rcu("latency", "p50")]),
+    Range(RESULTS, "Callbacks run {} to {} times sooner", lambda: [*rcu("call to callback, median µs", "Prudence memb", "liburcu memb"),
+                                                               *rcu("call to callback, median µs", "Prudence qsbr", "liburcu qsbr")]),
+    Range(RESULTS, "`synchronize` of memb is {} to {} times as fast", lambda: rcu("synchronize", "Prudence memb", "liburcu memb")),
+    Range(RESULTS, "that of qsbr {} to {} times", lambda: rcu("synchronize", "Prudence qsbr", "liburcu qsbr")),
+    Range(RESULTS, "needs no batch and takes {} to {} ns", lambda: down(csv("rcu"), "", "Prudence memb", ("deferred",))),
+    Range(RESULTS, "`call_rcu` takes {} to {} ns, within", lambda: of_call_rcu("stall", "ns wall")),
+    Range(RESULTS, "within {} to {} MB (stall.csv)", lambda: of_call_rcu("stall", "peak, MB")),
+    Range(RESULTS, "public programs peak at {} to {} of", lambda: [one for one in down(csv("public"), "", "peak RSS") if one >= 1.25]),
+    Range(RESULTS, "liburcu's takes {} to {}.", lambda: down(csv("rcu"), "", "liburcu qsbr", ("quiescent state",))),
+
+    Range(EVALUATE, "by {} to {} % in the median", lambda: faster_than_classic("tree", lambda ours, classic: 100 * (classic / ours - 1))),
+    Range(EVALUATE, "and {} to {} of its memory", lambda: [1 / ratio for ratio in by_subject("peers-memory-store", "rculfhash")]),
+    Range(EVALUATE, "Prudence is {} to {} times as fast as `classic`", lambda: found_here("by 3.9 times at least")),
+    Range(EVALUATE, "`call_rcu` over any allocator takes {} to {} times as long", lambda: by_subject("peers-time-lists", "urcu", ("pairs",))),
+    Range(EVALUATE, "lists it needs {} to {} times the memory", lambda: by_subject("peers-memory-lists", "urcu", ("pairs", "lists"))),
+    Range(EVALUATE, "{} to {} times our time in pairs", lambda: by_subject("peers-time-lists", ("ck-epoch+tcmalloc", "ck-epoch+mimalloc"), ("pairs",))),
+    Range(EVALUATE, "and {} to {} times in the tree", lambda: by_subject("peers-time-lists", ("ck-epoch+tcmalloc", "ck-epoch+mimalloc"), ("tree",))),
+    Range(EVALUATE, "Lists take {} to {} MB with epochs", lambda: [numbers_in(row[4])[0] for row in rows(f"{PAPER}/endurance.csv", "") if row[0].startswith("ck-epoch")]),
+    Range(EVALUATE, "In pairs epochs need {} to {} of our memory", lambda: by_subject("peers-memory-lists", "ck-epoch", ("pairs",))),
+    Range(EVALUATE, "rounds of the quick form {} to {}.", lambda: numbers_in(rows(f"{PAPER}/peers-time-lists.csv", "", "hand over, 16 sizes")[0][8])[1:]),
+
+    Range(ACDC, "Prudence's malloc has {} to {} times glibc's", lambda: by_glibc("malloc and free: Prudence")),
+    Range(ACDC, "Deferred frees have {} to {} times", lambda: by_glibc("frees deferred: Prudence")),
+    Range(ACDC, "of seven allocators has {} to {}.", lambda: by_glibc("call_rcu, best of seven allocators")),
+    Range(ACDC, "Short-term memory has {} to {} (lazy)", lambda: by_glibc("lazy")),
+    Range(ACDC, "(lazy) and {} to {} (eager).", lambda: by_glibc("eager")),
+    Range(ACDC, "**Short-term memory beside glibc**: {} to {} times", lambda: by_glibc("lazy", "eager")),
+
+    Range(KERNEL, "`kfree_rcu` takes {} to {} times the instructions on 6.1", lambda: kernel_row("6.1", "kfree_rcu beside Prudence")),
+    Range(KERNEL, "and {} to {} times on 7.2", lambda: kernel_row("7.2", "kfree_rcu beside Prudence")),
+    Range(KERNEL, "`kfree_rcu` takes {} to {} times Prudence's", lambda: short_runs("kmalloc and kfree_rcu")),
+    Range(KERNEL, "`call_rcu` {} to {} times. Much", lambda: short_runs("kmalloc and call_rcu(kfree)")),
+    Range(KERNEL, "Hits are {} to {} %", lambda: mix_hits(("6.1", "7.2"), "Prudence")),
+    Range(KERNEL, "have {} to {} % on 6.1", lambda: mix_hits("6.1", "kfree_rcu", "call_rcu")),
+    Range(KERNEL, "and {} to {} % on 7.2", lambda: mix_hits("7.2", "kfree_rcu", "call_rcu")),
+
+    Range(IN_LINUX, "One operation in a thousand is {} to {} times faster", lambda: faster_in_linux("99.9 %")),
+    Range(IN_LINUX, "slowest of all {} to {} times", lambda: faster_in_linux("slowest")),
+]
+
+# Ranges that no kept table has: (page, words, why).
+OTHER = [
+    (EVALUATE, "the paper has 3.9 to 28.6", "the paper's figure"),
+    (RESULTS, "among 64 to 16,384 live ones", "a condition"),
+    (RESULTS, "From 1 to 8 threads", "a condition"),
+    (RESULTS, "pairs of 16 to 512 bytes", "a condition; test_ranges.py looks at all its rows"),
+    (RESULTS, "peaks of 17 to 59 MB", "seen in runs that were not kept"),
+    (RESULTS, "reached 18 to 436 MB", "seen in runs that were not kept"),
+    (RESULTS, "liburcu 52 to 64", "seen in runs that were not kept"),
+]
+
+
+# ------------------------------------------------------------------------------------------ counts of instructions
+
+def golden(name, file="fast_paths"):
+    """An entry of tests/instructions/FILE.txt."""
+    for line in text_of(f"tests/instructions/{file}.txt").splitlines()[1:]:
+        path, number = line.rsplit(" ", 1)
+        if path.rstrip(":") == name:
+            return int(number)
+    raise KeyError(f"tests/instructions/{file}.txt has no {name}")
+
+
+SHORT_TERM, HARDENED = "docs/reference/short-term-memory.md", "docs/reference/hardened.md"
+ADR = "docs/adr"
+
+COUNTS = [  # (page, words with {}, what each {} is)
+    (SHORT_TERM, "A refresh executes {} instructions", [lambda: golden("scm_refresh", "short_term")]),
+    (SHORT_TERM, "A lazy tick executes {} instructions", [lambda: golden("scm_tick", "short_term")]),
+    (ACDC, "costs a refresh {} instructions", [lambda: golden("scm_refresh", "short_term")]),
+    (f"{ADR}/0020-short-term-memory.md", "first refresh {}, further {}, tick {}, allocation in a region {}.",
+     [lambda: golden("scm_refresh", "short_term"), lambda: golden("scm_refresh, a further date", "short_term"), lambda: golden("scm_tick", "short_term"),
+      lambda: golden("scm_region_alloc", "short_term")]),
+    (HARDENED, "A free takes {} instructions, `operator delete` with a size {}", [lambda: golden("free", "malloc_fast_paths"), lambda: golden("_ZdlPvm", "malloc_fast_paths")]),
+    (RESULTS, "An inlined pair takes {} instructions, `prudence_cache_replace` inlined {}",
+     [lambda: golden("prudence_cache_alloc_inlined") + golden("prudence_cache_free_deferred_inlined"), lambda: golden("prudence_cache_replace_inlined")]),
+    (f"{ADR}/0026-every-way-of-linking.md", "Entering a section takes {} instructions", [lambda: golden("prudence_read_lock")]),
+]
+
+# Counts that no golden has: (page, words, why).
+COUNTED_ELSEWHERE = [
+    ("docs/how-to/example-chat.md", "20 instructions more", "tests/instructions/test_chat.py compares it"),
+    (HARDENED, "two instructions of a free", "a difference to a build without the check"),
+    (SHORT_TERM, "one instruction is atomic", "a property"),
+    ("docs/explanation/testing.md", "between two instructions", "no count"),
+    ("docs/explanation/testing.md", "at an instruction", "no count"),
+    ("docs/reference/options.md", "6 instructions for an allocation by size, about 30", "the cost of an option that is off by default"),
+]
+# Pages whose counts are of the kernel and its table beside them.
+OF_THE_KERNEL = ("docs/results-kernel", "docs/linux-rfc.md", "docs/how-to/kernel")

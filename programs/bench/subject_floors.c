@@ -143,7 +143,7 @@ struct line {
     void **stack, **ring;
 } __attribute__((aligned(PRUDENCE_LINE_STRIDE)));
 
-#define LINES 256 /* CPUs; on another one a sequence gives up: floors_have_sequences */
+#define LINES 4096 /* CPUs; on another one a sequence gives up, so then there is no such floor */
 
 static struct line lines[LINES];
 
@@ -208,7 +208,7 @@ static void start_packed(struct run *run)
     static void *stacks[LINES][1], *rings[LINES][RING_MASK + 1];
 
     (void)run;
-    for (unsigned i = 0; i < LINES; i++) {
+    for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++) {
         stacks[i][0] = objects[i];
         lines[i] = (struct line){.word = 1, .stack = stacks[i], .ring = rings[i]};
     }

@@ -29,8 +29,8 @@ static const struct row *best_plain(const struct row *rows, unsigned count, unsi
     const struct row *best = NULL;
 
     for (unsigned i = 0; i < count; i++) {
-        if (strcmp(rows[i].subject->family->library, "malloc") || rows[i].config.batch != batch ||
-            cpu_of(rows[i].merged) <= 0)
+        if (strcmp(rows[i].subject->family->library, "malloc") != 0 ||
+            rows[i].config.batch != batch || cpu_of(rows[i].merged) <= 0)
             continue;
         if (!best || cpu_of(rows[i].merged) < cpu_of(best->merged))
             best = &rows[i];

@@ -72,9 +72,9 @@ static inline void retire_nothing(union pool pool, void *object)
     static const struct operations name##_operations = {                                           \
         .pool_create = pool_create,                                                                \
         .pool_destroy = pool_destroy,                                                              \
-        .allocate = take,                                                                          \
-        .retire = give,                                                                            \
-        .replace = both,                                                                           \
+        .allocate = (take),                                                                        \
+        .retire = (give),                                                                          \
+        .replace = (both),                                                                         \
         .read_lock = read_nothing,                                                                 \
         .read_unlock = read_nothing,                                                               \
     };                                                                                             \
@@ -84,9 +84,9 @@ static inline void retire_nothing(union pool pool, void *object)
         .library = "floor",                                                                        \
         .version = "",                                                                             \
         .floor = true,                                                                             \
-        .needs_sequences = sequences,                                                              \
-        .start = prepare,                                                                          \
-        .thread_start = thread,                                                                    \
+        .needs_sequences = (sequences),                                                            \
+        .start = (prepare),                                                                        \
+        .thread_start = (thread),                                                                  \
         .operations = &name##_operations,                                                          \
         .loops = {[LOOP_PAIRS] = name##_pairs, [LOOP_READ] = name##_read},                         \
     };

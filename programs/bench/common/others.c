@@ -15,7 +15,7 @@ uint64_t busy_ticks(const char *line)
 {
     uint64_t user, nice, system, idle, waiting, irq, softirq, steal;
 
-    if (strncmp(line, "cpu ", 4)) /* sscanf takes "cpu0 1" for "cpu 0 1" */
+    if (strncmp(line, "cpu ", 4) != 0) /* sscanf takes "cpu0 1" for "cpu 0 1" */
         return 0;
     if (sscanf(line,
                "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64

@@ -14,7 +14,7 @@ bool stolen_parse(struct stolen *ticks, const char *line)
     uint64_t value[STEAL + 1];
 
     *ticks = (struct stolen){0};
-    if (strncmp(line, "cpu ", 4)) /* sscanf takes "cpu0 1" for "cpu 0 1" */
+    if (strncmp(line, "cpu ", 4) != 0) /* sscanf takes "cpu0 1" for "cpu 0 1" */
         return false;
     if (sscanf(line,
                "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from page_figures import cell, down, numbers_in, rows, table, text_of
 
-RESULTS, EVALUATE = "docs/results.md", "docs/results-evaluate.md"
-ACDC, KERNEL, IN_LINUX = "docs/results-acdc.md", "docs/results-kernel.md", "docs/results-kernel-evaluate.md"
 BENCH, PAPER = "docs/results/data/bench", "docs/results/data/evaluate"
-PAGES = (RESULTS, EVALUATE)  # every range on them is in RANGES or in OTHER
+RESULTS, EVALUATE, ACDC = "docs/results.md", "docs/results-evaluate.md", "docs/results-acdc.md"
+KERNEL, IN_LINUX = "docs/results-kernel.md", "docs/results-kernel-evaluate.md"
+PAGES = (RESULTS, EVALUATE, ACDC)  # every range on them is in RANGES or in OTHER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +89,33 @@ def found_here(claim):
 def by_glibc(*names):
     """All quanta of a throughput that is divided by glibc's."""
     return [value for name in names for value in map(float, rows("docs/results/data/acdc/throughput-by-glibc.csv", "", name)[0][1:])]
+
+
+def acdc(name, column, *start):
+    """All numbers in a column of a table of ACDC."""
+    titles = table(f"docs/results/data/acdc/{name}.csv", "")[0]
+    return [value for row in rows(f"docs/results/data/acdc/{name}.csv", "", *start) for value in numbers_in(row[titles.index(column)])]
+
+
+def misses_of(subject):
+    return [float(row[-1]) for row in rows("docs/results/data/acdc/misses.csv", "") if row[1] == subject]
+
+
+def reason(what):
+    return acdc("reasons", "figure", what)
+
+
+def on_each_machine(figure, word, folder="docs/results/data/kernel-evaluate"):
+    """In how many caches it is less, or more, on each machine."""
+    found = []
+    for machine in ("1-cpu", "2-cpus", "4-cpus", "8-cpus-2-nodes"):
+        said = rows(f"{folder}/findings-{machine}.csv", "", figure)[0][3]
+        found.append(next(int(part.split()[-1]) for part in said.split(" of ")[0].split(", ") if part.split()[0] == word))
+    return found
+
+
+def other_sides(way):
+    return [numbers_in(row[2])[0] for row in rows("docs/results/data/kernel-evaluate/other-sides.csv", "") if row[0].endswith(way) and row[2]]
 
 
 def kernel_row(kernel, name):
@@ -176,6 +203,24 @@ RANGES = [
     Range(ACDC, "Short-term memory has {} to {} (lazy)", lambda: by_glibc("lazy")),
     Range(ACDC, "(lazy) and {} to {} (eager).", lambda: by_glibc("eager")),
     Range(ACDC, "**Short-term memory beside glibc**: {} to {} times", lambda: by_glibc("lazy", "eager")),
+    Range(ACDC, "A lazy refresh takes {} to {} cycles", lambda: acdc("operations", "refresh", "lazy")),
+    Range(ACDC, "a lazy tick {} to {}. The", lambda: acdc("operations", "tick", "lazy")),
+    Range(ACDC, "on average, and takes {} to {} cycles", lambda: acdc("operations", "refresh", "lazy, --plain")),
+    Range(ACDC, "at each tick costs {} to {} cycles", lambda: acdc("keep-alive", "keep alive")),
+    Range(ACDC, "1,000 bytes takes {} to {} cycles allocated", lambda: acdc("bursts", "allocated and freed")),
+    Range(ACDC, "and freed, {} to {} with a date", lambda: acdc("bursts", "given a date each")),
+    Range(ACDC, "and {} to {} in two regions", lambda: acdc("bursts", "in two regions for each burst")),
+    Range(ACDC, "add {} to {} misses", lambda: [value for value in acdc("misses", "dates") if value]),
+    Range(ACDC, "lazy global tick is {} to {} times as slow", lambda: numbers_in(rows("docs/results/data/acdc/findings-later.csv", "", "6.8", "lazy global tick is faster than tick with large heaps")[0][2])[:2]),
+    Range(ACDC, "malloc and free take {} to {} cycles in glibc", lambda: reason("malloc and free of glibc, cycles, with cache misses")),
+    Range(ACDC, "and {} to {} in ours", lambda: reason("malloc and free of Prudence, cycles, with cache misses")),
+    Range(ACDC, "it has {} to {} (lazy)", lambda: reason("nothing but allocate and refresh, throughput by jemalloc, mimalloc, tcmalloc, lazy")),
+    Range(ACDC, "(lazy) and {} to {} (eager) times", lambda: reason("nothing but allocate and refresh, throughput by jemalloc, mimalloc, tcmalloc, eager")),
+    Range(ACDC, "tcmalloc, and {} to {} and", lambda: reason("nothing but allocate and refresh, throughput by Prudence's malloc, lazy")),
+    Range(ACDC, "and {} to {} times that of Prudence's own", lambda: reason("nothing but allocate and refresh, throughput by Prudence's malloc, eager")),
+    Range(ACDC, "**Cache misses**: {} to {} of", lambda: misses_of("lazy") + misses_of("eager")),
+    Range(ACDC, "with dates, {} to {} with Prudence's", lambda: misses_of("malloc and free: Prudence")),
+    Range(ACDC, "**Eager ticks**: {} to {} cycles", lambda: acdc("operations", "tick", "eager")),
 
     Range(KERNEL, "`kfree_rcu` takes {} to {} times the instructions on 6.1", lambda: kernel_row("6.1", "kfree_rcu beside Prudence")),
     Range(KERNEL, "and {} to {} times on 7.2", lambda: kernel_row("7.2", "kfree_rcu beside Prudence")),
@@ -186,12 +231,23 @@ RANGES = [
     Range(KERNEL, "and {} to {} % on 7.2", lambda: mix_hits("7.2", "kfree_rcu", "call_rcu")),
 
     Range(IN_LINUX, "One operation in a thousand is {} to {} times faster", lambda: faster_in_linux("99.9 %")),
+    Range(IN_LINUX, "churns are fewer in {} to {} of the 23", lambda: on_each_machine("Figure 8", "less")),
+    Range(IN_LINUX, "are fewer in {} to {}**, by", lambda: on_each_machine("Figure 9", "less")),
+    Range(IN_LINUX, "Peaks are higher in {} to {} of 23", lambda: on_each_machine("Figure 10", "more")),
+    Range(IN_LINUX, "and lower in {} to {}.", lambda: on_each_machine("Figure 10", "less")),
+    Range(IN_LINUX, "instead of `call_rcu` is {} to {} % faster", lambda: other_sides("kfree_rcu")),
+    Range(IN_LINUX, "They save {} to {} % of", lambda: other_sides("slub_lists")),
     Range(IN_LINUX, "slowest of all {} to {} times", lambda: faster_in_linux("slowest")),
 ]
 
 # Ranges that no kept table has: (page, words, why).
 OTHER = [
     (EVALUATE, "the paper has 3.9 to 28.6", "the paper's figure"),
+    (ACDC, "618 points, each 5 to 50 times", "a condition"),
+    (ACDC, "5 to 50 runs of each", "a condition"),
+    (ACDC, "flat from 1 to 12 threads", "a condition"),
+    (ACDC, "with extensions 8 to 1", "a condition"),
+    (ACDC, "an object of 2 to 1,000 bytes", "a condition"),
     (RESULTS, "among 64 to 16,384 live ones", "a condition"),
     (RESULTS, "From 1 to 8 threads", "a condition"),
     (RESULTS, "pairs of 16 to 512 bytes", "a condition; test_ranges.py looks at all its rows"),

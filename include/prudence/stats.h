@@ -108,6 +108,10 @@ struct prudence_stats {
      * skipped, because other threads held them.
      */
     uint64_t doubles_passed_over;
+    uint64_t
+        latent_ceiling; /* bytes; latent_limit where the system does not tell how readers fare */
+    uint64_t latent_limit_in_force; /* bytes; up to latent_ceiling while readers lack a CPU */
+    uint64_t latent_rises;          /* times that this limit rose */
 };
 
 /* Figures of a domain. */

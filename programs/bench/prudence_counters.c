@@ -62,7 +62,7 @@ static json_t *total_counters(const struct prudence_stats *totals)
     SET(slab_bytes_peak), SET(retained_bytes), SET(metadata_bytes), SET(objects_live);
     SET(objects_latent), SET(bytes_latent), SET(bytes_latent_peak), SET(limit);
     SET(latent_limit), SET(pressure_waits), SET(throttle_waits), SET(throttle_expiries);
-    SET(latent_overruns);
+    SET(latent_overruns), SET(latent_ceiling), SET(latent_rises);
     SET(grace_periods), SET(grace_period_scans), SET(membarriers), SET(mode_switches);
     SET(stalls), SET(readers);
     return json;

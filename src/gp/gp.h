@@ -81,6 +81,25 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  *     bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
  */
 
+/*
+ * How the reader in the way fares, for a thread that waits and may let more memory wait instead. In
+ * rising order of what speaks against that.
+ *
+ *     enum gp_fares gp_reader_fares(struct prudence_domain *domain);
+ *
+ *   GP_READER_NONE       no reader is known to be in the way
+ *   GP_READER_LACKS_CPU  the thread wants a CPU, had none between two looks, and hardly any before
+ *   GP_READER_NEW        not known yet, because the section has been looked at once or has a CPU
+ *   GP_READER_UNKNOWN    the domain or the system does not tell
+ *   GP_READER_STAYS      the thread is blocked, or had a CPU long enough to leave
+ *
+ * Makes some system calls at times. The number of grace periods that have ended in all domains
+ * since the first call of gp_count_ended(), which a thread calls before it needs the number:
+ *
+ *     void gp_count_ended(void);
+ *     uint64_t gp_ended(void);
+ */
+
 /* Requests and drives until the grace period is over, or until the clock passes `deadline` (0 is
  * forever); returns false if the deadline came first. The caller holds no lock of the library and
  * has asked gp_may_wait(). */

@@ -92,6 +92,10 @@ bool os_window_has(const struct os_window *window, const void *pages);
  * then empty caches. */
 bool os_memory_is_short(void);
 
+/* Returns the bytes of memory that the machine has, or the smallest limit of the process's control
+ * groups, if that is less. Returns 0 if the system does not say. Reads some files. */
+uint64_t os_memory_allowed(void);
+
 struct os_pages_stats {
     uint64_t used, used_peak, retained, metadata;
 };

@@ -29,6 +29,7 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/node.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "slab/transfer_batch.h"
@@ -194,6 +195,7 @@ static void print_addresses(struct output *output)
     print_address(output, "pages_retained", pages.retained);
     print_address(output, "pages_metadata", pages.metadata);
     print_address(output, "latent_limit", &slab_latent_limit);
+    print_address(output, "latent_risen", &ceiling_risen);
     TOTAL_FIGURES(NO_SUM, PRINT_COUNT, NO_OTHER)
 }
 

@@ -53,7 +53,11 @@
     SUM(bytes_cached)                                                                              \
     OTHER(cache_per_cpu)                                                                           \
     OTHER(cache_total)                                                                             \
-    OTHER(doubles_passed_over)
+    OTHER(doubles_passed_over)                                                                     \
+    OTHER(latent_ceiling)                                                                          \
+    OTHER(latent_limit_in_force)                                                                   \
+    COUNT(latent_rises, ceiling_rises,                                                             \
+          "Times that the limit in force rose because a reader waited for a CPU.")
 
 #define NO_SUM(name)
 #define NO_COUNT(name, word, meaning)

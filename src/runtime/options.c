@@ -40,6 +40,7 @@
 #include "slab/node.h"
 #include "slab/preflush.h"
 #include "slab/reclaim/budget.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 
@@ -49,6 +50,9 @@ bool option_rseq = true, option_slices = true, option_membarrier = true,
 /* ------------------------------------------------------------------------------ parsing values */
 
 static const char bytes[] = "bytes (K, M, G)", limit[] = "bytes (K, M, G); 0: none";
+static const char latent_limit[] =
+    "bytes (K, M, G), at most latent_ceiling if that is set; 0: none",
+                  latent_ceiling[] = "bytes (K, M, G), at least latent_limit";
 static const char time_or_never[] = "a time (us, ms, s); 0: never";
 static const char time_or_at_once[] = "a time (us, ms, s); 0: at once",
                   a_time[] = "a time (us, ms, s)";
@@ -150,6 +154,20 @@ static void set_decay(uint64_t time)
 {
     store_relaxed(&slab_decay, time);
     os_pages_set_decay(time);
+}
+
+/* The environment may name latent_limit and latent_ceiling in either order. They are compared when
+ * all of it was read. */
+static bool environment_is_read;
+
+static bool limit_is_possible(uint64_t value)
+{
+    return !environment_is_read || ceiling_allows_limit(value);
+}
+
+static bool ceiling_is_possible_now(uint64_t value)
+{
+    return !environment_is_read || ceiling_is_possible(value);
 }
 
 static void set_huge_pages(uint64_t wanted)
@@ -259,7 +277,9 @@ static void apply_membarrier(void)
  * make threads, are left to process_act(). */
 static const struct option options[] = {
     {BYTES("limit", limit), .set = os_pages_set_limit},
-    {BYTES("latent_limit", limit), .set = limit_change},
+    {BYTES("latent_limit", latent_limit), .set = limit_set_by_user, .possible = limit_is_possible},
+    {BYTES("latent_ceiling", latent_ceiling), .set = ceiling_set,
+     .possible = ceiling_is_possible_now},
     {BYTES("cache_per_cpu", bytes), .word = &slab_cache_per_cpu},
     {BYTES("cache_total", bytes), .word = &slab_cache_total},
     {BYTES("call_limit", limit), .word = &call_limit},
@@ -361,20 +381,8 @@ static int bad_value(const struct option *option, const char *value)
     return EINVAL;
 }
 
-/* Names that a later version gives a meaning (docs/reference/changed-names.md). */
-static const char *const reserved_names[] = {"latent_ceiling"};
-
 static int unknown(const char *name, const char *value)
 {
-    for (unsigned i = 0; i < sizeof reserved_names / sizeof reserved_names[0]; i++) {
-        if (strcmp(reserved_names[i], name) == 0) {
-            os_report(
-                "option '%s' is reserved for a later version; this one does not have it "
-                "(value '%s')",
-                name, value);
-            return ENOENT;
-        }
-    }
     os_report("unknown option '%s' (value '%s')", name, value);
     return ENOENT;
 }
@@ -501,4 +509,9 @@ void options_read_environment(void)
             set_from_environment(entry, equals ? equals + 1 : "", length >= sizeof entry);
         text += length + (text[length] == ',');
     }
+    environment_is_read = true;
+    if (!ceiling_check())
+        os_report(
+            "option 'latent_ceiling': the value is below latent_limit, so latent_limit is the "
+            "ceiling");
 }

@@ -18,6 +18,7 @@
 #include "slab/all_caches.h"
 #include "slab/doubles.h"
 #include "slab/reclaim/budget.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "slab/stats.h"
@@ -94,6 +95,8 @@ static void stats_add_counts(struct prudence_stats *total)
     total->bytes_latent_peak = limit_used_peak();
     total->limit = os_pages_limit();
     total->latent_limit = load_relaxed(&slab_latent_limit);
+    total->latent_ceiling = ceiling_most();
+    total->latent_limit_in_force = ceiling_in_force();
     total->cache_per_cpu = load_relaxed(&slab_cache_per_cpu);
     total->cache_total = load_relaxed(&slab_cache_total);
     total->call_bytes = stats_bytes_called(&prudence_default);

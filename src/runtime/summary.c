@@ -28,6 +28,7 @@
 #include "runtime/reader_stats.h"
 #include "runtime/stats.h"
 #include "slab/all_caches.h"
+#include "slab/reclaim/ceiling.h"
 
 #define SEPARATE     __attribute__((noinline))
 #define LATENT_SHOWN 5
@@ -230,6 +231,11 @@ static void print_pages(struct output *output, const struct prudence_stats *tota
 static void print_waits(struct output *output, const struct prudence_stats *totals)
 {
     print_amount(output, "latent_limit: ", totals->latent_limit, "");
+    if (totals->latent_limit) {
+        print_amount(output, ", in force ", totals->latent_limit_in_force, "");
+        print_amount(output, " of latent_ceiling ", totals->latent_ceiling, "");
+        output_print(output, " (%s)", ceiling_why());
+    }
     output_print(output, "; waits because of it: %llu, given up %llu; callbacks wait with ",
                  (unsigned long long)totals->throttle_waits,
                  (unsigned long long)totals->throttle_expiries);

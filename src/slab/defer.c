@@ -19,6 +19,7 @@
 #include "slab/preflush.h"
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/slab.h"
@@ -207,7 +208,7 @@ void defer_in_cache(struct slab *slab, void *object)
     while (unlikely(!defer_try(&deferral)))
         deferral.past_limit = !throttle_make_room(cache, bytes, &throttle);
     if (unlikely(deferral.past_limit) && !limit_fits(0, false))
-        gp_overrun("latent_limit", limit_used(), load_relaxed(&slab_latent_limit));
+        gp_overrun("latent_limit", limit_used(), ceiling_in_force());
     if (unlikely(deferral.twice)) {
         misuse_describe_double(slab, object, true, "deferred free");
         os_misuse();

@@ -322,6 +322,9 @@ TEST(inside_the_library_no_lock_is_taken)
     os_lock_release(&readers_lock);
     expect("process %d", (int)getpid());
     expect("latent_limit: ");
+    expect("in force ");
+    expect("of latent_ceiling ");
+    expect("(no reader was in the way)");
     expect("this thread was interrupted inside the library");
     expect_none("live");
 }

@@ -9,7 +9,7 @@
 #include "gp/user/mode.h"
 #include "gp/user/stall.h"
 #include "runtime/options.h"
-#include "slab/reclaim/limit.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/wait.h"
 #include "support/slab_test.h"
 
@@ -76,8 +76,6 @@ TEST(unknown_names_are_reported)
     expect_report("LIMIT", "1M", ENOENT);
     expect_report("nonsense", "17", ENOENT);
     assert_non_null(strstr(output, "unknown option"));
-    expect_report("latent_ceiling", "64M", ENOENT);
-    assert_non_null(strstr(output, "reserved for a later version"));
 }
 
 TEST(bad_values_are_reported)

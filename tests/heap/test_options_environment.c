@@ -10,6 +10,7 @@
 #include "debug/check.h"
 #include "gp/user/mode.h"
 #include "slab/preflush.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/wait.h"
 #include "support/self.h"
 #include "support/slab_test.h"
@@ -22,6 +23,8 @@ static int show(void)
     fprintf(stderr, "limit=%llu wait_max=%llu check=%d rseq=%d mode=%d background=%d preflush=%d\n",
             (unsigned long long)os_pages_limit(), (unsigned long long)slab_wait_max, check_wanted,
             os_percpu_rseq, (int)gp_reader_mode, preflush_helper, preflush_enabled);
+    fprintf(stderr, "latent_limit=%llu latent_ceiling=%llu\n",
+            (unsigned long long)slab_latent_limit, (unsigned long long)ceiling_most());
     return 0;
 }
 
@@ -44,6 +47,22 @@ static void expect(const char *text)
 {
     if (!strstr(output, text))
         fail_msg("expected '%s' in: %s", text, output);
+}
+
+/* The two may stand in either order; a ceiling below the limit is refused, and the limit stays. */
+static void limit_and_ceiling_agree(void **state)
+{
+    run_with("latent_ceiling=8M,latent_limit=4M");
+    assert_null(strstr(output, "prudence:"));
+    expect("latent_limit=4194304 latent_ceiling=8388608\n");
+    run_with("latent_limit=64M,latent_ceiling=128M");
+    assert_null(strstr(output, "prudence:"));
+    expect("latent_limit=67108864 latent_ceiling=134217728\n");
+    run_with("latent_ceiling=8M,latent_limit=16M");
+    expect("prudence: option 'latent_ceiling': the value is below latent_limit");
+    expect("latent_limit=16777216 latent_ceiling=16777216\n");
+    run_with("latent_limit=4M");
+    expect("latent_limit=4194304 latent_ceiling=4194304\n");
 }
 
 static void several_are_read(void **state)
@@ -125,6 +144,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pre_flush_is_on_with_the_helper),
         cmocka_unit_test(several_are_read),
+        cmocka_unit_test(limit_and_ceiling_agree),
         cmocka_unit_test(bad_ones_do_no_harm),
         cmocka_unit_test(nothing_is_no_option),
         cmocka_unit_test(a_very_long_one_is_reported),

@@ -24,7 +24,7 @@ SHARED, MALLOC = BUILD / "libprudence.so", BUILD / "libprudence-malloc.so"
 STATIC, STATIC_MALLOC = BUILD / "libprudence.a", BUILD / "libprudence-malloc.a"
 # What differs from the default of each.
 VALUES = {
-    "limit": "1G", "latent_limit": "1M", "call_limit": "1M", "wait_max": "1s", "stall_timeout": "1ms",
+    "limit": "1G", "latent_limit": "1M", "latent_ceiling": "48M", "call_limit": "1M", "wait_max": "1s", "stall_timeout": "1ms",
     "stall_trace": "1", "retain": "1M", "decay": "0", "huge_pages": "1", "page_size": "16K", "background": "1", "preflush": "0",
     "stats": "1",
     "scm_max_extension": "5", "scm_collection": "eager", "scm_expired": "deferred",

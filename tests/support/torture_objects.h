@@ -95,7 +95,7 @@ TORTURE_UNUSED static void torture_crew_stop(struct torture_crew *crew)
         pthread_join(crew->threads[--crew->count], NULL);
 }
 
-/* Checks latent_limit after a run in which readers stayed. */
+/* Checks latent_ceiling after a run in which readers stayed. */
 TORTURE_UNUSED static void torture_check_limit(void)
 {
     struct prudence_stats stats;
@@ -103,10 +103,10 @@ TORTURE_UNUSED static void torture_check_limit(void)
     prudence_stats(&stats);
     TORTURE_CHECK(stats.throttle_expiries == 0);
     TORTURE_CHECK(stats.latent_overruns == 0);
-    if (stats.bytes_latent_peak > stats.latent_limit)
+    if (stats.bytes_latent_peak > stats.latent_ceiling)
         torture_violation("the account was at %llu bytes, the limit is %llu",
                           (unsigned long long)stats.bytes_latent_peak,
-                          (unsigned long long)stats.latent_limit);
+                          (unsigned long long)stats.latent_ceiling);
     printf(": peak=%llu K waits=%llu", (unsigned long long)stats.bytes_latent_peak >> 10,
            (unsigned long long)stats.throttle_waits);
 }

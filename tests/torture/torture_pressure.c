@@ -181,10 +181,10 @@ static void check_end(void)
     if (stats.limit && most_used > stats.limit)
         torture_violation("%llu bytes in use, the limit is %llu", (unsigned long long)most_used,
                           (unsigned long long)stats.limit);
-    if (patient && stats.bytes_latent_peak > stats.latent_limit)
+    if (patient && stats.bytes_latent_peak > stats.latent_ceiling)
         torture_violation("%llu bytes latent, the limit is %llu",
                           (unsigned long long)stats.bytes_latent_peak,
-                          (unsigned long long)stats.latent_limit);
+                          (unsigned long long)stats.latent_ceiling);
 }
 
 static int torture(const char *variant, double seconds)

@@ -342,10 +342,10 @@ static void check_limit(void)
 
     prudence_stats(&stats);
     TORTURE_CHECK(stats.throttle_expiries == 0);
-    if (stats.bytes_latent_peak > stats.latent_limit)
+    if (stats.bytes_latent_peak > stats.latent_ceiling)
         torture_violation("%llu bytes were latent, the limit is %llu",
                           (unsigned long long)stats.bytes_latent_peak,
-                          (unsigned long long)stats.latent_limit);
+                          (unsigned long long)stats.latent_ceiling);
     printf(" peak=%llu K", (unsigned long long)stats.bytes_latent_peak >> 10);
 }
 

@@ -109,8 +109,8 @@ domain.stalls prudence_domain.stalls Something.
 process.throttle_waits throttle_waits Something.
 process.throttle_expiries throttle_expiries Something.
 process.latent_overruns latent_overruns Something."""
-WORDS = ("pages_used", "pages_used_peak", "pages_retained", "pages_metadata", "latent_limit", "latent_overruns", "throttle_waits",
-         "throttle_expiries")
+WORDS = ("pages_used", "pages_used_peak", "pages_retained", "pages_metadata", "latent_limit", "latent_risen", "latent_overruns",
+         "throttle_waits", "throttle_expiries")
 
 
 class Figures:

@@ -342,7 +342,7 @@ class Watch:
         sample = {"format": 1, "pid": self.process.pid, "program": self.process.name, "version": copies[0]["version"], "copies": copies,
                   "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "seconds": time.monotonic()}
         caches, domains, totals = [], [], dict.fromkeys(
-            ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", *self.counters("process")), 0)
+            ("bytes_slabs", "bytes_slabs_peak", "bytes_retained", "bytes_metadata", "latent_limit", "latent_risen", *self.counters("process")), 0)
         for number, copy in enumerate(self.copies):
             self.add_copy(copy, number, caches, domains, totals)
         for name in TOTALS_OF_CACHES:
@@ -377,7 +377,7 @@ class Watch:
         domains.extend({"copy": number, **domain} for domain in copy.domains())
         for total, variable in (("bytes_slabs", "pages_used"), ("bytes_slabs_peak", "pages_used_peak"),
                                 ("bytes_retained", "pages_retained"), ("bytes_metadata", "pages_metadata"),
-                                ("latent_limit", "latent_limit")):
+                                ("latent_limit", "latent_limit"), ("latent_risen", "latent_risen")):
             totals[total] += copy.variable(variable)
         for figure, counter in copy.layout.counters_of("process").items():
             totals[figure] += sum(copy.variable(place) for place in counter.places)

@@ -31,7 +31,8 @@ OF_PROCESS = (
     ("free_slab_bytes", "bytes_free_slabs", "Slabs of which nothing is allocated."),
     ("retained_bytes", "bytes_retained", "Pages that are kept for reuse."),
     ("metadata_bytes", "bytes_metadata", "The allocator's own books."),
-    ("latent_limit_bytes", "latent_limit", "The option latent_limit; 0: none."))
+    ("latent_limit_bytes", "latent_limit", "The option latent_limit; 0: none."),
+    ("latent_risen_bytes", "latent_risen", "The limit in force while readers lack a CPU, if above latent_limit."))
 OF_CACHE = (
     ("object_size_bytes", "object_size", "Size of an object."),
     ("live_objects", "objects_live", "Objects that are allocated, and neither freed nor deferred."),

@@ -76,6 +76,8 @@ class View:
 def memory_lines(sample, history, width, plain):
     totals = sample["totals"]
     limit = f" of {of_bytes(totals['latent_limit'])}" if totals["latent_limit"] else ""
+    if totals["latent_risen"] > totals["latent_limit"] > 0:
+        limit = f" of {of_bytes(totals['latent_risen'])} while readers lack a CPU"
     yield NORMAL, (f"memory: resident {of_bytes(totals['bytes_resident'])}, slabs {of_bytes(totals['bytes_slabs'])} (most "
                    f"{of_bytes(totals['bytes_slabs_peak'])}), live {of_bytes(totals['bytes_live'])}, latent "
                    f"{of_bytes(totals['bytes_latent'])}{limit}, cached {of_bytes(totals['bytes_cached'])}, free slabs "

@@ -87,6 +87,30 @@ static inline bool gp_outstays(struct prudence_domain *domain, uint64_t began, u
     return os_clock_ns() - began >= nanoseconds;
 }
 
+/* Deferrals never wait in a kernel, so their limit never rises (ADR 141). */
+enum gp_fares {
+    GP_READER_NONE,
+    GP_READER_LACKS_CPU,
+    GP_READER_NEW,
+    GP_READER_UNKNOWN,
+    GP_READER_STAYS
+};
+
+static inline enum gp_fares gp_reader_fares(struct prudence_domain *domain)
+{
+    (void)domain;
+    return GP_READER_NONE;
+}
+
+static inline void gp_count_ended(void)
+{
+}
+
+static inline uint64_t gp_ended(void)
+{
+    return 0;
+}
+
 /* Does nothing: kernel deferrals never wait, and the kernel's stall detector names the readers. */
 static inline void gp_overrun(const char *option, uint64_t bytes, uint64_t limit)
 {

@@ -111,7 +111,9 @@ struct reader_fares {
     const struct reader_slot *reader;
     uint64_t section;
     uint64_t had;       /* the thread's CPU time at that look, ns */
+    uint64_t had_last;  /* the same at the newest look */
     uint32_t lacks_cpu; /* the thread wants a CPU and has had hardly any since */
+    uint32_t fares;     /* enum gp_fares */
 };
 
 /* Each domain has a queue of callbacks, kept by a layer above that the embedding program names
@@ -196,7 +198,8 @@ struct prudence_domain {
     /* No slot stands for the reader; expired while expired_word is the last completed value. */
     uint32_t expired_manually;
 
-    struct reader_fares outstays, in_the_way; /* how the reader's thread fares (outstay.c) */
+    struct reader_fares outstays, in_the_way,
+        held_back; /* how the reader's thread fares (outstay.c) */
 
     /* When a driver last asked whether the thread of a reader in the way still exists, and when one
      * last opened a file to see whether that is the same thread (slots_reap_one). ns; by

@@ -67,6 +67,28 @@ void gp_tell_over(const struct prudence_domain *domain)
         domain->scheme->tell_over(domain);
 }
 
+/* The count of all domains is kept only once a thread has asked for it, because CPUs whose domains
+ * have nothing else in common would write one line. */
+static bool counts_ended READ_MOSTLY;
+static uint64_t ended_everywhere; /* atomic */
+
+void gp_count_ended(void)
+{
+    if (!load_relaxed(&counts_ended))
+        store_relaxed(&counts_ended, true);
+}
+
+uint64_t gp_ended(void)
+{
+    return load_relaxed(&ended_everywhere);
+}
+
+void gp_drive_count(uint64_t ended)
+{
+    if (unlikely(load_relaxed(&counts_ended)))
+        add_relaxed(&ended_everywhere, ended);
+}
+
 /* Raises `completed`. Tells the race detector that sections have ended, because for an external
  * domain the completing thread is the one that synchronized with the readers. */
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)
@@ -78,6 +100,7 @@ void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)
     if (!ended)
         return;
     add_relaxed(&domain->grace_periods, ended);
+    gp_drive_count(ended);
     os_probe4(gp_end, domain, domain->name, upto, ended);
 }
 

@@ -11,5 +11,6 @@ struct reader_slot *gp_drive_held_up_by(const struct prudence_domain *domain);
 /* Returns the difference; 0 if already there. */
 uint64_t gp_drive_raise(uint64_t *value, uint64_t to);
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto);
+void gp_drive_count(uint64_t ended);
 
 #endif /* GP_USER_DRIVE_H */

@@ -50,6 +50,17 @@ bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);
 
+enum gp_fares {
+    GP_READER_NONE,
+    GP_READER_LACKS_CPU,
+    GP_READER_NEW,
+    GP_READER_UNKNOWN,
+    GP_READER_STAYS,
+};
+enum gp_fares gp_reader_fares(struct prudence_domain *domain);
+void gp_count_ended(void);
+uint64_t gp_ended(void);
+
 /* Reports that garbage has passed the limit of the given option because the deferring thread could
  * not be held back. Names the readers in the way. Reports at once the first time, then at most
  * every 10 s. The caller holds no lock. */

@@ -20,6 +20,7 @@ void prudence_manual_advance(struct prudence_domain *domain)
     store_release(&domain->progress.completed, sequence);
     os_probe4(gp_end, domain, domain->name, sequence, 1);
     add_relaxed(&domain->grace_periods, 1);
+    gp_drive_count(1);
 }
 
 const struct gp_scheme gp_manual = {.name = "manual", .is_busy = slots_any_inside};

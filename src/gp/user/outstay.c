@@ -111,3 +111,59 @@ bool gp_reader_lacks_cpu(struct prudence_domain *domain)
     store_relaxed(&fares->lacks_cpu, (uint32_t)lacks);
     return lacks;
 }
+
+/* --------------------------------------------- a reader that threads are held back because of */
+
+#define FIRST_LOOK_NS  50000 /* least time between looks at two readers */
+#define SECOND_LOOK_NS 200000
+
+/* Returns how the thread of a section fares that was looked at before. */
+static enum gp_fares fares_since(const struct reader_fares *fares, bool wants, uint64_t had)
+{
+    if (!wants || had - load_relaxed(&fares->had) >= HAD_NS)
+        return GP_READER_STAYS;
+    return had == load_relaxed(&fares->had_last) ? GP_READER_LACKS_CPU : GP_READER_NEW;
+}
+
+static enum gp_fares fares_now(struct reader_fares *fares, const struct reader_slot *slot)
+{
+    uint64_t had;
+    bool wants;
+    enum gp_fares found;
+
+    if (!os_thread_wants_cpu(load_relaxed(&slot->thread), &wants, &had))
+        return GP_READER_UNKNOWN;
+    if (is_about(fares, slot)) {
+        found = fares_since(fares, wants, had);
+    } else {
+        note(fares, slot, had);
+        found = wants ? GP_READER_NEW : GP_READER_STAYS;
+    }
+    store_relaxed(&fares->had_last, had);
+    return found;
+}
+
+/* Domains whose readers have no slots do not tell which reader is in the way. */
+static enum gp_fares fares_unseen(const struct prudence_domain *domain)
+{
+    return !domain->scheme->held_up_by && outstay_is_under_way(domain) ? GP_READER_UNKNOWN
+                                                                       : GP_READER_NONE;
+}
+
+enum gp_fares gp_reader_fares(struct prudence_domain *domain)
+{
+    const struct reader_slot *slot = gp_drive_held_up_by(domain);
+    struct reader_fares *fares = &domain->held_back;
+    bool again;
+
+    if (!slot)
+        return fares_unseen(domain);
+    if (slot == readers_slot_if_any(domain)) /* this thread has a CPU */
+        return GP_READER_STAYS;
+    again = is_about(fares, slot);
+    if (is_time_again(&fares->looked_at, os_clock_ns(), again ? SECOND_LOOK_NS : FIRST_LOOK_NS))
+        store_relaxed(&fares->fares, (uint32_t)fares_now(fares, slot));
+    else if (!again)
+        return GP_READER_NEW;
+    return (enum gp_fares)load_relaxed(&fares->fares);
+}

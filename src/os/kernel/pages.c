@@ -114,6 +114,11 @@ size_t os_pages_trim(void)
     return 0;
 }
 
+uint64_t os_memory_allowed(void)
+{
+    return (uint64_t)totalram_pages() << PAGE_SHIFT;
+}
+
 /* The kernel calls the shrinker (kernel/shrinker.c), so no caller needs to ask. */
 bool os_memory_is_short(void)
 {

@@ -413,17 +413,37 @@ void posix_pressure_inject_root(const char *path)
     root = path;
 }
 
-void posix_pressure_start(uint64_t (*own)(void))
+/* Returns the smallest limit of the group and of those above it; UINT64_MAX if there is none. */
+static uint64_t smallest_limit(void)
 {
     bool has_group = group_find();
+    uint64_t smallest = UINT64_MAX;
 
+    for (size_t length = has_group ? strlen(folder) : 0; length; length = folder_above(length))
+        smallest = (uint64_t)min_size(smallest, limit_of(length));
+    return smallest;
+}
+
+void posix_pressure_start(uint64_t (*own)(void))
+{
     own_bytes = own;
-    start_limit = UINT64_MAX;
-    for (size_t length = has_group ? strlen(folder) : 0; length; length = folder_above(length)) {
-        uint64_t limit = limit_of(length);
+    start_limit = smallest_limit();
+}
 
-        start_limit = limit < start_limit ? limit : start_limit;
-    }
+uint64_t os_memory_allowed(void)
+{
+    uint64_t machine = 0, groups;
+    int saved_errno = errno;
+    uint32_t no = 0;
+
+    if (os_calls_are_few() || !compare_exchange(&looking, &no, 1u))
+        return 0;
+    if (read_below_root("/proc/meminfo"))
+        machine = number_behind("MemTotal:") << 10; /* in KiB */
+    groups = smallest_limit();
+    store_release(&looking, 0u);
+    errno = saved_errno;
+    return min_size(machine, groups);
 }
 
 /* Resets the lock, because the thread that was looking does not exist in the child. */

@@ -27,6 +27,7 @@
 #include "os/os.h"
 #include "slab/cache_type.h"
 #include "slab/cpu_cache.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 
 #define NEARLY_ALONE 8 /* all others together have at most this part of the budget */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The account of latent bytes, which are deferred and not yet merged, held under latent_limit.
+ * The account of latent bytes, which are deferred and not yet merged, held under the limit in force
+ * (ceiling.c), which is latent_limit unless readers lack a CPU.
  *
  * Invariant: the account is never below the truth. Bytes are reserved before an object is deferred,
  * and released after the object is merged. The account is the sum of
@@ -19,6 +20,7 @@
 #include "slab/reclaim/limit.h"
 
 #include "os/os.h"
+#include "slab/reclaim/ceiling.h"
 
 #define CREDIT_MAX ((int64_t)64 << 10)
 
@@ -35,7 +37,6 @@ struct account {
     char pad[CACHE_LINES_APART - 4 * sizeof(int64_t)];
 };
 
-uint64_t slab_latent_limit READ_MOSTLY = UINT64_C(32) << 20;
 uint64_t slab_growth_limit READ_MOSTLY = 0;
 
 static struct account *accounts READ_MOSTLY = NULL;
@@ -49,7 +50,8 @@ static struct total {
 static int64_t total_peak;
 uint64_t latent_overruns;
 
-/* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead. */
+/* Sets the limits of each CPU. Half of its share of latent_limit may be reserved ahead, however far
+ * the limit in force has risen. */
 static void set_shares(void)
 {
     uint64_t limit = load_relaxed(&slab_latent_limit), share = limit / os_cpu_count();
@@ -81,6 +83,13 @@ void limit_change(uint64_t bytes)
     set_shares();
 }
 
+/* Changes the limit, which then is the ceiling as well unless the user sets that. */
+void limit_set_by_user(uint64_t bytes)
+{
+    ceiling_is_the_limit();
+    limit_change(bytes);
+}
+
 /* ---------------------------------------------------------------------------------- reserving */
 
 static bool credit_use(struct account *account, int64_t bytes)
@@ -103,7 +112,7 @@ static void note_peak(int64_t now)
 
 static bool total_raise(int64_t bytes)
 {
-    int64_t limit = (int64_t)load_relaxed(&slab_latent_limit), now = load_relaxed(&total.bytes);
+    int64_t limit = (int64_t)ceiling_in_force(), now = load_relaxed(&total.bytes);
 
     do
         if (limit && bytes > limit - now)
@@ -228,7 +237,7 @@ static bool fits_under(int64_t limit, size_t bytes, bool idle)
  * reservations ahead. */
 bool limit_fits(size_t bytes, bool idle)
 {
-    return fits_under((int64_t)load_relaxed(&slab_latent_limit), bytes, idle);
+    return fits_under((int64_t)ceiling_in_force(), bytes, idle);
 }
 
 /* Returns whether so much is latent that no cache should grow before a grace period. */

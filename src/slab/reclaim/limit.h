@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The account of deferred bytes that are not merged yet, bounded by latent_limit. */
+/* The account of deferred bytes that are not merged yet, bounded by the limit in force. */
 #ifndef SLAB_RECLAIM_LIMIT_H
 #define SLAB_RECLAIM_LIMIT_H
 
 #include "os/os.h"
 
-extern uint64_t slab_latent_limit; /* bytes; 0: none */
 extern uint64_t slab_growth_limit; /* latent bytes past which growing waits; 0: none */
 extern uint64_t latent_overruns;   /* deferrals past the limit */
 bool limit_start(void);
 void limit_stop(void);
 void limit_change(uint64_t bytes);
+void limit_set_by_user(uint64_t bytes);
 bool limit_reserve(unsigned cpu, size_t bytes);
 void limit_reserve_past(unsigned cpu, size_t bytes);
 void limit_release(unsigned cpu, size_t bytes);

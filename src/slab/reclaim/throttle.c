@@ -13,6 +13,7 @@
 #include "slab/all_caches.h"
 #include "slab/cpu_cache.h"
 #include "slab/latent_cache.h"
+#include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/drain.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
@@ -113,6 +114,12 @@ static bool drain_for_room(struct prudence_cache *cache, size_t bytes, struct th
     return limit_fits(bytes, false);
 }
 
+/* Has the limit in force follow the readers in the way. Returns whether there is room then. */
+static bool rise_for_room(size_t bytes)
+{
+    return ceiling_may_rise() && ceiling_follow(wait_readers_fare()) && limit_fits(bytes, false);
+}
+
 static void wake_all(void)
 {
     add_relaxed(&looks_that_helped, 1);
@@ -178,7 +185,7 @@ static bool look_by_turns(struct prudence_cache *cache, size_t bytes, struct thr
         sleep_until_one_helped(throttle, round);
         return false;
     }
-    fits = drain_for_room(cache, bytes, throttle);
+    fits = drain_for_room(cache, bytes, throttle) || rise_for_room(bytes);
     if (throttle->has_turn) {
         if (!fits)
             nap(throttle);
@@ -264,4 +271,5 @@ bool throttle_growth(struct prudence_cache *cache, os_alloc_flags flags)
 void throttle_fork_child(void)
 {
     looking = looking_everywhere = sleepers = 0;
+    ceiling_fall();
 }

@@ -63,6 +63,26 @@ bool wait_is_worth_it(void)
     return for_all_domains(gp_worth_waiting);
 }
 
+/* Returns how the readers in the way fare: of all domains, the answer that speaks most against
+ * letting more wait, because garbage of any domain may fill the limit. */
+enum gp_fares wait_readers_fare(void)
+{
+    struct prudence_domain *domains[DOMAINS_AT_ONCE];
+    enum gp_fares worst = GP_READER_NONE, fares;
+    uint64_t after = 0;
+    unsigned count;
+
+    do {
+        count = gp_domains_visit(domains, DOMAINS_AT_ONCE, &after);
+        for (unsigned i = 0; i < count; i++) {
+            fares = gp_reader_fares(domains[i]);
+            worst = fares > worst ? fares : worst;
+            gp_domain_leave(domains[i]);
+        }
+    } while (count == DOMAINS_AT_ONCE);
+    return worst;
+}
+
 static bool note_expired_in(struct prudence_domain *domain)
 {
     gp_note_expired(domain);

@@ -2,7 +2,7 @@
 /*
  * Cases of the per-CPU caches: the helper that pre-flushes beside a thread that closes a batch, an
  * owner from another CPU beside a local one and its fast path, and fork beside a thread on its fast
- * path.
+ * path. And the limit of deferred bytes, which rises while its ceiling is lowered.
  */
 #include "explorer.h"
 #include "gp/user/domain.h"
@@ -15,6 +15,8 @@
 #include "slab/transfer_batch.h"
 #include "slab/latent_cache.h"
 #include "slab/node.h"
+#include "slab/reclaim/ceiling.h"
+#include "slab/reclaim/limit.h"
 #include "slab/preflush.h"
 #include "slab/start.h"
 
@@ -316,6 +318,68 @@ static void fork_unfenced_beside_a_free(void)
     fork_beside_a_free();
 }
 
+/* -------------------------------------------------------------------------------------- ceiling */
+
+/* The first step, a 32nd of the limit, leads to LOWER, the second would lead past CEILING. */
+#define LIMIT   UINT64_C(4096)
+#define LOWER   (LIMIT + LIMIT / 32)
+#define CEILING (LIMIT + LIMIT / 16)
+#define SHARE   (LIMIT / 3)
+
+static void reserves_and_raises(void *unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 5; i++) {
+        if (!limit_reserve(0, SHARE) && ceiling_follow(GP_READER_LACKS_CPU))
+            explore_note();
+        explore_assert(ceiling_in_force() <= CEILING);
+    }
+}
+
+static void lowers(void *unused)
+{
+    (void)unused;
+    ceiling_set(LOWER);
+    explore_assert(ceiling_in_force() <= LOWER);
+}
+
+static void falls(void *unused)
+{
+    (void)unused;
+    ceiling_follow(GP_READER_STAYS);
+}
+
+static void start_with_a_ceiling(void)
+{
+    posix_membarrier_start(true);
+    posix_percpu_start(false);
+    gp_start();
+    explore_assert(slab_start());
+    limit_change(LIMIT);
+    ceiling_set(CEILING);
+}
+
+static void rise_beside_a_lower_ceiling(void)
+{
+    start_with_a_ceiling();
+    explore_thread_on(0, reserves_and_raises, NULL);
+    explore_thread_on(1, lowers, NULL);
+}
+
+static void rise_beside_a_fall(void)
+{
+    start_with_a_ceiling();
+    explore_thread_on(0, reserves_and_raises, NULL);
+    explore_thread_on(1, reserves_and_raises, NULL);
+    explore_thread_on(2, falls, NULL);
+}
+
+static void bytes_are_below_the_ceiling(void)
+{
+    explore_assert(limit_used_peak() <= CEILING);
+    explore_assert(ceiling_in_force() <= CEILING);
+}
+
 const struct explore_case slab_cases[] = {
     {"pre-flush", pre_flush, nothing_moved_is_safe, 2, 4},
     {"pre-flush-by-owning", pre_flush_by_owning, nothing_moved_is_safe, 2, 3},
@@ -325,5 +389,7 @@ const struct explore_case slab_cases[] = {
     {"fork-beside-a-deferral", fork_beside_a_deferral, the_child_is_whole, 2, 3},
     {"fork-beside-a-free", fork_beside_a_free, the_child_is_whole, 2, 3},
     {"fork-unfenced-beside-a-free", fork_unfenced_beside_a_free, the_child_is_whole, 2, 3},
+    {"rise-beside-a-lower-ceiling", rise_beside_a_lower_ceiling, bytes_are_below_the_ceiling, 2, 4},
+    {"rise-beside-a-fall", rise_beside_a_fall, bytes_are_below_the_ceiling, 2, 3},
     {NULL, NULL, NULL, 0, 0},
 };

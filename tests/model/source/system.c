@@ -455,6 +455,11 @@ size_t os_pages_trim(void)
     return 0;
 }
 
+uint64_t os_memory_allowed(void)
+{
+    return 0;
+}
+
 bool os_memory_is_short(void)
 {
     return false;

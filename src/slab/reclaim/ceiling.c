@@ -23,8 +23,8 @@
 #define PART_OF_MEMORY  64 /* by default at most this part of what the process may use */
 #define UNSET           UINT64_MAX
 
-#define STEP_PART 32      /* of latent_limit: the first step, and the least */
-#define STEP_NS   1000000 /* a step should last for as long, at the pace of the last one */
+#define STEP_PART 16      /* of latent_limit: the first step, and the least */
+#define STEP_NS   4000000 /* a step should last for as long, at the pace of the last one */
 
 uint64_t slab_latent_limit READ_MOSTLY = UINT64_C(32) << 20;
 

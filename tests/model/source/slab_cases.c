@@ -320,10 +320,10 @@ static void fork_unfenced_beside_a_free(void)
 
 /* -------------------------------------------------------------------------------------- ceiling */
 
-/* The first step, a 32nd of the limit, leads to LOWER, the second would lead past CEILING. */
+/* The first step, a 16th of the limit, leads to LOWER, the second would lead past CEILING. */
 #define LIMIT   UINT64_C(4096)
-#define LOWER   (LIMIT + LIMIT / 32)
-#define CEILING (LIMIT + LIMIT / 16)
+#define LOWER   (LIMIT + LIMIT / 16)
+#define CEILING (LIMIT + LIMIT / 8)
 #define SHARE   (LIMIT / 3)
 
 static void reserves_and_raises(void *unused)

@@ -86,6 +86,7 @@ struct prudence_routes {
 #define PRUDENCE_ROUTES_BITS_MASK    UINT64_C(63)
 #define PRUDENCE_ROUTES_SKIP_SHIFT   56
 #define PRUDENCE_ROUTES_ADDRESS_MASK (UINT64_MAX >> 8)
+#define PRUDENCE_ROUTES_MIDDLE       61 /* bits before a level of IPv6 that no edge skips */
 
 /*
  * Returns, for 6 bits s of an address, the bits of word 0 that match: (64 + s) >> 1, (64 + s) >> 2,
@@ -134,47 +135,89 @@ static inline uint64_t prudence_routes_rank_(uint64_t bits, uint64_t bit)
     return prudence_routes_ones_(bits & ((UINT64_C(1) << bit) - 1));
 }
 
+/* Returns the place in the node of the child in this slot, which is there. The shift's count needs
+ * no instruction that limits it, and leaves the child's own bit and those below. */
+static inline const uint64_t *prudence_routes_child_(const uint64_t *node, uint64_t slot)
+{
+    return node + prudence_routes_ones_(node[1] << (~slot & 63)) + 1;
+}
+
 /* Returns the place in the node of the value that matches these 6 bits. */
 static inline const uint64_t *prudence_routes_match_(const uint64_t *node, uint64_t slot)
 {
-    const uint64_t bit =
-        63 ^ PRUDENCE_CONVERT(uint64_t, __builtin_clzll(node[0] & prudence_routes_matching_(slot)));
+    const uint64_t up_to_longest = node[0]
+                                   << __builtin_clzll(node[0] & prudence_routes_matching_(slot));
 
-    return node + 2 + prudence_routes_ones_(node[1]) + prudence_routes_rank_(node[0], bit);
+    return node + prudence_routes_ones_(node[1]) + prudence_routes_ones_(up_to_longest) + 1;
 }
 
-/* Looks up an IPv4 address, left-aligned in high and low. */
-static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high,
-                                                uint64_t low)
+/* Returns the word of an array (the index, shortcuts: an address, with the number of bits) that
+ * these first bits of a number select. */
+static inline const uint64_t *prudence_routes_word_(uintptr_t words, uint64_t high)
+{
+    return PRUDENCE_CAST(const uint64_t *, words & ~PRUDENCE_ROUTES_BITS_MASK) +
+           (high >> ((0 - words) & PRUDENCE_ROUTES_BITS_MASK));
+}
+
+/* Looks up an IPv4 address, left-aligned. */
+static inline uintptr_t prudence_routes_lookup_(const struct prudence_routes *table, uint64_t high)
 {
     const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
-    const uint64_t bits = index & PRUDENCE_ROUTES_BITS_MASK;
-    uint64_t word = __atomic_load_n(
-        PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) + (high >> (64 - bits)),
-        __ATOMIC_CONSUME);
+    uint64_t word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
 
     if (word & PRUDENCE_ROUTES_NODE) {
         const uint64_t *node = PRUDENCE_CAST(const uint64_t *, 0 - word);
 
-        high = high << bits | low >> (64 - bits);
-        low <<= bits;
+        high <<= index & PRUDENCE_ROUTES_BITS_MASK;
         while (node[1] >> (high >> 58) & 1) {
-            const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
-            const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
+            const uint64_t below =
+                __atomic_load_n(prudence_routes_child_(node, high >> 58), __ATOMIC_CONSUME);
 
             node = PRUDENCE_CAST(const uint64_t *, below);
-            high = high << 6 | low >> 58;
-            low <<= 6;
+            high <<= 6;
         }
         word = __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
     }
     return word;
 }
 
-/* Returns the slot that has the node that these first 31 bits lead to, if any has. */
-static inline uint64_t prudence_routes_shortcut_(uint64_t high, uint64_t bits)
+/* Returns a number whose first bits select the slot that has the node that these first 31 bits lead
+ * to, if any has. */
+static inline uint64_t prudence_routes_hash_(uint64_t high)
 {
-    return (high >> 33) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
+    return (high >> 33) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Return the node at the end of an edge, and the value of the longest prefix that is shorter than
+ * the node's. */
+static inline const uint64_t *prudence_routes_end_(uint64_t edge)
+{
+    return PRUDENCE_CAST(const uint64_t *, edge &PRUDENCE_ROUTES_ADDRESS_MASK);
+}
+
+static inline uintptr_t prudence_routes_above_(const uint64_t *node)
+{
+    return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME);
+}
+
+/* Looks up from a node on that these bits of an address follow. */
+static inline uintptr_t prudence_routes_lookup_below_(const uint64_t *node, uint64_t high,
+                                                      uint64_t low)
+{
+    while (node[1] >> (high >> 58) & 1) {
+        const uint64_t edge =
+            __atomic_load_n(prudence_routes_child_(node, high >> 58), __ATOMIC_CONSUME);
+        const uint64_t others = 63 - (edge >> PRUDENCE_ROUTES_SKIP_SHIFT);
+
+        node = prudence_routes_end_(edge);
+        high = high << 6 | low >> 58;
+        low <<= 6;
+        if (((node[-1] << others << 1) ^ high) >> others >> 1)
+            return prudence_routes_above_(node);
+        high = high << (63 - others) | low >> others >> 1;
+        low <<= 63 - others;
+    }
+    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
 }
 
 /*
@@ -190,40 +233,34 @@ static inline uintptr_t prudence_routes_lookup_far_(const struct prudence_routes
                                                     uint64_t high, uint64_t low)
 {
     const uintptr_t shortcuts = __atomic_load_n(&table->shortcuts, __ATOMIC_CONSUME);
-    uint64_t word =
-        __atomic_load_n(PRUDENCE_CAST(const uint64_t *, shortcuts & ~PRUDENCE_ROUTES_BITS_MASK) +
-                            prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK),
-                        __ATOMIC_CONSUME);
+    uint64_t word = __atomic_load_n(prudence_routes_word_(shortcuts, prudence_routes_hash_(high)),
+                                    __ATOMIC_CONSUME);
     uint64_t bits = word >> PRUDENCE_ROUTES_SKIP_SHIFT;
-    const uint64_t *node = PRUDENCE_CAST(const uint64_t *, word &PRUDENCE_ROUTES_ADDRESS_MASK);
+    const uint64_t *node = prudence_routes_end_(word);
 
-    if (!word || node[-1] != high >> (64 - bits)) {
+    if (!word || node[-1] != high >> ((0 - bits) & 63)) {
         const uintptr_t index = __atomic_load_n(&table->index, __ATOMIC_CONSUME);
 
         bits = index & PRUDENCE_ROUTES_BITS_MASK;
-        word = __atomic_load_n(PRUDENCE_CAST(const uint64_t *, index & ~PRUDENCE_ROUTES_BITS_MASK) +
-                                   (high >> (64 - bits)),
-                               __ATOMIC_CONSUME);
+        word = __atomic_load_n(prudence_routes_word_(index, high), __ATOMIC_CONSUME);
         if (!(word & PRUDENCE_ROUTES_NODE))
             return word;
         node = PRUDENCE_CAST(const uint64_t *, 0 - word);
     }
-    high = high << bits | low >> (64 - bits);
-    low <<= bits;
-    while (node[1] >> (high >> 58) & 1) {
-        const uint64_t *place = node + 2 + prudence_routes_rank_(node[1], high >> 58);
-        const uint64_t below = __atomic_load_n(place, __ATOMIC_CONSUME);
-        const uint64_t others = 63 - (below >> PRUDENCE_ROUTES_SKIP_SHIFT);
+    while (bits < PRUDENCE_ROUTES_MIDDLE) {
+        const uint64_t slot = high << bits >> 58;
 
-        node = PRUDENCE_CAST(const uint64_t *, below &PRUDENCE_ROUTES_ADDRESS_MASK);
-        high = high << 6 | low >> 58;
-        low <<= 6;
-        if (((node[-1] << others << 1) ^ high) >> others >> 1)
-            return __atomic_load_n(node + 2 + prudence_routes_ones_(node[1]), __ATOMIC_CONSUME);
-        high = high << (63 - others) | low >> others >> 1;
-        low <<= 63 - others;
+        if (!(node[1] >> slot & 1))
+            return __atomic_load_n(prudence_routes_match_(node, slot), __ATOMIC_CONSUME);
+        word = __atomic_load_n(prudence_routes_child_(node, slot), __ATOMIC_CONSUME);
+        bits += 6 + (word >> PRUDENCE_ROUTES_SKIP_SHIFT);
+        node = prudence_routes_end_(word);
+        if (node[-1] != high >> ((0 - bits) & 63))
+            return prudence_routes_above_(node);
     }
-    return __atomic_load_n(prudence_routes_match_(node, high >> 58), __ATOMIC_CONSUME);
+    return prudence_routes_lookup_below_(
+        node, high << PRUDENCE_ROUTES_MIDDLE | low >> (64 - PRUDENCE_ROUTES_MIDDLE),
+        low << PRUDENCE_ROUTES_MIDDLE);
 }
 
 /*
@@ -289,7 +326,7 @@ PRUDENCE_INLINE uintptr_t prudence_routes_lookup_ipv4(const struct prudence_rout
     uintptr_t value;
 
     memcpy(&bytes, address, sizeof bytes);
-    value = prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32, 0);
+    value = prudence_routes_lookup_(table, UINT64_C(1) * __builtin_bswap32(bytes) << 32);
     PRUDENCE_TELL_FOUND(prudence_routes_mark_(table, value));
     return value;
 }

@@ -51,8 +51,7 @@ static uint64_t *route_shortcut_slot(uintptr_t shortcuts, const struct route_nod
 {
     const uint64_t high = *route_path(node) << (64 - route_bits_before(level));
 
-    return &route_words(
-        shortcuts)[prudence_routes_shortcut_(high, shortcuts & PRUDENCE_ROUTES_BITS_MASK)];
+    return (uint64_t *)(uintptr_t)prudence_routes_word_(shortcuts, prudence_routes_hash_(high));
 }
 
 /* Release: a reader that finds the node sees the content. */

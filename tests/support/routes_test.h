@@ -145,8 +145,8 @@ static void check_shortcut(const struct route_table *table, unsigned level, uint
 
     if (level >= ROUTE_LEVEL_SHORTCUT || end < ROUTE_LEVEL_SHORTCUT)
         return;
-    word = route_words(table->public.shortcuts)[prudence_routes_shortcut_(
-        path << (64 - route_bits_before(end)), route_words_bits(table->public.shortcuts))];
+    word = *prudence_routes_word_(table->public.shortcuts,
+                                  prudence_routes_hash_(path << (64 - route_bits_before(end))));
     sums->across++;
     if (route_edge_node(word) != route_edge_node(edge))
         return;

@@ -54,6 +54,8 @@ static uint64_t address;
 
 static bool matches(const struct known *prefix, uint64_t what)
 {
+    if (prefix->length >= 64) /* bits after the 64th are 0 everywhere */
+        return prefix->address == what;
     return prefix->length == 0 || (prefix->address ^ what) >> (64 - prefix->length) == 0;
 }
 
@@ -323,6 +325,10 @@ static const struct update cut6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {ADD, 
 static const struct update cut_across6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {ADD, IP6(0x2001, 0xdb8, 0, 0), 32}, {ADD, IP6(0x2001, 0xdb8, 1, 0), 48}, {NOTHING, 0, 0}};
 static const struct update short6[] = {{ADD, IP6(0x2000, 0, 0, 0), 3}, {NOTHING, 0, 0}};
 
+/* Below level 11. */
+static const struct update long6[] = {{ADD, IP6(0x2001, 0xdb8, 1, 2), 64}, {ADD, IP6(0x2001, 0xdb8, 1, 2), 70}, {NOTHING, 0, 0}};
+BESIDE_LOOKUPS(long_changes, IPV6, long6, IP6(0x2001, 0xdb8, 1, 2), {ADD, IP6(0x2001, 0xdb8, 1, 2), 71}, {REPLACE, IP6(0x2001, 0xdb8, 1, 2), 71})
+
 /* The address leaves the edge, which is cut by a prefix that does not match it, by one that
  * does, or by one beside it. */
 BESIDE_LOOKUPS(cut_by_other, IPV6, edge6, IP6(0x2001, 0xdb8, 1, 0x4000), {ADD, IP6(0x2001, 0xdb8, 1, 0), 60}, {REPLACE, IP6(0x2001, 0xdb8, 1, 0), 48})
@@ -445,6 +451,7 @@ const struct explore_case routes_cases[] = {
     {"routes-get-beside-removal", get_beside_removal, all_is_done, 2, 3},
     {"routes-get-beside-default", get_beside_default, all_is_done, 2, 3},
     {"routes-walk-beside-removal", walk_beside_removal, all_is_done, 2, 3},
+    {"routes-long-changes", long_changes, all_is_done, 2, 3},
     {"routes-cut-by-other", cut_by_other, all_is_done, 2, 3},
     {"routes-cut-by-own", cut_by_own, all_is_done, 2, 3},
     {"routes-cut-twice", cut_twice, all_is_done, 2, 3},

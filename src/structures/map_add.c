@@ -172,8 +172,8 @@ static enum round map_add_here(struct map_update *update)
         if (at == key->length) {
             place = (struct map_place){.node = node, .slot = &node->end};
         } else {
+            uintptr_t *slot = map_slot_of_key(node, key, at);
             uint8_t byte = map_key_byte(key, at++);
-            uintptr_t *slot = map_slot(node, byte);
 
             if (!slot)
                 return load_relaxed(&node->used) < map_capacity[node->kind]

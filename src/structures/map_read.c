@@ -34,7 +34,7 @@ look_up(const struct prudence_map *map, const struct map_key *key)
             link = load_acquire(slot);
             break;
         }
-        slot = map_slot(node, map_key_byte(key, at++));
+        slot = map_slot_of_key(node, key, at++);
         if (!slot)
             return NULL;
         link = load_acquire(slot);

@@ -28,7 +28,7 @@ static struct map_place map_remove_place(struct map_node *node, const struct map
     struct map_place place = {.node = node, .slot = &node->end};
 
     if (*at < key->length)
-        place.slot = map_slot(node, map_key_byte(key, (*at)++));
+        place.slot = map_slot_of_key(node, key, (*at)++);
     return place;
 }
 

@@ -124,7 +124,7 @@ static enum round tidy_way(struct map_update *update)
         at += common;
         place = (struct map_place){.node = node, .slot = &node->end};
         if (at < key->length)
-            place.slot = map_slot(node, map_key_byte(key, at++));
+            place.slot = map_slot_of_key(node, key, at++);
         if (!place.slot)
             return ROUND_ABSENT;
     }

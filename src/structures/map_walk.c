@@ -139,7 +139,7 @@ static void map_walk_go_to(struct trail *trail, const struct map_key *key, bool 
             map_walk_push(trail, node, 0, way == MAP_WAY_ALL || !strictly);
             return;
         }
-        slot = map_slot(node, map_key_byte(key, at));
+        slot = map_slot_of_key(node, key, at);
         map_walk_push(trail, node, map_key_byte(key, at++) + 1u, false);
         link = slot ? load_acquire(slot) : 0;
     }

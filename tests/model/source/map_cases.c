@@ -200,6 +200,61 @@ static void four_in_one_node(void)
     check_map(4, 1);
 }
 
+/* The same with strings, whose first slots are looked at one by one. */
+static struct {
+    struct prudence_map_bytes node;
+    unsigned value; /* plain, like that of an item */
+} strings[3];
+
+static void add_string(unsigned number)
+{
+    static const char *const texts[] = {"p", "pa", "pb"};
+
+    prudence_map_set_bytes(&strings[number].node, texts[number], number ? 2 : 1);
+    strings[number].value = MADE;
+    explore_assert(prudence_map_add(map, &strings[number].node.node, NULL) == 0);
+}
+
+static void adds_string(void *number)
+{
+    enter();
+    add_string((unsigned)(uintptr_t)number);
+    leave();
+}
+
+static bool finds_string(const char *text, unsigned number)
+{
+    struct prudence_map_node *node = prudence_map_lookup_bytes(map, text, 2);
+
+    explore_assert(!node || (node == &strings[number].node.node && strings[number].value == MADE));
+    return node;
+}
+
+static void looks_up_strings(void *unused)
+{
+    (void)unused;
+    enter();
+    if (finds_string("pb", 2))
+        explore_note();
+    explore_assert(finds_string("pa", 1));
+    leave();
+}
+
+static void string_beside_a_lookup(void)
+{
+    make_map(at_first, 0, 0);
+    map->bytes = true;
+    add_string(0);
+    add_string(1);
+    explore_thread(adds_string, (void *)2);
+    explore_thread(looks_up_strings, NULL);
+}
+
+static void three_strings(void)
+{
+    explore_assert(prudence_map_count(map) == 3 && finds_string("pb", 2));
+}
+
 /* Replaces the root node by one of this kind. */
 static void become(unsigned kind)
 {
@@ -463,6 +518,7 @@ const struct explore_case map_cases[] = {
     {"map-addition-beside-a-walk", addition_beside_a_walk, four_in_one_node, 3, 4},
     {"map-addition-beside-a-search", addition_beside_a_search, four_in_one_node, 3, 4},
     {"map-addition-to-a-table", addition_to_a_table, four_in_one_node, 3, 4},
+    {"map-string-beside-a-lookup", string_beside_a_lookup, three_strings, 3, 4},
     {"map-filled-beside-a-lookup", filled_beside_a_lookup, four_in_one_node, 3, 4},
     {"map-filled-beside-a-walk", filled_beside_a_walk, four_in_one_node, 3, 4},
     {"map-filled-beside-a-search", filled_beside_a_search, four_in_one_node, 3, 4},

@@ -181,6 +181,35 @@ TORTURE_UNUSED static pthread_t torture_thread(void *(*run)(void *), void *argum
     return thread;
 }
 
+/* The threads of the run. */
+static struct {
+    pthread_t threads[64];
+    unsigned count;
+} torture_crew;
+
+/* Starts `count` threads, which get the numbers from `first` on. */
+TORTURE_UNUSED static void torture_start(void *(*run)(void *number), unsigned count,
+                                         uintptr_t first)
+{
+    for (uintptr_t i = 0; i < count; i++)
+        torture_crew.threads[torture_crew.count++] = torture_thread(run, (void *)(first + i));
+}
+
+/* Tells the threads that the time is over, and waits for them. */
+TORTURE_UNUSED static void torture_join(void)
+{
+    torture_stop();
+    while (torture_crew.count)
+        pthread_join(torture_crew.threads[--torture_crew.count], NULL);
+}
+
+/* Lets the threads run for this time. */
+TORTURE_UNUSED static void torture_run(double seconds)
+{
+    torture_sleep_us((unsigned)(seconds * 1e6));
+    torture_join();
+}
+
 /* Pretends that every CPU is idle. No CPU idles during a torture, but the helper must still run. */
 static bool torture_is_idle(unsigned cpu)
 {
@@ -299,6 +328,21 @@ TORTURE_UNUSED static void torture_expect_nothing_left(struct prudence_stats *st
     TORTURE_CHECK(stats->retained_bytes == 0);
 }
 
+/* A number that a program reports; the soak reads some of them by name. */
+struct torture_count {
+    const char *name;
+    uint64_t number;
+};
+
+TORTURE_UNUSED static void torture_say(const struct torture_count *counts)
+{
+    printf(":");
+    for (; counts->name; counts++)
+        printf(" %s=%llu", counts->name, (unsigned long long)counts->number);
+}
+
+#define TORTURE_SAY(...) torture_say((const struct torture_count[]){__VA_ARGS__, {NULL, 0}})
+
 /* Prints the counts common to all programs and returns the exit status. */
 TORTURE_UNUSED static int torture_end(const char *variant)
 {
@@ -383,5 +427,14 @@ TORTURE_UNUSED static int torture_main(int argc, char **argv,
     }
     return failed;
 }
+
+/* Defines main(): TORTURE(body, {name, options} of each variant). */
+#define TORTURE(body, ...)                                                                         \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        static const struct torture_variant variants[] = {__VA_ARGS__};                            \
+                                                                                                   \
+        return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], body);     \
+    }
 
 #endif /* TESTS_SUPPORT_GP_TORTURE_H */

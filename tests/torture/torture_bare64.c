@@ -121,7 +121,6 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[THREADS];
     struct prudence_cache_stats one;
 
     /* A program with its own constructor starts the library first (reads options, makes the
@@ -135,37 +134,24 @@ static int torture(const char *variant, double seconds)
     small = prudence_cache_create("small", sizeof(struct object), NULL);
     large = prudence_cache_create("large", 2048, NULL);
     torture_pretend_idle();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        workers[i] = torture_thread(worker, (void *)(i + 1));
+    torture_start(worker, THREADS, 1);
     for (unsigned i = 0; i < 10; i++) { /* CPUs go quiet, and come back */
         torture_sleep_us((unsigned)(seconds * 1e5));
         __atomic_store_n(&outside, i % 2 ? CPUS : 8, __ATOMIC_RELAXED);
         if (i % 3 == 2)
             prudence_trim();
     }
-    torture_stop();
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(workers[i], NULL);
+    torture_join();
     prudence_trim(); /* objects in quarantine, or resting by shuffle, are live until then */
     prudence_cache_stats(small, &one);
     if (one.objects_live)
         torture_violation("%lld objects are live in the end, by the statistics",
                           (long long)one.objects_live);
-    printf(": operations=%llu recognized=%llu remote drains=%llu slabs peak=%llu pre-flushed=%llu",
-           (unsigned long long)operations, (unsigned long long)recognized,
-           (unsigned long long)one.remote_drains, (unsigned long long)one.slabs_peak,
-           (unsigned long long)one.preflushed_objects);
+    TORTURE_SAY({"operations", operations}, {"recognized", recognized},
+                {"remote drains", one.remote_drains}, {"slabs peak", one.slabs_peak},
+                {"pre-flushed", one.preflushed_objects});
     check_end();
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"background", ""},
-        {"checked", "check=1"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"default", ""}, {"background", ""}, {"checked", "check=1"})

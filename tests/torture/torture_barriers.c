@@ -129,35 +129,24 @@ static void *writer(void *unused)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t threads[3];
-
     switching = strstr(variant, "switching") && !TORTURE_TSAN;
     parking = strstr(variant, "parking");
     nodes[0].state = ALIVE;
-    threads[0] = torture_thread(writer, NULL);
-    threads[1] = torture_thread(reader, (void *)1);
-    threads[2] = torture_thread(reader, (void *)3);
+    torture_start(writer, 1, 0);
+    torture_start(reader, 1, 1);
+    torture_start(reader, 1, 3);
     torture_sleep_us((unsigned)(seconds * 1e6));
     if (parking && os_membarrier_available())
         torture_wait_for(&prudence_default.parked_ever);
-    torture_stop();
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    torture_join();
     if (parking && os_membarrier_available() && !prudence_default.parked_ever)
         torture_violation("nobody was ever parked");
-    printf(": reads=%llu synchronized=%llu parked=%llu", (unsigned long long)reads,
-           (unsigned long long)grace_periods, (unsigned long long)prudence_default.parked_ever);
+    TORTURE_SAY({"reads", reads}, {"synchronized", grace_periods},
+                {"parked", prudence_default.parked_ever});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"fence-free", "reader_mode=free"},          {"fenced", "reader_mode=fenced"},
-        {"switching", "reader_mode=auto"},           {"no membarrier", "membarrier=0"},
+TORTURE(torture, {"fence-free", "reader_mode=free"}, {"fenced", "reader_mode=fenced"},
+        {"switching", "reader_mode=auto"}, {"no membarrier", "membarrier=0"},
         {"parking, fence-free", "reader_mode=free"}, {"parking, fenced", "reader_mode=fenced"},
-        {"parking, switching", "reader_mode=auto"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"parking, switching", "reader_mode=auto"})

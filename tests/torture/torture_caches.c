@@ -311,7 +311,6 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[THREADS], janitors[2];
     uint64_t flushed;
     char name[32];
 
@@ -322,38 +321,18 @@ static int torture(const char *variant, double seconds)
         caches[i] = prudence_cache_create(name, sizes[i], NULL);
     }
     torture_pretend_idle();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        workers[i] = torture_thread(worker, (void *)(i + 1));
-    for (uintptr_t i = 0; with_janitor && i < 2; i++)
-        janitors[i] = torture_thread(janitor, (void *)(i + 1000));
-    torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop();
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(workers[i], NULL);
-    for (unsigned i = 0; with_janitor && i < 2; i++)
-        pthread_join(janitors[i], NULL);
+    torture_start(worker, THREADS, 1);
+    torture_start(janitor, with_janitor ? 2 : 0, 1000);
+    torture_run(seconds);
     flushed = preflushed();
     check_end();
-    printf(": operations=%llu recognized=%llu janitor=%llu crowded=%llu pre-flushed=%llu",
-           (unsigned long long)operations, (unsigned long long)recognized,
-           (unsigned long long)janitor_rounds, (unsigned long long)crowded,
-           (unsigned long long)flushed);
+    TORTURE_SAY({"operations", operations}, {"recognized", recognized}, {"janitor", janitor_rounds},
+                {"crowded", crowded}, {"pre-flushed", flushed});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"no janitor", "reader_mode=free"},
-        {"background", "background=1"},
-        {"lock", "rseq=0"},
-        {"lock background", "rseq=0,background=1,membarrier=0"},
-        {"checked", "check=1"},
-        {"guarded", "guard=10"},
-        {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"},
-        {"annotated", "annotate=1,guard=10,quarantine=4M"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"default", ""}, {"no janitor", "reader_mode=free"},
+        {"background", "background=1"}, {"lock", "rseq=0"},
+        {"lock background", "rseq=0,background=1,membarrier=0"}, {"checked", "check=1"},
+        {"guarded", "guard=10"}, {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"},
+        {"annotated", "annotate=1,guard=10,quarantine=4M"})

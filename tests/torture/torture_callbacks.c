@@ -137,19 +137,15 @@ static void *writer(void *argument)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t threads[WRITERS + READERS];
     static uint64_t initial;
 
     domains[0] = prudence_default_domain();
     domains[1] = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
     for (unsigned i = 0; i < 2 * POINTERS; i++)
         pointers[i / POINTERS][i % POINTERS] = make(i / POINTERS, 0, &initial);
-    for (uintptr_t i = 0; i < WRITERS + READERS; i++)
-        threads[i] = torture_thread(i < WRITERS ? writer : reader, (void *)i);
-    torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop();
-    for (unsigned i = 0; i < WRITERS + READERS; i++)
-        pthread_join(threads[i], NULL);
+    torture_start(writer, WRITERS, 0);
+    torture_start(reader, READERS, WRITERS);
+    torture_run(seconds);
     for (unsigned i = 0; i < 2 * POINTERS; i++)
         retire(pointers[i / POINTERS][i % POINTERS]);
     for (unsigned i = 0; i < 4; i++) /* includes callbacks that queue themselves again */
@@ -157,18 +153,9 @@ static int torture(const char *variant, double seconds)
     TORTURE_CHECK(prudence_barrier() == 0);
     TORTURE_CHECK(freed == queued);
     TORTURE_CHECK(prudence_domain_destroy(domains[1]) == 0);
-    printf(": callbacks=%llu reads=%llu", (unsigned long long)freed, (unsigned long long)reads);
+    TORTURE_SAY({"callbacks", freed}, {"reads", reads});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"fence-free", "reader_mode=free"},
-        {"small limit", "call_limit=256K,wait_max=5ms"},
-        {"checked", "check=1,trace=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"default", ""}, {"fence-free", "reader_mode=free"},
+        {"small limit", "call_limit=256K,wait_max=5ms"}, {"checked", "check=1,trace=0"})

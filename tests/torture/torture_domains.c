@@ -4,86 +4,22 @@
  * over, while writers replace and defer the objects that they look at; and domains that come and
  * go.
  *
- * As in torture_readers, a retired object carries a cookie of its cache's domain, and a reader that
- * finds it takes its age in whole grace periods since. An age of 2 or more is a violation, as is
- * any change of the object's content inside the section.
+ * As in torture_readers, an age of 2 or more, in grace periods of the cache's domain, is a
+ * violation, as is any change of the object's content inside the section.
  */
 #define _GNU_SOURCE
-#include "support/gp_torture.h"
+#define TORTURE_WORDS 12
+#include "support/torture_words.h"
 
 #define POINTERS 16
-#define WORDS    12
 #define READERS  12
 #define WRITERS  3
-#define AGES     6
 
-struct object {
-    struct torture_mark mark;
-    uint64_t words[WORDS];
-};
-
-/* Accesses are plain, so that ThreadSanitizer checks that the grace period orders writers and
- * readers. */
-#if TORTURE_TSAN
-#define WORD_LOAD(word)         (word)
-#define WORD_STORE(word, value) ((word) = (value))
-#else
-#define WORD_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#define WORD_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
-#endif
-
-static struct object *pointers[POINTERS];
-static struct prudence_cache *cache;
-static struct prudence_domain *domain;     /* the cache's domain */
+static struct torture_words *pointers[POINTERS];
 static struct prudence_domain *read_in[2]; /* domains that readers use */
 /* of external variants: the domain that plays the foreign scheme */
 static struct prudence_domain *foreign;
-static uint64_t births, ages[AGES], reads, updates, recognized, waits, made;
-
-static struct object *object_make(void)
-{
-    struct object *object = prudence_cache_alloc(cache);
-    uint64_t birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
-
-    if (!object)
-        return NULL;
-    if (torture_check_reuse(&object->mark, domain))
-        __atomic_fetch_add(&recognized, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&object->mark.birth, birth, __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    for (unsigned i = 0; i < WORDS; i++)
-        WORD_STORE(object->words[i], birth + i);
-    return object;
-}
-
-static void note_age(struct object *object)
-{
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_ACQUIRE);
-    uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_ACQUIRE);
-    uint64_t completed = load_acquire(&domain->progress.completed);
-    uint64_t age = 0;
-
-    if (state != TORTURE_RETIRED)
-        return;
-    if (!sequence_before(completed, cookie))
-        age = 2 + (completed - cookie) / GP_STEP;
-    else if (cookie - completed <= GP_STEP)
-        age = 1;
-    __atomic_fetch_add(&ages[age < AGES ? age : AGES - 1], 1, __ATOMIC_RELAXED);
-    if (age >= 2)
-        torture_violation("a reader sees object %p %llu grace periods after it was retired",
-                          (void *)object, (unsigned long long)(age - 1));
-}
-
-static void check_words(const struct object *object, uint64_t birth)
-{
-    if (__atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED) != birth)
-        torture_violation("object %p was born again inside a section", (const void *)object);
-    for (unsigned i = 0; i < WORDS; i++)
-        if (WORD_LOAD(object->words[i]) != birth + i)
-            torture_violation("word %u of object %p changed inside a section", i,
-                              (const void *)object);
-}
+static uint64_t reads, updates, waits, made;
 
 static void linger(uint64_t *random)
 {
@@ -101,14 +37,14 @@ static void linger(uint64_t *random)
 
 static void look_at_one(uint64_t *random)
 {
-    struct object *object = prudence_dereference(pointers[torture_below(random, POINTERS)]);
-    uint64_t birth = __atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED);
+    struct torture_words *object = prudence_dereference(pointers[torture_below(random, POINTERS)]);
+    uint64_t birth = words_birth(object);
 
-    note_age(object);
-    check_words(object, birth);
+    words_note_age(object);
+    words_check(object, birth, 0, 1);
     linger(random);
-    check_words(object, birth);
-    note_age(object);
+    words_check(object, birth, 0, 1);
+    words_note_age(object);
 }
 
 static void *finish_elsewhere(void *at)
@@ -161,12 +97,11 @@ static void *reader_line(void *argument)
     return NULL;
 }
 
-static void retire(struct object *object, uint64_t *random)
+static void retire(struct torture_words *object, uint64_t *random)
 {
     unsigned how = torture_below(random, 8000);
-    prudence_gp_t cookie = prudence_domain_get_state(domain);
+    prudence_gp_t cookie = words_retire(object);
 
-    torture_mark_set(&object->mark, TORTURE_RETIRED, cookie.private_value);
     if (how == 0) {
         TORTURE_CHECK(prudence_domain_synchronize(domain) == 0);
         TORTURE_CHECK(prudence_domain_poll_state(domain, cookie));
@@ -188,12 +123,10 @@ static void *writer(void *argument)
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
     while (!torture_stopped()) {
-        struct object *fresh = object_make();
+        struct torture_words *fresh = words_make();
 
-        if (!fresh) {
-            torture_violation("no memory");
+        if (!fresh)
             break;
-        }
         retire(__atomic_exchange_n(&pointers[torture_below(&random, POINTERS)], fresh,
                                    __ATOMIC_ACQ_REL),
                &random);
@@ -278,26 +211,17 @@ static void domains_make(const char *variant)
 static int torture(const char *variant, double seconds)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr};
-    pthread_t readers[READERS], writers[WRITERS], makes;
     struct prudence_domain_stats stats;
 
     domains_make(variant);
     attr.domain = domain;
-    cache = prudence_cache_create("torture", sizeof(struct object), &attr);
+    cache = prudence_cache_create("torture", sizeof(struct torture_words), &attr);
     for (unsigned i = 0; i < POINTERS; i++)
-        pointers[i] = object_make();
-    makes = torture_thread(maker, NULL);
-    for (uintptr_t i = 0; i < READERS; i++)
-        readers[i] = torture_thread(reader_line, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        writers[i] = torture_thread(writer, (void *)(i + 100));
-    torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop();
-    pthread_join(makes, NULL);
-    for (unsigned i = 0; i < READERS; i++)
-        pthread_join(readers[i], NULL);
-    for (unsigned i = 0; i < WRITERS; i++)
-        pthread_join(writers[i], NULL);
+        pointers[i] = words_make();
+    torture_start(maker, 1, 0);
+    torture_start(reader_line, READERS, 1);
+    torture_start(writer, WRITERS, 100);
+    torture_run(seconds);
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
@@ -306,26 +230,13 @@ static int torture(const char *variant, double seconds)
     if (domain != read_in[0] && domain != read_in[1])
         TORTURE_CHECK(prudence_domain_destroy(domain) == 0);
     TORTURE_CHECK(prudence_domain_destroy(read_in[0]) == 0);
-    printf(": reads=%llu updates=%llu waits=%llu domains=%llu recognized=%llu gp=%llu ages",
-           (unsigned long long)reads, (unsigned long long)updates, (unsigned long long)waits,
-           (unsigned long long)made, (unsigned long long)recognized,
-           (unsigned long long)stats.grace_periods);
-    for (unsigned i = 0; i < AGES; i++)
-        printf(" %u:%llu", i, (unsigned long long)ages[i]);
+    TORTURE_SAY({"reads", reads}, {"updates", updates}, {"waits", waits}, {"domains", made},
+                {"recognized", recognized}, {"gp", stats.grace_periods});
+    words_say_ages();
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"srcu", "reader_mode=auto"},
-        {"srcu checked", "check=1"},
-        {"srcu limited", "latent_limit=64K,wait_max=20ms"},
-        {"set", "reader_mode=free"},
-        {"set fenced", "reader_mode=fenced,rseq=0"},
-        {"external", "reader_mode=auto"},
-        {"external polled", "reader_mode=auto"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"srcu", "reader_mode=auto"}, {"srcu checked", "check=1"},
+        {"srcu limited", "latent_limit=64K,wait_max=20ms"}, {"set", "reader_mode=free"},
+        {"set fenced", "reader_mode=fenced,rseq=0"}, {"external", "reader_mode=auto"},
+        {"external polled", "reader_mode=auto"})

@@ -733,25 +733,13 @@ static int torture(const char *variant, double seconds)
     if (worker)
         prudence_urcu_free(worker);
     end_short_term_memory();
-    printf(": steps=%llu kinds=%llu forks=%llu callbacks=%llu destroyed=%llu handled=%llu",
-           (unsigned long long)operations, (unsigned long long)remakes, (unsigned long long)forks,
-           (unsigned long long)callbacks, (unsigned long long)destroyed,
-           (unsigned long long)handled);
+    TORTURE_SAY({"steps", operations}, {"kinds", remakes}, {"forks", forks},
+                {"callbacks", callbacks}, {"destroyed", destroyed}, {"handled", handled});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"stepped", ""},
-        {"lock, background", "rseq=0,background=1"},
-        {"no membarrier", "membarrier=0"},
-        {"checked", "check=1,trace=0"},
+TORTURE(torture, {"default", ""}, {"stepped", ""}, {"lock, background", "rseq=0,background=1"},
+        {"no membarrier", "membarrier=0"}, {"checked", "check=1,trace=0"},
         {"resting", "quarantine=1M,zero_on_free=1"},
         {"guarded, checked", "guard=20,check=1,quarantine=256K"},
-        {"tight", "latent_limit=1M,call_limit=256K,wait_max=5ms,decay=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"tight", "latent_limit=1M,call_limit=256K,wait_max=5ms,decay=0"})

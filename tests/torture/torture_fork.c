@@ -387,7 +387,6 @@ static int torture(const char *variant, double seconds)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr};
     uint64_t first = 4711;
-    pthread_t workers[WORKERS], forkers[FORKERS];
 
     if (!TORTURE_CHILD_THREADS)
         prudence_option_set("background", "0");
@@ -401,38 +400,21 @@ static int torture(const char *variant, double seconds)
         pointers[i] = object_make();
     queue(&first);
     TORTURE_CHECK(prudence_barrier() == 0); /* so the thread for callbacks exists */
-    for (uintptr_t i = 0; i < WORKERS; i++)
-        workers[i] = torture_thread(worker, (void *)(i + 1));
-    for (uintptr_t i = 0; i < FORKERS; i++)
-        forkers[i] = torture_thread(forker, (void *)(i + 100));
-    torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop();
-    for (unsigned i = 0; i < FORKERS; i++)
-        pthread_join(forkers[i], NULL);
-    for (unsigned i = 0; i < WORKERS; i++)
-        pthread_join(workers[i], NULL);
+    torture_start(worker, WORKERS, 1);
+    torture_start(forker, FORKERS, 100);
+    torture_run(seconds);
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
     TORTURE_CHECK(prudence_barrier() == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
     TORTURE_CHECK(prudence_cache_destroy(soon) == 0);
     TORTURE_CHECK(prudence_cache_destroy(lazy) == 0);
-    printf(": forks=%llu steps=%llu fork mean=%llu us max=%llu us", (unsigned long long)forks,
-           (unsigned long long)updates * 20,
-           (unsigned long long)(fork_ns / (forks + !forks) / 1000),
-           (unsigned long long)fork_ns_max / 1000);
+    TORTURE_SAY({"forks", forks}, {"steps", updates * 20},
+                {"fork mean us", (fork_ns / (forks + !forks) / 1000)},
+                {"max us", fork_ns_max / 1000});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"background", "background=1"},
-        {"lock", "rseq=0,background=1"},
+TORTURE(torture, {"default", ""}, {"background", "background=1"}, {"lock", "rseq=0,background=1"},
         {"no membarrier", "membarrier=0"},
-        {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"watched", "guard=10,check=1,quarantine=4M,zero_on_free=1"})

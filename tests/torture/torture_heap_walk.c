@@ -177,33 +177,17 @@ static void set_up(void)
 
 static int run(const char *variant, double seconds)
 {
-    pthread_t threads[THREADS + 3];
-    unsigned count = 0;
-
     torture_pretend_idle();
     set_up();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        threads[count++] = torture_thread(churn, (void *)i);
-    threads[count++] = torture_thread(walker, NULL);
-    threads[count++] = torture_thread(walker, NULL);
+    torture_start(churn, THREADS, 0);
+    torture_start(walker, 2, 0);
     if (TORTURE_CHILD_THREADS) /* background=1 makes one in each child */
-        threads[count++] = torture_thread(forker, NULL);
-    torture_sleep_us((unsigned)(seconds * 1e6));
-    torture_stop();
-    while (count)
-        pthread_join(threads[--count], NULL);
+        torture_start(forker, 1, 0);
+    torture_run(seconds);
     walk();
     TORTURE_CHECK(walks > 0);
-    printf("%llu walks, %llu forks", (unsigned long long)walks, (unsigned long long)forks);
+    TORTURE_SAY({"walks", walks}, {"forks", forks});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"rseq", "background=1,preflush=1"},
-        {"lock", "background=1,preflush=1,rseq=0"},
-    };
-
-    return torture_main(argc, argv, variants, 2, run);
-}
+TORTURE(run, {"rseq", "background=1,preflush=1"}, {"lock", "background=1,preflush=1,rseq=0"})

@@ -148,47 +148,28 @@ static void check_end(void)
         torture_violation("the account was at %llu bytes, the limit is %llu",
                           (unsigned long long)stats.bytes_latent_peak,
                           (unsigned long long)stats.latent_ceiling);
-    printf(
-        ": operations=%llu looks=%llu latent=%llu K peak=%llu K waits=%llu rises=%llu longest=%llu "
-        "us",
-        (unsigned long long)operations, (unsigned long long)halts,
-        (unsigned long long)most_latent >> 10, (unsigned long long)stats.bytes_latent_peak >> 10,
-        (unsigned long long)stats.throttle_waits, (unsigned long long)stats.latent_rises,
-        (unsigned long long)longest_deferral / 1000);
+    TORTURE_SAY({"operations", operations}, {"looks", halts}, {"latent K", most_latent >> 10},
+                {"peak K", stats.bytes_latent_peak >> 10}, {"waits", stats.throttle_waits},
+                {"rises", stats.latent_rises}, {"longest us", longest_deferral / 1000});
 }
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t writers[WRITERS], readers[READERS];
-
     torture_pretend_idle();
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        writers[i] = torture_thread(writer, (void *)(i + 1));
-    for (uintptr_t i = 0; i < READERS; i++)
-        readers[i] = torture_thread(reader, (void *)(i + 100));
+    torture_start(writer, WRITERS, 1);
+    torture_start(reader, READERS, 100);
     watch(seconds);
-    torture_stop();
-    for (unsigned i = 0; i < WRITERS; i++)
-        pthread_join(writers[i], NULL);
-    for (unsigned i = 0; i < READERS; i++)
-        pthread_join(readers[i], NULL);
+    torture_join();
     check_end();
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"4M", "latent_limit=4M,wait_max=60s"},
+TORTURE(torture, {"4M", "latent_limit=4M,wait_max=60s"},
         {"8M, idle helper", "latent_limit=8M,wait_max=60s,background=1"},
         {"32M", "latent_limit=32M,wait_max=60s"},
         {"8M, fence-free", "latent_limit=8M,wait_max=60s,reader_mode=free"},
         {"8M, lock", "latent_limit=8M,wait_max=60s,rseq=0"},
         {"5M, checked", "latent_limit=5000000,wait_max=60s,check=1"},
-        {"1M", "latent_limit=1M,wait_max=60s"},
-        {"1M to 8M", "latent_limit=1M,latent_ceiling=8M,wait_max=60s"},
-        {"1M to 8M, lock", "latent_limit=1M,latent_ceiling=8M,wait_max=60s,rseq=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+         {"1M", "latent_limit=1M,wait_max=60s"},
+         {"1M to 8M", "latent_limit=1M,latent_ceiling=8M,wait_max=60s"},
+         {"1M to 8M, lock", "latent_limit=1M,latent_ceiling=8M,wait_max=60s,rseq=0"})

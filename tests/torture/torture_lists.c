@@ -37,7 +37,7 @@ static void look(const struct element *at, unsigned *place, unsigned *found)
     *found += here % 100 == 0;
 }
 
-static void *reader(void *unused)
+static void *reader(void *number)
 {
     while (!torture_stopped()) {
         unsigned place = 0, found = 0;
@@ -56,7 +56,7 @@ static void *reader(void *unused)
             torture_violation("a walk of the hlist found %u of %u", found, LASTING);
         __atomic_fetch_add(&walks, 1, __ATOMIC_RELAXED);
     }
-    return unused;
+    return number;
 }
 
 static struct element *make(unsigned place)
@@ -108,7 +108,6 @@ static void update(uint64_t *random)
 static int torture(const char *variant, double seconds)
 {
     uint64_t random = 4711, end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[READERS];
 
     for (unsigned i = 0; i < LASTING; i++) {
         lasting[i].whole = WHOLE;
@@ -116,25 +115,14 @@ static int torture(const char *variant, double seconds)
         prudence_list_add_tail_rcu(&lasting[i].link, &head);
         prudence_hlist_add_tail_rcu(&lasting[i].node, &hhead);
     }
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[i] = torture_thread(reader, NULL);
+    torture_start(reader, READERS, 0);
     while (torture_now() < end)
         update(&random);
-    torture_stop();
-    for (unsigned i = 0; i < READERS; i++)
-        pthread_join(threads[i], NULL);
+    torture_join();
     for (unsigned i = 0; i < LASTING; i++)
         prudence_free(passing[i]);
-    printf(": updates=%llu walks=%llu", (unsigned long long)updates, (unsigned long long)walks);
+    TORTURE_SAY({"updates", updates}, {"walks", walks});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"fenced", "reader_mode=fenced"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"default", ""}, {"fenced", "reader_mode=fenced"})

@@ -12,8 +12,7 @@
 #define _GNU_SOURCE
 #include <prudence/lockfree_hash.h>
 
-#include "support/torture_objects.h"
-#include "support/updates.h"
+#include "support/torture_hash.h"
 
 #define READERS   6
 #define WRITERS   6
@@ -22,12 +21,6 @@
 #define CONTENDED 6  /* keys of all writers, and of handlers */
 #define REPLACED  10 /* keys whose objects are replaced by all writers, and never removed */
 #define STASH     16
-
-struct object {
-    struct torture_mark mark;
-    struct prudence_hash_node node;
-    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
-};
 
 /* Objects for one thread's handlers, which neither allocate nor defer: they take fresh objects
  * from here, and leave removed ones here. */
@@ -38,9 +31,8 @@ struct stash {
 };
 
 static struct prudence_lockfree_hash *table;
-static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
-static uint64_t lookups, walks, updates, handled, handled_updates;
+static uint64_t handled, handled_updates;
 static __thread struct stash *stash_self;
 
 #define KEY_REPLACED     ((uint64_t)LASTING)
@@ -48,51 +40,10 @@ static __thread struct stash *stash_self;
 #define KEY_OF_WRITER(w) (KEY_CONTENDED + CONTENDED + (uint64_t)(w)*PASSING)
 #define KEYS             KEY_OF_WRITER(WRITERS)
 
-static uint64_t hash_of_key(uint64_t key)
-{
-    return prudence_hash_mix(key);
-}
-
-static bool has_key(const struct prudence_hash_node *node, const void *key)
-{
-    const struct object *object = prudence_hash_entry(node, const struct object, node);
-
-    return __atomic_load_n(&object->key, __ATOMIC_RELAXED) == *(const uint64_t *)key;
-}
-
-static struct object *object_of(struct prudence_hash_node *node)
-{
-    return node ? prudence_hash_entry(node, struct object, node) : NULL;
-}
-
 static struct object *look_up(uint64_t key)
 {
-    struct object *object =
-        object_of(prudence_lockfree_hash_lookup(table, hash_of_key(key), has_key, &key));
-
-    if (object)
-        torture_object_look(&object->mark, &object->key, key);
-    return object;
-}
-
-static struct object *make(uint64_t key)
-{
-    struct object *object = prudence_cache_alloc(cache);
-
-    torture_object_begin(&object->mark, &object->key, key);
-    return object;
-}
-
-static void retire(struct object *object)
-{
-    torture_object_retire(&object->mark);
-    prudence_cache_free_deferred(cache, object);
-}
-
-static void unmake(struct object *object)
-{
-    torture_mark_set(&object->mark, TORTURE_NEW, 0);
-    prudence_cache_free(cache, object);
+    return object_of_key(
+        object_of(prudence_lockfree_hash_lookup(table, hash_of_key(key), has_key, &key)), key);
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -120,9 +71,8 @@ static void walk(void)
 
     prudence_lockfree_hash_for_each(&at, table, node)
     {
-        uint64_t key = __atomic_load_n(&object_of(node)->key, __ATOMIC_RELAXED);
+        uint64_t key = object_seen(object_of(node));
 
-        torture_object_look(&object_of(node)->mark, &object_of(node)->key, key);
         if (key >= KEYS)
             torture_violation("key %llu is found", (unsigned long long)key);
         else if (visits[key]++ && key < KEY_CONTENDED)
@@ -142,7 +92,7 @@ static struct object *update_contended(struct object **fresh, uint64_t key)
 {
     struct object *other;
 
-    __atomic_store_n(&(*fresh)->key, key, __ATOMIC_RELAXED);
+    __atomic_store_n(&(*fresh)->head.key, key, __ATOMIC_RELAXED);
     other = object_of(lockfree_add_found(table, hash_of_key(key), has_key, &key, &(*fresh)->node));
     if (!other) {
         if (prudence_lockfree_hash_next_duplicate(&(*fresh)->node, has_key, &key))
@@ -158,7 +108,7 @@ static struct object *update_replaced(struct object **fresh, uint64_t key, bool 
 {
     struct object *old;
 
-    __atomic_store_n(&(*fresh)->key, key, __ATOMIC_RELAXED);
+    __atomic_store_n(&(*fresh)->head.key, key, __ATOMIC_RELAXED);
     if (known) {
         old = look_up(key);
         if (!old || prudence_lockfree_hash_replace(table, &old->node, &(*fresh)->node))
@@ -184,15 +134,14 @@ static struct object *update_any(struct object **fresh, uint64_t *random)
 /* Runs in the thread, not in a handler, and frees unused objects. */
 static void update_shared(uint64_t *random)
 {
-    struct object *fresh = make(0), *removed;
+    struct object *fresh = object_make(0), *removed;
 
     prudence_read_lock();
     removed = update_any(&fresh, random);
     prudence_read_unlock();
     if (fresh)
-        unmake(fresh);
-    if (removed)
-        retire(removed);
+        object_unmake(fresh);
+    object_retire(removed);
 }
 
 static void update_own(struct object **mine, uint64_t key, uint64_t *random)
@@ -206,7 +155,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     if (old && torture_below(random, 2)) {
         *mine = NULL;
     } else {
-        *mine = make(key);
+        *mine = object_make(key);
     }
     prudence_read_lock();
     if (!*mine)
@@ -216,8 +165,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     else
         prudence_lockfree_hash_add_duplicate(table, hash_of_key(key), &(*mine)->node);
     prudence_read_unlock();
-    if (old)
-        retire(old);
+    object_retire(old);
 }
 
 /* ------------------------------------------------------------------------------------- handlers */
@@ -248,11 +196,10 @@ static void serve(struct stash *stash)
     __atomic_store_n(&stash->busy, true, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     for (unsigned i = 0; i < STASH; i++) {
-        if (stash->removed[i])
-            retire(stash->removed[i]);
+        object_retire(stash->removed[i]);
         stash->removed[i] = NULL;
         if (!stash->fresh[i])
-            stash->fresh[i] = make(0);
+            stash->fresh[i] = object_make(0);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&stash->busy, false, __ATOMIC_RELAXED);
@@ -263,7 +210,7 @@ static void empty(struct stash *stash)
     stash_self = NULL;
     serve(stash);
     for (unsigned i = 0; i < STASH; i++)
-        unmake(stash->fresh[i]);
+        object_unmake(stash->fresh[i]);
 }
 
 static void *reader(void *seed)
@@ -316,7 +263,7 @@ static void set_up(const char *variant)
     table = prudence_lockfree_hash_create("torture", &attr);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < KEY_CONTENDED; i++) {
-        struct object *object = make(i);
+        struct object *object = object_make(i);
 
         prudence_lockfree_hash_add_duplicate(table, hash_of_key(i), &object->node);
         if (i < LASTING)
@@ -338,7 +285,7 @@ static void tear_down(void)
     {
         TORTURE_CHECK(prudence_lockfree_hash_remove(table, node) == 0);
         TORTURE_CHECK(prudence_lockfree_hash_remove(table, node) == ENOENT);
-        retire(object_of(node));
+        object_retire(object_of(node));
         left++;
     }
     prudence_read_unlock();
@@ -348,49 +295,37 @@ static void tear_down(void)
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 
-static void interrupt(const pthread_t *threads, unsigned count, uint64_t end)
+static void interrupt(uint64_t end)
 {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
 
     sigaction(SIGUSR1, &action, NULL);
     while (torture_now() < end || !__atomic_load_n(&handled_updates, __ATOMIC_RELAXED)) {
-        for (unsigned i = 0; i < count; i++)
-            pthread_kill(threads[i], SIGUSR1);
+        for (unsigned i = 0; i < torture_crew.count; i++)
+            pthread_kill(torture_crew.threads[i], SIGUSR1);
         torture_sleep_us(20);
     }
 }
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    struct torture_crew crew;
+    uint64_t end = torture_end_of(seconds);
 
     set_up(variant);
-    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_start(reader, READERS, 1);
+    torture_start(writer, WRITERS, 0);
     if (strstr(variant, "signals"))
-        interrupt(crew.threads, crew.count, end);
+        interrupt(end);
     torture_sleep_until(end);
     torture_wait_for(&walks);
     torture_wait_for(&updates);
-    torture_crew_stop(&crew);
+    torture_join();
     tear_down();
-    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu handled=%llu with %llu updates",
-           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)torture_found_retired, (unsigned long long)handled,
-           (unsigned long long)handled_updates);
+    TORTURE_SAY({"updates", updates}, {"lookups", lookups}, {"walks", walks},
+                {"retired", torture_found_retired}, {"handled", handled},
+                {"updates of handlers", handled_updates});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"plain", ""},
-        {"crowded", ""},
-        {"signals", ""},
-        {"crowded signals", ""},
-        {"fenced signals", "reader_mode=fenced"},
-        {"lock", "rseq=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"plain", ""}, {"crowded", ""}, {"signals", ""}, {"crowded signals", ""},
+        {"fenced signals", "reader_mode=fenced"}, {"lock", "rseq=0"})

@@ -24,16 +24,13 @@
 #define CONTENDED 3 /* modulo SPACING: the keys that all writers use */
 
 struct object {
-    struct torture_mark mark;
+    struct torture_object head;
     struct prudence_map_bytes node;
-    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
     char text[24];
 };
 
 static struct prudence_map *map;
-static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
-static uint64_t lookups, walks, updates;
 static bool strings;
 static unsigned shift;
 
@@ -49,27 +46,13 @@ static struct object *object_of(struct prudence_map_node *node)
 
 static struct object *make(uint64_t key)
 {
-    struct object *object = prudence_cache_alloc(cache);
+    struct object *object = object_make(key);
 
-    torture_object_begin(&object->mark, &object->key, key);
     if (strings)
         prudence_map_set_bytes(&object->node, object->text, (size_t)text_of(object->text, key));
     else
         object->node.node.key = key << shift;
     return object;
-}
-
-/* Retires an object that only this thread removed, outside of any section. */
-static void retire(struct object *object)
-{
-    torture_object_retire(&object->mark);
-    prudence_cache_free_deferred(cache, object);
-}
-
-/* Checks an object that the reader has just found, inside its section. */
-static uint64_t look_at(const struct object *object)
-{
-    return torture_object_seen(&object->mark, &object->key);
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -96,11 +79,7 @@ static struct object *search(enum search what, uint64_t key)
 
 static struct object *look_up(uint64_t key)
 {
-    struct object *object = search(LOOKUP, key);
-
-    if (object && look_at(object) != key)
-        torture_violation("object %p is found for another key", (const void *)object);
-    return object;
+    return object_of_key(search(LOOKUP, key), key);
 }
 
 static void read_keys(uint64_t *random)
@@ -114,10 +93,10 @@ static void read_keys(uint64_t *random)
         if (look_up(last) != lasting[last / SPACING])
             torture_violation("lasting key %llu is not found", (unsigned long long)last);
         look_up(key);
-        if (!above || look_at(above) < key || look_at(above) > next)
+        if (!above || object_seen(above) < key || object_seen(above) > next)
             torture_violation("the ceiling of %llu is not before %llu", (unsigned long long)key,
                               (unsigned long long)next);
-        if (!below || look_at(below) > key || look_at(below) < last)
+        if (!below || object_seen(below) > key || object_seen(below) < last)
             torture_violation("the floor of %llu is not behind %llu", (unsigned long long)key,
                               (unsigned long long)last);
     }
@@ -139,7 +118,7 @@ static void walk(uint64_t *random)
     node = strings ? prudence_map_first_from_bytes(&at, map, text, length)
                    : prudence_map_first_from(&at, map, from << shift);
     for (; node && most--; node = prudence_map_next(&at)) {
-        uint64_t key = look_at(object_of(node));
+        uint64_t key = object_seen(object_of(node));
 
         if (key < least)
             torture_violation("a walk does not rise: %llu", (unsigned long long)key);
@@ -203,23 +182,19 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
             TORTURE_CHECK(prudence_map_add(map, &(*mine)->node.node, NULL) == 0);
         TORTURE_CHECK(!replaced == !old && (!old || object_of(replaced) == old));
     }
-    if (old)
-        retire(old);
+    object_retire(old);
 }
 
 /* Updates a key that all writers want: there is one object at a time, and one thread gets it. */
 static void update_contended(uint64_t *random)
 {
     uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
-    struct object *fresh = make(key), *other;
+    struct object *fresh = make(key);
 
     if (prudence_map_add(map, &fresh->node.node, NULL) == 0)
         return;
-    torture_mark_set(&fresh->mark, TORTURE_NEW, 0);
-    prudence_cache_free(cache, fresh);
-    other = remove_key(key);
-    if (other)
-        retire(other);
+    object_unmake(fresh);
+    object_retire(remove_key(key));
 }
 
 /* For a while all keys are used, then the first few of each group, so nodes grow and shrink. */
@@ -248,7 +223,7 @@ static void *writer(void *number)
         if (!mine[key])
             continue;
         TORTURE_CHECK(remove_key(key) == mine[key]);
-        retire(mine[key]);
+        object_retire(mine[key]);
     }
     free(mine);
     return NULL;
@@ -283,7 +258,7 @@ static void tear_down(void)
             continue;
         TORTURE_CHECK(key % SPACING == 0 || key % SPACING == CONTENDED);
         TORTURE_CHECK(!remove_key(key));
-        retire(object);
+        object_retire(object);
         left++;
     }
     TORTURE_CHECK(left >= LASTING && left <= 2 * LASTING);
@@ -296,29 +271,21 @@ static void tear_down(void)
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    struct torture_crew crew;
+    uint64_t end = torture_end_of(seconds);
     struct prudence_map_stats stats;
 
     set_up(variant);
-    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_start(reader, READERS, 1);
+    torture_start(writer, WRITERS, 0);
     torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_crew_stop(&crew);
+    torture_join();
     prudence_map_stats(map, &stats);
     tear_down();
-    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu nodes replaced=%llu",
-           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)torture_found_retired, (unsigned long long)stats.replaced);
+    TORTURE_SAY({"updates", updates}, {"lookups", lookups}, {"walks", walks},
+                {"retired", torture_found_retired}, {"nodes replaced", stats.replaced});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"dense", ""},      {"sparse", ""}, {"strings", ""}, {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"dense", ""}, {"sparse", ""}, {"strings", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"})

@@ -13,8 +13,10 @@
 #define _GNU_SOURCE
 #include <prudence/map_values.h>
 
-#include "support/torture_objects.h"
-#include "support/updates.h"
+#define VALUES_TABLE      struct prudence_map_values
+#define VALUES_CALL(name) prudence_map_values_##name
+#define VALUES_TEXT       600
+#include "support/torture_values.h"
 
 #define READERS 8
 #define WRITERS 6
@@ -23,102 +25,18 @@
     20 /* of this many keys one is lasting, one contended, and the writers share the others */
 #define KEYS      (LASTING * SPACING)
 #define CONTENDED 3 /* modulo SPACING */
-#define TEXT_MOST 600
 
-struct object {
-    struct torture_mark mark;
-    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
-};
-
-static struct prudence_map_values *map;
-static struct prudence_cache *cache;
-static struct object *lasting[LASTING];
-static uint64_t lookups, walks, updates, forks;
-static bool strings, readers_stay;
+static struct torture_object *lasting[LASTING];
+static uint64_t forks;
 
 /* Makes a text in the order of the numbers, for all sizes of entries. */
 static size_t text_of(char *text, uint64_t key)
 {
-    const size_t more = key % 32 == 5 ? TEXT_MOST - 100 : key % 8 * 32;
-    const int length = snprintf(text, TEXT_MOST, "common/%05llu/", (unsigned long long)key);
+    const size_t more = key % 32 == 5 ? VALUES_TEXT - 100 : key % 8 * 32;
+    const int length = snprintf(text, VALUES_TEXT, "common/%05llu/", (unsigned long long)key);
 
     memset(text + length, 'a' + (int)(key % 26), more);
     return (size_t)length + more;
-}
-
-static struct object *make(uint64_t key)
-{
-    struct object *object = prudence_cache_alloc(cache);
-
-    torture_object_begin(&object->mark, &object->key, key);
-    return object;
-}
-
-/* Retires a value that only this thread took out, outside of any section. */
-static void retire(struct object *object)
-{
-    torture_object_retire(&object->mark);
-    prudence_cache_free_deferred(cache, object);
-}
-
-/* Frees an object that was in no map. */
-static void unmake(struct object *object)
-{
-    torture_mark_set(&object->mark, TORTURE_NEW, 0);
-    prudence_cache_free(cache, object);
-}
-
-/* --------------------------------------------------------------------------- both kinds of keys */
-
-static struct object *get(uint64_t key)
-{
-    char text[TEXT_MOST];
-
-    return strings ? prudence_map_values_get_bytes(map, text, text_of(text, key))
-                   : prudence_map_values_get(map, key);
-}
-
-static struct object *put(uint64_t key, struct object *fresh)
-{
-    char text[TEXT_MOST];
-    void *old;
-
-    TORTURE_CHECK((strings
-                       ? prudence_map_values_put_bytes(map, text, text_of(text, key), fresh, &old)
-                       : prudence_map_values_put(map, key, fresh, &old)) == 0);
-    return old;
-}
-
-/* Returns NULL if the object is in the map now. */
-static struct object *insert(uint64_t key, struct object *fresh)
-{
-    char text[TEXT_MOST];
-    void *there = NULL;
-    int error = strings
-                    ? prudence_map_values_add_bytes(map, text, text_of(text, key), fresh, &there)
-                    : prudence_map_values_add(map, key, fresh, &there);
-
-    TORTURE_CHECK(error == (there ? EEXIST : 0));
-    return there;
-}
-
-static bool exchange(uint64_t key, struct object *old, struct object *fresh)
-{
-    char text[TEXT_MOST];
-    int error = strings
-                    ? prudence_map_values_replace_bytes(map, text, text_of(text, key), old, fresh)
-                    : prudence_map_values_replace(map, key, old, fresh);
-
-    TORTURE_CHECK(error == 0 || error == ENOENT);
-    return !error;
-}
-
-static struct object *erase(uint64_t key)
-{
-    char text[TEXT_MOST];
-
-    return strings ? map_values_erase_bytes_found(map, text, text_of(text, key))
-                   : map_values_erase_found(map, key);
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -126,9 +44,8 @@ static struct object *erase(uint64_t key)
 /* Checks a value that the reader has just found, inside its section: its key equals the map's. */
 static uint64_t look_at(const struct prudence_map_node *node)
 {
-    const struct object *object = prudence_map_values_value(node);
-    const uint64_t key = torture_object_seen(&object->mark, &object->key);
-    char text[TEXT_MOST];
+    const uint64_t key = object_seen(prudence_map_values_value(node));
+    char text[VALUES_TEXT];
 
     if (strings) {
         const struct prudence_map_bytes *bytes =
@@ -142,15 +59,6 @@ static uint64_t look_at(const struct prudence_map_node *node)
                           (unsigned long long)key);
     }
     return key;
-}
-
-static struct object *look_up(uint64_t key)
-{
-    struct object *object = get(key);
-
-    if (object)
-        torture_object_look(&object->mark, &object->key, key);
-    return object;
 }
 
 static void read_keys(uint64_t *random)
@@ -174,10 +82,10 @@ static void walk(uint64_t *random)
 {
     uint64_t from = torture_below(random, KEYS), least = from, most = torture_below(random, 300);
     uint64_t next = (from + SPACING - 1) / SPACING * SPACING; /* the next lasting key */
-    const struct prudence_map *nodes = prudence_map_values_nodes(map);
+    const struct prudence_map *nodes = prudence_map_values_nodes(table);
     struct prudence_map_walk at;
     struct prudence_map_node *node;
-    char text[TEXT_MOST];
+    char text[VALUES_TEXT];
 
     prudence_read_lock();
     node = strings ? prudence_map_first_from_bytes(&at, nodes, text, text_of(text, from))
@@ -212,65 +120,11 @@ static void *reader(void *seed)
 
 /* -------------------------------------------------------------------------------------- writers */
 
-/* Updates a key that no other thread updates, so the thread knows its state. */
-static void update_own(struct object **mine, uint64_t key, uint64_t *random)
-{
-    struct object *old = *mine, *fresh;
-    unsigned how = torture_below(random, 4);
-
-    if (old && how < 2) {
-        TORTURE_CHECK(erase(key) == old);
-        *mine = NULL;
-        retire(old);
-        return;
-    }
-    fresh = make(key);
-    if (old && how == 2) {
-        TORTURE_CHECK(insert(key, fresh) == old);
-        TORTURE_CHECK(!exchange(key, fresh, old));
-        TORTURE_CHECK(exchange(key, old, fresh));
-    } else if (!old && how == 2) {
-        TORTURE_CHECK(insert(key, fresh) == NULL);
-    } else {
-        TORTURE_CHECK(put(key, fresh) == old);
-    }
-    *mine = fresh;
-    if (old)
-        retire(old);
-}
-
-/* Updates a key that all writers want: one thread takes out each value that enters the map. */
-static void update_contended(uint64_t *random)
-{
-    uint64_t key = (uint64_t)torture_below(random, LASTING) * SPACING + CONTENDED;
-    struct object *fresh = make(key), *old = NULL;
-
-    switch (torture_below(random, 3)) {
-    case 0:
-        old = put(key, fresh);
-        break;
-    case 1:
-        if (insert(key, fresh)) {
-            unmake(fresh);
-            old = erase(key);
-        }
-        break;
-    default:
-        old = get(key);
-        if (!old || !exchange(key, old, fresh)) {
-            unmake(fresh);
-            old = NULL;
-        }
-    }
-    if (old)
-        retire(old);
-}
-
 static void *writer(void *number)
 {
     const unsigned own = (unsigned)(uintptr_t)number;
     uint64_t random = own + 4711;
-    struct object **mine = calloc(KEYS, sizeof *mine);
+    struct torture_object **mine = calloc(KEYS, sizeof *mine);
 
     while (!torture_stopped()) {
         for (unsigned i = 0; i < 50; i++) {
@@ -280,13 +134,14 @@ static void *writer(void *number)
             if (place != 0 && place != CONTENDED && place % WRITERS == own)
                 update_own(&mine[key], key, &random);
         }
-        update_contended(&random);
+        update_contended((uint64_t)torture_below(&random, LASTING) * SPACING + CONTENDED, false,
+                         &random);
         __atomic_fetch_add(&updates, 51 / WRITERS + 1, __ATOMIC_RELAXED);
     }
     for (uint64_t key = 0; key < KEYS; key++)
         if (mine[key]) {
             TORTURE_CHECK(erase(key) == mine[key]);
-            retire(mine[key]);
+            object_retire(mine[key]);
         }
     free(mine);
     return NULL;
@@ -299,7 +154,7 @@ static void *writer(void *number)
 static int be_child(void)
 {
     for (uint64_t key = 0; key < KEYS; key++) {
-        struct object *object;
+        struct torture_object *object;
 
         prudence_read_lock();
         object = look_up(key);
@@ -336,10 +191,10 @@ static void set_up(const char *variant)
     readers_stay = !strcmp(variant, "limit");
     strings = !strcmp(variant, "strings") || !strcmp(variant, "fork") || readers_stay;
     attr.flags = strings ? PRUDENCE_MAP_VALUES_BYTES : 0;
-    map = prudence_map_values_create("torture", &attr);
-    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    table = prudence_map_values_create("torture", &attr);
+    cache = prudence_cache_create("torture", sizeof(struct torture_object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
-        lasting[i] = make((uint64_t)i * SPACING);
+        lasting[i] = object_make((uint64_t)i * SPACING);
         TORTURE_CHECK(put((uint64_t)i * SPACING, lasting[i]) == NULL);
     }
 }
@@ -350,49 +205,41 @@ static void tear_down(void)
     unsigned left = 0;
 
     for (uint64_t key = 0; key < KEYS; key++) {
-        struct object *object = erase(key);
+        struct torture_object *object = erase(key);
 
         if (!object)
             continue;
         TORTURE_CHECK(key % SPACING == 0 || key % SPACING == CONTENDED);
-        retire(object);
+        object_retire(object);
         left++;
     }
     TORTURE_CHECK(left >= LASTING && left <= 2 * LASTING);
     prudence_trim(); /* nodes in quarantine, or resting by shuffle, count until then */
-    prudence_map_values_stats(map, &stats);
+    prudence_map_values_stats(table, &stats);
     TORTURE_CHECK(stats.objects == 0 && stats.nodes == 0);
-    TORTURE_CHECK(prudence_map_values_destroy(map, NULL, NULL) == 0);
+    TORTURE_CHECK(prudence_map_values_destroy(table, NULL, NULL) == 0);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
 }
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    struct torture_crew crew;
+    uint64_t end = torture_end_of(seconds);
 
     set_up(variant);
-    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_start(reader, READERS, 1);
+    torture_start(writer, WRITERS, 0);
     if (!strcmp(variant, "fork"))
         fork_until(end);
     torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_crew_stop(&crew);
+    torture_join();
     tear_down();
     if (readers_stay)
         torture_check_limit();
-    printf(": updates=%llu lookups=%llu walks=%llu forks=%llu retired=%llu",
-           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)forks, (unsigned long long)torture_found_retired);
+    TORTURE_SAY({"updates", updates}, {"lookups", lookups}, {"walks", walks}, {"forks", forks},
+                {"retired", torture_found_retired});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"numbers", ""},    {"strings", ""}, {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"}, {"fork", ""},    {"limit", "latent_limit=2M,wait_max=60s"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"numbers", ""}, {"strings", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"}, {"fork", ""}, {"limit", "latent_limit=2M,wait_max=60s"})

@@ -171,7 +171,6 @@ static void check_end(void)
 static int torture(const char *variant, double seconds)
 {
     char folder[] = "/tmp/prudence-group-XXXXXX", slashed[sizeof folder + 1], path[100];
-    pthread_t workers[THREADS];
 
     largest = strstr(variant, "small") ? 3000000 : 40000000;
     if (!mkdtemp(folder))
@@ -183,29 +182,17 @@ static int torture(const char *variant, double seconds)
     mapping_watch(allocate_in_call);
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        workers[i] = torture_thread(worker, (void *)(i + 1));
+    torture_start(worker, THREADS, 1);
     watch(seconds, slashed);
-    torture_stop();
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(workers[i], NULL);
+    torture_join();
     mapping_watch(NULL);
     remove(path);
     remove(folder);
     check_end();
-    printf(": operations=%llu moved=%llu", (unsigned long long)operations,
-           (unsigned long long)moved);
+    TORTURE_SAY({"operations", operations}, {"moved", moved});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"defaults", ""},
-        {"small, at once", "decay=0,retain=0"},
+TORTURE(torture, {"defaults", ""}, {"small, at once", "decay=0,retain=0"},
         {"limit", "limit=300M,wait_max=3ms"},
-        {"checked, helper", "check=1,background=1,decay=10ms"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"checked, helper", "check=1,background=1,decay=10ms"})

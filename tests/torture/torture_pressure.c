@@ -189,45 +189,27 @@ static void check_end(void)
 
 static int torture(const char *variant, double seconds)
 {
-    pthread_t workers[THREADS], readers[2];
     struct prudence_stats stats;
 
     patient = strstr(variant, "patient") != NULL;
     os_memory_fails = fails_at_random;
-    for (uintptr_t i = 0; i < THREADS; i++)
-        workers[i] = torture_thread(worker, (void *)(i + 1));
-    for (uintptr_t i = 0; i < 2; i++)
-        readers[i] = torture_thread(staying_reader, (void *)(i + 100));
+    torture_start(worker, THREADS, 1);
+    torture_start(staying_reader, 2, 100);
     watch(seconds);
-    torture_stop();
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(workers[i], NULL);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(readers[i], NULL);
+    torture_join();
     os_memory_fails = NULL;
     check_end();
     prudence_stats(&stats);
-    printf(
-        ": operations=%llu failures=%llu injected=%llu recognized=%llu most used=%llu K "
-        "latent=%llu "
-        "K waits=%llu+%llu expired=%llu",
-        (unsigned long long)operations, (unsigned long long)failures, (unsigned long long)injected,
-        (unsigned long long)recognized, (unsigned long long)most_used >> 10,
-        (unsigned long long)most_latent >> 10, (unsigned long long)stats.throttle_waits,
-        (unsigned long long)stats.pressure_waits, (unsigned long long)stats.throttle_expiries);
+    TORTURE_SAY({"operations", operations}, {"failures", failures}, {"injected", injected},
+                {"recognized", recognized}, {"most used K", most_used >> 10},
+                {"latent K", most_latent >> 10}, {"waits", stats.throttle_waits},
+                {"pressure waits", stats.pressure_waits}, {"expired", stats.throttle_expiries});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"limit", "limit=8M,latent_limit=1M,wait_max=3ms"},
+TORTURE(torture, {"limit", "limit=8M,latent_limit=1M,wait_max=3ms"},
         {"lock", "limit=8M,latent_limit=1M,wait_max=3ms,rseq=0,background=1"},
         {"no latent limit", "limit=16M,latent_limit=0,wait_max=50ms,retain=0"},
         {"checked", "limit=8M,latent_limit=1M,wait_max=3ms,check=1"},
         {"watched", "limit=8M,latent_limit=1M,wait_max=3ms,guard=10,check=1,quarantine=4M"},
-        {"patient", "latent_limit=4M,wait_max=30s"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"patient", "latent_limit=4M,wait_max=30s"})

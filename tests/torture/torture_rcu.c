@@ -9,37 +9,33 @@
  * and given back (every thread is moved to one CPU), threads are suspended in a handler, wherever
  * they are, and the process forks and is stopped by SIGSTOP.
  *
- * An object carries the cookie of a grace period that began after it was unlinked. A reader that
- * finds it takes its age in grace periods: 0 or 1 are expected, 2 is a violation; and the object
- * must not change inside the section. At the end every object must have been freed.
+ * Readers check ages and contents of objects (torture_words.h). At the end every object must have
+ * been freed.
  */
 #define _GNU_SOURCE
-#include "support/gp_torture.h"
+#define TORTURE_WORDS       8
+#define TORTURE_PLAIN_WORDS 0 /* handlers read */
+#include "support/torture_words.h"
 
 #include <prudence/call.h>
 
 #define READERS 4 /* one of each way */
 #define WRITERS 4
 #define PLACES  64
-#define AGES    6
 
 enum reading { READ_PLAIN, READ_NESTED, READ_PREEMPTED, READ_SLEEPING };
 enum waiting { WAIT_SYNCHRONIZE, WAIT_CALL, WAIT_POLL, WAIT_DEFERRED };
 enum placing { PLACE_GLOBAL, PLACE_CPU, PLACE_THREAD };
 
 struct object {
-    struct torture_mark mark;
+    struct torture_words content;
     struct prudence_head head;
-    uint64_t body[8]; /* each word is the birth stamp while the object can be seen */
 };
 
-static struct prudence_domain *domain;
-static struct prudence_cache *cache;
 static enum placing placing;
 static bool qsbr;
 static struct object *pointers[PLACES];
-static pthread_t threads[READERS + WRITERS];
-static uint64_t births, deaths, ages[AGES], reads[READERS], waits[WRITERS], handlers;
+static uint64_t deaths, reads[READERS], waits[WRITERS], handlers;
 
 static unsigned place_of(unsigned thread)
 {
@@ -49,31 +45,6 @@ static unsigned place_of(unsigned thread)
 }
 
 /* --------------------------------------------------------------------------------- readers */
-
-static void note_age(const struct object *object)
-{
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_ACQUIRE);
-    uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_ACQUIRE);
-    uint64_t completed = load_acquire(&domain->progress.completed), age = 0;
-
-    if (state != TORTURE_RETIRED)
-        return;
-    if (!sequence_before(completed, cookie))
-        age = 2 + (completed - cookie) / GP_STEP;
-    else if (cookie - completed <= GP_STEP)
-        age = 1;
-    __atomic_fetch_add(&ages[age < AGES ? age : AGES - 1], 1, __ATOMIC_RELAXED);
-    if (age >= 2)
-        torture_violation("a reader sees object %p %llu grace periods after it was retired",
-                          (const void *)object, (unsigned long long)(age - 1));
-}
-
-static void check_body(const struct object *object, uint64_t birth)
-{
-    for (unsigned i = 0; i < 8; i++)
-        if (__atomic_load_n(&object->body[i], __ATOMIC_RELAXED) != birth)
-            torture_violation("object %p changed inside a section", (const void *)object);
-}
 
 static void linger(enum reading how, uint64_t *random)
 {
@@ -93,16 +64,16 @@ static void read_once(enum reading how, uint64_t *random)
         prudence_domain_read_lock(domain);
     object = prudence_dereference(pointers[place_of(torture_below(random, WRITERS))]);
     if (object) {
-        birth = __atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED);
-        check_body(object, birth);
-        note_age(object);
+        birth = words_birth(&object->content);
+        words_check(&object->content, birth, 0, 1);
+        words_note_age(&object->content);
     }
     for (unsigned i = 1; i < depth; i++)
         prudence_domain_read_unlock(domain);
     linger(how, random);
     if (object) {
-        check_body(object, birth);
-        note_age(object);
+        words_check(&object->content, birth, 0, 1);
+        words_note_age(&object->content);
     }
     prudence_domain_read_unlock(domain);
 }
@@ -145,7 +116,7 @@ static void read_in_handler(int number)
 
 static void object_end(struct object *object)
 {
-    torture_check_reuse(&object->mark, domain);
+    torture_check_reuse(&object->content.mark, domain);
     __atomic_fetch_add(&deaths, 1, __ATOMIC_RELAXED);
     prudence_cache_free(cache, object);
 }
@@ -155,26 +126,10 @@ static void object_called(struct prudence_head *head)
     object_end((struct object *)((char *)head - offsetof(struct object, head)));
 }
 
-static struct object *object_make(void)
-{
-    struct object *object = prudence_cache_alloc(cache);
-    uint64_t birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
-
-    if (!object)
-        return NULL;
-    torture_check_reuse(&object->mark, domain);
-    __atomic_store_n(&object->mark.birth, birth, __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    for (unsigned i = 0; i < 8; i++)
-        __atomic_store_n(&object->body[i], birth, __ATOMIC_RELAXED);
-    return object;
-}
-
 static void retire(struct object *object, enum waiting how)
 {
-    prudence_gp_t cookie = prudence_domain_get_state(domain);
+    prudence_gp_t cookie = words_retire(&object->content);
 
-    torture_mark_set(&object->mark, TORTURE_RETIRED, cookie.private_value);
     switch (how) {
     case WAIT_SYNCHRONIZE:
         TORTURE_CHECK(prudence_domain_synchronize(domain) == 0);
@@ -203,12 +158,10 @@ static void *writer(void *argument)
     uint64_t done = 0;
 
     for (; !torture_stopped(); done++) {
-        struct object *fresh = object_make(), *old;
+        struct object *fresh = words_make(), *old;
 
-        if (!fresh) {
-            torture_violation("no memory");
+        if (!fresh)
             break;
-        }
         old = __atomic_exchange_n(&pointers[place_of(self)], fresh, __ATOMIC_ACQ_REL);
         if (old)
             retire(old, (enum waiting)self);
@@ -237,10 +190,10 @@ static void take_cpus_away(uint64_t *random)
     CPU_SET(torture_below(random, (unsigned)sysconf(_SC_NPROCESSORS_ONLN)), &one);
     memset(&all, 0xff, sizeof all);
     for (unsigned i = 0; i < READERS + WRITERS; i++)
-        pthread_setaffinity_np(threads[i], sizeof one, &one);
+        pthread_setaffinity_np(torture_crew.threads[i], sizeof one, &one);
     torture_sleep_us(3000);
     for (unsigned i = 0; i < READERS + WRITERS; i++)
-        pthread_setaffinity_np(threads[i], sizeof all, &all);
+        pthread_setaffinity_np(torture_crew.threads[i], sizeof all, &all);
 }
 
 /* SIGSTOP stops the whole process, so another one must wake it. That is a fork, itself a
@@ -269,9 +222,9 @@ static void disturb(double seconds)
         unsigned dice = torture_below(&random, 16);
 
         if (dice < 12)
-            pthread_kill(threads[torture_below(&random, READERS)], SIGUSR1);
+            pthread_kill(torture_crew.threads[torture_below(&random, READERS)], SIGUSR1);
         else if (dice < 14)
-            pthread_kill(threads[torture_below(&random, READERS + WRITERS)], SIGUSR2);
+            pthread_kill(torture_crew.threads[torture_below(&random, READERS + WRITERS)], SIGUSR2);
         else if (dice == 14)
             take_cpus_away(&random);
         else
@@ -335,35 +288,20 @@ static int torture(const char *variant, double seconds)
     choose(variant);
     handle(SIGUSR1, read_in_handler);
     handle(SIGUSR2, suspend);
-    for (uintptr_t i = 0; i < READERS; i++)
-        threads[i] = torture_thread(reader, (void *)i);
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        threads[READERS + i] = torture_thread(writer, (void *)i);
+    torture_start(reader, READERS, 0);
+    torture_start(writer, WRITERS, 0);
     disturb(seconds);
-    torture_stop();
-    for (unsigned i = 0; i < READERS + WRITERS; i++)
-        pthread_join(threads[i], NULL);
+    torture_join();
     check_end();
-    printf(
-        ": reads %llu/%llu/%llu/%llu handlers %llu sync=%llu call=%llu poll=%llu deferred=%llu "
-        "ages",
-        (unsigned long long)reads[0], (unsigned long long)reads[1], (unsigned long long)reads[2],
-        (unsigned long long)reads[3], (unsigned long long)handlers, (unsigned long long)waits[0],
-        (unsigned long long)waits[1], (unsigned long long)waits[2], (unsigned long long)waits[3]);
-    for (unsigned i = 0; i < AGES; i++)
-        printf(" %u:%llu", i, (unsigned long long)ages[i]);
+    TORTURE_SAY({"plain reads", reads[0]}, {"nested", reads[1]}, {"preempted", reads[2]},
+                {"sleeping", reads[3]}, {"handlers", handlers}, {"sync", waits[0]},
+                {"call", waits[1]}, {"poll", waits[2]}, {"deferred", waits[3]});
+    words_say_ages();
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default global", "reader_mode=auto"},   {"default cpu", "reader_mode=free"},
+TORTURE(torture, {"default global", "reader_mode=auto"}, {"default cpu", "reader_mode=free"},
         {"default thread", "reader_mode=fenced"}, {"memb global", "reader_mode=free"},
-        {"memb cpu", "reader_mode=auto"},         {"memb thread", "rseq=0"},
-        {"qsbr global", "reader_mode=auto"},      {"qsbr cpu", "membarrier=0"},
-        {"qsbr thread", "reader_mode=auto"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+        {"memb cpu", "reader_mode=auto"}, {"memb thread", "rseq=0"},
+        {"qsbr global", "reader_mode=auto"}, {"qsbr cpu", "membarrier=0"},
+        {"qsbr thread", "reader_mode=auto"})

@@ -2,93 +2,23 @@
 /*
  * Many more readers than CPUs look at shared objects while writers replace and defer them.
  *
- * Every object carries a birth stamp, a state, and from its retirement the cookie of a grace period
- * that began after it was unlinked. A reader that finds it retired takes its age: 0 when no grace
- * period has ended since, 1 when one that was already running has, 2 and more when a whole one has:
- * then it was visible to a section that should have held it. Whatever the age, its content must not
- * change inside the section. Writers check that the last cookie of each object that they allocate
- * is over.
+ * A reader checks the age of the object that it finds (torture_words.h). Whatever the age, the
+ * content must not change inside the section. Writers check that the last cookie of each object
+ * that they allocate is over.
  */
 #define _GNU_SOURCE
 #include "gp/user/mode.h"
 #include "gp/user/parking.h"
-#include "support/gp_torture.h"
+#define TORTURE_WORDS 24
+#include "support/torture_words.h"
 
 #define POINTERS 16
-#define WORDS    24
 #define READERS  12
 #define WRITERS  3
-#define AGES     6
 
-struct object {
-    struct torture_mark mark;
-    uint64_t words[WORDS]; /* each a function of the birth stamp; constant while live or latent */
-};
-
-/* Under ThreadSanitizer accesses are plain, so that it checks that the grace period orders
- * writers and readers of the content. */
-#if TORTURE_TSAN
-#define WORD_LOAD(word)         (word)
-#define WORD_STORE(word, value) ((word) = (value))
-#else
-#define WORD_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#define WORD_STORE(word, value) __atomic_store_n(&(word), (value), __ATOMIC_RELAXED)
-#endif
-
-static struct object *pointers[POINTERS];
-static struct prudence_cache *cache;
-static uint64_t births, ages[AGES], reads, updates, recognized, waits;
+static struct torture_words *pointers[POINTERS];
+static uint64_t reads, updates, waits;
 static uint64_t base; /* the sequence at start; retired cookies are relative to it */
-
-static uint64_t word_for(uint64_t birth, unsigned i)
-{
-    return birth * UINT64_C(0x9e3779b97f4a7c15) + i;
-}
-
-static struct object *object_make(void)
-{
-    struct object *object = prudence_cache_alloc(cache);
-    uint64_t birth = __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED);
-
-    if (!object)
-        return NULL;
-    if (torture_check_reuse(&object->mark, prudence_default_domain()))
-        __atomic_fetch_add(&recognized, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&object->mark.birth, birth, __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    for (unsigned i = 0; i < WORDS; i++)
-        WORD_STORE(object->words[i], word_for(birth, i));
-    return object;
-}
-
-static void note_age(struct object *object)
-{
-    uint64_t state = __atomic_load_n(&object->mark.state, __ATOMIC_ACQUIRE);
-    uint64_t cookie = __atomic_load_n(&object->mark.cookie, __ATOMIC_ACQUIRE);
-    uint64_t completed = load_acquire(&prudence_default.progress.completed);
-    uint64_t age = 0;
-
-    if (state != TORTURE_RETIRED)
-        return;
-    if (!sequence_before(completed, cookie))
-        age = 2 + (completed - cookie) / GP_STEP;
-    else if (cookie - completed <= GP_STEP)
-        age = 1;
-    __atomic_fetch_add(&ages[age < AGES ? age : AGES - 1], 1, __ATOMIC_RELAXED);
-    if (age >= 2)
-        torture_violation("a reader sees object %p %llu grace periods after it was retired",
-                          (void *)object, (unsigned long long)(age - 1));
-}
-
-static void check_words(const struct object *object, uint64_t birth, unsigned from)
-{
-    if (__atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED) != birth)
-        torture_violation("object %p was born again inside a section", (const void *)object);
-    for (unsigned i = from; i < WORDS; i += 5)
-        if (WORD_LOAD(object->words[i]) != word_for(birth, i))
-            torture_violation("word %u of object %p changed inside a section", i,
-                              (const void *)object);
-}
 
 /* Spends some time inside the section: mostly none, at times a preemption or a sleep. */
 static void linger(uint64_t *random)
@@ -107,20 +37,20 @@ static void linger(uint64_t *random)
 static void read_once(uint64_t *random)
 {
     unsigned depth = 1 + torture_below(random, 3);
-    struct object *object;
+    struct torture_words *object;
     uint64_t birth;
 
     for (unsigned i = 0; i < depth; i++)
         prudence_read_lock();
     object = prudence_dereference(pointers[torture_below(random, POINTERS)]);
-    birth = __atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED);
-    check_words(object, birth, 0);
-    note_age(object);
+    birth = words_birth(object);
+    words_check(object, birth, 0, 5);
+    words_note_age(object);
     for (unsigned i = 1; i < depth; i++)
         prudence_read_unlock();
     linger(random);
-    check_words(object, birth, torture_below(random, 5));
-    note_age(object);
+    words_check(object, birth, torture_below(random, 5), 5);
+    words_note_age(object);
     prudence_read_unlock();
 }
 
@@ -151,12 +81,11 @@ static void *reader_line(void *argument)
 }
 
 /* Frees an unlinked object in one of the possible ways. */
-static void retire(struct object *object, uint64_t *random)
+static void retire(struct torture_words *object, uint64_t *random)
 {
     unsigned how = torture_below(random, 4000);
-    prudence_gp_t cookie = prudence_gp_get_state();
+    prudence_gp_t cookie = words_retire(object);
 
-    torture_mark_set(&object->mark, TORTURE_RETIRED, cookie.private_value);
     if (how == 0) {
         prudence_synchronize();
         TORTURE_CHECK(prudence_gp_poll_state(cookie));
@@ -182,13 +111,11 @@ static void *writer(void *argument)
     uint64_t random = (uint64_t)(uintptr_t)argument, done = 0;
 
     while (!torture_stopped()) {
-        struct object *fresh = object_make();
+        struct torture_words *fresh = words_make();
         unsigned place = torture_below(&random, POINTERS);
 
-        if (!fresh) {
-            torture_violation("no memory");
+        if (!fresh)
             break;
-        }
         retire(__atomic_exchange_n(&pointers[place], fresh, __ATOMIC_ACQ_REL), &random);
         if (torture_below(&random, 3000) == 0)
             torture_migrate(&random);
@@ -246,56 +173,32 @@ static void check_end(void)
 static int torture(const char *variant, double seconds)
 {
     bool switching = strcmp(variant, "switching") == 0 && !TORTURE_TSAN;
-    pthread_t readers[READERS], writers[WRITERS], switches = 0, parks;
 
+    domain = prudence_default_domain();
     base = load_acquire(&prudence_default.progress.completed);
-    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    cache = prudence_cache_create("torture", sizeof(struct torture_words), NULL);
     for (unsigned i = 0; i < POINTERS; i++)
-        pointers[i] = object_make();
-    for (uintptr_t i = 0; i < READERS; i++)
-        readers[i] = torture_thread(reader_line, (void *)(i + 1));
-    for (uintptr_t i = 0; i < WRITERS; i++)
-        writers[i] = torture_thread(writer, (void *)(i + 100));
-    if (switching)
-        switches = torture_thread(switcher, NULL);
-    parks = torture_thread(parker, NULL);
+        pointers[i] = words_make();
+    torture_start(reader_line, READERS, 1);
+    torture_start(writer, WRITERS, 100);
+    torture_start(switcher, switching, 0);
+    torture_start(parker, 1, 0);
     torture_sleep_us((unsigned)(seconds * 1e6));
     if (os_membarrier_available())
         torture_wait_for(&prudence_default.parked_ever);
-    torture_stop();
-    if (switching)
-        pthread_join(switches, NULL);
-    pthread_join(parks, NULL);
-    for (unsigned i = 0; i < READERS; i++)
-        pthread_join(readers[i], NULL);
-    for (unsigned i = 0; i < WRITERS; i++)
-        pthread_join(writers[i], NULL);
+    torture_join();
     check_end();
     if (os_membarrier_available() && !prudence_default.parked_ever)
         torture_violation("nobody was ever parked");
-    printf(": reads=%llu updates=%llu waits=%llu recognized=%llu parked=%llu ages",
-           (unsigned long long)reads, (unsigned long long)updates, (unsigned long long)waits,
-           (unsigned long long)recognized, (unsigned long long)prudence_default.parked_ever);
-    for (unsigned i = 0; i < AGES; i++)
-        printf(" %u:%llu", i, (unsigned long long)ages[i]);
+    TORTURE_SAY({"reads", reads}, {"updates", updates}, {"waits", waits},
+                {"recognized", recognized}, {"parked", prudence_default.parked_ever});
+    words_say_ages();
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"auto", "reader_mode=auto"},
-        {"fence-free", "reader_mode=free"},
-        {"fenced", "reader_mode=fenced"},
-        {"switching", "reader_mode=auto"},
-        {"lock", "rseq=0,reader_mode=free"},
-        {"no membarrier", "membarrier=0"},
-        {"background", "background=1,reader_mode=free"},
-        {"checked", "check=1"},
-        {"guarded", "guard=10"},
-        {"watched", "guard=10,check=1,quarantine=4M"},
-        {"annotated", "annotate=1,guard=10,quarantine=4M"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"auto", "reader_mode=auto"}, {"fence-free", "reader_mode=free"},
+        {"fenced", "reader_mode=fenced"}, {"switching", "reader_mode=auto"},
+        {"lock", "rseq=0,reader_mode=free"}, {"no membarrier", "membarrier=0"},
+        {"background", "background=1,reader_mode=free"}, {"checked", "check=1"},
+        {"guarded", "guard=10"}, {"watched", "guard=10,check=1,quarantine=4M"},
+        {"annotated", "annotate=1,guard=10,quarantine=4M"})

@@ -20,16 +20,10 @@
 #define LASTING 64   /* 10.0.0.0/16 to 10.63.0.0/16 */
 #define OWN     3000 /* most prefixes of each writer */
 
-struct object {
-    struct torture_mark mark;
-    uint64_t route; /* atomic: address << 8 | length */
-};
-
 static struct prudence_routes *table;
-static struct prudence_cache *cache;
-static uint64_t lookups, walks, updates;
 static bool readers_stay, is_ipv6;
 
+/* The key of an object is a route. */
 #define ROUTE(address, length) ((uint64_t)(address) << 8 | (length))
 
 /* Stores the address as in a packet. An IPv6 address has 16 constant bits, the first half, 12
@@ -62,32 +56,7 @@ static bool matches(uint64_t route, uint32_t address)
     return !length || ((uint32_t)(route >> 8) ^ address) >> (32 - length) == 0;
 }
 
-static struct object *make(uint64_t route)
-{
-    struct object *object = prudence_cache_alloc(cache);
-
-    torture_object_begin(&object->mark, &object->route, route);
-    return object;
-}
-
-/* Retires an object that only this thread unlinked, outside of any section. */
-static void retire(uintptr_t value)
-{
-    struct object *object = (struct object *)value;
-
-    torture_object_retire(&object->mark);
-    prudence_cache_free_deferred(cache, object);
-}
-
 /* -------------------------------------------------------------------------------------- readers */
-
-/* Checks an object that the reader has just found, inside its section. Returns its route. */
-static uint64_t look_at(uintptr_t value)
-{
-    const struct object *object = (const struct object *)value;
-
-    return torture_object_seen(&object->mark, &object->route);
-}
 
 /* Returns the length of the route found for the address. A route of at least `least` bits always
  * exists; 0 if none may exist. */
@@ -105,7 +74,7 @@ static unsigned look_up(uint32_t address, unsigned least)
             torture_violation("there is no route for %08x", address);
         return 0;
     }
-    route = look_at(value);
+    route = object_seen((void *)value);
     if (!matches(route, address) || (route & 0xff) < least)
         torture_violation("for %08x the route %08x/%u is found", address, (unsigned)(route >> 8),
                           (unsigned)(route & 0xff));
@@ -144,7 +113,7 @@ static void walk(void)
     prudence_read_lock();
     prudence_routes_for_each(&at, table, NULL, value)
     {
-        uint64_t route = look_at(value);
+        uint64_t route = object_seen((void *)value);
 
         if (!first && route <= last)
             torture_violation("a walk goes from %llx to %llx", (unsigned long long)last,
@@ -177,7 +146,7 @@ static void add(uint64_t route)
 {
     const struct prudence_routes_prefix prefix = prefix_of(route);
 
-    TORTURE_CHECK(prudence_routes_add(table, &prefix, (uintptr_t)make(route), NULL) == 0);
+    TORTURE_CHECK(prudence_routes_add(table, &prefix, (uintptr_t)object_make(route), NULL) == 0);
 }
 
 static void drop(uint64_t route)
@@ -189,7 +158,7 @@ static void drop(uint64_t route)
     if (error)
         torture_violation("a prefix of this thread's is not there to be removed");
     else
-        retire(old);
+        object_retire((void *)old);
 }
 
 static void replace(uint64_t route)
@@ -197,8 +166,9 @@ static void replace(uint64_t route)
     const struct prudence_routes_prefix prefix = prefix_of(route);
     uintptr_t old;
 
-    TORTURE_CHECK(prudence_routes_replace(table, &prefix, (uintptr_t)make(route), &old) == 0);
-    retire(old);
+    TORTURE_CHECK(prudence_routes_replace(table, &prefix, (uintptr_t)object_make(route), &old) ==
+                  0);
+    object_retire((void *)old);
 }
 
 /* Returns a prefix that a writer may add: one of 3 short ones of its own lengths, some far from
@@ -221,13 +191,12 @@ static void update_own(unsigned writer, unsigned char *mine, uint64_t *random)
     const struct prudence_routes_prefix prefix = prefix_of(route);
 
     if (!mine[i]) {
-        struct object *object = make(route);
+        void *object = object_make(route);
 
         if (!prudence_routes_add(table, &prefix, (uintptr_t)object, NULL)) {
             mine[i] = 1;
         } else { /* the prefix exists */
-            torture_mark_set(&object->mark, TORTURE_NEW, 0);
-            prudence_cache_free(cache, object);
+            object_unmake(object);
         }
     } else if (torture_below(random, 2)) {
         replace(route);
@@ -278,7 +247,7 @@ static void set_up(const char *variant)
     attr.prefixes = strcmp(variant, "wide") ? 0 : 1 << 17;
     readers_stay = !strcmp(variant, "limit");
     table = prudence_routes_create("torture", &attr);
-    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
+    cache = prudence_cache_create("torture", sizeof(struct torture_object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
         add(ROUTE(0x0a000000 + (i << 16), 16));
         add(ROUTE(0x0a000001 + (i << 16), 32));
@@ -297,7 +266,7 @@ static void tear_down(void)
     {
         TORTURE_CHECK(prudence_routes_erase(table, &at.prefix, NULL) == 0);
         TORTURE_CHECK(prudence_routes_erase(table, &at.prefix, NULL) == ENOENT);
-        retire(value);
+        object_retire((void *)value);
         left++;
     }
     TORTURE_CHECK(left == 2 * LASTING + WRITERS);
@@ -308,32 +277,23 @@ static void tear_down(void)
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    struct torture_crew crew;
+    uint64_t end = torture_end_of(seconds);
     struct prudence_routes_stats stats;
 
     set_up(variant);
-    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_start(reader, READERS, 1);
+    torture_start(writer, WRITERS, 0);
     torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_crew_stop(&crew);
+    torture_join();
     prudence_routes_stats(table, &stats);
     tear_down();
     if (readers_stay)
         torture_check_limit();
-    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu index=%llu bits",
-           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)torture_found_retired, (unsigned long long)stats.index_bits);
+    TORTURE_SAY({"updates", updates}, {"lookups", lookups}, {"walks", walks},
+                {"retired", torture_found_retired}, {"index bits", stats.index_bits});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"growing", ""},    {"wide", ""},
-        {"ipv6", ""},       {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"}, {"limit", "latent_limit=2M,wait_max=60s"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"growing", ""}, {"wide", ""}, {"ipv6", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"}, {"limit", "latent_limit=2M,wait_max=60s"})

@@ -7,36 +7,27 @@
  * ctest: inlined-too
  */
 #define _GNU_SOURCE
-#include "support/gp_torture.h"
+#define TORTURE_WORDS       12
+#define TORTURE_PLAIN_WORDS 0 /* handlers read */
+#include "support/torture_words.h"
 
 #define WORKERS  6
 #define POINTERS 8
-#define WORDS    12
 
-struct object {
-    struct torture_mark mark;
-    uint64_t words[WORDS];
-};
-
-static struct object *pointers[POINTERS];
-static struct prudence_cache *cache;
-static struct prudence_domain *domain;
+static struct torture_words *pointers[POINTERS];
+static struct prudence_domain *other;
 static pthread_t targets[WORKERS];
 static bool running[WORKERS]; /* under `gate`: the thread of this index may be signalled */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t births, handled, updates;
+static uint64_t handled, updates;
 
 static void look(unsigned place)
 {
-    struct object *object;
-    uint64_t birth;
+    struct torture_words *object;
 
     prudence_read_lock();
     object = prudence_dereference(pointers[place % POINTERS]);
-    birth = __atomic_load_n(&object->mark.birth, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < WORDS; i++)
-        if (__atomic_load_n(&object->words[i], __ATOMIC_RELAXED) != birth + i)
-            torture_violation("object %p changed inside a section", (void *)object);
+    words_check(object, words_birth(object), 0, 1);
     prudence_read_unlock();
 }
 
@@ -47,34 +38,21 @@ static void handler(int number)
     static unsigned place;
 
     look(__atomic_fetch_add(&place, 1, __ATOMIC_RELAXED));
-    prudence_domain_read_lock(domain);
-    prudence_domain_read_unlock(domain);
+    prudence_domain_read_lock(other);
+    prudence_domain_read_unlock(other);
     if (prudence_read_lock_held() != inside)
         torture_violation("a handler's section changed its thread's");
     __atomic_fetch_add(&handled, 1, __ATOMIC_RELAXED);
     errno = saved_errno;
 }
 
-static struct object *object_make(void)
-{
-    struct object *object = prudence_cache_alloc(cache);
-    uint64_t birth = __atomic_add_fetch(&births, WORDS, __ATOMIC_RELAXED);
-
-    torture_check_reuse(&object->mark, prudence_default_domain());
-    __atomic_store_n(&object->mark.birth, birth, __ATOMIC_RELAXED);
-    torture_mark_set(&object->mark, TORTURE_LIVE, 0);
-    for (unsigned i = 0; i < WORDS; i++)
-        __atomic_store_n(&object->words[i], birth + i, __ATOMIC_RELAXED);
-    return object;
-}
-
 static void replace(uint64_t *random)
 {
-    struct object *fresh = object_make();
-    struct object *old =
+    struct torture_words *fresh = words_make();
+    struct torture_words *old =
         __atomic_exchange_n(&pointers[torture_below(random, POINTERS)], fresh, __ATOMIC_ACQ_REL);
 
-    torture_mark_set(&old->mark, TORTURE_RETIRED, prudence_gp_get_state().private_value);
+    words_retire(old);
     prudence_cache_free_deferred(cache, old);
 }
 
@@ -139,38 +117,25 @@ static void bombard(double seconds)
 static int torture(const char *variant, double seconds)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    pthread_t lines[WORKERS];
     struct prudence_stats stats;
 
-    cache = prudence_cache_create("torture", sizeof(struct object), NULL);
-    domain = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
+    domain = prudence_default_domain();
+    cache = prudence_cache_create("torture", sizeof(struct torture_words), NULL);
+    other = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
     for (unsigned i = 0; i < POINTERS; i++)
-        pointers[i] = object_make();
+        pointers[i] = words_make();
     sigaction(SIGUSR1, &action, NULL);
-    for (uintptr_t i = 0; i < WORKERS; i++)
-        lines[i] = torture_thread(worker_line, (void *)i);
+    torture_start(worker_line, WORKERS, 0);
     bombard(seconds);
-    torture_stop();
-    for (unsigned i = 0; i < WORKERS; i++)
-        pthread_join(lines[i], NULL);
+    torture_join();
     for (unsigned i = 0; i < POINTERS; i++)
         prudence_cache_free_deferred(cache, pointers[i]);
     TORTURE_CHECK(prudence_cache_destroy(cache) == 0);
-    TORTURE_CHECK(prudence_domain_destroy(domain) == 0);
+    TORTURE_CHECK(prudence_domain_destroy(other) == 0);
     prudence_stats(&stats);
-    printf(": updates=%llu handlers=%llu readers left=%llu", (unsigned long long)updates,
-           (unsigned long long)handled, (unsigned long long)stats.readers);
+    TORTURE_SAY({"updates", updates}, {"handlers", handled}, {"readers left", stats.readers});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"default", ""},
-        {"fence-free", "reader_mode=free"},
-        {"lock", "rseq=0,background=1"},
-        {"no membarrier", "membarrier=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"default", ""}, {"fence-free", "reader_mode=free"},
+        {"lock", "rseq=0,background=1"}, {"no membarrier", "membarrier=0"})

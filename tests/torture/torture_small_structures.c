@@ -252,33 +252,17 @@ static void tear_down(void)
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    pthread_t threads[THREADS + 1];
-    unsigned all = 0;
-
     set_up();
-    for (uintptr_t i = 0; i < THREADS; i++)
-        threads[all++] = torture_thread(work, (void *)i);
-    threads[all++] = torture_thread(flush_and_swap, NULL);
-    while (torture_now() < end)
-        torture_sleep_us(10000);
+    torture_start(work, THREADS, 0);
+    torture_start(flush_and_swap, 1, 0);
+    torture_sleep_us((unsigned)(seconds * 1e6));
     torture_wait_for(&swaps);
     torture_wait_for(&written);
-    torture_stop();
-    while (all)
-        pthread_join(threads[--all], NULL);
+    torture_join();
     tear_down();
-    printf(": made=%llu messages=%llu entries=%llu dropped=%llu changes=%llu swaps=%llu",
-           (unsigned long long)made, (unsigned long long)pushed, (unsigned long long)written,
-           (unsigned long long)counted - entered, (unsigned long long)changed,
-           (unsigned long long)swaps);
+    TORTURE_SAY({"made", made}, {"messages", pushed}, {"entries", written},
+                {"dropped", counted - entered}, {"changes", changed}, {"swaps", swaps});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"mixed", ""}, {"fenced", "reader_mode=fenced"}, {"lock", "rseq=0"}};
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"mixed", ""}, {"fenced", "reader_mode=fenced"}, {"lock", "rseq=0"})

@@ -9,12 +9,9 @@
  * the time; or most keys share few hashes.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <prudence/hash.h>
 #include <prudence/id_table.h>
 
-#include "support/torture_objects.h"
-#include "support/updates.h"
+#include "support/torture_hash.h"
 
 #define READERS   10
 #define WRITERS   6
@@ -23,72 +20,21 @@
 #define CONTENDED 8    /* keys of all writers */
 #define IDS       2000
 
-struct object {
-    struct torture_mark mark;
-    struct prudence_hash_node node;
-    uint64_t key; /* atomic, because a late reader reads it beside the next owner */
-    uint32_t id;
-};
-
 static struct prudence_hash *table;
 static struct prudence_id_table *ids;
-static struct prudence_cache *cache;
 static struct object *lasting[LASTING];
-static uint64_t lookups, walks, updates, resizes;
-static uint64_t hash_bits;
 
 /* Keys: lasting ones are below LASTING, then contended ones, then the keys of each writer. */
 #define KEY_CONTENDED    ((uint64_t)LASTING)
 #define KEY_OF_WRITER(w) ((uint64_t)LASTING + CONTENDED + (uint64_t)(w)*PASSING)
 #define KEYS             KEY_OF_WRITER(WRITERS)
 
-static uint64_t hash_of_key(uint64_t key)
-{
-    return prudence_hash_mix(key) & hash_bits;
-}
-
-static bool has_key(const struct prudence_hash_node *node, const void *key)
-{
-    const struct object *object = prudence_hash_entry(node, const struct object, node);
-
-    return __atomic_load_n(&object->key, __ATOMIC_RELAXED) == *(const uint64_t *)key;
-}
-
-static struct object *object_of(struct prudence_hash_node *node)
-{
-    return node ? prudence_hash_entry(node, struct object, node) : NULL;
-}
-
-static struct object *make(uint64_t key)
-{
-    struct object *object = prudence_cache_alloc(cache);
-
-    torture_object_begin(&object->mark, &object->key, key);
-    return object;
-}
-
-/* Retires an object that only this thread unlinked, outside of any section. */
-static void retire(struct object *object)
-{
-    torture_object_retire(&object->mark);
-    prudence_cache_free_deferred(cache, object);
-}
-
-/* Checks an object that the reader has just found, inside its section. */
-static void look_at(const struct object *object, uint64_t key)
-{
-    torture_object_look(&object->mark, &object->key, key);
-}
-
 /* -------------------------------------------------------------------------------------- readers */
 
 static struct object *look_up(uint64_t key)
 {
-    struct object *object = object_of(prudence_hash_lookup(table, hash_of_key(key), has_key, &key));
-
-    if (object)
-        look_at(object, key);
-    return object;
+    return object_of_key(object_of(prudence_hash_lookup(table, hash_of_key(key), has_key, &key)),
+                         key);
 }
 
 static void read_keys(uint64_t *random)
@@ -115,9 +61,8 @@ static void walk(void)
     prudence_read_lock();
     prudence_hash_for_each(&at, table, node)
     {
-        uint64_t key = __atomic_load_n(&object_of(node)->key, __ATOMIC_RELAXED);
+        uint64_t key = object_seen(object_of(node));
 
-        look_at(object_of(node), key);
         if (key >= KEYS)
             torture_violation("key %llu is found", (unsigned long long)key);
         else if (visits[key]++ && key < LASTING)
@@ -142,7 +87,7 @@ static void read_ids(uint64_t *random)
         id = torture_below(random, 2 * IDS);
         object = prudence_id_table_lookup(ids, id);
         if (object) {
-            look_at(object, __atomic_load_n(&object->key, __ATOMIC_RELAXED));
+            object_seen(object);
             if (__atomic_load_n(&object->id, __ATOMIC_RELAXED) != id)
                 torture_violation("the object of another id is found for %u", id);
         }
@@ -190,7 +135,7 @@ static void remove_and_retire(struct object *object)
     if (error)
         torture_violation("an object of this thread's is not there to be removed");
     else
-        retire(object);
+        object_retire(object);
 }
 
 /* Updates a key that no other thread updates, so the thread knows its state. */
@@ -207,7 +152,7 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
         *mine = NULL;
         return;
     }
-    *mine = fresh = make(key);
+    *mine = fresh = object_make(key);
     prudence_read_lock();
     switch (old ? torture_below(random, 2) : 2 + torture_below(random, 3)) {
     case 0:
@@ -228,14 +173,14 @@ static void update_own(struct object **mine, uint64_t key, uint64_t *random)
     }
     prudence_read_unlock();
     if (old)
-        retire(old);
+        object_retire(old);
 }
 
 /* Updates a key that all writers want: there is one object at a time, and one thread gets it. */
 static void update_contended(uint64_t *random)
 {
     uint64_t key = KEY_CONTENDED + torture_below(random, CONTENDED);
-    struct object *fresh = make(key), *other;
+    struct object *fresh = object_make(key), *other;
     int error = ENOENT;
 
     prudence_read_lock();
@@ -245,12 +190,10 @@ static void update_contended(uint64_t *random)
     else if (prudence_hash_next_duplicate(&fresh->node, has_key, &key))
         torture_violation("key %llu is there twice", (unsigned long long)key);
     prudence_read_unlock();
-    if (other) {
-        torture_mark_set(&fresh->mark, TORTURE_NEW, 0);
-        prudence_cache_free(cache, fresh);
-    }
+    if (other)
+        object_unmake(fresh);
     if (!error)
-        retire(other);
+        object_retire(other);
 }
 
 static void update_ids(struct object **mine, uint64_t *random)
@@ -258,16 +201,16 @@ static void update_ids(struct object **mine, uint64_t *random)
     struct object *old = *mine;
 
     if (old && torture_below(random, 2)) {
-        *mine = make(old->key);
+        *mine = object_make(old->head.key);
         __atomic_store_n(&(*mine)->id, old->id, __ATOMIC_RELAXED);
         TORTURE_CHECK(ids_replace_found(ids, old->id, *mine) == old);
-        retire(old);
+        object_retire(old);
     } else if (old) {
         TORTURE_CHECK(ids_erase_found(ids, old->id) == old);
-        retire(old);
+        object_retire(old);
         *mine = NULL;
     } else {
-        *mine = make(1);
+        *mine = object_make(1);
         TORTURE_CHECK(prudence_id_table_add(ids, *mine, &(*mine)->id) == 0);
     }
 }
@@ -301,25 +244,10 @@ static void *writer(void *number)
             remove_and_retire(mine[i]);
     for (unsigned i = 0; i < IDS; i++)
         if (by_id[i] && ids_erase_found(ids, by_id[i]->id) == by_id[i])
-            retire(by_id[i]);
+            object_retire(by_id[i]);
     free(mine);
     free(by_id);
     return NULL;
-}
-
-static void *resizer(void *unused)
-{
-    uint64_t random = 99;
-
-    while (!torture_stopped()) {
-        int error = prudence_hash_resize(table, UINT64_C(64) << torture_below(&random, 9));
-
-        TORTURE_CHECK(error == 0 || error == EAGAIN); /* replaced arrays may fill latent_limit */
-        __atomic_fetch_add(&resizes, 1, __ATOMIC_RELAXED);
-        if (torture_below(&random, 4) == 0)
-            sched_yield();
-    }
-    return unused;
 }
 
 static void set_up(const char *variant)
@@ -328,11 +256,12 @@ static void set_up(const char *variant)
 
     hash_bits = strcmp(variant, "crowded") ? UINT64_MAX : UINT64_C(0x1ff);
     attr.flags = strcmp(variant, "resized") ? 0 : PRUDENCE_HASH_FIXED;
-    table = prudence_hash_create("torture", &attr);
+    table = resized[0] = resized[1] = prudence_hash_create("torture", &attr);
+    resized_sizes = 9;
     ids = prudence_id_table_create("torture", NULL);
     cache = prudence_cache_create("torture", sizeof(struct object), NULL);
     for (unsigned i = 0; i < LASTING; i++) {
-        lasting[i] = make(i);
+        lasting[i] = object_make(i);
         prudence_hash_add_duplicate(table, hash_of_key(i), &lasting[i]->node);
         TORTURE_CHECK(prudence_id_table_add(ids, lasting[i], &lasting[i]->id) == 0);
     }
@@ -349,9 +278,9 @@ static void tear_down(void)
     {
         TORTURE_CHECK(prudence_hash_remove(table, node) == 0);
         TORTURE_CHECK(prudence_hash_remove(table, node) == ENOENT);
-        if (object_of(node)->key < LASTING)
+        if (key_of(node) < LASTING)
             TORTURE_CHECK(ids_erase_found(ids, object_of(node)->id) == object_of(node));
-        retire(object_of(node));
+        object_retire(object_of(node));
         left++;
     }
     prudence_read_unlock();
@@ -365,32 +294,24 @@ static void tear_down(void)
 
 static int torture(const char *variant, double seconds)
 {
-    uint64_t end = torture_now() + (uint64_t)(seconds * 1e9);
-    struct torture_crew crew;
+    uint64_t end = torture_end_of(seconds);
     struct prudence_hash_stats stats;
 
     set_up(variant);
-    torture_crew_start(&crew, reader, READERS, writer, WRITERS, 0);
+    torture_start(reader, READERS, 1);
+    torture_start(writer, WRITERS, 0);
     if (!strcmp(variant, "resized"))
-        crew.threads[crew.count++] = torture_thread(resizer, NULL);
+        torture_start(resizer, 1, 0);
     torture_sleep_until(end);
     torture_wait_for(&walks);
-    torture_crew_stop(&crew);
+    torture_join();
     prudence_hash_stats(table, &stats);
     tear_down();
-    printf(": updates=%llu lookups=%llu walks=%llu retired=%llu grows=%llu shrinks=%llu",
-           (unsigned long long)updates, (unsigned long long)lookups, (unsigned long long)walks,
-           (unsigned long long)torture_found_retired, (unsigned long long)stats.grows,
-           (unsigned long long)stats.shrinks);
+    TORTURE_SAY({"updates", updates}, {"lookups", lookups}, {"walks", walks},
+                {"retired", torture_found_retired}, {"grows", stats.grows},
+                {"shrinks", stats.shrinks});
     return torture_end(variant);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct torture_variant variants[] = {
-        {"tides", ""},      {"resized", ""}, {"crowded", ""}, {"fenced", "reader_mode=fenced"},
-        {"lock", "rseq=0"},
-    };
-
-    return torture_main(argc, argv, variants, sizeof variants / sizeof variants[0], torture);
-}
+TORTURE(torture, {"tides", ""}, {"resized", ""}, {"crowded", ""}, {"fenced", "reader_mode=fenced"},
+        {"lock", "rseq=0"})

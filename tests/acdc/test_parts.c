@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of a mutator: orders of visits, inbox, pace, times, arena. */
 #include "support/slab_test.h"
-
-#include <pthread.h>
+#include "support/threads.h"
 
 #include "arena.h"
 #include "group.h"
@@ -116,10 +115,8 @@ TEST(nobody_is_further_ahead_than_the_drift)
     pthread_t thread[THREADS];
 
     pace_start(&pace, clocks, THREADS, DRIFT);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, keep_pace, (void *)i), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(thread[i], NULL);
+    threads_start(thread, THREADS, keep_pace);
+    threads_join(thread, THREADS);
     assert_true(pace_slowest(&pace) == NO_TIME);
     assert_in_range(advances, 1, TICKS);
     pace_end(&pace);

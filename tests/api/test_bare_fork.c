@@ -58,7 +58,7 @@ static void assert_bare_child(pid_t (*make)(void), int (*body)(void), unsigned r
     if (!child_exited_with(&result, 42) || child_count(&result, NOTICED) != reports ||
         child_said(&result, "exits inside"))
         print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, NOTICED), reports);
     assert_false(child_said(&result, "exits inside"));
 }

@@ -199,7 +199,7 @@ TEST(a_barrier_that_would_wait_for_itself, set_up)
     struct child_result result;
 
     child_run(misplaced_barriers, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "prudence_barrier for domain 'default'"), 2);
 }
 
@@ -276,11 +276,8 @@ static int no_thread_before(void *unused)
 
 TEST(nobody_else_pays, set_up)
 {
-    struct child_result result;
-
     skip_where_threads_cannot_be_counted();
-    child_again("no-thread-before", NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("no-thread-before", NULL);
 }
 
 /* Pending bytes stay near call_limit. While a reader stays, deferrals expire, and each call still
@@ -326,12 +323,7 @@ static int flood(void *unused)
 
 TEST(a_flood_is_held_back, set_up)
 {
-    struct child_result result;
-
-    child_again("flood", NULL, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("%d %s\n", result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("flood", NULL);
 }
 
 static bool released;
@@ -387,12 +379,7 @@ static int keep_pace(void *unused)
 
 TEST(a_queueing_thread_keeps_pace, set_up)
 {
-    struct child_result result;
-
-    child_again("keep-pace", NULL, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("%d %s\n", result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("keep-pace", NULL);
 }
 
 static bool no_memory(void)
@@ -421,11 +408,8 @@ static int without_thread(void *unused)
 
 TEST(a_barrier_does_without_a_thread, set_up)
 {
-    struct child_result result;
-
     skip_where_threads_cannot_be_counted();
-    child_again("without-thread", NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("without-thread", NULL);
 }
 
 static int queued_twice(void *unused)

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <prudence/call.h>
@@ -17,6 +16,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define HEADS 1000
 
@@ -48,7 +48,7 @@ TEST(the_child_runs_what_waits)
             pause_ms(2); /* half of them in segments, half in lanes */
     }
     child_run(runs_all, NULL, &result); /* the child has no such reader */
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(ran, 0);
     held_reader_end(&reader);
     assert_int_equal(prudence_barrier(), 0);
@@ -69,8 +69,6 @@ static int all_but_that_one(void *unused)
 
 TEST(a_callback_that_blocks_does_not_block_fork)
 {
-    struct child_result result;
-
     ran = 0;
     sem_init(&entered, 0, 0);
     sem_init(&leave, 0, 0);
@@ -79,8 +77,7 @@ TEST(a_callback_that_blocks_does_not_block_fork)
         ;
     for (unsigned i = 1; i < HEADS; i++)
         prudence_call(&heads[i], count);
-    child_run(all_but_that_one, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(all_but_that_one, NULL);
     sem_post(&leave);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(ran, HEADS - 1);
@@ -158,8 +155,7 @@ TEST(while_others_queue)
     struct child_result result;
     pthread_t threads[3];
 
-    for (unsigned i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, queue_many, NULL);
+    threads_start(threads, 3, queue_many);
     /* AddressSanitizer allocates for a new thread. A child forked in the middle of that inherits
      * the taken lock. */
     while (__atomic_load_n(&up, __ATOMIC_RELAXED) < 3)
@@ -168,11 +164,10 @@ TEST(while_others_queue)
         child_run(use, NULL, &result);
         if (!child_exited_with(&result, 42))
             print_error("round %u: %d %s\n", i, result.status, result.output);
-        assert_true(child_exited_with(&result, 42));
+        assert_child_result(&result);
     }
     stop = true;
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 3);
     assert_int_equal(prudence_barrier(), 0);
 }
 
@@ -198,7 +193,7 @@ TEST(a_handler_may_queue)
     in_handler = true;
     child_run(counts_handlers, NULL, &result);
     in_handler = false;
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(ran, 1);
 }

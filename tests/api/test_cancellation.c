@@ -129,7 +129,7 @@ static void wait_for_the_reader(void)
     prudence_synchronize();
 }
 
-static void a_stall_report(void **state)
+TEST(a_stall_report)
 {
     pthread_t reader;
 
@@ -145,7 +145,7 @@ static void a_stall_report(void **state)
     prudence_stall_hook_set(NULL, NULL);
 }
 
-static void nothing_is_a_cancellation_point(void **state)
+TEST(nothing_is_a_cancellation_point)
 {
     static const struct {
         const char *name;
@@ -164,12 +164,4 @@ static void nothing_is_a_cancellation_point(void **state)
     fclose(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_a_cancellation_point),
-        cmocka_unit_test(a_stall_report),
-    };
-
-    return cmocka_run_group_tests_name("cancellation", tests, NULL, NULL);
-}
+SUITE()

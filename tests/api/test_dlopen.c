@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "support/gp_child.h"
 #include "support/late_library.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define THREADS 16
 
@@ -63,8 +63,7 @@ static int load_use_close_use(void *path)
     pthread_barrier_init(&loaded, NULL, THREADS + 1);
     pthread_barrier_init(&used, NULL, THREADS + 1);
     pthread_barrier_init(&closed, NULL, THREADS + 1);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, thread, NULL);
+    threads_start(threads, THREADS, thread);
     library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
@@ -84,8 +83,7 @@ static int load_use_close_use(void *path)
     if (!dlopen(path, RTLD_NOW | RTLD_NOLOAD))
         return 3;
     pthread_barrier_wait(&closed);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     use();
     return 42;
 }

@@ -352,7 +352,7 @@ static void walk_with(const char *options)
     if (!child_exited_with(&result, 42))
         print_error("with options '%s': status %#x\n%s\n", options ? options : "",
                     (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
 }
 
 TEST(plainly)

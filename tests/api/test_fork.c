@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <pthread.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -18,6 +17,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct prudence_cache *cache;
 
@@ -184,8 +184,7 @@ TEST(many_forks_of_a_busy_process)
         }
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 3);
     use_everything();
 }
 

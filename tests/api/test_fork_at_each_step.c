@@ -708,7 +708,7 @@ static void fork_at_all(const struct path *paths, unsigned count_of_paths)
 
 #define FORK_AT_ALL(paths) fork_at_all(paths, sizeof(paths) / sizeof(paths)[0])
 
-static void while_callbacks_are_at_work(void **state)
+TEST(while_callbacks_are_at_work)
 {
     static const struct path paths[] = {
         {.name = "callbacks run",
@@ -732,7 +732,7 @@ static void while_callbacks_are_at_work(void **state)
     FORK_AT_ALL(paths);
 }
 
-static void while_memory_comes_and_goes(void **state)
+TEST(while_memory_comes_and_goes)
 {
     static const struct path paths[] = {
         {.name = "a cache grows",
@@ -758,7 +758,7 @@ static void while_memory_comes_and_goes(void **state)
     FORK_AT_ALL(paths);
 }
 
-static void while_somebody_waits_for_memory(void **state)
+TEST(while_somebody_waits_for_memory)
 {
     static const struct path paths[] = {
         {.name = "latent_limit",
@@ -786,7 +786,7 @@ static void while_somebody_waits_for_memory(void **state)
     FORK_AT_ALL(paths);
 }
 
-static void while_caches_and_domains_come_and_go(void **state)
+TEST(while_caches_and_domains_come_and_go)
 {
     static const struct path paths[] = {
         {.name = "a cache comes",
@@ -808,7 +808,7 @@ static void while_caches_and_domains_come_and_go(void **state)
     FORK_AT_ALL(paths);
 }
 
-static void while_the_helper_has_a_transfer_batch(void **state)
+TEST(while_the_helper_has_a_transfer_batch)
 {
     static const struct path path = {.name = "pre-flush",
                                      .set_up = fill_for_preflush,
@@ -819,7 +819,7 @@ static void while_the_helper_has_a_transfer_batch(void **state)
 }
 
 /* Runs last, because from now on there is a worker. */
-static void while_objects_are_made_and_destroyed(void **state)
+TEST(while_objects_are_made_and_destroyed)
 {
     static const struct path paths[] = {
         {.name = "a constructor",
@@ -848,7 +848,7 @@ static void while_objects_are_made_and_destroyed(void **state)
 /* A thread that is about to begin sets a mark, sees that a fork is under way, and clears the
  * mark again. A child copied in between has the mark and not the thread: its own fork must not
  * wait for that thread. */
-static void a_carrier_that_was_about_to_begin(void **state)
+TEST(a_carrier_that_was_about_to_begin)
 {
     static const struct path path = {.name = "a carrier begins", .body = carry};
 
@@ -856,7 +856,7 @@ static void a_carrier_that_was_about_to_begin(void **state)
         fork_once(&path, 0, inside);
 }
 
-static void a_helper_that_was_about_to_begin(void **state)
+TEST(a_helper_that_was_about_to_begin)
 {
     static const struct path path = {.name = "the helper begins",
                                      .set_up = fill_for_preflush,
@@ -868,7 +868,7 @@ static void a_helper_that_was_about_to_begin(void **state)
 }
 
 /* The forking thread was the runner before; the next one has not yet stored its id. */
-static void a_runner_that_was_about_to_begin(void **state)
+TEST(a_runner_that_was_about_to_begin)
 {
     static const struct path path = {.name = "a runner begins",
                                      .set_up = push_callbacks_and_run_them,
@@ -886,20 +886,8 @@ static function *const at_preinit __attribute__((section(".preinit_array"), used
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(while_callbacks_are_at_work),
-        cmocka_unit_test(a_runner_that_was_about_to_begin),
-        cmocka_unit_test(a_carrier_that_was_about_to_begin),
-        cmocka_unit_test(a_helper_that_was_about_to_begin),
-        cmocka_unit_test(while_memory_comes_and_goes),
-        cmocka_unit_test(while_somebody_waits_for_memory),
-        cmocka_unit_test(while_caches_and_domains_come_and_go),
-        cmocka_unit_test(while_the_helper_has_a_transfer_batch),
-        cmocka_unit_test(while_objects_are_made_and_destroyed),
-    };
-
     if (prudence_option_set("rseq", "0"))
         return 1;
     pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -7,10 +7,8 @@
  */
 #define _DEFAULT_SOURCE /* usleep */
 
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
@@ -18,6 +16,7 @@
 #include "os/os.h"
 #include "support/gp_tsan.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static sem_t inside;
 static pthread_t maker;
@@ -47,7 +46,6 @@ static void fork_during_first_use(size_t size, size_t size_in_child)
 {
     pthread_t thread;
     pid_t child;
-    int status;
 
     waited = false;
     sem_init(&inside, 0, 0);
@@ -62,8 +60,7 @@ static void fork_during_first_use(size_t size, size_t size_in_child)
     }
     pthread_join(thread, NULL);
     os_memory_fails = NULL;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 TEST(while_the_same_size_class_is_made)

@@ -10,11 +10,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <time.h>
 
 #include <prudence/call.h>
@@ -25,6 +24,7 @@
 
 #include "heap/nested.h"
 #include "support/gp_child.h"
+#include "support/threads.h"
 
 /* For each handler, the block that it allocated in this fork, and the number of runs. */
 static struct {
@@ -182,7 +182,7 @@ static void fork_once(unsigned number)
 #define FORKS_LEAST 10 /* enough where a fork takes a second, as in an emulated guest */
 #define SECONDS     20
 
-static void handlers_may_allocate(void **state)
+TEST(handlers_may_allocate)
 {
     pthread_t threads[3];
     time_t end = time(NULL) + SECONDS;
@@ -201,8 +201,7 @@ static void handlers_may_allocate(void **state)
     assert_int_equal(prudence_barrier(), 0);
     assert_int_equal(__atomic_load_n(&ran, __ATOMIC_SEQ_CST), 1);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 3);
     prudence_synchronize();
     assert_int_equal(prudence_cache_destroy(cache), 0);
     assert_int_equal(prudence_cache_destroy(made_by_handler), 0);
@@ -242,12 +241,9 @@ static int fork_in_a_handler(void *unused)
     return 42;
 }
 
-static void handlers_may_fork(void **state)
+TEST(handlers_may_fork)
 {
-    struct child_result result;
-
-    child_run(fork_in_a_handler, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(fork_in_a_handler, NULL);
 }
 
 static int set_up(void **state)
@@ -267,10 +263,5 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handlers_may_fork),
-        cmocka_unit_test(handlers_may_allocate),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return suite_run(set_up, NULL);
 }

@@ -155,20 +155,12 @@ TEST(a_thread_may_be_refused)
 
 TEST(from_the_load_on)
 {
-    struct child_result result;
-
-    child_again("loaded", "background=1", &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("loaded", "background=1");
 }
 
 TEST(never_without_the_option)
 {
-    struct child_result result;
-
-    child_again("plain", NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_again("plain", NULL);
 }
 
 int main(int argc, char **argv)

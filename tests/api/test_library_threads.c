@@ -228,7 +228,7 @@ static void run_as(const char *role)
     }
     if (!child_exited_with(&result, 42))
         print_error("'%s': status %#x\n%s\n", role, (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
 }
 
 TEST(of_a_thread_with_its_own_cpu_and_mask)
@@ -297,7 +297,7 @@ TEST(except_what_the_system_does_not_let_go)
         print_message("every thread may leave the idle policy here\n");
         skip();
     }
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(
         child_count(&result, "thread 'prudence-call' of the library has scheduling policy 5"), 1);
 }

@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <time.h>
 
 #include <prudence/call.h>
@@ -17,6 +16,7 @@
 
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static void say(const char *text)
 {
@@ -84,11 +84,7 @@ static void *leave_in_a_child(void *unused)
 
 static void fork_in_a_thread(void)
 {
-    pthread_t thread;
-
-    if (pthread_create(&thread, NULL, leave_in_a_child, NULL))
-        abort();
-    pthread_join(thread, NULL);
+    in_thread(leave_in_a_child, NULL);
 }
 
 static void play(const char *role)

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <pthread.h>
 
@@ -66,16 +66,14 @@ static int overrun_by_option(void)
     return pass_the_limit(prudence_domain_create("kept", PRUDENCE_DOMAIN_MEMB, NULL));
 }
 
-static void the_first_overrun_names_the_reader(void **state)
+TEST(the_first_overrun_names_the_reader)
 {
     struct child_result result;
     char reader[128];
     const char *at;
 
     child_again("overrun", "latent_limit=64K,wait_max=1ms,stall_trace=1", &result);
-    if (!child_exited_with(&result, 42))
-        print_error("%#x %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "latent_limit: "), 1);
     assert_true(child_said(&result, "more than the limit of 64 KB"));
     at = strstr(result.output, "\nreader ");
@@ -100,12 +98,12 @@ static int overrun_in_a_section(void)
     return 42;
 }
 
-static void or_the_caller_itself(void **state)
+TEST(or_the_caller_itself)
 {
     struct child_result result;
 
     child_again("inside", "latent_limit=64K", &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "latent_limit: "), 1);
     assert_true(child_said(&result, "is inside a read-side critical section of domain 'default'"));
     assert_false(child_said(&result, "it is now at:"));
@@ -174,7 +172,7 @@ static int misuse_in_a_thread(void *misuse)
     return 0;
 }
 
-static void misuse_names_thread_and_object(void **state)
+TEST(misuse_names_thread_and_object)
 {
     static struct misuse misuses[] = {
         {unlock, {"prudence_read_unlock", "default domain"}},
@@ -210,7 +208,7 @@ static int misuse_of_odd_names(void *ignored)
 }
 
 /* A message ends where the library ends it, and contains no control character for a terminal. */
-static void a_message_is_one_line(void **state)
+TEST(a_message_is_one_line)
 {
     struct child_result result;
 
@@ -225,16 +223,9 @@ static void a_message_is_one_line(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_overrun_names_the_reader),
-        cmocka_unit_test(a_message_is_one_line),
-        cmocka_unit_test(or_the_caller_itself),
-        cmocka_unit_test(misuse_names_thread_and_object),
-    };
-
     if (argc > 1 && !strcmp(argv[1], "overrun"))
         return overrun_by_option();
     if (argc > 1 && !strcmp(argv[1], "inside"))
         return overrun_in_a_section();
-    return cmocka_run_group_tests_name("messages name the thread", tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -12,7 +12,6 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +25,7 @@
 #include "base/atomic.h"
 #include "heap/background.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static uint32_t inside;  /* the first thread is in the middle of a setting */
 static int other_thread; /* kernel id of the other thread, once it runs */
@@ -135,8 +135,7 @@ static bool both(const struct setting *first, void *(*second)(void *argument), v
     assert_int_equal(
         pthread_create(&threads[0], NULL, set_and_stop_there, (void *)(uintptr_t)first), 0);
     assert_int_equal(pthread_create(&threads[1], NULL, second, argument), 0);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
     assert_int_equal(load_relaxed(&inside), 1);
     return other_had_to_wait;
 }

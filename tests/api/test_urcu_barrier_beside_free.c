@@ -285,9 +285,7 @@ static void what_would_wait_for_itself_is_refused(void **state)
 
     ran = 0;
     child_run(refused, NULL, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("%#x %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "in a callback: the thread would wait for itself"), 4);
     assert_int_equal(child_count(&result, "inside a read-side critical section"), 5);
     assert_int_equal(child_count(&result, "call_rcu_data_free for domain 'default'"), 2);

@@ -15,7 +15,6 @@
 #endif
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 
 #include <urcu-bp.h>
@@ -29,6 +28,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define HEADS 500
 
@@ -133,13 +133,11 @@ TEST(read_ongoing_is_of_the_thread)
 {
     struct prudence_domain *domain = prudence_urcu_qsbr();
     struct prudence_domain *other = prudence_domain_create("other", PRUDENCE_DOMAIN_QSBR, NULL);
-    pthread_t thread;
 
     urcu_qsbr_register_thread();
     assert_ptr_equal(prudence_urcu_qsbr_self->domain, domain);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(pthread_create(&thread, NULL, ask_before_it_was_online, domain), 0);
-        pthread_join(thread, NULL);
+        in_thread(ask_before_it_was_online, domain);
         assert_true(urcu_qsbr_read_ongoing());
     }
     urcu_qsbr_unregister_thread();
@@ -286,7 +284,7 @@ TEST(fork_with_workers)
     child_run(child, NULL, &result);
     call_rcu_after_fork_parent();
     held_reader_end(&reader);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     set_thread_call_rcu_data(NULL);
     barrier_and_count();
     call_rcu_data_free(mine);

@@ -1219,7 +1219,7 @@ TEST(each_returns_with_its_result)
         if (!child_exited_with(&result, 42))
             print_error("%s: status %#x: %s\n", place_names[place], (unsigned)result.status,
                         result.output);
-        assert_true(child_exited_with(&result, 42));
+        assert_child_result(&result);
         for (size_t i = 0; i < ROWS; i++)
             if (rows[i].body && strchr("ER", rows[i].results[place]))
                 check_report(result.output, i, place);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each value has one bucket, which is as exact as promised. Percentiles of recorded values. */
 #include "support/slab_test.h"
-
-#include <pthread.h>
+#include "support/threads.h"
 
 #include "histogram.h"
 
@@ -55,8 +54,7 @@ TEST(threads_may_record_at_the_same_time)
 
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, record, histogram), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(thread[i], NULL);
+    threads_join(thread, THREADS);
     assert_int_equal(histogram_count(histogram), THREADS * VALUES);
     assert_in_range(histogram_quantile(histogram, 0.5), VALUES / 2 * 63 / 64, VALUES / 2 + 1);
     assert_int_equal(histogram_quantile(histogram, 1), VALUES);

@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define READERS 33
 #include "gp/user/parking.h"
 #include "support/told_readers.h"
+#include "support/threads.h"
 
 static void readers_fence(bool fence)
 {
@@ -211,7 +211,6 @@ static bool child_goes_on(void)
 
 static void forked_while_asked(void **state)
 {
-    int status;
     pid_t child;
 
     start_readers(1);
@@ -220,8 +219,7 @@ static void forked_while_asked(void **state)
     child = fork();
     if (!child)
         _exit(child_goes_on() ? 0 : 1);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     domain->parking = 0;
     end_readers(1);
 }

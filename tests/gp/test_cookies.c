@@ -3,7 +3,6 @@
  * which. */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <semaphore.h>
 
 #include <prudence/rcu.h>
@@ -12,6 +11,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 TEST(polling_ends_what_was_started)
 {
@@ -154,13 +154,11 @@ TEST(many_threads_share_a_grace_period)
     held_reader_start(&reader);
     before = grace_periods();
     pthread_barrier_init(&together, NULL, SHARERS);
-    for (unsigned i = 0; i < SHARERS; i++)
-        pthread_create(&threads[i], NULL, synchronize_together, NULL);
+    threads_start(threads, SHARERS, synchronize_together);
     pause_ms(50);
     assert_int_equal(grace_periods(), before);
     held_reader_end(&reader);
-    for (unsigned i = 0; i < SHARERS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, SHARERS);
     /* threads that came one after the other */
     assert_in_range(grace_periods() - before, 1, SHARERS);
     pthread_barrier_destroy(&together);

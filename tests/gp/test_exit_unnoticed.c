@@ -134,7 +134,7 @@ TEST(their_sections_end, set_up, tear_down)
     struct child_result result;
 
     child_run(end_a_section, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(
         child_count(&result, "exits inside a read-side critical section of domain 'unnoticed'"), 2);
 }
@@ -190,12 +190,7 @@ static int take_the_id(void *unused)
 /* The slot was claimed before the current thread of that id started, so its owner is gone. */
 TEST(a_new_thread_of_the_same_id_is_not_the_old_one, set_up, tear_down)
 {
-    struct child_result result;
-
-    child_run(take_the_id, NULL, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("%#x %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(take_the_id, NULL);
 }
 
 static int table_in_a_child(void *unused)

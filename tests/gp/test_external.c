@@ -174,7 +174,7 @@ TEST(without_a_thread_the_waiter_does_it)
     os_memory_fails = no_memory;
     child_run(synchronize_without_threads, domain, &result);
     os_memory_fails = NULL;
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

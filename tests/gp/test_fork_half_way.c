@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <prudence/prudence.h>
 
@@ -47,13 +47,10 @@ static int sequence_behind(void *argument)
     return prudence_domain_poll_state(domain, cookie) ? 42 : 3;
 }
 
-static void no_grace_period_is_over_before_it_began(void **state)
+TEST(no_grace_period_is_over_before_it_began)
 {
-    struct child_result result;
-
     for (unsigned i = 0; i < 2; i++) {
-        child_run(sequence_behind, domains[i], &result);
-        assert_true(child_exited_with(&result, 42));
+        assert_child(sequence_behind, domains[i]);
     }
 }
 
@@ -72,13 +69,10 @@ static int mode_torn(void *argument)
     return domain->readers_fence_themselves == domain->shared.fenced ? 42 : 2;
 }
 
-static void readers_and_drivers_are_of_one_mode(void **state)
+TEST(readers_and_drivers_are_of_one_mode)
 {
-    struct child_result result;
-
     for (unsigned i = 0; i < 2; i++) {
-        child_run(mode_torn, domains[i], &result);
-        assert_true(child_exited_with(&result, 42));
+        assert_child(mode_torn, domains[i]);
     }
 }
 
@@ -109,23 +103,14 @@ static int phases_torn(void *unused)
     return tick_ends_a_phase(domain) && tick_ends_a_phase(domain) ? 42 : 3;
 }
 
-static void phases_go_on(void **state)
+TEST(phases_go_on)
 {
-    struct child_result result;
-
-    child_run(phases_torn, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(phases_torn, NULL);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_grace_period_is_over_before_it_began),
-        cmocka_unit_test(phases_go_on),
-        cmocka_unit_test(readers_and_drivers_are_of_one_mode),
-    };
-
     domains[0] = prudence_default_domain();
     domains[1] = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

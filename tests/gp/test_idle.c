@@ -98,7 +98,7 @@ TEST(an_idle_process_makes_no_wakeups)
         skip();
     child_run(work_then_idle, &one, &result);
     print_message("%s", result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
 }
 
 static bool cpus_are_idle;
@@ -127,7 +127,7 @@ TEST(nor_does_the_idle_helper)
         cpus_are_idle = idle;
         child_run(with_background, &two, &result);
         print_message("%s", result.output);
-        assert_true(child_exited_with(&result, 42));
+        assert_child_result(&result);
     }
 }
 

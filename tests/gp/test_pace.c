@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include "rcu/callback_life.h"
 #include "rcu/callback_queue.h"
@@ -120,7 +120,7 @@ static bool keep_pace_for(unsigned asked)
     return held;
 }
 
-static void a_reader_without_cpu_is_given_one(void **state)
+TEST(a_reader_without_cpu_is_given_one)
 {
     queue_much(true, true, 0);
     assert_true(keep_pace_for(LOOKS));
@@ -129,7 +129,7 @@ static void a_reader_without_cpu_is_given_one(void **state)
 }
 
 /* Also holds back a thread that may hold pointers, and so never waits for readers. */
-static void by_a_thread_that_is_online(void **state)
+TEST(by_a_thread_that_is_online)
 {
     queue_much(true, true, 0);
     prudence_qsbr_online(domain);
@@ -139,7 +139,7 @@ static void by_a_thread_that_is_online(void **state)
     finish();
 }
 
-static void one_that_has_a_cpu_is_not_waited_for(void **state)
+TEST(one_that_has_a_cpu_is_not_waited_for)
 {
     queue_much(true, true, 1);
     assert_false(keep_pace_for(LOOKS));
@@ -147,14 +147,14 @@ static void one_that_has_a_cpu_is_not_waited_for(void **state)
 }
 
 /* A blocked reader is not waited for, because it may wait for a lock of this thread's. */
-static void one_that_is_blocked_is_not_waited_for(void **state)
+TEST(one_that_is_blocked_is_not_waited_for)
 {
     queue_much(true, false, 0);
     assert_false(keep_pace_for(LOOKS));
     finish();
 }
 
-static void one_that_nobody_knows_of_is_not_waited_for(void **state)
+TEST(one_that_nobody_knows_of_is_not_waited_for)
 {
     queue_much(false, true, 0);
     assert_false(keep_pace_for(LOOKS));
@@ -163,7 +163,7 @@ static void one_that_nobody_knows_of_is_not_waited_for(void **state)
 
 /* The thread that queues holds up the grace period itself: it has a CPU, and the system is not
  * asked. */
-static void nobody_waits_for_itself(void **state)
+TEST(nobody_waits_for_itself)
 {
     looks = 0;
     prudence_qsbr_online(domain);
@@ -188,7 +188,7 @@ static bool no_memory(void)
 }
 
 /* Pending heads lie in the program's memory, and cost no further byte. */
-static void callbacks_take_no_memory(void **state)
+TEST(callbacks_take_no_memory)
 {
     static struct prudence_head heads[MANY];
     uint64_t invoked = queue->invoked;
@@ -206,15 +206,5 @@ static void callbacks_take_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(callbacks_take_no_memory),
-        cmocka_unit_test(a_reader_without_cpu_is_given_one),
-        cmocka_unit_test(by_a_thread_that_is_online),
-        cmocka_unit_test(one_that_has_a_cpu_is_not_waited_for),
-        cmocka_unit_test(one_that_is_blocked_is_not_waited_for),
-        cmocka_unit_test(one_that_nobody_knows_of_is_not_waited_for),
-        cmocka_unit_test(nobody_waits_for_itself),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return suite_run(set_up, NULL);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/prudence.h>
@@ -22,6 +21,7 @@
 #include "support/step.h"
 #include "support/suite.h"
 #include "support/told_readers.h"
+#include "support/threads.h"
 
 /* Runs during a membarrier, between the parker's marks and the second look. */
 static void (*at_membarrier)(void);
@@ -245,7 +245,6 @@ TEST(parking_fenced_readers_makes_a_membarrier)
 TEST(a_forked_child_is_seen)
 {
     struct reader_slot *slot;
-    int status;
     pid_t child;
 
     domain = &prudence_default;
@@ -259,8 +258,7 @@ TEST(a_forked_child_is_seen)
         enter();
         _exit(is_awake(slot) && !is_over_after(nothing) ? 0 : 1);
     }
-    waitpid(child, &status, 0);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     store_relaxed(&slot->reader.attention, PRUDENCE_ATTENTION_PARKED);
     read_once();
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
-#include <pthread.h>
 
 #include <prudence/poll.h>
 #include <prudence/stats.h>
@@ -12,6 +11,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define CALLERS 32
 
@@ -116,7 +116,7 @@ TEST(inside_a_section)
     struct child_result result;
 
     child_run(waits_for_itself, domain, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "prudence_domain_synchronize_expedited for domain 'memb'"));
     child_run(aborts_inside, NULL, &result);
     assert_true(child_died(&result));
@@ -152,8 +152,7 @@ TEST(synchronizers_share)
             ;
     pause_ms(50);
     held_reader_end(&reader);
-    for (unsigned i = 0; i < CALLERS; i++)
-        pthread_join(callers[i], NULL);
+    threads_join(callers, CALLERS);
     assert_in_range((load_relaxed(&domain->shared.sequence) - before) / GP_STEP, 1, 3);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }

@@ -10,13 +10,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <pthread.h>
 #include <semaphore.h>
 #include <unistd.h>
 
 #include "gp/user/readers.h"
 #include "gp/user/stall.h"
 #include "support/gp_child.h"
+#include "support/threads.h"
 #include "gp/user/domain.h"
 
 static struct prudence_domain *make(const char *name)
@@ -227,14 +227,12 @@ static void *reads(void *domain)
 static void by_a_thread_that_ends(void **state)
 {
     struct prudence_domain *domain = make("ending");
-    pthread_t thread;
 
     prudence_qsbr_online(domain);
     prudence_qsbr_offline(domain); /* creates our own key before */
     pthread_key_create(&key, quiescent_in_a_destructor);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(pthread_create(&thread, NULL, reads, domain), 0);
-        pthread_join(thread, NULL);
+        in_thread(reads, domain);
         assert_true(prudence_domain_poll_state(domain, prudence_domain_start_poll(domain)));
     }
     pthread_key_delete(key);

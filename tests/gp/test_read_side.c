@@ -2,13 +2,12 @@
 /* Read-side critical sections: nesting, the packed word, misuse. */
 #define _GNU_SOURCE
 
-#include <pthread.h>
-
 #include <prudence/rcu.h>
 
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 TEST(sections_nest)
 {
@@ -98,10 +97,7 @@ static void *unlock_once(void *unused)
 
 static int unlock_unregistered(void *unused)
 {
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, unlock_once, unused);
-    pthread_join(thread, NULL);
+    in_thread(unlock_once, unused);
     return 0;
 }
 

@@ -7,8 +7,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
-
 #include <string.h>
 
 #include <prudence/prudence.h>
@@ -19,6 +17,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct prudence_stats stats(void)
 {
@@ -196,16 +195,14 @@ TEST(modes_switch_under_load)
     shared = prudence_cache_alloc(cache);
     for (unsigned word = 0; word < 8; word++)
         shared[word] = 0;
-    for (unsigned i = 0; i < 4; i++)
-        pthread_create(&readers[i], NULL, keep_reading, NULL);
+    threads_start(readers, 4, keep_reading);
     pthread_create(&switcher, NULL, keep_switching, NULL);
     do
         for (unsigned n = 0; n < 1000; n++)
             replace(++version);
     while (now_ns() < end || stats().mode_switches <= 10);
     store_relaxed(&stop, true);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(readers[i], NULL);
+    threads_join(readers, 4);
     pthread_join(switcher, NULL);
     print_message("%llu switches\n", (unsigned long long)stats().mode_switches);
     assert_int_equal(wrong, 0);

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "support/gp_reader.h"
 #include "support/seen_calls.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define READERS 1500
 
@@ -117,8 +117,7 @@ TEST(destruction_looks_at_all)
 {
     for (unsigned i = 0; i < READERS; i++)
         sem_post(&end);
-    for (unsigned i = 0; i < READERS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, READERS);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 

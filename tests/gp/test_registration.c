@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "gp/user/domain.h"
 #include "gp/user/slots.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct prudence_domain *domain;
 static __thread bool armed;
@@ -81,11 +81,8 @@ static void *enter_first(void *which)
 
 static void expect_one_slot_each(struct prudence_domain *which)
 {
-    pthread_t thread;
-
     handled = 0;
-    assert_int_equal(pthread_create(&thread, NULL, enter_first, which), 0);
-    pthread_join(thread, NULL);
+    in_thread(enter_first, which);
     assert_int_equal(handled, 1);
     assert_int_equal(slots, 1);
     assert_int_equal(slots_elsewhere, 1);

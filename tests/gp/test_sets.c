@@ -218,14 +218,12 @@ TEST(a_forked_child_goes_on)
     struct prudence_domain *srcu = make(PRUDENCE_DOMAIN_SRCU);
     struct prudence_domain *set = set_of(srcu, prudence_default_domain());
     struct held_reader reader = {.domain = srcu};
-    struct child_result result;
     prudence_gp_t cookie;
 
     held_reader_start(&reader);
     cookie = prudence_domain_start_poll(set);
     assert_false(prudence_domain_poll_state(set, cookie));
-    child_run(end_in_a_child, set, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(end_in_a_child, set);
     held_reader_end(&reader);
     end(set);
     end(srcu);

@@ -12,6 +12,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 static struct prudence_domain *domain;
 
@@ -143,12 +144,10 @@ TEST(a_section_is_handed_to_another_thread)
 {
     int index = prudence_srcu_down_read(domain);
     prudence_gp_t cookie = prudence_domain_start_poll(domain);
-    pthread_t thread;
 
     assert_false(is_over(cookie));
     assert_int_equal(prudence_domain_destroy(domain), EBUSY);
-    pthread_create(&thread, NULL, leave_for_another, &index);
-    pthread_join(thread, NULL);
+    in_thread(leave_for_another, &index);
     assert_true(is_over(cookie));
 }
 
@@ -214,10 +213,7 @@ static void *exit_inside(void *unused)
 
 static int leak_a_section(void *unused)
 {
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, exit_inside, NULL);
-    pthread_join(thread, NULL);
+    in_thread(exit_inside, NULL);
     return prudence_domain_synchronize(domain) == 0 ? 42 : 1;
 }
 
@@ -226,7 +222,7 @@ TEST(a_section_of_a_thread_that_exits_is_reported_and_ended)
     struct child_result result;
 
     child_run(leak_a_section, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "exits inside"), 1);
     assert_true(child_said(&result, "'sleepy'"));
 }
@@ -266,15 +262,13 @@ static int child_of_readers(void *index)
 TEST(a_forked_child_has_its_own_sections_only)
 {
     struct held_reader other = {.domain = domain};
-    struct child_result result;
     int index[2];
 
     held_reader_start(&other);
     assert_false(is_over(prudence_domain_start_poll(domain))); /* the roles have changed now */
     index[0] = prudence_srcu_read_lock(domain);
     index[1] = prudence_srcu_down_read(domain);
-    child_run(child_of_readers, index, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(child_of_readers, index);
     prudence_srcu_read_unlock(domain, index[0]);
     prudence_srcu_up_read(domain, index[1]);
     held_reader_end(&other);

@@ -201,7 +201,7 @@ TEST(the_hook_is_told_what_the_report_says)
     struct child_result result;
 
     child_run(stall_with_hook, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 2);
 }
 
@@ -243,7 +243,7 @@ TEST(the_reader_is_found_where_it_is)
     struct child_result result;
 
     child_run(stall_with_trace, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "that thread is now at:"));
     assert_true(child_said(&result, "#0 0x"));
 }
@@ -270,7 +270,7 @@ TEST(a_reader_that_blocks_signals_is_reported_without_a_trace)
     struct child_result result;
 
     child_run(stall_deaf, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 1);
     assert_true(child_said(&result, "(unknown)"));
 }
@@ -302,7 +302,7 @@ TEST(handlers_of_the_program_are_respected)
     struct child_result result;
 
     child_run(handlers_of_the_program, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "stall:"), 1);
 }
 
@@ -330,7 +330,7 @@ TEST(srcu_names_threads_but_not_those_that_handed_over)
     struct child_result result;
 
     child_run(stall_in_srcu, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "of domain 'slow'"));
     assert_true(child_said(&result, "prudence_srcu_down_read"));
 }

@@ -3,13 +3,13 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
-#include <pthread.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
 
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 enum way { PLAIN, EXPEDITED, CONDITIONAL };
 
@@ -109,7 +109,7 @@ TEST(domain_synchronize_is_an_error_reported_once_a_place)
     struct child_result result;
 
     child_run(domain_synchronize_inside, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "'mine'"));
     assert_names_the_caller(&result, (uintptr_t)synchronize_here);
     assert_int_equal(child_count(&result, "the thread would wait for itself"), 2);
@@ -131,10 +131,8 @@ static int domain_synchronize_inside_by_threads(void *unused)
     pthread_t threads[8];
 
     shared_domain = prudence_domain_create("shared", PRUDENCE_DOMAIN_MEMB, NULL);
-    for (unsigned i = 0; i < 8; i++)
-        pthread_create(&threads[i], NULL, synchronize_in_a_thread, NULL);
-    for (unsigned i = 0; i < 8; i++)
-        pthread_join(threads[i], NULL);
+    threads_start(threads, 8, synchronize_in_a_thread);
+    threads_join(threads, 8);
     return 42;
 }
 
@@ -143,7 +141,7 @@ TEST(once_for_all_threads)
     struct child_result result;
 
     child_run(domain_synchronize_inside_by_threads, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "the thread would wait for itself"), 1);
 }
 
@@ -163,7 +161,7 @@ TEST(destroying_a_cache_inside_a_section_is_an_error)
     struct child_result result;
 
     child_run(destroy_inside, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "'kept'"));
     assert_names_the_caller(&result, (uintptr_t)destroy_inside);
 }

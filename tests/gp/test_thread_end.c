@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 
 #include <limits.h>
-#include <pthread.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -23,6 +22,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define ROUNDS PTHREAD_DESTRUCTOR_ITERATIONS
 
@@ -160,10 +160,7 @@ static uint64_t readers_now(void)
 
 static void run(void *(*run_body)(void *))
 {
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, run_body, NULL);
-    pthread_join(thread, NULL);
+    in_thread(run_body, NULL);
 }
 
 /* Tests every way to enter in one round and leave in the same or a later one. */
@@ -278,10 +275,7 @@ static int many_end_online(void *unused)
 
 TEST(many_that_end_online_are_found_at_once)
 {
-    struct child_result result;
-
-    child_run(many_end_online, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(many_end_online, NULL);
 }
 
 /* ----------------------------------------------------------------------------- nothing is left */
@@ -378,7 +372,7 @@ TEST(a_section_lasts_until_a_variables_destructor_ends_it)
     struct child_result result;
 
     child_run(leaves_as_cxx, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_string_equal(result.output, "");
 }
 

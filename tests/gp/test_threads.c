@@ -9,9 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
-
-#include <pthread.h>
+#include "support/suite.h"
 
 #include <prudence/prudence.h>
 #include <prudence/stats.h>
@@ -19,6 +17,7 @@
 #include "gp/user/domain.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/threads.h"
 
 static uint64_t readers_now(void)
 {
@@ -55,16 +54,16 @@ static int exits_inside(void *domain)
     return domain && prudence_domain_destroy(domain) ? 3 : 42;
 }
 
-static void exit_inside_a_section_is_reported_and_blocks_nobody(void **state)
+TEST(exit_inside_a_section_is_reported_and_blocks_nobody)
 {
     struct child_result result;
 
     child_run(exits_inside, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "exits inside a read-side critical section"));
     assert_true(child_said(&result, "'default'"));
     child_run(exits_inside, prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL), &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "'mine'"));
 }
 
@@ -78,22 +77,16 @@ static void *read_after(void *held)
 
 static int read_with_the_slot_of_one_that_exited_inside(void *unused)
 {
-    pthread_t thread;
     bool held = true;
 
-    pthread_create(&thread, NULL, exit_inside, NULL);
-    pthread_join(thread, NULL);
-    pthread_create(&thread, NULL, read_after, &held);
-    pthread_join(thread, NULL);
+    in_thread(exit_inside, NULL);
+    in_thread(read_after, &held);
     return held ? 1 : 42;
 }
 
-static void the_next_owner_of_the_slot_starts_outside(void **state)
+TEST(the_next_owner_of_the_slot_starts_outside)
 {
-    struct child_result result;
-
-    child_run(read_with_the_slot_of_one_that_exited_inside, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(read_with_the_slot_of_one_that_exited_inside, NULL);
 }
 
 static pthread_key_t last_key;
@@ -119,22 +112,16 @@ static void *exit_inside_at_the_very_end(void *unused)
 
 static int synchronize_after_it(void *unused)
 {
-    pthread_t thread;
-
     pthread_key_create(&last_key, enter_in_the_last_round);
-    pthread_create(&thread, NULL, exit_inside_at_the_very_end, NULL);
-    pthread_join(thread, NULL);
+    in_thread(exit_inside_at_the_very_end, NULL);
     alarm(3);
     prudence_synchronize();
     return 42;
 }
 
-static void exit_inside_at_the_very_end_blocks_nobody(void **state)
+TEST(exit_inside_at_the_very_end_blocks_nobody)
 {
-    struct child_result result;
-
-    child_run(synchronize_after_it, NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(synchronize_after_it, NULL);
 }
 
 static void *exit_online(void *domain)
@@ -145,20 +132,17 @@ static void *exit_online(void *domain)
 
 static int exits_online(void *domain)
 {
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, exit_online, domain);
-    pthread_join(thread, NULL);
+    in_thread(exit_online, domain);
     return prudence_domain_synchronize(domain) == 0 && prudence_domain_destroy(domain) == 0 ? 42
                                                                                             : 1;
 }
 
-static void exit_online_is_going_offline(void **state)
+TEST(exit_online_is_going_offline)
 {
     struct child_result result;
 
     child_run(exits_online, prudence_domain_create("qsbr", PRUDENCE_DOMAIN_QSBR, NULL), &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_string_equal(result.output, "");
 }
 
@@ -179,17 +163,15 @@ static unsigned chunks_now(void)
     return chunks;
 }
 
-static void slots_are_used_again(void **state)
+TEST(slots_are_used_again)
 {
-    pthread_t thread;
     uint64_t before = readers_now();
     unsigned chunks;
 
     read_once(NULL);
     chunks = chunks_now();
     for (unsigned i = 0; i < 2000; i++) {
-        pthread_create(&thread, NULL, read_once, NULL);
-        pthread_join(thread, NULL);
+        in_thread(read_once, NULL);
     }
     assert_in_range(readers_now(), before, before + 1);
     assert_int_equal(chunks_now(), chunks);
@@ -199,7 +181,7 @@ static void slots_are_used_again(void **state)
 
 /* A scan costs as much as its slots; a bound far above the usual 2 to 10 us catches a lock, a
  * system call or a quadratic walk. */
-static void a_thousand_readers_are_scanned_fast(void **state)
+TEST(a_thousand_readers_are_scanned_fast)
 {
     static struct held_reader readers[MANY];
     unsigned long long began, spent, best = ~0ull;
@@ -264,21 +246,19 @@ static void *use_key(void *rounds)
 static void read_in_key_destructors(uintptr_t rounds)
 {
     unsigned threads = 3 * SLOTS_IN_CHUNK, chunks;
-    pthread_t thread;
 
     read_once(NULL);
     chunks = chunks_now();
     __atomic_store_n(&reads_in_destructors, 0, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < threads; i++) {
-        pthread_create(&thread, NULL, use_key, (void *)rounds);
-        pthread_join(thread, NULL);
+        in_thread(use_key, (void *)rounds);
     }
     assert_int_equal(__atomic_load_n(&reads_in_destructors, __ATOMIC_RELAXED), threads * rounds);
     prudence_synchronize();
     assert_int_equal(chunks_now(), chunks);
 }
 
-static void key_destructors_may_read(void **state)
+TEST(key_destructors_may_read)
 {
     assert_int_equal(pthread_key_create(&key, read_in_destructor), 0);
     read_in_key_destructors(1);
@@ -287,23 +267,9 @@ static void key_destructors_may_read(void **state)
 }
 
 /* No slot is lost in the system's last round (PTHREAD_DESTRUCTOR_ITERATIONS). */
-static void key_destructors_may_read_in_the_last_round(void **state)
+TEST(key_destructors_may_read_in_the_last_round)
 {
     read_in_key_destructors(4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_inside_a_section_is_reported_and_blocks_nobody),
-        cmocka_unit_test(the_next_owner_of_the_slot_starts_outside),
-        cmocka_unit_test(exit_inside_at_the_very_end_blocks_nobody),
-        cmocka_unit_test(exit_online_is_going_offline),
-        cmocka_unit_test(slots_are_used_again),
-        cmocka_unit_test(key_destructors_may_read),
-        cmocka_unit_test(key_destructors_may_read_in_the_last_round),
-        cmocka_unit_test(a_thousand_readers_are_scanned_fast),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -165,11 +165,9 @@ static int go_on_in_child(void *domain)
 TEST(a_forked_child_goes_on)
 {
     struct prudence_domain *domain = prudence_urcu_domain_create("urcu", &urcu_memb_flavor);
-    struct child_result result;
 
     assert_int_equal(prudence_domain_synchronize(domain), 0);
-    child_run(go_on_in_child, domain, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(go_on_in_child, domain);
     assert_int_equal(prudence_domain_synchronize(domain), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #include "posix.h"
 #include "slab/reclaim/decay.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define BLOCKS 20000
 #define BYTES  ((size_t)1000)
@@ -95,7 +95,6 @@ static void use_the_thread(void)
 static void in_a_child(void (*act)(void))
 {
     pid_t child;
-    int status;
 
     fflush(NULL);
     child = fork();
@@ -104,8 +103,7 @@ static void in_a_child(void (*act)(void))
         act();
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 #define CHECK(truth)                                                                               \
@@ -173,7 +171,6 @@ static void alone(void)
 TEST(a_process_without_threads_has_none)
 {
     pid_t child;
-    int status;
 
     child = fork();
     if (child == 0) {
@@ -183,8 +180,7 @@ TEST(a_process_without_threads_has_none)
         alone();
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 static void not_wanted(void)

@@ -8,7 +8,7 @@
 
 #include "support/gp_child.h"
 
-static void zero_bytes_are_a_unique_object(void **state)
+TEST(zero_bytes_are_a_unique_object)
 {
     void *a = prudence_malloc(0), *b = prudence_malloc(0);
 
@@ -19,7 +19,7 @@ static void zero_bytes_are_a_unique_object(void **state)
     prudence_free_deferred(b);
 }
 
-static void null_is_ignored(void **state)
+TEST(null_is_ignored)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, NULL);
 
@@ -34,7 +34,7 @@ static void null_is_ignored(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void errno_is_kept_by_frees(void **state)
+TEST(errno_is_kept_by_frees)
 {
     static void *objects[3000];
 
@@ -68,12 +68,12 @@ static void expect_invalid(const char *name, size_t size, const struct prudence_
     struct child_result result;
 
     child_run(make_cache, &bad, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     if (!child_said(&result, says) || child_count(&result, "prudence: ") != 1)
         fail_msg("expected '%s', not: %s", says, result.output);
 }
 
-static void caches_that_cannot_be(void **state)
+TEST(caches_that_cannot_be)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr};
 
@@ -107,7 +107,7 @@ static void never(void *object, void *context)
 
 /* A program that was compiled with older headers is served, and so is one with newer headers that
  * asks for nothing that this library does not know. */
-static void attributes_of_other_versions(void **state)
+TEST(attributes_of_other_versions)
 {
     struct prudence_cache_attr older = {.size = offsetof(struct prudence_cache_attr, destructor),
                                         .alignment = 64,
@@ -133,7 +133,7 @@ static void attributes_of_other_versions(void **state)
 }
 
 /* A truncated name ends with a whole UTF-8 character. */
-static void names_are_cut_between_characters(void **state)
+TEST(names_are_cut_between_characters)
 {
     const char *name = "thirty bytes and one character\xe2\x82\xac"; /* 30 bytes, and 3 */
     struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
@@ -145,7 +145,7 @@ static void names_are_cut_between_characters(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void names_are_copied(void **state)
+TEST(names_are_copied)
 {
     char name[] = "a name of more than thirty-one bytes, all told";
     struct prudence_cache *cache = prudence_cache_create(name, 64, NULL);
@@ -155,7 +155,7 @@ static void names_are_copied(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void no_memory_for_a_cache(void **state)
+TEST(no_memory_for_a_cache)
 {
     for (unsigned call = 0; call < 3; call++) {
         memory_fail(call, 1);
@@ -166,15 +166,4 @@ static void no_memory_for_a_cache(void **state)
     memory_succeed();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zero_bytes_are_a_unique_object),   cmocka_unit_test(null_is_ignored),
-        cmocka_unit_test(errno_is_kept_by_frees),           cmocka_unit_test(caches_that_cannot_be),
-        cmocka_unit_test(attributes_of_other_versions),     cmocka_unit_test(names_are_copied),
-        cmocka_unit_test(names_are_cut_between_characters), cmocka_unit_test(no_memory_for_a_cache),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

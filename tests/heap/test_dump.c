@@ -11,7 +11,6 @@
 #include "support/slab_test.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <prudence/heap_walk.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,6 +22,7 @@
 #include "support/directory.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/threads.h"
 
 static char text[1 << 16];
 
@@ -535,8 +535,7 @@ TEST(signals_may_come_anywhere)
 
     assert_int_equal(prudence_option_set("dump_file", path_in("storm.txt")), 0);
     assert_int_equal(prudence_option_set("dump", "SIGUSR2"), 0);
-    for (unsigned i = 0; i < WORKERS; i++)
-        pthread_create(&workers[i], NULL, work, NULL);
+    threads_start(workers, WORKERS, work);
     for (unsigned i = 0; i < SIGNALS; i++) {
         pthread_kill(workers[i % WORKERS], SIGUSR2);
         dumped();

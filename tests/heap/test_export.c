@@ -8,7 +8,6 @@
 #include "support/slab_test.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "runtime/export.h"
 #include "runtime/signals.h"
 #include "support/gp_child.h"
+#include "support/threads.h"
 
 /* Counts the mappings, and sets *text to the last one. */
 static unsigned descriptions(const char **text)
@@ -166,13 +166,11 @@ TEST(threads_may_meet)
     pthread_t threads[3];
     const char *text;
 
-    for (unsigned i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, switch_on, NULL);
+    threads_start(threads, 3, switch_on);
     for (unsigned i = 0; i < 200; i++)
         assert_in_range(descriptions(&text), 0, 1);
     store_relaxed(&over, true);
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 3);
     assert_int_equal(descriptions(&text), 0);
 }
 

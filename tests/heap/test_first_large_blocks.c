@@ -17,6 +17,7 @@
 #include "debug/large_guard.h"
 #include "slab/extension.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define LARGE  ((size_t)128 << 10)
 #define FIRST  8 /* default of the option */
@@ -401,7 +402,6 @@ static void freed_blocks_are_zeroed(void *unused)
 static void a_child_goes_on(void *unused)
 {
     char *block = large(), *kept = large();
-    int status;
     pid_t child;
 
     prudence_free(block);
@@ -414,8 +414,7 @@ static void a_child_goes_on(void *unused)
         memset(large(), 1, LARGE);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     memset(kept, 2, LARGE);
     prudence_free(kept);
 }

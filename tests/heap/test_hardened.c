@@ -8,13 +8,13 @@
  * ctest: inlined-too
  * ctest: not-with thread (one thread)
  */
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "debug/annotate.h"
 #include "debug/red_zones.h"
 #include "posix.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define SIZE  100
 #define LARGE ((size_t)256 << 10)
@@ -37,7 +37,7 @@ static bool is_zero(const char *bytes, size_t size)
 
 /* Covers the ring, which has room for 16, and latent slabs. Also checks the bytes after the
  * objects. */
-static void deferred_memory_is_left_alone(void **state)
+TEST(deferred_memory_is_left_alone)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *objects[60], behind[60][RED_ZONE];
@@ -63,7 +63,7 @@ static void deferred_memory_is_left_alone(void **state)
     destroy_empty(cache);
 }
 
-static void large_deferred_memory_is_left_alone(void **state)
+TEST(large_deferred_memory_is_left_alone)
 {
     char *block = prudence_malloc(LARGE);
 
@@ -76,7 +76,7 @@ static void large_deferred_memory_is_left_alone(void **state)
     prudence_synchronize();
 }
 
-static void sizes_are_exact(void **state)
+TEST(sizes_are_exact)
 {
     static const size_t sizes[] = {1,     8,     9,     24,    25,    100,      1000,
                                    20000, 32760, 32761, 40000, LARGE, LARGE + 1};
@@ -98,7 +98,7 @@ static void sizes_are_exact(void **state)
 
 /* A growing large block has spare room, so that the total of all copying is proportional to the
  * final size. */
-static void large_blocks_grow_in_place(void **state)
+TEST(large_blocks_grow_in_place)
 {
     char *block = prudence_malloc(LARGE), *before;
     unsigned moves = 0;
@@ -115,7 +115,7 @@ static void large_blocks_grow_in_place(void **state)
     prudence_free(block);
 }
 
-static void alignment_of_large_blocks(void **state)
+TEST(alignment_of_large_blocks)
 {
     for (size_t alignment = 64; alignment <= (size_t)4 << 20; alignment *= 2) {
         char *block = prudence_aligned_alloc(alignment, LARGE);
@@ -127,7 +127,7 @@ static void alignment_of_large_blocks(void **state)
     }
 }
 
-static void empty_objects(void **state)
+TEST(empty_objects)
 {
     void *objects[100];
 
@@ -150,7 +150,7 @@ static void empty_objects(void **state)
 }
 
 /* A freed object rarely comes back at once, because it can come back from many places. */
-static void reuse_is_shuffled(void **state)
+TEST(reuse_is_shuffled)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     unsigned same = 0;
@@ -171,12 +171,11 @@ static void reuse_is_shuffled(void **state)
     destroy_empty(cache);
 }
 
-static void a_child_has_everything(void **state)
+TEST(a_child_has_everything)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     char *block = prudence_malloc(LARGE);
     void *object = prudence_cache_alloc(cache);
-    int status;
     pid_t child;
 
     prudence_cache_free(cache, object);
@@ -188,8 +187,7 @@ static void a_child_has_everything(void **state)
         prudence_free(block);
         _exit(prudence_cache_destroy(cache));
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     prudence_free(block);
     destroy_empty(cache);
 }
@@ -202,7 +200,7 @@ static bool fails_after(void)
     return failures_left && --failures_left == 0;
 }
 
-static void no_memory_at_any_call(void **state)
+TEST(no_memory_at_any_call)
 {
     for (unsigned step = 1; step < 40; step++) {
         struct prudence_cache *cache;
@@ -233,23 +231,9 @@ static int use_protection(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deferred_memory_is_left_alone),
-        cmocka_unit_test(large_deferred_memory_is_left_alone),
-        cmocka_unit_test(sizes_are_exact),
-        cmocka_unit_test(large_blocks_grow_in_place),
-        cmocka_unit_test(alignment_of_large_blocks),
-        cmocka_unit_test(empty_objects),
-        cmocka_unit_test(reuse_is_shuffled),
-        cmocka_unit_test(a_child_has_everything),
-        cmocka_unit_test(no_memory_at_any_call),
-    };
-
     assert_int_equal(prudence_option_set("hardened", "2"), EINVAL);
     assert_int_equal(prudence_option_set("hardened", "1"), 0);
     if (annotate_on) /* the tool has its own red zones and finds the same faults */
         return 0;
-    return cmocka_run_group_tests_name("pages with marks", tests, NULL, NULL) ||
-           cmocka_run_group_tests_name("pages closed by their protection", tests, use_protection,
-                                       NULL);
+    return suite_run(NULL, NULL) || suite_run(use_protection, NULL);
 }

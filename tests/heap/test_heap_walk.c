@@ -9,8 +9,6 @@
 #define _GNU_SOURCE
 #include "support/slab_test.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/heap_walk.h>
@@ -21,6 +19,7 @@
 #include "slab/transfer_batch.h"
 #include "posix.h"
 #include "support/gp_reader.h"
+#include "support/threads.h"
 
 /* ---------------------------------------------------------------------------------- results of a
  * walk */
@@ -296,7 +295,6 @@ static unsigned left_to_free;
 static int change(const struct prudence_heap_slab *slab, const struct prudence_heap_object *object,
                   void *context)
 {
-    int status;
     pid_t child;
 
     (void)slab, (void)context;
@@ -312,8 +310,7 @@ static int change(const struct prudence_heap_slab *slab, const struct prudence_h
             equals_statistics(victim);
             _exit(0);
         }
-        waitpid(child, &status, 0);
-        assert_int_equal(status, 0);
+        assert_int_equal(status_of(child), 0);
         return 0;
     }
     assert_int_equal(prudence_cache_destroy(victim), 0);

@@ -7,15 +7,14 @@
 #include "support/slab_test.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/rcu.h>
 
 #include "heap/nested.h"
 #include "support/actor.h"
+#include "support/threads.h"
 
 #define LARGE 100000 /* has no fast path */
 
@@ -295,10 +294,8 @@ TEST(threads)
 {
     pthread_t ids[THREADS];
 
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&ids[i], NULL, swap_blocks, (void *)i), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(ids[i], NULL);
+    threads_start(ids, THREADS, swap_blocks);
+    threads_join(ids, THREADS);
     for (unsigned i = 0; i < 64; i++) {
         prudence_free(swapped[i]);
         swapped[i] = NULL;
@@ -308,7 +305,6 @@ TEST(threads)
 TEST(forked_child)
 {
     char *block = nested_malloc(100), *object = prudence_malloc(LARGE);
-    int status;
     pid_t child;
 
     inside();
@@ -321,8 +317,7 @@ TEST(forked_child)
         prudence_free(prudence_malloc(LARGE));
         _exit(nested_put_off != NULL);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     prudence_free(block);
     prudence_free(prudence_malloc(LARGE));
     assert_null(nested_put_off);

@@ -50,7 +50,7 @@ static void expect(const char *text)
 }
 
 /* The two may stand in either order; a ceiling below the limit is refused, and the limit stays. */
-static void limit_and_ceiling_agree(void **state)
+TEST(limit_and_ceiling_agree)
 {
     run_with("latent_ceiling=8M,latent_limit=4M");
     assert_null(strstr(output, "prudence:"));
@@ -65,7 +65,7 @@ static void limit_and_ceiling_agree(void **state)
     expect("latent_limit=4194304 latent_ceiling=4194304\n");
 }
 
-static void several_are_read(void **state)
+TEST(several_are_read)
 {
     run_with("limit=512M,wait_max=7ms,check=1,rseq=0,reader_mode=fenced,background=1");
     assert_null(strstr(output, "prudence:"));
@@ -79,7 +79,7 @@ static void several_are_read(void **state)
 
 /* Only the permanent helper pre-flushes, besides other work. The order of these options does not
  * matter. */
-static void pre_flush_is_on_with_the_helper(void **state)
+TEST(pre_flush_is_on_with_the_helper)
 {
     run_with("background=1,preflush=0");
     expect("background=1 preflush=0");
@@ -96,7 +96,7 @@ static void pre_flush_is_on_with_the_helper(void **state)
     expect("background=1 preflush=1");
 }
 
-static void bad_ones_do_no_harm(void **state)
+TEST(bad_ones_do_no_harm)
 {
     run_with("limit=1K,nosuch=3,,wait_max=forever,check,=5,latent_limit=,retain=1M,wait_max=3us,");
     expect("'nosuch' (value '3')");
@@ -108,7 +108,7 @@ static void bad_ones_do_no_harm(void **state)
     expect("check=0 ");
 }
 
-static void nothing_is_no_option(void **state)
+TEST(nothing_is_no_option)
 {
     run_with("");
     assert_null(strstr(output, "prudence:"));
@@ -116,7 +116,7 @@ static void nothing_is_no_option(void **state)
     assert_null(strstr(output, "prudence:"));
 }
 
-static void a_very_long_one_is_reported(void **state)
+TEST(a_very_long_one_is_reported)
 {
     char options[900] = "";
 
@@ -127,7 +127,7 @@ static void a_very_long_one_is_reported(void **state)
     expect("wait_max=9000000 ");
 }
 
-static void a_very_long_value_is_bad(void **state)
+TEST(a_very_long_value_is_bad)
 {
     char options[300] = "limit=5K,limit=";
 
@@ -141,17 +141,7 @@ static void a_very_long_value_is_bad(void **state)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pre_flush_is_on_with_the_helper),
-        cmocka_unit_test(several_are_read),
-        cmocka_unit_test(limit_and_ceiling_agree),
-        cmocka_unit_test(bad_ones_do_no_harm),
-        cmocka_unit_test(nothing_is_no_option),
-        cmocka_unit_test(a_very_long_one_is_reported),
-        cmocka_unit_test(a_very_long_value_is_bad),
-    };
-
     if (count > 1 && strcmp(arguments[1], "show") == 0)
         return show();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -123,7 +123,7 @@ TEST(a_fifo_without_reader_is_not_waited_for)
     snprintf(path, sizeof path, "%s", path_in("fifo"));
     assert_int_equal(mkfifo(path, 0600), 0);
     child_run(write_to_fifo, path, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_true(child_said(&result, "option 'dump_file': '"));
     assert_true(child_said(&result, "option 'profile_file': the profile cannot be written"));
     assert_int_equal(child_count(&result, LINE), 1);

@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,6 +24,7 @@
 #include "os/posix/unwind.h"
 #include "runtime/option_file.h"
 #include "support/gp_child.h"
+#include "support/threads.h"
 
 #define RATE     4096
 #define HELD     6000
@@ -580,16 +580,14 @@ TEST(a_profile_is_written_beside_all)
 
     stormy = prudence_cache_create("storm", 2000, NULL);
     signal(SIGUSR1, on_signal);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, storm, NULL), 0);
+    threads_start(threads, 2, storm);
     for (unsigned n = 0; n < 100; n++) {
         pthread_kill(threads[n % 2], SIGUSR1);
         write_file();
         assert_whole();
     }
     store_relaxed(&storm_ends, 1u);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
     signal(SIGUSR1, SIG_DFL);
     prudence_cache_barrier(stormy);
     prudence_cache_shrink(stormy);
@@ -699,22 +697,22 @@ TEST(options_are_obeyed)
     struct child_result result;
 
     child_again("off", NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     child_again("late", NULL, &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     child_again("signal", "profile=1,profile_signal=SIGUSR2,profile_file=/nowhere/%p", &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_int_equal(child_count(&result, "option 'profile_file': the profile cannot be written"),
                      2); /* at the signal, and at exit */
     make_file();
     child_again("signal", "profile=4K,profile_signal=SIGUSR2,profile_file=" MEMORY_FILE, &result);
     take_file();
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_whole();
     make_file();
     child_again("signal", "profile_signal=SIGUSR2,profile_file=" MEMORY_FILE, &result);
     take_file();
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     assert_string_equal(text, "");
     child_again("off", "profile=1Q", &result);
     assert_true(child_said(&result, "option 'profile': bad value '1Q'"));

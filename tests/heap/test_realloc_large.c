@@ -55,11 +55,6 @@ static void walk(void)
     assert_int_equal(after.objects_latent, 0);
 }
 
-static void books_are_right(void **state)
-{
-    walk();
-}
-
 static void walk_checked(void *unused)
 {
     if (prudence_option_set("check", "1"))
@@ -68,7 +63,7 @@ static void walk_checked(void *unused)
     prudence_free(prudence_realloc(prudence_malloc(5 * MIB), 50 * MIB));
 }
 
-static void books_are_right_under_check(void **state)
+TEST(books_are_right_under_check)
 {
     char output[4096];
 
@@ -100,7 +95,7 @@ static void behind_the_cut(void *unused)
     prudence_free(block + 30 * MIB);
 }
 
-static void misuse_is_caught(void **state)
+TEST(misuse_is_caught)
 {
     expect_death(resize_deferred, NULL, "prudence_realloc: double free", "large",
                  "deferred and not yet safe");
@@ -162,21 +157,16 @@ static void every_call(unsigned count)
     assert_true(plan.first > 8);
 }
 
-static void failures_lose_nothing(void **state)
+TEST(failures_lose_nothing)
 {
     every_call(1);
     every_call(UINT32_MAX);
 }
 
-int main(void)
+/* Last, because the others need a process without caches. */
+TEST(books_are_right)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(books_are_right_under_check),
-        cmocka_unit_test(misuse_is_caught),
-        cmocka_unit_test(failures_lose_nothing),
-        cmocka_unit_test(books_are_right),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    walk();
 }
+
+SUITE(pin_thread())

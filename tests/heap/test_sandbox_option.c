@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 
 #include <prudence/prudence.h>
 #include <prudence/rcu.h>
@@ -17,6 +16,7 @@
 #include "os/os.h"
 #include "support/gp_child.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define THREADS 3
 #define ROUNDS  20000
@@ -48,8 +48,7 @@ static void run_threads(void)
     for (unsigned i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, read_and_defer, NULL))
             abort();
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
 }
 
 static bool child_works(void)
@@ -138,11 +137,9 @@ TEST(from_the_environment)
     struct child_result result;
 
     child_again("work", "sandbox=1", &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     child_again("work", "sandbox=1,rseq=1,membarrier=1,reader_mode=free", &result);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
     child_again("none", "sandbox=yes", &result);
     assert_true(child_exited_with(&result, 0));
     assert_true(child_said(&result, "option 'sandbox': bad value 'yes' (expected: auto, 0 or 1)"));

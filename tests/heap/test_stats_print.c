@@ -27,7 +27,7 @@ static void expect(const char *part)
         fail_msg("expected '%s' in: %s", part, text);
 }
 
-static void every_cache_stands_there(void **state)
+TEST(every_cache_stands_there)
 {
     struct prudence_cache *cache = prudence_cache_create("odd \"name\"\\\n\xc3", 100, NULL);
     struct prudence_cache *unused = prudence_cache_create("never used", 100, NULL);
@@ -57,7 +57,7 @@ static void every_cache_stands_there(void **state)
     assert_int_equal(prudence_cache_destroy(unused), 0);
 }
 
-static void bad_input_is_refused(void **state)
+TEST(bad_input_is_refused)
 {
     FILE *full = fopen("/dev/full", "w");
 
@@ -118,7 +118,7 @@ static size_t fill_of_first(unsigned which, union sized *all, union sized *given
     }
 }
 
-static void other_structures_of_other_versions_are_filled(void **state)
+TEST(other_structures_of_other_versions_are_filled)
 {
     union sized all, given;
 
@@ -138,7 +138,7 @@ static void other_structures_of_other_versions_are_filled(void **state)
     assert_int_equal(scm_get_region_info_sized(NULL, 8), EINVAL);
 }
 
-static void structures_of_other_versions_are_filled(void **state)
+TEST(structures_of_other_versions_are_filled)
 {
     struct prudence_cache *cache = prudence_cache_create("sized", 100, NULL);
     union sized all, given;
@@ -165,15 +165,4 @@ static void structures_of_other_versions_are_filled(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cache_stands_there),
-        cmocka_unit_test(structures_of_other_versions_are_filled),
-        cmocka_unit_test(other_structures_of_other_versions_are_filled),
-        cmocka_unit_test(bad_input_is_refused),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

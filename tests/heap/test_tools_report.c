@@ -11,12 +11,12 @@
  * ctest: timeout 600 (a process for each bug under Valgrind)
  * ctest: cost 70
  */
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "debug/annotate.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 static volatile char seen;
 static void *volatile kept;
@@ -243,8 +243,7 @@ static void readers_and_a_writer(void)
     pthread_t readers[2];
 
     shared = filled(50);
-    for (int i = 0; i < 2; i++)
-        pthread_create(&readers[i], NULL, read_shared, NULL);
+    threads_start(readers, 2, read_shared);
     for (int i = 0; i < 3000; i++) {
         char *old = __atomic_exchange_n(&shared, filled(50), __ATOMIC_ACQ_REL);
 
@@ -253,8 +252,7 @@ static void readers_and_a_writer(void)
             usleep(1000);
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < 2; i++)
-        pthread_join(readers[i], NULL);
+    threads_join(readers, 2);
 }
 
 /* -------------------------------------------------------------------------------------- reports */

@@ -7,13 +7,13 @@
  * ctest: not-with sanitizers (they have functions of their own in that place)
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define RANGES 4096
 
@@ -141,10 +141,8 @@ TEST(an_allocation_in_them_comes_to_an_end)
     pthread_t threads[2];
 
     store_release(&started, true);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, allocates, NULL), 0);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_start(threads, 2, allocates);
+    threads_join(threads, 2);
     assert_int_equal(load_relaxed(&deepest), 1);
 }
 

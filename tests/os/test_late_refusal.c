@@ -118,9 +118,7 @@ TEST(all_cpus_are_visited_before_it_ends)
     child_run(drive_one_grace_period, NULL, &result);
     if (child_exited_with(&result, 77))
         skip(); /* no seccomp here */
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
 }
 
 SUITE()

@@ -8,12 +8,12 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "os/os.h"
 #include "support/suite.h"
+#include "support/threads.h"
 
 #define ROUNDS  3
 #define WAITERS 2
@@ -70,8 +70,7 @@ TEST(waiters_sleep_and_get_the_lock)
             wait_until_asleep(&ids[i]);
         assert_int_equal(entries, round * WAITERS);
         os_lock_release(&lock);
-        for (unsigned i = 0; i < WAITERS; i++)
-            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        threads_join(threads, WAITERS);
     }
     assert_int_equal(entries, ROUNDS * WAITERS);
     os_lock_destroy(&lock);

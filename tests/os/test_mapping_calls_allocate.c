@@ -5,9 +5,7 @@
  * hook returns, other threads go on, a fork finds everything consistent, and nothing is lost.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <semaphore.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/call.h>
@@ -15,6 +13,7 @@
 
 #include "mapping.h"
 #include "support/pages.h"
+#include "support/threads.h"
 
 #define SMALL 2000
 #define LARGE ((size_t)200 << 10)
@@ -396,15 +395,13 @@ TEST(a_fork_finds_everything_whole)
         skip();
     for (unsigned i = 0; i < STANDS; i++) {
         uint64_t used = pages().used;
-        int status;
         pid_t process;
 
         hold_in(stands[i].call, stands[i].act);
         process = fork();
         if (!process)
             _exit(child(used));
-        assert_int_equal(waitpid(process, &status, 0), process);
-        assert_int_equal(status, 0);
+        assert_int_equal(status_of(process), 0);
         release();
         settle();
     }
@@ -418,7 +415,6 @@ TEST(what_was_leaving_is_the_childs)
     for (unsigned twice = 0; twice < 2; twice++) {
         void *pinned = prudence_malloc(LARGE); /* keeps the region */
         uint64_t used = pages().used;
-        int status;
         pid_t process;
 
         assert_non_null(pinned);
@@ -430,8 +426,7 @@ TEST(what_was_leaving_is_the_childs)
             prudence_trim();
             _exit(pages().retained == 0 && pages().used <= used + 16 * MIB ? 0 : 1);
         }
-        assert_int_equal(waitpid(process, &status, 0), process);
-        assert_int_equal(status, 0);
+        assert_int_equal(status_of(process), 0);
         release();
         prudence_free(pinned);
         settle();
@@ -486,8 +481,7 @@ TEST(two_threads_map_two_regions_at_most)
     mapping_watch(meet);
     for (unsigned i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, take_last, &runs[i]);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
     mapping_watch(NULL);
     for (unsigned i = 0; i < 2; i++) {
         assert_non_null(runs[i]);

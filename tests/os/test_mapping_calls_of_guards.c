@@ -6,14 +6,13 @@
  * again.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <semaphore.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mapping.h"
 #include "support/pages.h"
+#include "support/threads.h"
 
 #define LARGE ((size_t)300 << 10)
 
@@ -136,7 +135,6 @@ static void *frees(void *unused)
 TEST(a_child_closes_what_another_thread_was_closing)
 {
     pthread_t thread;
-    int status;
     pid_t process;
 
 #if defined(__SANITIZE_THREAD__)
@@ -159,8 +157,7 @@ TEST(a_child_closes_what_another_thread_was_closing)
         prudence_free(prudence_malloc(LARGE));
         _exit(is_open(block) ? 1 : 0);
     }
-    assert_int_equal(waitpid(process, &status, 0), process);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(process), 0);
     sem_post(&leave);
     pthread_join(thread, NULL);
     mapping_watch(NULL);

@@ -8,12 +8,12 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/posix/posix.h"
 #include "slab/start.h"
 #include "support/marked_objects.h"
+#include "support/threads.h"
 
 #define THREADS 4
 #define ROUNDS  150
@@ -103,7 +103,6 @@ TEST(lists_that_cannot_be_true)
         {"0-", 1},
     };
     pid_t pid = fork();
-    int status;
 
     for (unsigned i = 0; !pid && i < sizeof known / sizeof *known; i++) {
         posix_cpus_possible_injected = known[i].list;
@@ -119,8 +118,7 @@ TEST(lists_that_cannot_be_true)
     }
     if (!pid)
         _exit(0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(pid), 0);
 }
 
 /* Starts the library on the first CPU only, because the CPUs that the starting thread may use

@@ -8,9 +8,9 @@
  * ctest: not-with sanitizers (their backtrace() has a frame of its own)
  */
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #include <execinfo.h>
-#include <pthread.h>
 #include <signal.h>
 
 #include "os/posix/unwind.c" /* NOLINT(bugprone-suspicious-include) */
@@ -115,11 +115,8 @@ static void *in_a_thread(void *ignored)
 /* Each thread begins without a known stack. */
 static void each_thread_has_its_stack(void **state)
 {
-    pthread_t thread;
-
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(pthread_create(&thread, NULL, in_a_thread, NULL), 0);
-        pthread_join(thread, NULL);
+        in_thread(in_a_thread, NULL);
     }
 }
 

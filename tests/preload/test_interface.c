@@ -433,12 +433,7 @@ static int at_the_limit(void *unused)
 
 TEST(the_limit_holds)
 {
-    struct child_result result;
-
-    child_run(at_the_limit, NULL, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child(at_the_limit, NULL);
 }
 
 SUITE()

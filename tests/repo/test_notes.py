@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-MAKES_A_THREAD = re.compile(r"\b(?:pthread_create|thrd_create|torture_thread|torture_start|in_thread)\(|\bbackground=1\b")
+MAKES_A_THREAD = re.compile(r"\b(?:pthread_create|thrd_create|torture_thread|torture_start|threads?_start|in_thread)\(|\bbackground=1\b")
 
 
 class OneThread(unittest.TestCase):

@@ -7,6 +7,7 @@
  */
 #include "support/scm_test.h"
 #include "support/gp_child.h"
+#include "support/threads.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -296,8 +297,7 @@ TEST(fork_takes_all_locks, fresh)
     pthread_t threads[2];
 
     hammering = 1;
-    for (unsigned i = 0; i < 2; i++)
-        pthread_create(&threads[i], NULL, hammer, NULL);
+    threads_start(threads, 2, hammer);
     for (unsigned i = 0; i < 100; i++) {
         struct child_result result;
 
@@ -305,8 +305,7 @@ TEST(fork_takes_all_locks, fresh)
         assert_true(child_exited_with(&result, 0));
     }
     __atomic_store_n(&hammering, 0, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
 }
 
 SUITE(scm_test_uses())

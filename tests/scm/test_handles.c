@@ -5,6 +5,7 @@
  * without dates stays persistent.
  */
 #include "support/scm_test.h"
+#include "support/threads.h"
 
 static struct scm_clock *handle;
 
@@ -167,8 +168,7 @@ TEST(a_handle_may_be_tried_by_any_thread, fresh)
 
     handle = NULL;
     stop = 0;
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, tries, NULL), 0);
+    threads_start(threads, 2, tries);
     for (unsigned i = 0; i < 3000; i++) {
         struct scm_clock *clock = scm_clock_create();
 
@@ -177,8 +177,7 @@ TEST(a_handle_may_be_tried_by_any_thread, fresh)
         assert_int_equal(scm_clock_destroy(clock), 0);
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
 }
 
 SUITE(scm_test_uses())

@@ -4,7 +4,7 @@
 
 #include <prudence/stats.h>
 
-static void the_names_of_the_thesis_allocate(void **state)
+TEST(the_names_of_the_thesis_allocate, fresh)
 {
     char *object = scm_malloc(100), *zeroed = scm_calloc(10, 10);
 
@@ -22,7 +22,7 @@ static void the_names_of_the_thesis_allocate(void **state)
 
 /* "Any time after the allocation of an object it can be transformed", for any size and any call
  * that allocates. */
-static void any_object_can_become_short_term(void **state)
+TEST(any_object_can_become_short_term, fresh)
 {
     static const size_t sizes[] = {0, 1, 16, 100, 1024, 32768, 32769, 100000, 5000000};
     struct prudence_cache *cache = prudence_cache_create("mine", 200, NULL);
@@ -52,7 +52,7 @@ static void any_object_can_become_short_term(void **state)
 }
 
 /* In a cache with short-term objects, others are allocated, freed and deferred as usual. */
-static void persistent_neighbours_live_as_ever(void **state)
+TEST(persistent_neighbours_live_as_ever, fresh)
 {
     struct prudence_cache *cache = prudence_cache_create("mixed", 64, NULL);
     struct prudence_cache_stats stats;
@@ -79,7 +79,7 @@ static void persistent_neighbours_live_as_ever(void **state)
 }
 
 /* A persistent object costs nothing: no byte of metadata, and no larger size class. */
-static void persistent_objects_cost_nothing(void **state)
+TEST(persistent_objects_cost_nothing, fresh)
 {
     struct scm_mem_info before = mem_info(), after;
     void *objects[1000];
@@ -94,7 +94,7 @@ static void persistent_objects_cost_nothing(void **state)
 }
 
 /* Overhead is a descriptor, and the counts of the slabs. It goes with the dates and the slabs. */
-static void dates_cost_a_descriptor_each(void **state)
+TEST(dates_cost_a_descriptor_each, fresh)
 {
     struct prudence_cache *cache = prudence_cache_create("costs", 64, NULL);
     unsigned long before, with_dates;
@@ -113,7 +113,7 @@ static void dates_cost_a_descriptor_each(void **state)
 
 /* Reallocation in place keeps the dates; a moved object has none, and the old one stays until
  * its dates end. */
-static void reallocation(void **state)
+TEST(reallocation, fresh)
 {
     char *object = object_new(), *moved, *large, *large_moved;
 
@@ -141,7 +141,7 @@ static void reallocation(void **state)
 
 /* "Total allocated bytes, total freed bytes, total of allocated objects, total of freed
  * objects." */
-static void mem_info_counts_everything(void **state)
+TEST(mem_info_counts_everything, fresh)
 {
     struct scm_mem_info before = mem_info(), after;
     size_t large = round_up(100000, os_page_size);
@@ -184,7 +184,7 @@ static bool fails(void)
     return calls_until_failure == 0 || --calls_until_failure == 0;
 }
 
-static void out_of_memory_changes_nothing(void **state)
+TEST(out_of_memory_changes_nothing, fresh)
 {
     struct prudence_cache *cache;
     unsigned failed = 0;
@@ -217,17 +217,6 @@ static void out_of_memory_changes_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(out_of_memory_changes_nothing, fresh),
-        cmocka_unit_test_setup(the_names_of_the_thesis_allocate, fresh),
-        cmocka_unit_test_setup(any_object_can_become_short_term, fresh),
-        cmocka_unit_test_setup(persistent_neighbours_live_as_ever, fresh),
-        cmocka_unit_test_setup(persistent_objects_cost_nothing, fresh),
-        cmocka_unit_test_setup(dates_cost_a_descriptor_each, fresh),
-        cmocka_unit_test_setup(reallocation, fresh),
-        cmocka_unit_test_setup(mem_info_counts_everything, fresh),
-    };
-
     scm_test_uses();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -8,6 +8,7 @@
  * ctest: not-with thread (ThreadSanitizer forgets a thread before its last destructors, handlers)
  */
 #include "support/scm_test.h"
+#include "support/threads.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -60,12 +61,9 @@ static void *ends(void *key)
 
 static void run_thread(pthread_key_t *key)
 {
-    pthread_t thread;
-
     rounds = 0;
     wrong = 0;
-    assert_int_equal(pthread_create(&thread, NULL, ends, key), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    in_thread(ends, key);
     assert_int_equal(rounds, PTHREAD_DESTRUCTOR_ITERATIONS);
     assert_int_equal(wrong, 0);
 }

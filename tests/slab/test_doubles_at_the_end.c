@@ -4,7 +4,6 @@
  * no grace period ends. Caches of CPUs that other threads own are passed over and counted.
  */
 #include <assert.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "gp/user/domain.h"
@@ -15,6 +14,7 @@
 #include "slab/misuse.h"
 #include "slab/start.h"
 #include "support/slab_test.h"
+#include "support/threads.h"
 
 #define OTHERS 4
 
@@ -115,11 +115,9 @@ static void *look(void *unused)
 static void a_locked_list_is_not_waited_for(void **state)
 {
     uint64_t before = doubles_passed_over();
-    pthread_t thread;
 
     os_lock_take(&slab_caches_lock);
-    assert_int_equal(pthread_create(&thread, NULL, look, NULL), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    in_thread(look, NULL);
     os_lock_release(&slab_caches_lock);
     assert_int_equal(doubles_passed_over(), before + os_cpu_count());
 }

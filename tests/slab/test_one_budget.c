@@ -66,7 +66,7 @@ static void churn(struct prudence_cache *cache, unsigned count, unsigned bursts)
     }
 }
 
-static void sizes_stay_within_the_budget(void **state)
+TEST(sizes_stay_within_the_budget)
 {
     struct prudence_cache *caches[MANY];
     int64_t floors = 0, bytes = 0;
@@ -88,7 +88,7 @@ static void sizes_stay_within_the_budget(void **state)
 
 /* The largest possible charge of one cache uses up the default budget, and the other cache gets a
  * small part. */
-static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
+TEST(one_that_is_nearly_alone_may_have_what_it_wants)
 {
     struct prudence_cache *cache, *other;
 
@@ -107,7 +107,7 @@ static void one_that_is_nearly_alone_may_have_what_it_wants(void **state)
 
 /* Without demand, caches use only a part of the budget; later caches start at their floor and grow
  * with demand. */
-static void a_quarter_is_for_those_that_come_first(void **state)
+TEST(a_quarter_is_for_those_that_come_first)
 {
     struct prudence_cache *caches[MANY];
     unsigned last = 0;
@@ -128,7 +128,7 @@ static void a_quarter_is_for_those_that_come_first(void **state)
         destroy_empty(caches[i]);
 }
 
-static void a_size_that_was_asked_for_is_given(void **state)
+TEST(a_size_that_was_asked_for_is_given)
 {
     struct prudence_cache *cache = fixed_cache(64, 0, NULL);
     struct prudence_cache_attr attr = {.size = sizeof attr, .object_cache_bytes = 2 * MIB};
@@ -144,7 +144,7 @@ static void a_size_that_was_asked_for_is_given(void **state)
 }
 
 /* A cache has all of the budget, with stack and ring full, and is then no longer used. */
-static void those_that_are_used_least_give(void **state)
+TEST(those_that_are_used_least_give)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *idle = deferring_cache(256, domain);
@@ -178,7 +178,7 @@ static void those_that_are_used_least_give(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void those_that_are_used_more_keep_what_they_have(void **state)
+TEST(those_that_are_used_more_keep_what_they_have)
 {
     struct prudence_cache *busy = deferring_cache(256, NULL);
     struct prudence_cache *other = deferring_cache(256, NULL);
@@ -196,7 +196,7 @@ static void those_that_are_used_more_keep_what_they_have(void **state)
 }
 
 /* No cache gives for a long time, so asking pauses. */
-static void asking_in_vain_is_rare(void **state)
+TEST(asking_in_vain_is_rare)
 {
     struct prudence_cache *busy = deferring_cache(256, NULL);
     struct prudence_cache *other = deferring_cache(256, NULL);
@@ -219,7 +219,7 @@ static void asking_in_vain_is_rare(void **state)
 }
 
 /* Object caches that fill the budget, and then begin to defer. */
-static void a_ring_counts_from_its_first_object_on(void **state)
+TEST(a_ring_counts_from_its_first_object_on)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(1024, 0, domain);
@@ -244,7 +244,7 @@ static void a_ring_counts_from_its_first_object_on(void **state)
 }
 
 /* Destroys the cache that the hand points to. */
-static void the_hand_passes_over_destroyed_caches(void **state)
+TEST(the_hand_passes_over_destroyed_caches)
 {
     struct prudence_cache *cache = fixed_cache(256, 0, NULL), *other = deferring_cache(256, NULL);
     struct cpu_budget *budget = &slab_budgets[os_cpu_current()];
@@ -261,7 +261,7 @@ static void the_hand_passes_over_destroyed_caches(void **state)
 
 /* With thousands of rings, small ones hold less, so that safe objects in rings leave room under
  * latent_limit. */
-static void floors_are_lower_where_rings_are_many(void **state)
+TEST(floors_are_lower_where_rings_are_many)
 {
     struct prudence_cache *cache = deferring_cache(64, NULL);
     struct prudence_cache *small = fixed_cache(64, 0, NULL);
@@ -278,7 +278,7 @@ static void floors_are_lower_where_rings_are_many(void **state)
 }
 
 /* A full ring that may not grow holds too little for a grace period. */
-static void a_small_ring_waits_for_what_others_defer(void **state)
+TEST(a_small_ring_waits_for_what_others_defer)
 {
     struct prudence_domain *domain = prudence_domain_create("few", PRUDENCE_DOMAIN_MEMB, NULL);
     struct prudence_cache *cache;
@@ -301,7 +301,7 @@ static void a_small_ring_waits_for_what_others_defer(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void what_is_safe_counts_as_cached(void **state)
+TEST(what_is_safe_counts_as_cached)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 32, domain);
@@ -322,7 +322,7 @@ static void what_is_safe_counts_as_cached(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-static void options_change_the_budget(void **state)
+TEST(options_change_the_budget)
 {
     struct prudence_cache *cache = deferring_cache(64, NULL);
     struct prudence_cache *other = deferring_cache(64, NULL);
@@ -350,7 +350,7 @@ static unsigned current_cpu(void)
 }
 
 /* Each of 200 caches wants 128 KiB on each of 256 CPUs, 6.7 GB in all. */
-static void all_cpus_stay_under_the_total(void **state)
+TEST(all_cpus_stay_under_the_total)
 {
     const int64_t floor = (int64_t)2 * 256; /* objects */
     struct prudence_cache *caches[CACHES];
@@ -382,7 +382,7 @@ static void all_cpus_stay_under_the_total(void **state)
 
 /* The option raises a floor while the budget is used up. A cache that asks for less than the floor
  * gets no more than the arrays have slots for; otherwise stack and ring would leave their block. */
-static void a_floor_is_no_more_than_was_asked_for(void **state)
+TEST(a_floor_is_no_more_than_was_asked_for)
 {
     struct prudence_cache *cache, *greedy[4];
     unsigned before;
@@ -410,7 +410,7 @@ static void a_floor_is_no_more_than_was_asked_for(void **state)
 
 /* Checks by arithmetic, for 200 caches of small objects on any number of CPUs, that twice the
  * floors fit into a CPU's guaranteed share, and that a cache may use all of that share. */
-static void the_bound_holds_for_any_number_of_cpus(void **state)
+TEST(the_bound_holds_for_any_number_of_cpus)
 {
     static const unsigned cpus[] = {1, 2, 16, 64, 256};
 
@@ -431,26 +431,7 @@ static void the_bound_holds_for_any_number_of_cpus(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_stay_within_the_budget),
-        cmocka_unit_test(one_that_is_nearly_alone_may_have_what_it_wants),
-        cmocka_unit_test(a_quarter_is_for_those_that_come_first),
-        cmocka_unit_test(a_size_that_was_asked_for_is_given),
-        cmocka_unit_test(those_that_are_used_least_give),
-        cmocka_unit_test(those_that_are_used_more_keep_what_they_have),
-        cmocka_unit_test(asking_in_vain_is_rare),
-        cmocka_unit_test(a_ring_counts_from_its_first_object_on),
-        cmocka_unit_test(the_hand_passes_over_destroyed_caches),
-        cmocka_unit_test(floors_are_lower_where_rings_are_many),
-        cmocka_unit_test(a_small_ring_waits_for_what_others_defer),
-        cmocka_unit_test(what_is_safe_counts_as_cached),
-        cmocka_unit_test(options_change_the_budget),
-        cmocka_unit_test(a_floor_is_no_more_than_was_asked_for),
-        cmocka_unit_test(the_bound_holds_for_any_number_of_cpus),
-        cmocka_unit_test(all_cpus_stay_under_the_total),
-    };
-
     pin_thread();
     prudence_option_set("cache_per_cpu", "2M");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

@@ -14,7 +14,7 @@
 static void *objects[COUNT], *held[COUNT];
 
 /* The old object stays unchanged until its grace period is over, and is not returned before. */
-static void the_old_one_waits(void **state)
+TEST(the_old_one_waits)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 32, domain);
@@ -40,7 +40,7 @@ static void the_old_one_waits(void **state)
 }
 
 /* When grace periods end at once, few objects serve all updates. */
-static void memory_comes_back(void **state)
+TEST(memory_comes_back)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
     void *spare = prudence_cache_alloc(cache);
@@ -54,7 +54,7 @@ static void memory_comes_back(void **state)
     destroy_empty(cache);
 }
 
-static void null_only_allocates(void **state)
+TEST(null_only_allocates)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
 
@@ -69,7 +69,7 @@ static void null_only_allocates(void **state)
 }
 
 /* With a full slab and no memory, every object is deferred although no new one can be returned. */
-static void without_memory_the_old_one_is_deferred(void **state)
+TEST(without_memory_the_old_one_is_deferred)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned live, nulls = 0;
@@ -94,7 +94,7 @@ static void without_memory_the_old_one_is_deferred(void **state)
 }
 
 /* When grace periods end, the just deferred object is returned. */
-static void under_pressure_the_old_one_comes_back(void **state)
+TEST(under_pressure_the_old_one_comes_back)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, NULL);
     unsigned live;
@@ -113,7 +113,7 @@ static void under_pressure_the_old_one_comes_back(void **state)
     destroy_empty(cache);
 }
 
-static void in_bulk(void **state)
+TEST(in_bulk)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
 
@@ -134,7 +134,7 @@ static void in_bulk(void **state)
     destroy_empty(cache);
 }
 
-static void in_bulk_without_memory(void **state)
+TEST(in_bulk_without_memory)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned live, half;
@@ -170,7 +170,7 @@ static void count_end(void *object, void *unused)
     destroyed++;
 }
 
-static void with_a_destructor(void **state)
+TEST(with_a_destructor)
 {
     struct prudence_cache_attr attr = {
         .size = sizeof attr, .domain = manual_domain(), .destructor = count_end};
@@ -228,7 +228,7 @@ static void replace_a_freed_one_in_bulk(void *old)
     prudence_cache_shrink(mine);
 }
 
-static void what_comes_back_is_caught(void **state)
+TEST(what_comes_back_is_caught)
 {
     void *object;
 
@@ -241,7 +241,7 @@ static void what_comes_back_is_caught(void **state)
     destroy_empty(mine);
 }
 
-static void misuse_is_caught_at_the_call(void **state)
+TEST(misuse_is_caught_at_the_call)
 {
     struct prudence_cache *other = fixed_cache(64, 32, NULL);
     char *object;
@@ -258,21 +258,4 @@ static void misuse_is_caught_at_the_call(void **state)
     expect_death(replace_in_no_cache, NULL, "prudence_cache_replace:", "the cache is NULL", NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_old_one_waits),
-        cmocka_unit_test(memory_comes_back),
-        cmocka_unit_test(null_only_allocates),
-        cmocka_unit_test(without_memory_the_old_one_is_deferred),
-        cmocka_unit_test(under_pressure_the_old_one_comes_back),
-        cmocka_unit_test(in_bulk),
-        cmocka_unit_test(in_bulk_without_memory),
-        cmocka_unit_test(with_a_destructor),
-        cmocka_unit_test(misuse_is_caught_at_the_call),
-        cmocka_unit_test(what_comes_back_is_caught),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -12,7 +12,7 @@
 
 static void *objects[ROOM];
 
-static void sixteen_in_a_row_are_one_batch(void **state)
+TEST(sixteen_in_a_row_are_one_batch)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     struct cpu_cache *cpu;
@@ -32,7 +32,7 @@ static void sixteen_in_a_row_are_one_batch(void **state)
     destroy_empty(cache);
 }
 
-static void a_batch_becomes_safe_as_a_whole(void **state)
+TEST(a_batch_becomes_safe_as_a_whole)
 {
     struct prudence_cache *cache = fixed_cache(64, ROOM, manual_domain());
     void *after[ROOM];
@@ -53,7 +53,7 @@ static void a_batch_becomes_safe_as_a_whole(void **state)
 
 /* Misses close batches of single objects while a reader delays a grace period. Batches with the
  * same cookie become one batch, so none stays open for lack of a place for the cookie. */
-static void closed_under_one_cookie_they_are_one(void **state)
+TEST(closed_under_one_cookie_they_are_one)
 {
     struct prudence_cache *cache = fixed_cache(64, 256, manual_domain());
     static void *many[OBJECTS_MAX], *others[300];
@@ -87,14 +87,4 @@ static void closed_under_one_cookie_they_are_one(void **state)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixteen_in_a_row_are_one_batch),
-        cmocka_unit_test(closed_under_one_cookie_they_are_one),
-        cmocka_unit_test(a_batch_becomes_safe_as_a_whole),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

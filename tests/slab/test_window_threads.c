@@ -4,10 +4,10 @@
  * objects are always found, by address or page map, and places between objects never. In the end
  * nothing is left.
  */
-#include <pthread.h>
 
 #include "slab/cache.h"
 #include "support/window_test.h"
+#include "support/threads.h"
 
 #define THREADS 4
 #define ROUNDS  2000
@@ -68,10 +68,8 @@ TEST(threads_make_slabs)
 
     cache = prudence_cache_create("shared", 48, NULL);
     want_window(cache);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_start(threads, THREADS, work);
+    threads_join(threads, THREADS);
     assert_int_equal(cache->window_words.extent, 0);
     assert_true(cache_destroy(cache, &live));
     cache_forget(cache);

@@ -5,10 +5,9 @@
 #include <sched.h>
 
 #include "support/slab_test.h"
+#include "support/threads.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <prudence/counter.h>
@@ -52,12 +51,10 @@ static void nothing_is_lost(void **state)
     signal(SIGUSR1, add_in_handler);
     for (unsigned i = 0; i < ADDITIONS; i++)
         each += i % 3 == 2 ? -1 : 1;
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, add, (void *)i), 0);
+    threads_start(threads, THREADS, add);
     for (unsigned i = 0; i < 200; i++)
         pthread_kill(threads[i % THREADS], SIGUSR1);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     assert_true(handled > 0);
     assert_int_equal(prudence_counter_sum(counter), THREADS * each + (int64_t)handled * IN_SIGNAL);
     prudence_counter_destroy(counter);
@@ -78,7 +75,6 @@ static void sums_are_modulo(void **state)
 
 static void a_child_has_the_sum(void **state)
 {
-    int status;
     pid_t child;
 
     counter = prudence_counter_create();
@@ -88,8 +84,7 @@ static void a_child_has_the_sum(void **state)
         prudence_counter_add(counter, 1);
         _exit(prudence_counter_sum(counter) == 43 ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     assert_int_equal(prudence_counter_sum(counter), 42);
     prudence_counter_destroy(counter);
 }

@@ -6,8 +6,7 @@
  */
 #include "support/slab_test.h"
 #include "support/updates.h"
-
-#include <pthread.h>
+#include "support/threads.h"
 
 #include <prudence/id_table.h>
 
@@ -119,8 +118,7 @@ TEST(nothing_deleted_is_locked)
     }
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run, (void *)(i + 1)), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     assert_true(found > 0);
     for (uint32_t i = 0; i < SEMAPHORES; i++)
         assert_true(delete_semaphore(i));

@@ -3,9 +3,8 @@
 #include "structures/hash_resize.h"
 #include "support/hash_test.h"
 #include "support/updates.h"
+#include "support/threads.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ITEMS 20000
@@ -268,7 +267,6 @@ static void in_child(struct prudence_hash *table)
 TEST(a_child_goes_on)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
-    int status;
     pid_t child;
 
     add_items(table, 0, 5000);
@@ -281,8 +279,7 @@ TEST(a_child_goes_on)
         in_child(table);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     in_child(table);
 }
 
@@ -298,11 +295,9 @@ static void *add_from_thread(void *table)
 TEST(a_thread_ends)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);
-    pthread_t thread;
 
     add_items(table, 0, 1000);
-    assert_int_equal(pthread_create(&thread, NULL, add_from_thread, table), 0);
-    pthread_join(thread, NULL);
+    in_thread(add_from_thread, table);
     expect_items(table, 0, 9000);
     assert_int_equal(prudence_hash_count(table), 9000);
     remove_items(table, 0, 9000);

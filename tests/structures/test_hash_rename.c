@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Renames: refusals, readers that stay at old names, and the order of locks. */
 #include "support/name_test.h"
-
-#include <pthread.h>
+#include "support/threads.h"
 
 static struct prudence_hash *table, *other;
 static struct entry a, b, c, d;
@@ -234,8 +233,7 @@ static void two_threads(struct prudence_hash *of_low, struct prudence_hash *of_h
     prudence_hash_add_duplicate(right, hash_mixed(1), &entry_set(&b, 21, 20)->name.node);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, rename_there_and_back, &number[i]), 0);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
     assert_int_equal(prudence_hash_count(table) + prudence_hash_count(other), 0);
 }
 

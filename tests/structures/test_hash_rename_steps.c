@@ -124,7 +124,7 @@ static void step_through_rename(unsigned place, bool one_table, bool with_victim
     end();
 }
 
-static void at_every_instruction_one_name_is_found(void **state)
+TEST(at_every_instruction_one_name_is_found)
 {
     for (unsigned i = 0; i < PLACES * 4; i++)
         step_through_rename(i / 4, i & 1, i & 2);
@@ -149,7 +149,7 @@ static void exchange(void *argument)
         0);
 }
 
-static void at_every_instruction_both_or_neither_is_exchanged(void **state)
+TEST(at_every_instruction_both_or_neither_is_exchanged)
 {
     for (unsigned i = 0; i < PLACES * 2; i++) {
         begin(i / 2, i & 1);
@@ -224,7 +224,7 @@ static void stop_reader_everywhere(unsigned place, bool one_table, bool with_vic
     end();
 }
 
-static void a_lookup_that_is_stopped_anywhere_finds_what_it_may(void **state)
+TEST(a_lookup_that_is_stopped_anywhere_finds_what_it_may)
 {
     for (unsigned i = 0; i < PLACES * 16; i++) {
         wants_new = i & 1;
@@ -258,7 +258,7 @@ static void at_every_step_of_a_resize(unsigned place, unsigned order)
     }
 }
 
-static void beside_a_resize_as_well(void **state)
+TEST(beside_a_resize_as_well)
 {
     for (unsigned i = 0; i < PLACES; i++) {
         at_every_step_of_a_resize(i, 9);
@@ -296,7 +296,7 @@ static void rename_it_back(void *argument)
 }
 
 /* Of two chains, every rename locks the same one first. */
-static void locks_are_taken_in_one_order(void **state)
+TEST(locks_are_taken_in_one_order)
 {
     for (unsigned i = 0; i < 4; i++) {
         const uintptr_t *before;
@@ -316,14 +316,6 @@ static void locks_are_taken_in_one_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(locks_are_taken_in_one_order),
-        cmocka_unit_test(at_every_instruction_one_name_is_found),
-        cmocka_unit_test(at_every_instruction_both_or_neither_is_exchanged),
-        cmocka_unit_test(a_lookup_that_is_stopped_anywhere_finds_what_it_may),
-        cmocka_unit_test(beside_a_resize_as_well),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

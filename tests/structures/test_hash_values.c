@@ -13,9 +13,8 @@
 #include "structures/hash_resize.h"
 #include "support/values_model.h"
 #include "support/updates.h"
+#include "support/threads.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "slab/reclaim/limit.h"
@@ -513,7 +512,6 @@ TEST(updates_in_a_set_of_domains)
 TEST(a_child_goes_on)
 {
     struct prudence_hash_values *table = make_table(0, NULL);
-    int status;
     pid_t child;
 
     for (uint64_t i = 0; i < 1000; i++)
@@ -527,8 +525,7 @@ TEST(a_child_goes_on)
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
     if (!child)
         _exit(0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 /* -------------------------------------------------------------------------------------- threads */

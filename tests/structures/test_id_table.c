@@ -11,10 +11,10 @@
 
 #include <prudence/id_table.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/step.h"
+#include "support/threads.h"
 #include "structures/free_ids.h"
 #include "structures/views.h"
 
@@ -225,7 +225,6 @@ TEST(a_child_goes_on)
 {
     struct prudence_id_table *table = prudence_id_table_create("test", NULL);
     uint32_t id;
-    int status;
     pid_t child;
 
     for (uint32_t i = 0; i < 1000; i++)
@@ -240,8 +239,7 @@ TEST(a_child_goes_on)
     assert_int_equal(prudence_id_table_destroy(table, NULL, NULL), 0);
     if (!child)
         _exit(0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 #if STEP_POSSIBLE

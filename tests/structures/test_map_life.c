@@ -2,9 +2,8 @@
 /* Creation and destruction of ordered maps, bad arguments, statistics, latent nodes and their
  * limit, forks, threads that end. */
 #include "support/map_test.h"
+#include "support/threads.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "slab/reclaim/limit.h"
@@ -291,7 +290,6 @@ static void in_child(struct prudence_map *map)
 TEST(a_child_goes_on)
 {
     struct prudence_map *map = prudence_map_create("test", NULL);
-    int status;
     pid_t child;
 
     add_items(map, 0, 5000);
@@ -300,8 +298,7 @@ TEST(a_child_goes_on)
         in_child(map);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
     in_child(map);
 }
 
@@ -341,10 +338,8 @@ TEST(one_of_several_threads_succeeds)
     for (unsigned i = 0; i < 50; i++)
         add_number(i * 3);
     shared = prudence_map_create("test", NULL);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, contend, (void *)i), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_start(threads, THREADS, contend);
+    threads_join(threads, THREADS);
     for (unsigned i = 0; i < THREADS; i++)
         left += won[i];
     assert_int_equal(prudence_map_count(shared), left);

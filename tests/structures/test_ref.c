@@ -2,8 +2,7 @@
 /* Reference counts: only the last put returns true; a count of zero is not taken again; faults
  * saturate the count and are reported. */
 #include "support/slab_test.h"
-
-#include <pthread.h>
+#include "support/threads.h"
 
 #include <prudence/ref.h>
 
@@ -113,10 +112,8 @@ TEST(of_many_threads_one_is_the_last)
     pthread_t threads[THREADS];
 
     prudence_ref_init(&shared, THREADS);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_put, NULL), 0);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_start(threads, THREADS, take_and_put);
+    threads_join(threads, THREADS);
     assert_int_equal(lasts, 1);
     assert_int_equal(prudence_ref_count(&shared), 0);
 }

@@ -3,9 +3,8 @@
  * concurrent updates. */
 #include "structures/route_words.h"
 #include "support/routes_test.h"
+#include "support/threads.h"
 
-#include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static int add(struct prudence_routes *table, const char *text, uintptr_t value)
@@ -395,7 +394,6 @@ TEST(a_walk_does_not_go_back)
 TEST(a_child_goes_on)
 {
     struct prudence_routes *table = prudence_routes_create("test", NULL);
-    int status;
     pid_t child;
 
     assert_int_equal(add(table, "10.0.0.0/8", 1), 0);
@@ -413,8 +411,7 @@ TEST(a_child_goes_on)
     assert_int_equal(prudence_routes_destroy(table), 0);
     if (!child)
         _exit(0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 /* ---------------------------------------------------------------------------- beside each other */
@@ -449,8 +446,7 @@ TEST(counts_are_read_beside_updates)
     }
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, add_and_drop, texts[i]), 0);
-    for (unsigned i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 2);
     assert_int_equal(prudence_routes_count(shared), LOOKS_AT - 1);
     assert_int_equal(prudence_routes_destroy(shared), 0);
 }

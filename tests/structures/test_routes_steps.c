@@ -216,14 +216,14 @@ static void step_updates(unsigned family, uint64_t prefixes, const struct update
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void an_update_is_one_step_for_each_address(void **state)
+TEST(an_update_is_one_step_for_each_address)
 {
     step_updates(PRUDENCE_ROUTES_IPV4, 0, updates4, COUNT(updates4));
     step_updates(PRUDENCE_ROUTES_IPV6, 0, updates6, COUNT(updates6));
     assert_true(looks > 20000);
 }
 
-static void so_it_is_with_wider_indexes(void **state)
+TEST(so_it_is_with_wider_indexes)
 {
     /* Skips updates that write thousands of words of the index. */
     step_updates(PRUDENCE_ROUTES_IPV4, 1 << 11, updates4 + 2, 4);
@@ -266,7 +266,7 @@ static void step_to_wider_arrays(unsigned family, struct update update)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-static void a_wider_index_is_one_step(void **state)
+TEST(a_wider_index_is_one_step)
 {
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV4, (struct update){ADD, "9.9.9.9/32", 7});
     step_to_wider_arrays(PRUDENCE_ROUTES_IPV6, (struct update){ADD, "9999::/48", 7});
@@ -335,7 +335,7 @@ static void park(struct address *address, const struct update *one, const struct
 /* The covering prefix is added, and then the longer one removed, so a route always exists. Nodes
  * between the two stay, so a lookup that remembered the values it passed would find none.
  * Similar pairs follow. */
-static void a_lookup_has_one_right_answer(void **state)
+TEST(a_lookup_has_one_right_answer)
 {
     static const struct {
         struct update one, two;
@@ -363,7 +363,7 @@ static void a_lookup_has_one_right_answer(void **state)
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-static void so_it_has_of_ipv6(void **state)
+TEST(so_it_has_of_ipv6)
 {
     static const struct {
         struct update one, two;
@@ -430,7 +430,7 @@ static void updates_in_turn(const struct update *one, const struct update *two)
     }
 }
 
-static void updates_beside_each_other_make_room(void **state)
+TEST(updates_beside_each_other_make_room)
 {
     static const char *const texts[] = {"2001:db8::/32", "2001:db8:1::/48", "2001:db8:1::/64",
                                         "2001:db8:1:8000::/64", NULL};
@@ -478,7 +478,7 @@ static void look_through_old_arrays(unsigned family, const struct update *update
     assert_int_equal(prudence_routes_destroy(stepped), 0);
 }
 
-static void old_arrays_lead_on(void **state)
+TEST(old_arrays_lead_on)
 {
     for (unsigned i = 0; i < COUNT(updates4); i++)
         look_through_old_arrays(PRUDENCE_ROUTES_IPV4, &updates4[i]);
@@ -488,17 +488,7 @@ static void old_arrays_lead_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_update_is_one_step_for_each_address),
-        cmocka_unit_test(so_it_is_with_wider_indexes),
-        cmocka_unit_test(a_wider_index_is_one_step),
-        cmocka_unit_test(a_lookup_has_one_right_answer),
-        cmocka_unit_test(so_it_has_of_ipv6),
-        cmocka_unit_test(old_arrays_lead_on),
-        cmocka_unit_test(updates_beside_each_other_make_room),
-    };
-
     prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
     pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return suite_run(NULL, NULL);
 }

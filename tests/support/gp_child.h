@@ -91,15 +91,21 @@ static inline void child_run(int (*body)(void *argument), void *argument,
     child_collect(child, ends[0], result);
 }
 
-/* Does the same, and fails the test unless `body` returns 42. */
+/* Fails the test, and prints what the child said, unless it exited with 42. */
+static inline void assert_child_result(const struct child_result *result)
+{
+    if (!child_exited_with(result, 42))
+        print_error("status %#x: %s\n", (unsigned)result->status, result->output);
+    assert_true(child_exited_with(result, 42));
+}
+
+/* Runs a child, and fails the test unless `body` returns 42. */
 static inline void assert_child(int (*body)(void *argument), void *argument)
 {
     struct child_result result;
 
     child_run(body, argument, &result);
-    if (!child_exited_with(&result, 42))
-        print_error("status %#x: %s\n", (unsigned)result.status, result.output);
-    assert_true(child_exited_with(&result, 42));
+    assert_child_result(&result);
 }
 
 static inline void child_execvp(char *const *arguments)
@@ -149,6 +155,15 @@ static inline void child_again(const char *role, const char *options, struct chi
 
     snprintf(name, sizeof name, "%s", role);
     child_exec_by(self_exec, arguments, options, result);
+}
+
+/* The same for a test that requires the exit status 42. */
+static inline void assert_child_again(const char *role, const char *options)
+{
+    struct child_result result;
+
+    child_again(role, options, &result);
+    assert_child_result(&result);
 }
 
 #endif /* TESTS_SUPPORT_GP_CHILD_H */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -140,7 +140,7 @@ static int synchronize_waits(const struct variant *variant)
     return too_early;
 }
 
-static void a_reader_that_stays_is_waited_for(void **state)
+TEST(a_reader_that_stays_is_waited_for)
 {
     (void)state;
     for (unsigned i = 0; variants[i]; i++) {
@@ -167,7 +167,7 @@ static int idle_places_are_passed(const struct variant *variant)
     return 0;
 }
 
-static void idle_places_hold_up_nobody(void **state)
+TEST(idle_places_hold_up_nobody)
 {
     (void)state;
     for (unsigned i = 0; variants[i]; i++)
@@ -212,7 +212,7 @@ static int call_inside_waits(const struct variant *variant)
     return 0;
 }
 
-static void a_call_inside_a_section_waits_for_its_end(void **state)
+TEST(a_call_inside_a_section_waits_for_its_end)
 {
     (void)state;
     for (unsigned i = 0; variants[i]; i++)
@@ -281,7 +281,7 @@ static int preempted_after_is_waited_for(const struct variant *variant)
     return preempted_is_waited_for(variant, true);
 }
 
-static void a_preempted_reader_is_waited_for(void **state)
+TEST(a_preempted_reader_is_waited_for)
 {
     (void)state;
     for (unsigned i = 0; variants[i]; i++) {
@@ -540,7 +540,7 @@ static int torture(const struct variant *variant)
     return bad ? 1 : !ages[0] ? 2 : lost() ? 3 : 0;
 }
 
-static void no_reader_sees_what_is_two_grace_periods_old(void **state)
+TEST(no_reader_sees_what_is_two_grace_periods_old)
 {
     (void)state;
     for (unsigned i = 0; variants[i]; i++)
@@ -548,15 +548,4 @@ static void no_reader_sees_what_is_two_grace_periods_old(void **state)
             fail_msg("%s", variants[i]->name);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reader_that_stays_is_waited_for),
-        cmocka_unit_test(a_call_inside_a_section_waits_for_its_end),
-        cmocka_unit_test(a_preempted_reader_is_waited_for),
-        cmocka_unit_test(idle_places_hold_up_nobody),
-        cmocka_unit_test(no_reader_sees_what_is_two_grace_periods_old),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -1,42 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash tables of values: random operations beside a model, for numbers and for strings of each size
- * of entries; walks; refused arguments; statistics, latent bytes and their limit; domains of all
- * kinds; a child; hashes, and the tables' own secrets; exchanges by many threads.
+ * Hash tables of values: the cases of all tables of values (values_test.h); walks; attributes;
+ * hashes, and the tables' own secrets; entries and arrays that readers still see.
  *
  * ctest: not-with thread (all but one case have one thread; torture_hash_values has many)
  */
+#include <stddef.h>
+
 #include <prudence/hash_values.h>
 
-#define VALUES_TABLE      struct prudence_hash_values
-#define VALUES_CALL(name) prudence_hash_values_##name
+#define VALUES_TABLE       struct prudence_hash_values
+#define VALUES_CALL(name)  prudence_hash_values_##name
+#define VALUES_BYTES       PRUDENCE_HASH_VALUES_BYTES
+#define VALUES_ATTR        struct prudence_hash_values_attr
+#define VALUES_STATS       struct prudence_hash_stats
+#define VALUES_GREW(stats) ((stats).grows > 0)
+#define VALUES_SORTED      false
+#define VALUES_PUT_DEFERS  false
+#define VALUES_ROUNDS      100000
+
+static const size_t values_sizes[][2] = {{0, 64},      {1, 64},         {32, 64},     {33, 128},
+                                         {96, 128},    {97, 256},       {224, 256},   {225, 512},
+                                         {480, 512},   {481, 4096},     {4064, 4096}, {4065, 8192},
+                                         {8160, 8192}, {100000, 102400}};
+
 #include "structures/hash_resize.h"
-#include "support/values_model.h"
-#include "support/updates.h"
-#include "support/threads.h"
+#include "support/values_test.h"
 
-#include <unistd.h>
-
-#include "slab/reclaim/limit.h"
-#include "slab/reclaim/wait.h"
 #include "structures/hash_values.h"
-
-static struct prudence_hash_values *make_table(unsigned flags, struct prudence_domain *domain)
-{
-    struct prudence_hash_values_attr attr = {.size = sizeof attr, .flags = flags, .domain = domain};
-    struct prudence_hash_values *table = prudence_hash_values_create("test", &attr);
-
-    assert_non_null(table);
-    return table;
-}
-
-static struct prudence_hash_stats hash_stats(struct prudence_hash_values *table)
-{
-    struct prudence_hash_stats stats;
-
-    assert_int_equal(prudence_hash_values_stats(table, &stats), 0);
-    return stats;
-}
 
 /* ----------------------------------------------------------------------------- beside the model */
 
@@ -58,7 +49,7 @@ static unsigned index_of(const struct prudence_hash_values_walk *walk)
 }
 
 /* Checks that a walk visits each key once, with the value. */
-static void check_all(const struct prudence_hash_values *table)
+static void check_all(struct prudence_hash_values *table)
 {
     struct prudence_hash_values_walk walk;
     bool *visited = calloc(map_key_count, sizeof *visited);
@@ -82,68 +73,6 @@ static void check_all(const struct prudence_hash_values *table)
     free(visited);
 }
 
-static unsigned disposed;
-static uintptr_t disposed_sum;
-
-static void dispose(void *value, void *argument)
-{
-    assert_ptr_equal(argument, &disposed);
-    disposed_sum += (uintptr_t)value;
-    disposed++;
-}
-
-static void destroy_with_all(struct prudence_hash_values *table)
-{
-    unsigned left = (unsigned)prudence_hash_values_count(table);
-    uintptr_t sum = 0;
-
-    for (unsigned i = 0; i < map_key_count; i++)
-        sum += (uintptr_t)model[i];
-    assert_true(left > 0);
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), EBUSY);
-    disposed = 0;
-    disposed_sum = 0;
-    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
-    assert_int_equal(disposed, left);
-    assert_true(disposed_sum == sum);
-}
-
-static void random_operations(unsigned operations)
-{
-    static void (*const all[])(struct prudence_hash_values * table,
-                               unsigned index) = {put, add, replace, erase};
-    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
-    struct prudence_hash_values *table =
-        make_table(map_strings ? PRUDENCE_HASH_VALUES_BYTES : 0, domain);
-
-    model = calloc(map_key_count, sizeof model[0]);
-    for (unsigned i = 0; i < operations; i++) {
-        unsigned index = below(map_key_count);
-
-        give(index);
-        all[below(i % 4000 < 3000 ? 3 : 4)](table, index);
-        if (i % 2000 == 0)
-            check_all(table);
-    }
-    check_all(table);
-    assert_true(hash_stats(table).grows > 0);
-    destroy_with_all(table);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
-    free(model);
-}
-
-TEST(numbers)
-{
-    make_numbers();
-    random_operations(30000);
-}
-
-TEST(strings)
-{
-    make_strings();
-    random_operations(30000);
-}
-
 /* A walk ends early, or erases the keys that it finds. */
 TEST(walks_may_end_and_erase)
 {
@@ -162,60 +91,16 @@ TEST(walks_may_end_and_erase)
     {
         assert_ptr_equal(value, &values[walk.key]);
         if (walk.key % 3)
-            assert_ptr_equal(hash_values_erase_found(table, walk.key), value);
+            assert_ptr_equal(erase_found(table, walk.key), value);
         seen++;
     }
     prudence_read_unlock();
     assert_int_equal(seen, 3000);
     assert_int_equal(prudence_hash_values_count(table), 1000);
     for (uint64_t i = 0; i < 3000; i++)
-        assert_ptr_equal(hash_values_erase_found(table, i), i % 3 ? NULL : &values[i]);
+        assert_ptr_equal(erase_found(table, i), i % 3 ? NULL : &values[i]);
     assert_null(prudence_hash_values_first(&walk, table));
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-}
-
-/* ------------------------------------------------------------------------ strings of any length */
-
-#define LONG 100000
-
-/* Uses each length at which another size of entries begins, and some that need many pages. Live
- * bytes equal the requested ones, and a changed value leaves no garbage. */
-TEST(strings_of_any_length)
-{
-    static const size_t lengths[] = {0,   1,   32,  33,   96,   97,   224,
-                                     225, 480, 481, 4064, 4065, 8160, LONG};
-    static const size_t bytes[] = {64,  64,  64,   128,  128,  256,  256,
-                                   512, 512, 4096, 4096, 8192, 8192, 102400};
-    struct prudence_domain *domain = manual_domain();
-    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
-    uint64_t live = hash_stats(table).bytes_live;
-    char *text = malloc(LONG);
-
-    for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-        void *old = NULL;
-
-        memset(text, 'a' + (int)i, LONG);
-        assert_int_equal(prudence_hash_values_add_bytes(table, text, lengths[i], &values[i], NULL),
-                         0);
-        assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
-        assert_int_equal(prudence_hash_values_add_bytes(table, text, lengths[i], &values[0], &old),
-                         EEXIST);
-        assert_ptr_equal(old, &values[i]);
-        assert_int_equal(
-            prudence_hash_values_put_bytes(table, text, lengths[i], &values[i + 1], &old), 0);
-        assert_ptr_equal(old, &values[i]);
-        assert_int_equal(hash_stats(table).bytes_live, live + bytes[i]);
-        assert_int_equal(hash_stats(table).bytes_latent, 0);
-        assert_ptr_equal(prudence_hash_values_get_bytes(table, text, lengths[i]), &values[i + 1]);
-        assert_ptr_equal(hash_values_erase_bytes_found(table, text, lengths[i]), &values[i + 1]);
-        assert_int_equal(hash_stats(table).bytes_live, live);
-        assert_true(hash_stats(table).bytes_latent >= bytes[i]);
-        all_readers_leave(domain);
-        assert_int_equal(hash_stats(table).bytes_latent, 0);
-    }
-    free(text);
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
 /* ------------------------------------------------------------------------------------ arguments */
@@ -248,51 +133,10 @@ TEST(bad_attributes_are_refused)
     refused("test", &attr);
 }
 
-TEST(wrong_arguments_are_refused)
+TEST(no_table_has_nothing)
 {
-    struct prudence_hash_values *table = prudence_hash_values_create("test", NULL);
-    struct prudence_hash_values *names = make_table(PRUDENCE_HASH_VALUES_BYTES, NULL);
-    struct prudence_hash_stats stats;
-    void *value = values, *old = NULL;
-
-    assert_int_equal(prudence_hash_values_put(NULL, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_put(table, 1, NULL, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_add(NULL, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_add(table, 1, NULL, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_replace(NULL, 1, value, value), EINVAL);
-    assert_int_equal(prudence_hash_values_replace(table, 1, NULL, value), EINVAL);
-    assert_int_equal(prudence_hash_values_replace(table, 1, value, NULL), EINVAL);
-    assert_int_equal(prudence_hash_values_erase(NULL, 1, &old), EINVAL);
     assert_null(prudence_hash_values_get(NULL, 1));
     assert_null(prudence_hash_values_get_bytes(NULL, "a", 1));
-    /* Keys of the other kind, and strings without an address. */
-    assert_int_equal(prudence_hash_values_put_bytes(table, "12345678", 8, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_add_bytes(table, "", 0, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_replace_bytes(table, "", 0, value, value), EINVAL);
-    assert_int_equal(prudence_hash_values_erase_bytes(table, "", 0, &old), EINVAL);
-    assert_null(prudence_hash_values_get_bytes(table, "", 0));
-    assert_int_equal(prudence_hash_values_put(names, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_add(names, 1, value, &old), EINVAL);
-    assert_int_equal(prudence_hash_values_replace(names, 1, value, value), EINVAL);
-    assert_int_equal(prudence_hash_values_erase(names, 1, &old), EINVAL);
-    assert_null(prudence_hash_values_get(names, 1));
-    assert_int_equal(prudence_hash_values_erase_bytes(names, NULL, 8, &old), EINVAL);
-    assert_null(old);
-    assert_int_equal(prudence_hash_values_put_bytes(names, NULL, 0, value, &old),
-                     0); /* the empty string */
-    assert_ptr_equal(hash_values_erase_bytes_found(names, "", 0), value);
-    assert_null(old);
-    assert_int_equal(prudence_hash_values_stats(NULL, &stats), EINVAL);
-    assert_int_equal(prudence_hash_values_stats(table, (struct prudence_hash_stats *)NULL), EINVAL);
-    assert_int_equal(prudence_hash_values_destroy(NULL, NULL, NULL), EINVAL);
-    assert_int_equal(prudence_hash_values_put(table, 1, value, NULL), 0);
-    prudence_read_lock();
-    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), EDEADLK);
-    assert_ptr_equal(prudence_hash_values_get(table, 1), value);
-    prudence_read_unlock();
-    assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
-    assert_int_equal(prudence_hash_values_destroy(names, NULL, NULL), 0);
 }
 
 /* --------------------------------------------------------------------------------------- hashes */
@@ -352,7 +196,7 @@ TEST(keys_are_compared)
     assert_int_equal(prudence_hash_values_put(table, 1, &values[1], NULL), 0);
     *number_in_first(table) = 2;
     assert_null(prudence_hash_values_get(table, 1));
-    assert_null(hash_values_erase_found(table, 1));
+    assert_null(erase_found(table, 1));
     assert_int_equal(prudence_hash_values_add(table, 1, &values[2], NULL), 0);
     assert_int_equal(prudence_hash_values_count(table), 2);
     assert_int_equal(prudence_hash_values_put_bytes(names, "here", 4, &values[1], NULL), 0);
@@ -396,24 +240,24 @@ TEST(an_entry_stays_for_its_readers)
     struct prudence_domain *domain = manual_domain();
     struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
     struct prudence_hash_values_walk walk;
-    uint64_t live = hash_stats(table).bytes_live;
+    uint64_t live = values_stats(table).bytes_live;
 
     assert_int_equal(prudence_hash_values_put_bytes(table, "here", 4, &values[1], NULL), 0);
     assert_ptr_equal(prudence_hash_values_first(&walk, table), &values[1]);
-    assert_int_equal(hash_stats(table).bytes_live, live + 64);
+    assert_int_equal(values_stats(table).bytes_live, live + 64);
     assert_int_equal(prudence_hash_values_replace_bytes(table, "here", 4, &values[1], &values[2]),
                      0);
-    assert_ptr_equal(hash_values_erase_bytes_found(table, "here", 4), &values[2]);
-    assert_int_equal(hash_stats(table).bytes_live, live);
+    assert_ptr_equal(erase_bytes_found(table, "here", 4), &values[2]);
+    assert_int_equal(values_stats(table).bytes_live, live);
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(prudence_hash_values_put_bytes(table, &i, sizeof i, &values[9], NULL), 0);
     assert_int_equal(walk.length, 4);
     assert_memory_equal(walk.bytes, "here", 4);
     for (unsigned i = 0; i < 1000; i++)
-        assert_ptr_equal(hash_values_erase_bytes_found(table, &i, sizeof i), &values[9]);
+        assert_ptr_equal(erase_bytes_found(table, &i, sizeof i), &values[9]);
     assert_null(prudence_hash_values_next(&walk));
     all_readers_leave(domain);
-    assert_int_equal(hash_stats(table).bytes_latent, 0);
+    assert_int_equal(values_stats(table).bytes_latent, 0);
     assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
@@ -431,154 +275,13 @@ TEST(an_array_is_deferred_outside_of_sections)
         hash_resize_step(table->table);
     hash_resize_step(table->table);
     assert_int_equal(table->table->phase, HASH_LEAVING);
-    assert_int_equal(hash_stats(table).bytes_latent, 0);
+    assert_int_equal(values_stats(table).bytes_latent, 0);
     assert_int_equal(prudence_hash_values_replace(table, 0, values, values), 0);
     assert_int_equal(table->table->phase, HASH_IDLE);
-    assert_true(hash_stats(table).bytes_latent >= view_bytes(small));
+    assert_true(values_stats(table).bytes_latent >= view_bytes(small));
     all_readers_leave(domain);
     assert_int_equal(prudence_hash_values_destroy(table, dispose, &disposed), 0);
     assert_int_equal(prudence_domain_destroy(domain), 0);
-}
-
-#define LIMIT ((size_t)1 << 20)
-
-/* A reader stays for ever, and keys come and go until an update has waited for it in vain. */
-TEST(a_storm_beside_a_reader_stays_below_the_limit)
-{
-    struct prudence_domain *domain = manual_domain();
-    struct prudence_hash_values *table = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
-    uint64_t before = load_relaxed(&wait_counts.expiries), most = 0;
-    char text[1000] = {0};
-
-    assert_int_equal(prudence_option_set("latent_limit", "1M"), 0);
-    for (unsigned i = 0; load_relaxed(&wait_counts.expiries) == before; i++) {
-        size_t length = i % 50 ? i % 300 : sizeof text;
-
-        most = max_size(most, hash_stats(table).bytes_latent);
-        assert_true(most <= LIMIT && i < 100000);
-        assert_int_equal(prudence_hash_values_put_bytes(table, text, length, values, NULL), 0);
-        assert_ptr_equal(hash_values_erase_bytes_found(table, text, length), values);
-    }
-    assert_true(most > LIMIT / 2);
-    assert_int_equal(prudence_option_set("latent_limit", "0"), 0);
-    all_readers_leave(domain);
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0);
-}
-
-/* ------------------------------------------------------------------------- domains of all kinds */
-
-static void come_and_go(struct prudence_hash_values *table)
-{
-    for (uint64_t i = 0; i < 500; i++)
-        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
-    for (uint64_t i = 0; i < 500; i++)
-        assert_ptr_equal(hash_values_erase_found(table, i), &values[i]);
-}
-
-TEST(updates_in_each_kind_of_domain)
-{
-    static const enum prudence_domain_kind kinds[] = {PRUDENCE_DOMAIN_MEMB, PRUDENCE_DOMAIN_SRCU,
-                                                      PRUDENCE_DOMAIN_QSBR};
-
-    for (unsigned i = 0; i < 3; i++) {
-        struct prudence_domain *domain = prudence_domain_create("test", kinds[i], NULL);
-        struct prudence_hash_values *table = make_table(0, domain);
-
-        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
-            prudence_qsbr_online(domain);
-        come_and_go(table);
-        if (kinds[i] == PRUDENCE_DOMAIN_QSBR)
-            prudence_qsbr_offline(domain);
-        assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-        assert_int_equal(prudence_domain_destroy(domain), 0);
-    }
-}
-
-/* A set has no sections, so updates run inside a section of a member. */
-TEST(updates_in_a_set_of_domains)
-{
-    struct prudence_domain *members[] = {prudence_default_domain()};
-    struct prudence_domain *set = prudence_domain_create_set("test", members, 1);
-    struct prudence_hash_values *table = make_table(0, set);
-
-    prudence_read_lock();
-    come_and_go(table);
-    prudence_read_unlock();
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(set), 0);
-}
-
-TEST(a_child_goes_on)
-{
-    struct prudence_hash_values *table = make_table(0, NULL);
-    pid_t child;
-
-    for (uint64_t i = 0; i < 1000; i++)
-        assert_int_equal(prudence_hash_values_put(table, i, &values[i], NULL), 0);
-    child = fork();
-    for (uint64_t i = 0; i < 1000; i++) {
-        assert_ptr_equal(prudence_hash_values_get(table, i), &values[i]);
-        assert_ptr_equal(hash_values_erase_found(table, i), &values[i]);
-    }
-    come_and_go(table);
-    assert_int_equal(prudence_hash_values_destroy(table, NULL, NULL), 0);
-    if (!child)
-        _exit(0);
-    assert_int_equal(status_of(child), 0);
-}
-
-/* -------------------------------------------------------------------------------------- threads */
-
-#define THREADS 4
-#define ROUNDS  100000
-
-static struct prudence_hash_values *shared;
-
-/* Adds one to the value, which is a number, or inserts the first one. With `erases`, erases the
- * value and returns it. */
-static uint64_t count_up(bool erases)
-{
-    for (;;) {
-        void *value = NULL;
-
-        if (erases)
-            return (uintptr_t)hash_values_erase_bytes_found(shared, "counter", 7);
-        if (!prudence_hash_values_add_bytes(shared, "counter", 7, (void *)1, &value))
-            return 0;
-        if (!prudence_hash_values_replace_bytes(shared, "counter", 7, value,
-                                                (void *)((uintptr_t)value + 1)))
-            return 0;
-    }
-}
-
-static void *count_all(void *sum)
-{
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        count_up(false);
-        if (i % 2)
-            *(uint64_t *)sum += count_up(true);
-    }
-    return NULL;
-}
-
-TEST(no_count_is_lost)
-{
-    struct prudence_domain *domain = prudence_domain_create("test", PRUDENCE_DOMAIN_MEMB, NULL);
-    uint64_t sums[THREADS] = {0}, all = 0;
-    pthread_t threads[THREADS];
-
-    shared = make_table(PRUDENCE_HASH_VALUES_BYTES, domain);
-    for (unsigned i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count_all, &sums[i]), 0);
-    for (unsigned i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        all += sums[i];
-    }
-    all += count_up(true);
-    assert_int_equal(all, THREADS * ROUNDS);
-    assert_int_equal(prudence_hash_values_destroy(shared, NULL, NULL), 0);
-    assert_int_equal(prudence_domain_destroy(domain), 0); /* no cache is left, so no entry is */
 }
 
 SUITE()

@@ -22,6 +22,7 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/stats.h"
 
 #define NOTICED "without the handlers of fork"
 
@@ -233,9 +234,8 @@ static pid_t by_spawn(void)
 TEST(children_that_share_memory_change_nothing)
 {
     pid_t (*const makes[])(void) = {by_vfork, by_clone_vm, by_spawn};
-    struct prudence_stats before, after;
+    struct prudence_stats before = stats_now(), after;
 
-    prudence_stats(&before);
     for (unsigned i = 0; i < sizeof makes / sizeof makes[0]; i++) {
         prudence_gp_t cookie;
         int status;

@@ -18,6 +18,7 @@
 #include "support/gp_reader.h"
 #include "support/suite.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 static struct prudence_cache *cache;
 
@@ -34,10 +35,7 @@ static void use_everything(void)
 
 static uint64_t readers_now(void)
 {
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    return stats.readers;
+    return stats_now().readers;
 }
 
 static int child_uses_everything(void *unused)
@@ -234,7 +232,4 @@ static int set_up(void **state)
     return cache == NULL;
 }
 
-int main(void)
-{
-    return suite_run(set_up, NULL);
-}
+SUITE_BETWEEN(set_up, NULL)

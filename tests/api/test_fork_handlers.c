@@ -261,7 +261,4 @@ static int set_up(void **state)
     return !cache || !destructs;
 }
 
-int main(void)
-{
-    return suite_run(set_up, NULL);
-}
+SUITE_BETWEEN(set_up, NULL)

@@ -147,7 +147,4 @@ static int set_up(void **state)
     return cache == NULL;
 }
 
-int main(void)
-{
-    return suite_run(set_up, NULL);
-}
+SUITE_BETWEEN(set_up, NULL)

@@ -20,15 +20,13 @@
 
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
+#include "support/stats.h"
 
 /* --------------------------------------------------------------------------------- past a limit */
 
 static uint64_t overruns(void)
 {
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    return stats.latent_overruns;
+    return stats_now().latent_overruns;
 }
 
 static void *name_and_read(void *argument)

@@ -139,8 +139,5 @@ TEST(several_threads_fork_at_once)
     pthread_join(thread, NULL);
 }
 
-int main(void)
-{
-    prudence_option_set("wait_max", "20s"); /* however loaded the machine is */
-    return suite_run(NULL, NULL);
-}
+/* However loaded the machine is. */
+SUITE(prudence_option_set("wait_max", "20s"))

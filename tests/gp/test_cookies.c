@@ -12,6 +12,7 @@
 #include "support/gp_reader.h"
 #include "support/suite.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 TEST(polling_ends_what_was_started)
 {
@@ -138,10 +139,7 @@ static void *synchronize_together(void *unused)
 
 static uint64_t grace_periods(void)
 {
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    return stats.grace_periods;
+    return stats_now().grace_periods;
 }
 
 /* All ask while a reader stays, so the next two grace periods can serve all of them. */

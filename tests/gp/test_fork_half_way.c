@@ -108,9 +108,5 @@ TEST(phases_go_on)
     assert_child(phases_torn, NULL);
 }
 
-int main(void)
-{
-    domains[0] = prudence_default_domain();
-    domains[1] = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL);
-    return suite_run(NULL, NULL);
-}
+SUITE(domains[0] = prudence_default_domain(),
+      domains[1] = prudence_domain_create("other", PRUDENCE_DOMAIN_MEMB, NULL))

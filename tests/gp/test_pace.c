@@ -204,7 +204,4 @@ TEST(callbacks_take_no_memory)
     assert_int_equal(queue->invoked - invoked, MANY);
 }
 
-int main(void)
-{
-    return suite_run(set_up, NULL);
-}
+SUITE_BETWEEN(set_up, NULL)

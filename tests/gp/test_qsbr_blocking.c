@@ -104,7 +104,4 @@ TEST(a_block_ends_however_it_is_left)
     assert_false(is_online());
 }
 
-int main(void)
-{
-    return suite_run(set_up, tear_down);
-}
+SUITE_BETWEEN(set_up, tear_down)

@@ -18,14 +18,7 @@
 #include "support/gp_reader.h"
 #include "support/suite.h"
 #include "support/threads.h"
-
-static struct prudence_stats stats(void)
-{
-    struct prudence_stats now;
-
-    prudence_stats(&now);
-    return now;
-}
+#include "support/stats.h"
 
 /* --- roles, each in a separate process --- */
 
@@ -40,8 +33,9 @@ static int churn(void)
         prudence_read_unlock();
         prudence_synchronize();
     }
-    printf("mode=%s membarriers=%llu switches=%llu\n", stats().readers_mode,
-           (unsigned long long)stats().membarriers, (unsigned long long)stats().mode_switches);
+    printf("mode=%s membarriers=%llu switches=%llu\n", stats_now().readers_mode,
+           (unsigned long long)stats_now().membarriers,
+           (unsigned long long)stats_now().mode_switches);
     fflush(stdout);
     return 0;
 }
@@ -50,7 +44,7 @@ static int churn(void)
 
 static bool mode_is(const char *mode)
 {
-    return strcmp(stats().readers_mode, mode) == 0;
+    return strcmp(stats_now().readers_mode, mode) == 0;
 }
 
 /* Runs grace periods at full speed with hardly a reader until the mode follows; then readers
@@ -63,7 +57,7 @@ static int adapt(void)
     end = now_ns() + PATIENCE_NS;
     while (now_ns() < end && !mode_is("fenced"))
         prudence_synchronize();
-    snprintf(after_writing, sizeof after_writing, "%s", stats().readers_mode);
+    snprintf(after_writing, sizeof after_writing, "%s", stats_now().readers_mode);
     end = now_ns() + PATIENCE_NS;
     while (now_ns() < end && !mode_is("fence-free")) {
         for (unsigned i = 0; i < 1000000; i++) {
@@ -72,8 +66,8 @@ static int adapt(void)
         }
         prudence_synchronize();
     }
-    printf("written: %s, read: %s, switches=%llu\n", after_writing, stats().readers_mode,
-           (unsigned long long)stats().mode_switches);
+    printf("written: %s, read: %s, switches=%llu\n", after_writing, stats_now().readers_mode,
+           (unsigned long long)stats_now().mode_switches);
     fflush(stdout);
     return 0;
 }
@@ -200,11 +194,11 @@ TEST(modes_switch_under_load)
     do
         for (unsigned n = 0; n < 1000; n++)
             replace(++version);
-    while (now_ns() < end || stats().mode_switches <= 10);
+    while (now_ns() < end || stats_now().mode_switches <= 10);
     store_relaxed(&stop, true);
     threads_join(readers, 4);
     pthread_join(switcher, NULL);
-    print_message("%llu switches\n", (unsigned long long)stats().mode_switches);
+    print_message("%llu switches\n", (unsigned long long)stats_now().mode_switches);
     assert_int_equal(wrong, 0);
     prudence_cache_free_deferred(cache, shared);
     assert_int_equal(prudence_cache_destroy(cache), 0);

@@ -94,9 +94,4 @@ TEST(signals_wait_until_the_slot_is_entered)
     expect_one_slot_each(domain);
 }
 
-int main(void)
-{
-    signal(SIGUSR1, handler);
-    domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL);
-    return suite_run(NULL, NULL);
-}
+SUITE(signal(SIGUSR1, handler), domain = prudence_domain_create("mine", PRUDENCE_DOMAIN_MEMB, NULL))

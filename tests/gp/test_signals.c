@@ -178,9 +178,5 @@ int main(void)
     return 0;
 }
 #else
-int main(void)
-{
-    domain = prudence_domain_create("signals", PRUDENCE_DOMAIN_MEMB, NULL);
-    return suite_run(NULL, NULL);
-}
+SUITE(domain = prudence_domain_create("signals", PRUDENCE_DOMAIN_MEMB, NULL))
 #endif

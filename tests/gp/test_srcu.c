@@ -332,7 +332,4 @@ TEST(statistics_count)
     assert_int_equal(prudence_domain_stats(domain, NULL), EINVAL);
 }
 
-int main(void)
-{
-    return suite_run(set_up, tear_down);
-}
+SUITE_BETWEEN(set_up, tear_down)

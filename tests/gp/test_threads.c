@@ -18,13 +18,11 @@
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 static uint64_t readers_now(void)
 {
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    return stats.readers;
+    return stats_now().readers;
 }
 
 static void *exit_inside(void *domain)

@@ -16,20 +16,13 @@
 #include "gp/user/domain.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
+#include "support/stats.h"
 
 #define LIMIT     (1 << 20)
 #define WAIT_MAX  20000000ull /* ns */
 #define MORE_THAN (4 * LIMIT / 512)
 
 static struct prudence_cache *cache;
-
-static struct prudence_stats stats(void)
-{
-    struct prudence_stats now;
-
-    prudence_stats(&now);
-    return now;
-}
 
 /* Pins the test to one CPU, because a thread that finds room reserved by another CPU counts a
  * wait. */
@@ -82,7 +75,7 @@ static void *want_mutex_inside(void *unused)
 
 TEST(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock)
 {
-    struct prudence_stats before = stats(), after;
+    struct prudence_stats before = stats_now(), after;
     unsigned long long longest;
     pthread_t reader;
 
@@ -91,7 +84,7 @@ TEST(deferring_with_a_lock_that_a_reader_wants_does_not_deadlock)
     pthread_create(&reader, NULL, want_mutex_inside, NULL);
     sem_wait(&inside);
     longest = defer_many(MORE_THAN);
-    after = stats();
+    after = stats_now();
     pthread_mutex_unlock(&mutex);
     pthread_join(reader, NULL);
     assert_true(after.bytes_latent > LIMIT);
@@ -109,25 +102,25 @@ TEST(throttling_returns_when_that_reader_has_left)
 
     prudence_synchronize();
     defer_many(MORE_THAN);
-    assert_true(stats().bytes_latent <= LIMIT);
-    before = stats();
+    assert_true(stats_now().bytes_latent <= LIMIT);
+    before = stats_now();
     held_reader_start(&reader);
     defer_many(MORE_THAN);
     held_reader_end(&reader);
-    after = stats();
+    after = stats_now();
     assert_int_equal(after.throttle_expiries - before.throttle_expiries, 1);
     defer_many(MORE_THAN);
-    assert_true(stats().bytes_latent <= LIMIT);
+    assert_true(stats_now().bytes_latent <= LIMIT);
 }
 
 TEST(deferring_inside_a_section_never_waits)
 {
-    struct prudence_stats before = stats();
+    struct prudence_stats before = stats_now();
 
     prudence_read_lock();
     defer_many(MORE_THAN);
-    assert_true(stats().bytes_latent > LIMIT);
-    assert_int_equal(stats().throttle_waits, before.throttle_waits);
+    assert_true(stats_now().bytes_latent > LIMIT);
+    assert_int_equal(stats_now().throttle_waits, before.throttle_waits);
     prudence_read_unlock();
     prudence_synchronize();
 }
@@ -140,10 +133,10 @@ TEST(deferring_while_online_in_a_qsbr_domain_never_waits)
 
     defer_many(MORE_THAN);
     held_reader_start(&reader);
-    before = stats();
+    before = stats_now();
     prudence_qsbr_online(domain);
     defer_many(MORE_THAN);
-    assert_int_equal(stats().throttle_waits, before.throttle_waits);
+    assert_int_equal(stats_now().throttle_waits, before.throttle_waits);
     prudence_qsbr_offline(domain);
     held_reader_end(&reader);
     assert_int_equal(prudence_domain_destroy(domain), 0);
@@ -156,7 +149,7 @@ TEST(a_short_stay_is_waited_for)
 
     prudence_option_set("wait_max", "2s");
     defer_many(MORE_THAN);
-    before = stats();
+    before = stats_now();
     for (unsigned i = 0; i < 5; i++) {
         struct held_reader reader = {.domain = NULL};
 
@@ -165,12 +158,12 @@ TEST(a_short_stay_is_waited_for)
         prudence_cache_shrink(cache);
         held_reader_start(&reader);
         defer_many(LIMIT / 512 / 4);
-        assert_true(stats().bytes_latent <= LIMIT);
+        assert_true(stats_now().bytes_latent <= LIMIT);
         held_reader_end(&reader);
         defer_many(MORE_THAN);
-        assert_true(stats().bytes_latent <= LIMIT);
+        assert_true(stats_now().bytes_latent <= LIMIT);
     }
-    assert_int_equal(stats().throttle_expiries, before.throttle_expiries);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries);
     prudence_option_set("wait_max", "20ms");
 }
 
@@ -184,17 +177,17 @@ TEST(allocating_waits_no_longer_than_wait_max)
 
     prudence_option_set("latent_limit", "0");
     prudence_trim();
-    snprintf(limit, sizeof limit, "%llu", (unsigned long long)stats().slab_bytes + 4 * LIMIT);
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)stats_now().slab_bytes + 4 * LIMIT);
     assert_int_equal(prudence_option_set("limit", limit), 0);
     held_reader_start(&reader);
-    before = stats();
+    before = stats_now();
     do {
         object = prudence_cache_alloc(cache);
         if (object)
             prudence_cache_free_deferred(cache, object);
         assert_true(++count < 1000000);
     } while (object);
-    assert_int_equal(stats().throttle_expiries, before.throttle_expiries + 1);
+    assert_int_equal(stats_now().throttle_expiries, before.throttle_expiries + 1);
     held_reader_end(&reader);
     object = prudence_cache_alloc(cache);
     assert_non_null(object);
@@ -203,7 +196,4 @@ TEST(allocating_waits_no_longer_than_wait_max)
     prudence_option_set("latent_limit", "1M");
 }
 
-int main(void)
-{
-    return suite_run(set_up, tear_down);
-}
+SUITE_BETWEEN(set_up, tear_down)

@@ -233,7 +233,4 @@ TEST(what_has_no_name_is_reached)
     assert_int_equal(error_of("/dev/null"), 0);
 }
 
-int main(void)
-{
-    return suite_run(enter_folder, leave_folder);
-}
+SUITE_BETWEEN(enter_folder, leave_folder)

@@ -551,7 +551,4 @@ TEST(signals_may_come_anywhere)
     assert_int_equal(prudence_option_set("dump_file", ""), 0);
 }
 
-int main(void)
-{
-    return suite_run(directory_make, directory_remove);
-}
+SUITE_BETWEEN(directory_make, directory_remove)

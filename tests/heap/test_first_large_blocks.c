@@ -18,6 +18,7 @@
 #include "slab/extension.h"
 #include "support/slab_test.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 #define LARGE  ((size_t)128 << 10)
 #define FIRST  8 /* default of the option */
@@ -219,14 +220,6 @@ static void others_have_no_extension(void *unused)
     assert_int_equal(slab_of(prudence_malloc(100))->extensions, 0);
 }
 
-static struct prudence_stats stats(void)
-{
-    struct prudence_stats now;
-
-    prudence_stats(&now);
-    return now;
-}
-
 /* Margins do not hold up a deferral that fits without them. */
 static void margins_are_no_garbage(void *unused)
 {
@@ -236,18 +229,18 @@ static void margins_are_no_garbage(void *unused)
 
     prudence_synchronize();
     prudence_trim();
-    latent = stats().bytes_latent;
+    latent = stats_now().bytes_latent;
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)latent + LARGE);
     assert_int_equal(prudence_option_set("latent_limit", limit), 0);
     assert_true(has_margins(block));
     prudence_read_lock();
     prudence_free_deferred(block);
-    assert_int_equal(stats().bytes_latent, latent + LARGE);
-    assert_int_equal(stats().latent_overruns, 0);
+    assert_int_equal(stats_now().bytes_latent, latent + LARGE);
+    assert_int_equal(stats_now().latent_overruns, 0);
     prudence_read_unlock();
     prudence_synchronize();
     prudence_trim();
-    assert_int_equal(stats().bytes_latent, latent);
+    assert_int_equal(stats_now().bytes_latent, latent);
 }
 
 /* ------------------------------------------------------------------------------------- resizing */

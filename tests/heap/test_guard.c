@@ -503,8 +503,4 @@ static int guard_on(void **state)
     return prudence_option_set("guard", "1");
 }
 
-int main(void)
-{
-    pin_thread();
-    return suite_run(guard_on, NULL);
-}
+SUITE_BETWEEN(guard_on, NULL, pin_thread())

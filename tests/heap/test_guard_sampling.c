@@ -80,7 +80,4 @@ static int guard_on(void **state)
     return prudence_option_set("guard", "100");
 }
 
-int main(void)
-{
-    return suite_run(guard_on, NULL);
-}
+SUITE_BETWEEN(guard_on, NULL)

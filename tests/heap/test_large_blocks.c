@@ -195,9 +195,5 @@ TEST(huge_ones_are_refused)
     }
 }
 
-int main(void)
-{
-    pin_thread();
-    assert_int_equal(prudence_option_set("guard_first", "0"), 0); /* no margins */
-    return suite_run(NULL, NULL);
-}
+/* No margins. */
+SUITE(pin_thread(), assert_int_equal(prudence_option_set("guard_first", "0"), 0))

@@ -117,8 +117,4 @@ static int check_on(void **state)
     return prudence_option_set("check", "1");
 }
 
-int main(void)
-{
-    pin_thread();
-    return suite_run(check_on, NULL);
-}
+SUITE_BETWEEN(check_on, NULL, pin_thread())

@@ -188,7 +188,4 @@ static int make(void **state)
     return 0;
 }
 
-int main(void)
-{
-    return suite_run(make, NULL);
-}
+SUITE_BETWEEN(make, NULL)

@@ -15,6 +15,7 @@
 #include "heap/nested.h"
 #include "support/actor.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 #define LARGE 100000 /* has no fast path */
 
@@ -109,10 +110,9 @@ static void free_again(void *object)
 /* A nested free is put off, not lost. A second free then finds a foreign pointer. */
 TEST(frees_of_objects_are_put_off)
 {
-    struct prudence_stats before, after;
     void *object = prudence_malloc(LARGE), *deferred = prudence_malloc(LARGE);
+    struct prudence_stats before = stats_now(), after;
 
-    prudence_stats(&before);
     inside();
     prudence_free(object);
     prudence_free_deferred(deferred);
@@ -380,8 +380,4 @@ TEST(no_cache_while_starting)
     process_starting = false;
 }
 
-int main(void)
-{
-    cache = prudence_cache_create("nested calls", 100, NULL);
-    return suite_run(NULL, NULL);
-}
+SUITE(cache = prudence_cache_create("nested calls", 100, NULL))

@@ -287,7 +287,4 @@ static int set_up(void **state)
     return directory_make(state);
 }
 
-int main(void)
-{
-    return suite_run(set_up, directory_remove);
-}
+SUITE_BETWEEN(set_up, directory_remove)

@@ -6,6 +6,7 @@
  * ctest: not-with thread (one thread, and much to do: nothing to find)
  */
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 #define MIB    ((size_t)1 << 20)
 #define OTHERS 5000
@@ -13,10 +14,7 @@
 /* Counts allocations. Every copy is one, and copies no more than the block has. */
 static uint64_t allocations(void)
 {
-    struct prudence_stats stats;
-
-    prudence_stats(&stats);
-    return stats.allocations;
+    return stats_now().allocations;
 }
 
 static void check(const char *block, size_t size)
@@ -92,9 +90,8 @@ TEST(in_small_steps)
 TEST(nothing_is_held_for_it)
 {
     char *block = prudence_malloc(3 * MIB);
-    struct prudence_stats before, after;
+    struct prudence_stats before = stats_now(), after;
 
-    prudence_stats(&before);
     block = prudence_realloc(block, 48 * MIB);
     prudence_stats(&after);
     assert_int_equal(after.slab_bytes - before.slab_bytes, 45 * MIB);

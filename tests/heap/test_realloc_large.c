@@ -6,23 +6,16 @@
  * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 #define MIB ((size_t)1 << 20)
-
-static struct prudence_stats stats(void)
-{
-    struct prudence_stats now;
-
-    prudence_stats(&now);
-    return now;
-}
 
 static const size_t sizes[] = {40000,   60000,    33000,   100000, 2 * MIB,      2 * MIB + 1,
                                5 * MIB, 40 * MIB, 3 * MIB, MIB,    12 * MIB + 5, 36864};
 
 static void walk(void)
 {
-    struct prudence_stats before = stats(), after;
+    struct prudence_stats before = stats_now(), after;
     char *block = prudence_malloc(50000), *last = block;
     size_t size = 50000;
 
@@ -44,13 +37,13 @@ static void walk(void)
         memset(block, (int)i, size);
         prudence_realloc(NULL, 0) ? (void)0 : fail();
     }
-    after = stats();
+    after = stats_now();
     assert_int_equal(after.slabs_now - before.slabs_now >= 1, 1);
     prudence_free_deferred(block);
-    assert_true(stats().bytes_latent >= 36864);
+    assert_true(stats_now().bytes_latent >= 36864);
     prudence_synchronize();
     prudence_trim();
-    after = stats();
+    after = stats_now();
     assert_int_equal(after.bytes_latent, 0);
     assert_int_equal(after.objects_latent, 0);
 }
@@ -139,7 +132,7 @@ static void scenario(void *argument)
     prudence_free(block);
     prudence_free(kept);
     prudence_trim();
-    if (stats().objects_live || stats().slab_bytes || stats().retained_bytes)
+    if (stats_now().objects_live || stats_now().slab_bytes || stats_now().retained_bytes)
         abort();
 }
 

@@ -17,6 +17,7 @@
 #include "support/gp_child.h"
 #include "support/suite.h"
 #include "support/threads.h"
+#include "support/stats.h"
 
 #define THREADS 3
 #define ROUNDS  20000
@@ -65,9 +66,8 @@ static bool child_works(void)
 
 static bool is_in_sandbox(const char *percpu)
 {
-    struct prudence_stats stats;
+    struct prudence_stats stats = stats_now();
 
-    prudence_stats(&stats);
     return load_relaxed(&os_calls) == OS_CALLS_FEW && strcmp(stats.membarrier, "missing") == 0 &&
            strcmp(stats.readers_mode, "fenced") == 0 &&
            (!percpu || strcmp(stats.percpu, percpu) == 0);

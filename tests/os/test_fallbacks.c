@@ -17,14 +17,14 @@
 #include "support/gp_child.h"
 #include "support/gp_workload.h"
 #include "support/suite.h"
+#include "support/stats.h"
 
 /* ------------------------------------------------------------------------------------ roles */
 
 static int tell(uint64_t violations)
 {
-    struct prudence_stats stats;
+    struct prudence_stats stats = stats_now();
 
-    prudence_stats(&stats);
     printf("percpu=%s membarrier=%s readers=%s violations=%llu\n", stats.percpu, stats.membarrier,
            stats.readers_mode, (unsigned long long)violations);
     fflush(stdout);

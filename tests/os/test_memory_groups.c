@@ -254,7 +254,4 @@ static int unmake(void **state)
     return 0;
 }
 
-int main(void)
-{
-    return suite_run(make, unmake);
-}
+SUITE_BETWEEN(make, unmake)

@@ -281,7 +281,4 @@ static int unmake(void **state)
     return rmdir(folder);
 }
 
-int main(void)
-{
-    return suite_run(make, unmake);
-}
+SUITE_BETWEEN(make, unmake)

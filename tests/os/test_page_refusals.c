@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/pages.h"
+#include "support/stats.h"
 
 #define GIB ((size_t)1 << 30)
 
@@ -123,9 +124,8 @@ TEST(demand_forgets_it, little_address_space, as_before)
 TEST(by_realloc, little_address_space, as_before)
 {
     void *block = prudence_malloc(2 * RUN_MAX);
-    struct prudence_stats then, stats;
+    struct prudence_stats then = stats_now(), stats;
 
-    prudence_stats(&then);
     assert_null(prudence_realloc(block, 100 * GIB));
     assert_null(prudence_malloc(100 * GIB));
     prudence_stats(&stats);

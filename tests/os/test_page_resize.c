@@ -193,8 +193,5 @@ TEST(failures)
     failures_change_nothing(4 * MIB, 20000 * MIB);
 }
 
-int main(void)
-{
-    region_small = 0; /* makes the first region as large as all others */
-    return suite_run(NULL, NULL);
-}
+/* Makes the first region as large as all others. */
+SUITE(region_small = 0)

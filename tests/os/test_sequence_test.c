@@ -16,12 +16,12 @@
 #include "os/posix/posix.h"
 #include "os/posix/sequence_test.h"
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 static bool machine_has_sequences(void)
 {
-    struct prudence_stats stats;
+    struct prudence_stats stats = stats_now();
 
-    prudence_stats(&stats);
     return strcmp(stats.percpu, "rseq") == 0;
 }
 
@@ -192,9 +192,8 @@ TEST(no_verdict_means_locks)
 
 TEST(the_reason_is_told)
 {
-    struct prudence_stats stats;
+    struct prudence_stats stats = stats_now();
 
-    prudence_stats(&stats);
     if (strcmp(stats.percpu, "rseq") == 0)
         assert_string_equal(stats.percpu_reason, "");
     else

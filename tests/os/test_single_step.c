@@ -167,10 +167,5 @@ TEST(operations_end)
     assert_int_equal(said, 0);
 }
 
-int main(void)
-{
-    cache = prudence_cache_create("stepped", 64, NULL);
-    counter = prudence_counter_create();
-    object = prudence_cache_alloc(cache);
-    return suite_run(NULL, NULL);
-}
+SUITE(cache = prudence_cache_create("stepped", 64, NULL), counter = prudence_counter_create(),
+      object = prudence_cache_alloc(cache))

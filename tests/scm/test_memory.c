@@ -215,8 +215,4 @@ TEST(out_of_memory_changes_nothing, fresh)
     assert_true(failed > 0);
 }
 
-int main(void)
-{
-    scm_test_uses();
-    return suite_run(NULL, NULL);
-}
+SUITE(scm_test_uses())

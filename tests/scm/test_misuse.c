@@ -393,10 +393,5 @@ TEST(too_many_dates, fresh)
     assert_true(has_ended(object));
 }
 
-int main(void)
-{
-    scm_test_uses();
-    pin_thread(); /* suspects are searched on this CPU */
-    cache = prudence_cache_create("short", 64, NULL);
-    return suite_run(NULL, NULL);
-}
+/* Suspects are searched on this CPU. */
+SUITE(scm_test_uses(), pin_thread(), cache = prudence_cache_create("short", 64, NULL))

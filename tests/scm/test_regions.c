@@ -962,9 +962,4 @@ TEST(its_pages_may_go_the_latent_way, fresh)
     expect_no_memory_kept();
 }
 
-int main(void)
-{
-    scm_test_uses();
-    (void)act_global_refresh;
-    return suite_run(NULL, NULL);
-}
+SUITE(scm_test_uses(), (void)act_global_refresh)

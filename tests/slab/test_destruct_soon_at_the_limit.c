@@ -117,10 +117,5 @@ TEST(all_ways_in, set_up)
     destroy_empty(cache);
 }
 
-int main(void)
-{
-    pin_thread();
-    prudence_free(prudence_malloc(1));
-    callbacks_other_work = NULL; /* no destructors on the worker, so this thread is alone */
-    return suite_run(NULL, NULL);
-}
+/* No destructors on the worker, so this thread is alone. */
+SUITE(pin_thread(), prudence_free(prudence_malloc(1)), callbacks_other_work = NULL)

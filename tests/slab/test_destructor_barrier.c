@@ -297,9 +297,5 @@ TEST(a_destructor_forks)
 
 #endif
 
-int main(void)
-{
-    pin_thread(); /* also pins the threads made later, so that all use the same caches */
-    alarm(110);
-    return suite_run(NULL, NULL);
-}
+/* Also pins the threads made later, so that all use the same caches. */
+SUITE(pin_thread(), alarm(110))

@@ -7,6 +7,7 @@
  * ctest: not-with thread (one thread)
  */
 #include "support/slab_test.h"
+#include "support/stats.h"
 
 static void *objects[OBJECTS_MAX];
 static uint64_t foreign_begun, foreign_over;
@@ -107,10 +108,9 @@ TEST(foreign_grace_periods_keep_them)
 static void throttle(struct prudence_domain *domain, struct prudence_domain *read_in, bool handed)
 {
     struct prudence_cache *cache = fixed_cache(512, 0, domain);
-    struct prudence_stats before, after;
     int index = handed ? prudence_srcu_down_read(read_in) : prudence_srcu_read_lock(read_in);
+    struct prudence_stats before = stats_now(), after;
 
-    prudence_stats(&before);
     for (unsigned i = 0; i < 8192; i++)
         prudence_cache_free_deferred(cache, prudence_cache_alloc(cache));
     prudence_stats(&after);
@@ -187,8 +187,4 @@ static int set_options(void **state)
     return prudence_option_set("wait_max", "30ms") || prudence_option_set("latent_limit", "1M");
 }
 
-int main(void)
-{
-    pin_thread();
-    return suite_run(set_options, NULL);
-}
+SUITE_BETWEEN(set_options, NULL, pin_thread())

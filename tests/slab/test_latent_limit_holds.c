@@ -188,10 +188,4 @@ TEST(empty_rings_give_back_what_they_reserved)
     caches_destroy();
 }
 
-int main(void)
-{
-    pin_thread();
-    inject_topology();
-    prudence_option_set("wait_max", "1ms");
-    return suite_run(NULL, NULL);
-}
+SUITE(pin_thread(), inject_topology(), prudence_option_set("wait_max", "1ms"))

@@ -429,9 +429,4 @@ TEST(the_bound_holds_for_any_number_of_cpus)
     }
 }
 
-int main(void)
-{
-    pin_thread();
-    prudence_option_set("cache_per_cpu", "2M");
-    return suite_run(NULL, NULL);
-}
+SUITE(pin_thread(), prudence_option_set("cache_per_cpu", "2M"))

@@ -227,8 +227,4 @@ static int start(void **state)
     return prudence_option_set("wait_max", "20ms");
 }
 
-int main(void)
-{
-    pin_thread();
-    return suite_run(start, NULL);
-}
+SUITE_BETWEEN(start, NULL, pin_thread())

@@ -235,9 +235,5 @@ TEST(what_becomes_safe_meanwhile_is_merged)
 
 #endif
 
-int main(void)
-{
-    pin_thread();
-    inject_topology(); /* steps would restart an rseq section forever */
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart an rseq section forever. */
+SUITE(pin_thread(), inject_topology())

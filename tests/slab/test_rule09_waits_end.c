@@ -87,8 +87,4 @@ static int set_wait(void **state)
     return prudence_option_set("wait_max", "30ms");
 }
 
-int main(void)
-{
-    pin_thread();
-    return suite_run(set_wait, NULL);
-}
+SUITE_BETWEEN(set_wait, NULL, pin_thread())

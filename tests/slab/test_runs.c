@@ -88,7 +88,4 @@ TEST(spread_are_the_same_objects)
     assert_memory_equal(again, objects, sizeof again);
 }
 
-int main(void)
-{
-    return suite_run(setup, NULL);
-}
+SUITE_BETWEEN(setup, NULL)

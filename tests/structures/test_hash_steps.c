@@ -258,8 +258,5 @@ TEST(a_lookup_may_be_stopped_anywhere)
     }
 }
 
-int main(void)
-{
-    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart a sequence for ever. */
+SUITE(prudence_option_set("rseq", "0"))

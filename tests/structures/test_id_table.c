@@ -285,9 +285,5 @@ TEST(between_any_two_instructions)
 
 #endif
 
-int main(void)
-{
-    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    pin_thread();
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart a sequence for ever. */
+SUITE(prudence_option_set("rseq", "0"), pin_thread())

@@ -140,8 +140,5 @@ TEST(a_walk_may_be_stopped_anywhere)
     stopped_anywhere(&walks);
 }
 
-int main(void)
-{
-    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart a sequence for ever. */
+SUITE(prudence_option_set("rseq", "0"))

@@ -322,8 +322,5 @@ TEST(removals_from_nodes_that_could_not_shrink)
     }
 }
 
-int main(void)
-{
-    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart a sequence for ever. */
+SUITE(prudence_option_set("rseq", "0"))

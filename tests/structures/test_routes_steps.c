@@ -486,9 +486,5 @@ TEST(old_arrays_lead_on)
         look_through_old_arrays(PRUDENCE_ROUTES_IPV6, &updates6[i]);
 }
 
-int main(void)
-{
-    prudence_option_set("rseq", "0"); /* steps would restart a sequence for ever */
-    pin_thread();
-    return suite_run(NULL, NULL);
-}
+/* Steps would restart a sequence for ever. */
+SUITE(prudence_option_set("rseq", "0"), pin_thread())

@@ -34,12 +34,17 @@ extern const struct suite_entry *const __start_suite[], *const __stop_suite[]; /
         &name##_entry;                                                                             \
     static void name(__attribute__((unused)) void **state)
 
-/* A whole main(), which evaluates its arguments before the tests. */
-#define SUITE(...)                                                                                 \
+/* A whole main(), which evaluates the arguments before the tests. */
+#define SUITE(...) SUITE_MAIN(NULL, NULL, __VA_ARGS__)
+
+/* SUITE_BETWEEN(setup, teardown, arguments): the same with a set-up and a tear-down for all tests
+ * together. */
+#define SUITE_BETWEEN(...) SUITE_MAIN(__VA_ARGS__, (void)0)
+#define SUITE_MAIN(setup, teardown, ...)                                                           \
     int main(void)                                                                                 \
     {                                                                                              \
         __VA_ARGS__;                                                                               \
-        return suite_run(NULL, NULL);                                                              \
+        return suite_run(setup, teardown);                                                         \
     }
 
 static inline int suite_by_line(const void *left, const void *right)

@@ -44,6 +44,17 @@ static void end_of_failures(void)
     memory_fail(UINT32_MAX, 0);
 }
 
+/* Begins the failures. A table that cannot be made is made after them. */
+#define CREATE(table, create)                                                                      \
+    do {                                                                                           \
+        memory_fail(plan.first, plan.count);                                                       \
+        if (!((table) = (create))) {                                                               \
+            check(errno == ENOMEM);                                                                \
+            end_of_failures();                                                                     \
+            (table) = (create);                                                                    \
+        }                                                                                          \
+    } while (0)
+
 /* ---------------------------------------------------------------------------------- hash tables */
 
 static struct item items[ITEMS];
@@ -59,13 +70,7 @@ static void use_hash(void)
     struct prudence_hash *table;
     bool resized;
 
-    memory_fail(plan.first, plan.count);
-    table = prudence_hash_create("test", NULL);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_hash_create("test", NULL);
-    }
+    CREATE(table, prudence_hash_create("test", NULL));
     for (unsigned i = 0; i < ITEMS; i++) {
         items[i].key = i;
         prudence_hash_add_duplicate(table, hash_mixed(i), &items[i].node);
@@ -98,13 +103,7 @@ static void use_renames(void)
 {
     struct prudence_hash *table;
 
-    memory_fail(plan.first, plan.count);
-    table = prudence_hash_create("test", NULL);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_hash_create("test", NULL);
-    }
+    CREATE(table, prudence_hash_create("test", NULL));
     for (unsigned i = 0; i < ITEMS / 20; i++)
         prudence_hash_add_duplicate(table, hash_mixed(2 * i), &names[2 * i].node);
     for (unsigned i = 0; i < ITEMS / 20; i++) {
@@ -128,13 +127,7 @@ static void use_lockfree_hash(void)
         .size = sizeof attr, .buckets = 100000}; /* enough for a separate mapping */
     struct prudence_hash_node *there = &items[0].node;
 
-    memory_fail(plan.first, plan.count);
-    table = prudence_lockfree_hash_create("test", &attr);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_lockfree_hash_create("test", &attr);
-    }
+    CREATE(table, prudence_lockfree_hash_create("test", &attr));
     prudence_lockfree_hash_add_duplicate(table, 1, there);
     check(prudence_lockfree_hash_replace(table, there, &items[1].node) == 0);
     check(prudence_lockfree_hash_remove(table, &items[1].node) == 0);
@@ -158,13 +151,7 @@ static void use_ids(void)
     struct prudence_id_table *table;
     uint32_t id;
 
-    memory_fail(plan.first, plan.count);
-    table = prudence_id_table_create("test", NULL);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_id_table_create("test", NULL);
-    }
+    CREATE(table, prudence_id_table_create("test", NULL));
     for (uint32_t i = 0; i < IDS; i++) {
         int error = prudence_id_table_add(table, &objects[i], &id);
 
@@ -258,13 +245,7 @@ static void use_routes_of(unsigned family)
     struct prudence_routes *table;
 
     routes_family = family;
-    memory_fail(plan.first, plan.count);
-    table = prudence_routes_create("test", &attr);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_routes_create("test", &attr);
-    }
+    CREATE(table, prudence_routes_create("test", &attr));
     for (unsigned i = 0; i < ROUTES; i++)
         if (is_new_route(i))
             update_route(table, i, true);
@@ -363,13 +344,7 @@ static void use_map(void)
     struct prudence_map_stats stats;
     struct prudence_map *map;
 
-    memory_fail(plan.first, plan.count);
-    map = prudence_map_create("test", &attr);
-    if (!map) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        map = prudence_map_create("test", &attr);
-    }
+    CREATE(map, prudence_map_create("test", &attr));
     add_and_remove_twins(map);
     check(prudence_map_stats(map, &stats) == 0 && stats.nodes == 0);
     add_names(map);
@@ -452,13 +427,7 @@ static void use_values(void)
     struct prudence_map_values *map;
     size_t length;
 
-    memory_fail(plan.first, plan.count);
-    map = prudence_map_values_create("test", &attr);
-    if (!map) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        map = prudence_map_values_create("test", &attr);
-    }
+    CREATE(map, prudence_map_values_create("test", &attr));
     check(prudence_map_values_stats(map, &empty) == 0);
     for (unsigned i = 0; i < NAMES / 10; i++) {
         insert_value(map, i);
@@ -516,13 +485,7 @@ static void use_hash_values(void)
     struct prudence_hash_stats stats;
     size_t length;
 
-    memory_fail(plan.first, plan.count);
-    table = prudence_hash_values_create("test", &attr);
-    if (!table) {
-        check(errno == ENOMEM);
-        end_of_failures();
-        table = prudence_hash_values_create("test", &attr);
-    }
+    CREATE(table, prudence_hash_values_create("test", &attr));
     for (unsigned i = 0; i < NAMES / 10; i++)
         add_hash_value(table, i);
     end_of_failures();

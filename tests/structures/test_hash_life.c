@@ -32,34 +32,6 @@ static void expect_items(struct prudence_hash *table, unsigned first, unsigned e
                          i >= first && i < end ? &items[i] : NULL);
 }
 
-TEST(bad_attributes_are_refused)
-{
-    struct prudence_hash_attr attr = {.size = sizeof attr};
-
-#define REFUSED(name, attr)                                                                        \
-    errno = 0;                                                                                     \
-    assert_null(prudence_hash_create(name, attr));                                                 \
-    assert_int_equal(errno, EINVAL)
-    REFUSED(NULL, NULL);
-    REFUSED("", NULL);
-    attr.size--;
-    REFUSED("test", &attr);
-    attr.size++;
-    attr.flags = 1u << 7;
-    REFUSED("test", &attr);
-    attr.flags = 0;
-    attr.reserved = 1;
-    REFUSED("test", &attr);
-    attr.reserved = 0;
-    attr.buckets = UINT64_MAX;
-    REFUSED("test", &attr);
-    attr.buckets = 1000;
-    attr.buckets_most = 999;
-    REFUSED("test", &attr);
-    assert_int_equal(prudence_hash_destroy(NULL, NULL, NULL), EINVAL);
-    assert_int_equal(prudence_hash_stats(NULL, (struct prudence_hash_stats *)NULL), EINVAL);
-}
-
 TEST(only_an_empty_table_is_destroyed)
 {
     struct prudence_hash *table = prudence_hash_create("test", NULL);

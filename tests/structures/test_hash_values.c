@@ -105,34 +105,6 @@ TEST(walks_may_end_and_erase)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static void refused(const char *name, const struct prudence_hash_values_attr *attr)
-{
-    errno = 0;
-    assert_null(prudence_hash_values_create(name, attr));
-    assert_int_equal(errno, EINVAL);
-}
-
-TEST(bad_attributes_are_refused)
-{
-    struct prudence_hash_values_attr attr = {.size = sizeof attr};
-    struct prudence_hash_attr of_objects = {.size = sizeof of_objects};
-
-    refused(NULL, NULL);
-    refused("", NULL);
-    attr.size--;
-    refused("test", &attr);
-    attr.size++;
-    attr.flags = PRUDENCE_HASH_FIXED; /* a flag of tables of objects */
-    refused("test", &attr);
-    of_objects.flags = PRUDENCE_HASH_VALUES_BYTES; /* a flag of tables of values */
-    errno = 0;
-    assert_null(prudence_hash_create("test", &of_objects));
-    assert_int_equal(errno, EINVAL);
-    attr.flags = PRUDENCE_HASH_VALUES_BYTES;
-    attr.reserved = 1;
-    refused("test", &attr);
-}
-
 TEST(no_table_has_nothing)
 {
     assert_null(prudence_hash_values_get(NULL, 1));

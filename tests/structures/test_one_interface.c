@@ -19,58 +19,59 @@
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-/* Creates and destroys a table with these attributes. Returns whether there was one. */
-static bool makes_hash(const void *attr)
+/* Creates and destroys a table of this name, with these attributes. Returns whether there was
+ * one. */
+static bool makes_hash(const char *name, const void *attr)
 {
-    struct prudence_hash *table = prudence_hash_create("test", attr);
+    struct prudence_hash *table = prudence_hash_create(name, attr);
 
     return table && prudence_hash_destroy(table, NULL, NULL) == 0;
 }
 
-static bool makes_hash_values(const void *attr)
+static bool makes_hash_values(const char *name, const void *attr)
 {
-    struct prudence_hash_values *table = prudence_hash_values_create("test", attr);
+    struct prudence_hash_values *table = prudence_hash_values_create(name, attr);
 
     return table && prudence_hash_values_destroy(table, NULL, NULL) == 0;
 }
 
-static bool makes_lockfree_hash(const void *attr)
+static bool makes_lockfree_hash(const char *name, const void *attr)
 {
-    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create("test", attr);
+    struct prudence_lockfree_hash *table = prudence_lockfree_hash_create(name, attr);
 
     return table && prudence_lockfree_hash_destroy(table, NULL, NULL) == 0;
 }
 
-static bool makes_id_table(const void *attr)
+static bool makes_id_table(const char *name, const void *attr)
 {
-    struct prudence_id_table *table = prudence_id_table_create("test", attr);
+    struct prudence_id_table *table = prudence_id_table_create(name, attr);
 
     return table && prudence_id_table_destroy(table, NULL, NULL) == 0;
 }
 
-static bool makes_map(const void *attr)
+static bool makes_map(const char *name, const void *attr)
 {
-    struct prudence_map *map = prudence_map_create("test", attr);
+    struct prudence_map *map = prudence_map_create(name, attr);
 
     return map && prudence_map_destroy(map, NULL, NULL) == 0;
 }
 
-static bool makes_map_values(const void *attr)
+static bool makes_map_values(const char *name, const void *attr)
 {
-    struct prudence_map_values *map = prudence_map_values_create("test", attr);
+    struct prudence_map_values *map = prudence_map_values_create(name, attr);
 
     return map && prudence_map_values_destroy(map, NULL, NULL) == 0;
 }
 
-static bool makes_routes(const void *attr)
+static bool makes_routes(const char *name, const void *attr)
 {
-    struct prudence_routes *table = prudence_routes_create("test", attr);
+    struct prudence_routes *table = prudence_routes_create(name, attr);
 
     return table && prudence_routes_destroy(table) == 0;
 }
 
 static const struct {
-    bool (*makes)(const void *attr);
+    bool (*makes)(const char *name, const void *attr);
     size_t size; /* of the attributes that this library knows */
 } tables[] = {
     {makes_hash, sizeof(struct prudence_hash_attr)},
@@ -96,17 +97,25 @@ static void attributes_of(size_t size, size_t set_byte)
     attr.bytes[set_byte] = 1;
 }
 
+static void refuses(bool (*makes)(const char *name, const void *attr), const char *name,
+                    const void *given)
+{
+    errno = 0;
+    assert_false(makes(name, given));
+    assert_int_equal(errno, EINVAL);
+}
+
 TEST(attributes_of_any_revision_are_taken)
 {
     for (unsigned i = 0; i < TABLES; i++) {
-        assert_true(tables[i].makes(NULL));
+        assert_true(tables[i].makes("test", NULL));
         /* Only members within the size count. The byte after them is garbage. */
         for (size_t size = sizeof attr.size; size <= tables[i].size + 16; size += 8) {
             attributes_of(size, size);
-            assert_true(tables[i].makes(&attr));
+            assert_true(tables[i].makes("test", &attr));
         }
         attributes_of(4096, 4096);
-        assert_true(tables[i].makes(&attr));
+        assert_true(tables[i].makes("test", &attr));
     }
 }
 
@@ -115,9 +124,7 @@ TEST(unknown_members_are_refused)
     for (unsigned i = 0; i < TABLES; i++) {
         for (size_t byte = tables[i].size; byte < 256; byte++) {
             attributes_of(256, byte);
-            errno = 0;
-            assert_false(tables[i].makes(&attr));
-            assert_int_equal(errno, EINVAL);
+            refuses(tables[i].makes, "test", &attr);
         }
     }
 }
@@ -129,11 +136,49 @@ TEST(sizes_that_no_revision_has_are_refused)
     for (unsigned i = 0; i < TABLES; i++) {
         for (unsigned j = 0; j < sizeof sizes / sizeof sizes[0]; j++) {
             attributes_of(sizes[j], sizeof attr - 1);
-            errno = 0;
-            assert_false(tables[i].makes(&attr));
-            assert_int_equal(errno, EINVAL);
+            refuses(tables[i].makes, "test", &attr);
         }
     }
+}
+
+TEST(tables_without_a_name_are_refused)
+{
+    for (unsigned i = 0; i < TABLES; i++) {
+        refuses(tables[i].makes, NULL, NULL);
+        refuses(tables[i].makes, "", NULL);
+    }
+}
+
+#define ATTR(kind, ...)                                                                            \
+    makes_##kind, &(struct prudence_##kind##_attr)                                                 \
+    {                                                                                              \
+        .size = sizeof(struct prudence_##kind##_attr), __VA_ARGS__                                 \
+    }
+
+TEST(values_that_no_member_has_are_refused)
+{
+    const struct {
+        bool (*makes)(const char *name, const void *attr);
+        const void *attr;
+    } bad[] = {
+        {ATTR(hash, .flags = 1u << 7)},
+        {ATTR(hash, .flags = PRUDENCE_HASH_VALUES_BYTES)}, /* a flag of tables of values */
+        {ATTR(hash, .reserved = 1)},
+        {ATTR(hash, .buckets = UINT64_MAX)},
+        {ATTR(hash, .buckets = 1000, .buckets_most = 999)},
+        {ATTR(hash_values, .flags = PRUDENCE_HASH_FIXED)}, /* a flag of tables of objects */
+        {ATTR(hash_values, .flags = PRUDENCE_HASH_VALUES_BYTES, .reserved = 1)},
+        {ATTR(lockfree_hash, .buckets = (UINT64_C(1) << 40) + 1)},
+        {ATTR(id_table, .ids = 5, .ids_most = 4)},
+        {ATTR(map, .flags = 1u << 7)},
+        {ATTR(map, .reserved = 1)},
+        {ATTR(map_values, .flags = 1u << 7)},
+        {ATTR(routes, .family = 2)},
+        {ATTR(routes, .reserved = 1)},
+    };
+
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refuses(bad[i].makes, "test", bad[i].attr);
 }
 
 /* ---------------------------------------------------------------------------------- destruction */
@@ -267,6 +312,23 @@ TEST(values_are_disposed_of)
     assert_int_equal(prudence_map_values_destroy(map, NULL, NULL), EBUSY);
     assert_int_equal(prudence_map_values_destroy(map, dispose, &disposed), 0);
     all_are_disposed_of(true);
+}
+
+TEST(no_table_is_destroyed_or_counted)
+{
+    struct prudence_hash_stats hash;
+    struct prudence_map_stats map;
+
+    assert_int_equal(prudence_hash_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_hash_stats(NULL, &hash), EINVAL);
+    assert_int_equal(prudence_lockfree_hash_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(
+        prudence_lockfree_hash_stats(NULL, (struct prudence_lockfree_hash_stats *)NULL), EINVAL);
+    assert_int_equal(prudence_id_table_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_map_destroy(NULL, NULL, NULL), EINVAL);
+    assert_int_equal(prudence_map_stats(NULL, &map), EINVAL);
+    assert_int_equal(prudence_routes_destroy(NULL), EINVAL);
+    assert_int_equal(prudence_routes_stats(NULL, (struct prudence_routes_stats *)NULL), EINVAL);
 }
 
 /* -------------------------------------------------------------------------------------- updates */

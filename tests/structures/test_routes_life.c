@@ -29,28 +29,6 @@ static uintptr_t route(const struct prudence_routes *table, const char *text)
     return route_to(table, &address);
 }
 
-TEST(bad_attributes_are_refused)
-{
-    struct prudence_routes_attr attr = {.size = sizeof attr};
-
-#define REFUSED(name, attr)                                                                        \
-    errno = 0;                                                                                     \
-    assert_null(prudence_routes_create(name, attr));                                               \
-    assert_int_equal(errno, EINVAL)
-    REFUSED(NULL, NULL);
-    REFUSED("", NULL);
-    attr.size--;
-    REFUSED("test", &attr);
-    attr.size++;
-    attr.family = 2;
-    REFUSED("test", &attr);
-    attr.family = 0;
-    attr.reserved = 1;
-    REFUSED("test", &attr);
-    assert_int_equal(prudence_routes_destroy(NULL), EINVAL);
-    assert_int_equal(prudence_routes_stats(NULL, (struct prudence_routes_stats *)NULL), EINVAL);
-}
-
 static void expect_refused(struct prudence_routes *table,
                            const struct prudence_routes_prefix *prefix)
 {

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -112,7 +112,7 @@ static void *let_go_when_waited_for(void *unused)
     return unused;
 }
 
-static void a_worker_that_is_being_freed_is_waited_for(void **state)
+TEST(a_worker_that_is_being_freed_is_waited_for)
 {
     static struct rcu_head behind;
     pthread_t freer, releaser;
@@ -143,7 +143,7 @@ static void *barrier(void *unused)
 }
 
 /* The barrier waits at the first worker, which is then freed; it must not forget the second one. */
-static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
+TEST(the_walk_goes_on_behind_a_worker_that_is_freed)
 {
     pthread_t waiter, freer;
 
@@ -178,7 +178,7 @@ static void the_walk_goes_on_behind_a_worker_that_is_freed(void **state)
 }
 
 /* The same at random times: in each round another thread frees the worker beside the barrier. */
-static void at_any_moment(void **state)
+TEST(at_any_moment)
 {
     static struct rcu_head heads[8];
 
@@ -200,7 +200,7 @@ static void at_any_moment(void **state)
 
 /* ---------------------------------------------------------------------------------- odd places */
 
-static void flavours_do_not_know_of_each_other(void **state)
+TEST(flavours_do_not_know_of_each_other)
 {
     static struct rcu_head head;
 
@@ -226,7 +226,7 @@ static void synchronize_qsbr(struct rcu_head *head)
 }
 
 /* A callback of qsbr that waits for this thread's quiescent state runs on a separate worker. */
-static void a_callback_of_qsbr_holds_up_no_other_flavour(void **state)
+TEST(a_callback_of_qsbr_holds_up_no_other_flavour)
 {
     static struct rcu_head of_qsbr, of_memb;
 
@@ -279,7 +279,8 @@ static int refused(void *unused)
     return 42;
 }
 
-static void what_would_wait_for_itself_is_refused(void **state)
+/* First, because it forks. */
+TEST_FIRST(what_would_wait_for_itself_is_refused)
 {
     struct child_result result;
 
@@ -292,17 +293,5 @@ static void what_would_wait_for_itself_is_refused(void **state)
     assert_int_equal(child_count(&result, "rcu_barrier for domain 'urcu-qsbr'"), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_would_wait_for_itself_is_refused), /* first, because it forks */
-        cmocka_unit_test(a_worker_that_is_being_freed_is_waited_for),
-        cmocka_unit_test(the_walk_goes_on_behind_a_worker_that_is_freed),
-        cmocka_unit_test(at_any_moment),
-        cmocka_unit_test(flavours_do_not_know_of_each_other),
-        cmocka_unit_test(a_callback_of_qsbr_holds_up_no_other_flavour),
-    };
-
-    alarm(120); /* instead of a hang */
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+/* An alarm instead of a hang. */
+SUITE(alarm(120))

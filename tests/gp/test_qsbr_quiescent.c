@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "support/suite.h"
 
 #include <semaphore.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ static uint64_t fences_in(const struct prudence_domain *domain)
     return readers_slot_if_any(domain)->reader.entries;
 }
 
-static void it_costs_a_fence_once_a_grace_period(void **state)
+TEST(it_costs_a_fence_once_a_grace_period)
 {
     struct prudence_domain *domain = make("events");
     prudence_gp_t cookie;
@@ -71,7 +71,7 @@ static void assert_ends_by_a_quiescent_state(struct prudence_domain *domain)
     assert_true(prudence_domain_poll_state(domain, cookie));
 }
 
-static void of_two_domains_in_turn(void **state)
+TEST(of_two_domains_in_turn)
 {
     struct prudence_domain *one = make("one"), *two = make("two");
 
@@ -89,7 +89,7 @@ static void of_two_domains_in_turn(void **state)
 }
 
 /* New domains reuse the places and slots of destroyed ones. */
-static void of_a_domain_where_another_one_was(void **state)
+TEST(of_a_domain_where_another_one_was)
 {
     struct prudence_domain *before = NULL, *domain;
     unsigned same = 0;
@@ -147,7 +147,7 @@ static void *comes_later(void *argument)
 
 /* This thread was in a domain that is gone. Its slot there now belongs to another thread, in the
  * domain that this one is online in. The two threads' announcements stay separate. */
-static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
+TEST(of_a_thread_whose_last_slot_is_now_anothers)
 {
     struct prudence_domain *stays = make("stays"), *goes = make("goes");
     struct newcomer newcomer = {.domain = stays};
@@ -182,7 +182,7 @@ static void of_a_thread_whose_last_slot_is_now_anothers(void **state)
 
 /* A note about a slot's last thread does not count against the next thread, whose section has
  * the same number in another domain. */
-static void a_new_thread_is_not_blamed_for_the_last_one(void **state)
+TEST(a_new_thread_is_not_blamed_for_the_last_one)
 {
     uint64_t timeout = gp_stall_timeout;
 
@@ -224,7 +224,7 @@ static void *reads(void *domain)
 }
 
 /* Runs before and after the thread's slots are freed. */
-static void by_a_thread_that_ends(void **state)
+TEST(by_a_thread_that_ends)
 {
     struct prudence_domain *domain = make("ending");
 
@@ -262,7 +262,8 @@ static int quiescent_after_destroy(void *unused)
     return 0;
 }
 
-static void of_no_domain_it_says_so_when_asked_to_check(void **state)
+/* First, because this thread was in none yet. */
+TEST_FIRST(of_no_domain_it_says_so_when_asked_to_check)
 {
     struct child_result result;
 
@@ -275,7 +276,7 @@ static void of_no_domain_it_says_so_when_asked_to_check(void **state)
 }
 
 /* Ignores the option: a membarrier would cost more than all the fences that it saves. */
-static void its_grace_periods_need_no_membarrier(void **state)
+TEST(its_grace_periods_need_no_membarrier)
 {
     struct prudence_domain *domain = make("quiet");
 
@@ -290,19 +291,4 @@ static void its_grace_periods_need_no_membarrier(void **state)
     assert_int_equal(prudence_domain_destroy(domain), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            of_no_domain_it_says_so_when_asked_to_check), /* this thread was in none yet */
-        cmocka_unit_test(it_costs_a_fence_once_a_grace_period),
-        cmocka_unit_test(of_two_domains_in_turn),
-        cmocka_unit_test(of_a_domain_where_another_one_was),
-        cmocka_unit_test(of_a_thread_whose_last_slot_is_now_anothers),
-        cmocka_unit_test(a_new_thread_is_not_blamed_for_the_last_one),
-        cmocka_unit_test(by_a_thread_that_ends),
-        cmocka_unit_test(its_grace_periods_need_no_membarrier),
-    };
-
-    return cmocka_run_group_tests_name("a quiescent state", tests, NULL, NULL);
-}
+SUITE()

@@ -58,7 +58,7 @@ static void try_alloc(void *(*alloc)(size_t size), size_t size)
         prudence_free(block);
 }
 
-static void allocating(void **state)
+TEST(allocating)
 {
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         try_alloc(prudence_malloc, boundary_size(i));
@@ -84,7 +84,7 @@ static void try_calloc(void *(*alloc)(size_t count, size_t size), size_t count, 
     prudence_free(block);
 }
 
-static void allocating_products(void **state)
+TEST(allocating_products)
 {
     for (unsigned i = 0; i < BOUNDARY_FACTORS; i++) {
         for (unsigned k = 0; k < BOUNDARY_FACTORS; k++) {
@@ -122,7 +122,7 @@ static void try_aligned(size_t alignment, size_t size)
     prudence_free(block);
 }
 
-static void allocating_aligned(void **state)
+TEST(allocating_aligned)
 {
     static const size_t sizes[] = {0, 1, 100, 4097, 40000, PTRDIFF_MAX, SIZE_MAX - 4095, SIZE_MAX};
     static const size_t alignments[] = {
@@ -172,7 +172,7 @@ static void *realloc_of_nothing(size_t size)
     return prudence_realloc(NULL, size);
 }
 
-static void reallocating(void **state)
+TEST(reallocating)
 {
     static const size_t old_sizes[] = {1, 100, 32768, 65536, 3 * BOUNDARY_MIB};
     void *small[64];
@@ -198,7 +198,7 @@ static void reallocating(void **state)
 }
 
 /* A block with dates stays where it is, whether or not the reallocation succeeds. */
-static void reallocating_short_term(void **state)
+TEST(reallocating_short_term)
 {
     assert_int_equal(scm_register_thread(), 0);
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
@@ -243,7 +243,7 @@ static void try_cache(size_t size, size_t alignment, size_t cache_bytes)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void creating_caches(void **state)
+TEST(creating_caches)
 {
     for (unsigned i = 0; i < BOUNDARY_SIZES; i++) {
         try_cache(boundary_size(i), 0, 0);
@@ -259,7 +259,7 @@ static void creating_caches(void **state)
 }
 
 /* A larger attribute structure with members that are not 0 is refused, and a size that none has. */
-static void creating_caches_by_attributes_of_another_size(void **state)
+TEST(creating_caches_by_attributes_of_another_size)
 {
     static union {
         struct prudence_cache_attr attr;
@@ -276,7 +276,7 @@ static void creating_caches_by_attributes_of_another_size(void **state)
 }
 
 /* A bulk call serves any count as far as memory lasts, here as far as `limit` allows. */
-static void bulk_stops_where_memory_ends(void **state)
+TEST(bulk_stops_where_memory_ends)
 {
     struct prudence_cache *cache = prudence_cache_create("bulk", 32768, NULL);
     static void *objects[1024];
@@ -297,7 +297,7 @@ static void bulk_stops_where_memory_ends(void **state)
 }
 
 /* Extensions and periods at their boundaries are refused or accepted exactly. */
-static void refreshing(void **state)
+TEST(refreshing)
 {
     static const unsigned extensions[] = {
         0,         1,       4094,           4095,           4096,
@@ -333,7 +333,7 @@ static void refreshing(void **state)
 }
 
 /* Numbers of bytes or of time that overflow are refused, and the largest valid ones do no harm. */
-static void setting_options(void **state)
+TEST(setting_options)
 {
     static const char *const names[] = {"limit",    "latent_limit",  "call_limit", "retain",
                                         "wait_max", "stall_timeout", "decay"};
@@ -362,7 +362,7 @@ static void setting_options(void **state)
 
 /* --------------------------------------------------------------------------- checked arithmetic */
 
-static void checked_arithmetic(void **state)
+TEST(checked_arithmetic)
 {
     size_t result;
 
@@ -394,7 +394,8 @@ static void all_of_it(void *option)
     reallocating(NULL);
 }
 
-static void the_same_on_watched_paths(void **state)
+/* First, because it sets start options. */
+TEST_FIRST(the_same_on_watched_paths)
 {
     static const char *const options[][2] = {
         {"check", "1"}, {"guard", "3"}, {"quarantine", "1M"}, {"zero_on_free", "1"}};
@@ -404,22 +405,4 @@ static void the_same_on_watched_paths(void **state)
         expect_life(all_of_it, (void *)options[i], output, sizeof output);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_on_watched_paths), /* first, because it sets start options */
-        cmocka_unit_test(checked_arithmetic),
-        cmocka_unit_test(allocating),
-        cmocka_unit_test(allocating_products),
-        cmocka_unit_test(allocating_aligned),
-        cmocka_unit_test(reallocating),
-        cmocka_unit_test(reallocating_short_term),
-        cmocka_unit_test(creating_caches),
-        cmocka_unit_test(creating_caches_by_attributes_of_another_size),
-        cmocka_unit_test(bulk_stops_where_memory_ends),
-        cmocka_unit_test(refreshing),
-        cmocka_unit_test(setting_options),
-    };
-
-    return cmocka_run_group_tests_name("boundary sizes", tests, NULL, NULL);
-}
+SUITE()

@@ -84,7 +84,7 @@ static void act(void *how)
     frees_again();
 }
 
-static void of_a_double_free(void **state)
+TEST(of_a_double_free)
 {
     char output[16384];
 
@@ -96,7 +96,7 @@ static void of_a_double_free(void **state)
     expect_text(output, "heap_test_check_traces+0x"); /* module and offset, for addr2line */
 }
 
-static void of_a_deferred_object(void **state)
+TEST(of_a_deferred_object)
 {
     char output[16384];
 
@@ -106,7 +106,7 @@ static void of_a_deferred_object(void **state)
     expect_under(output, "deferred by:", defers);
 }
 
-static void of_an_object_deferred_long_ago(void **state)
+TEST(of_an_object_deferred_long_ago)
 {
     void *neighbour;
     char output[16384];
@@ -134,7 +134,7 @@ static void other_thread_first(void *ignored)
     frees_again();
 }
 
-static void of_another_thread(void **state)
+TEST(of_another_thread)
 {
     char output[16384];
 
@@ -152,7 +152,7 @@ static void in_bulk(void *ignored)
     prudence_cache_free_deferred_bulk(cache, 2, objects);
 }
 
-static void of_large_blocks_and_bulk(void **state)
+TEST(of_large_blocks_and_bulk)
 {
     char output[16384];
 
@@ -160,7 +160,7 @@ static void of_large_blocks_and_bulk(void **state)
     expect_text(output, "deferred by:");
 }
 
-static void same_place_one_trace(void **state)
+TEST(same_place_one_trace)
 {
     uint32_t number = 0;
 
@@ -189,8 +189,8 @@ static void cannot_be_had(void *ignored)
 }
 
 /* Without memory for the stack depot, or with trace=0, the report shows unknown traces. Runs in a
- * child, whose depot is new. */
-static void unknown_ones(void **state)
+ * child, whose depot is new. First, because a child inherits the depot. */
+TEST_FIRST(unknown_ones)
 {
     char output[16384];
 
@@ -236,26 +236,11 @@ static int check_on(void **state)
     return 0;
 }
 
-static void a_full_stack_depot(void **state)
+TEST(a_full_stack_depot)
 {
     char output[4096];
 
     expect_life(fill_it, NULL, output, sizeof output);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_ones),
-        cmocka_unit_test(a_full_stack_depot),
-        cmocka_unit_test(of_a_double_free),
-        cmocka_unit_test(of_a_deferred_object),
-        cmocka_unit_test(of_an_object_deferred_long_ago),
-        cmocka_unit_test(of_another_thread),
-        cmocka_unit_test(of_large_blocks_and_bulk),
-        cmocka_unit_test(same_place_one_trace),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, check_on, NULL);
-}
+SUITE_BETWEEN(check_on, NULL, pin_thread())

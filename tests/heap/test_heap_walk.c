@@ -126,7 +126,7 @@ static void close_batch(struct prudence_cache *cache)
     cpu_cache_release(cpu);
 }
 
-static void each_place_is_told(void **state)
+TEST(each_place_is_told)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache *cache = fixed_cache(64, 64, domain);
@@ -182,7 +182,7 @@ static void each_place_is_told(void **state)
 
 /* Objects in a transfer batch are on the way to their node. The walk makes the node receive
  * them. */
-static void transfer_batches_are_latent(void **state)
+TEST(transfer_batches_are_latent)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     unsigned held = 100;
@@ -201,7 +201,7 @@ static void transfer_batches_are_latent(void **state)
     destroy_empty(cache);
 }
 
-static void large_blocks_are_slabs(void **state)
+TEST(large_blocks_are_slabs)
 {
     char *blocks[3] = {prudence_malloc(100000), prudence_malloc(40000), prudence_malloc(3000000)};
 
@@ -222,7 +222,7 @@ static void large_blocks_are_slabs(void **state)
 
 /* A walk covers 16 MB at a time. A block across the end of such a part is shown once, as `show`
  * asserts. */
-static void a_block_longer_than_a_step(void **state)
+TEST(a_block_longer_than_a_step)
 {
     char *block = prudence_malloc((size_t)40 << 20);
 
@@ -233,7 +233,7 @@ static void a_block_longer_than_a_step(void **state)
 }
 
 /* Uses more slabs, and more objects, than one step covers. */
-static void every_slab_once(void **state)
+TEST(every_slab_once)
 {
     struct prudence_cache *small = fixed_cache(8, 64, manual_domain());
     struct prudence_cache *wide = fixed_cache(4096, 16, manual_domain());
@@ -274,7 +274,7 @@ static int stop_at_the_third(const struct prudence_heap_slab *slab,
     return ++*(unsigned *)visits == 3 ? STOP : 0;
 }
 
-static void visitors_skip_and_stop(void **state)
+TEST(visitors_skip_and_stop)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     unsigned slabs = 0, visits = 0;
@@ -318,7 +318,7 @@ static int change(const struct prudence_heap_slab *slab, const struct prudence_h
     return 0;
 }
 
-static void visitors_change_the_heap(void **state)
+TEST(visitors_change_the_heap)
 {
     victim = prudence_cache_create("victim", 1000, NULL);
     allocate_all(victim, objects, 4000);
@@ -368,7 +368,7 @@ static bool is_idle(unsigned cpu)
 
 /* This thread owns a line of the cache. While the walk waits for this thread, nobody carries and
  * the helper moves nothing. */
-static void a_walk_owns_cpus_and_stops_what_carries(void **state)
+TEST(a_walk_owns_cpus_and_stops_what_carries)
 {
     struct prudence_cache *cache = fixed_cache(64, 32, manual_domain());
     struct prudence_cache *served = fixed_cache(64, 32, manual_domain());
@@ -426,7 +426,7 @@ static bool walk_beside_resize(void)
     return false;
 }
 
-static void a_walk_leaves_out_a_block_that_changes(void **state)
+TEST(a_walk_leaves_out_a_block_that_changes)
 {
     void *block = prudence_malloc(100000);
     unsigned found = 0;
@@ -461,7 +461,7 @@ static void walk_inside(void *object, void *context)
 
 /* A thread has taken several objects out of their slab. One destructor runs, and the other objects
  * wait for theirs. */
-static void objects_before_their_destructor_rest(void **state)
+TEST(objects_before_their_destructor_rest)
 {
     struct prudence_domain *domain = manual_domain();
     struct prudence_cache_attr attr = {
@@ -560,7 +560,8 @@ static void read_all(void *option)
     assert_int_equal(prudence_heap_walk(NULL, read_whole, &sum), 0);
 }
 
-static void extensions_keep_objects_back(void **state)
+/* First, because these are start options. */
+TEST_FIRST(extensions_keep_objects_back)
 {
     static char output[4096];
     static const char *const options[] = {"quarantine", "shuffle", "check", "hardened"};
@@ -570,7 +571,8 @@ static void extensions_keep_objects_back(void **state)
     expect_life(guarded, NULL, output, sizeof output);
 }
 
-static void live_objects_can_be_read(void **state)
+/* First, because these are start options. */
+TEST_FIRST(live_objects_can_be_read)
 {
     static char output[4096];
     static const char *const options[] = {"guard",     "hardened",    "guard_empty", "guard_large",
@@ -595,7 +597,7 @@ static void use_destroyed(void *cache)
     prudence_heap_walk(cache, unreachable, NULL);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     struct prudence_cache *cache = prudence_cache_create("gone", 100, NULL);
 
@@ -630,7 +632,7 @@ static int sized(const struct prudence_heap_slab *slab, const struct prudence_he
     return 0;
 }
 
-static void other_versions(void **state)
+TEST(other_versions)
 {
     size_t small = 16, large = 512;
 
@@ -641,7 +643,7 @@ static void other_versions(void **state)
 
 /* ------------------------------------------------------------------------------------- printing */
 
-static void lines_and_runs(void **state)
+TEST(lines_and_runs)
 {
     struct prudence_cache *cache = fixed_cache(512, 4, manual_domain());
     static char text[4000];
@@ -671,26 +673,4 @@ static void lines_and_runs(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extensions_keep_objects_back), /* first, because these are start options */
-        cmocka_unit_test(live_objects_can_be_read),     /* likewise */
-        cmocka_unit_test(each_place_is_told),
-        cmocka_unit_test(transfer_batches_are_latent),
-        cmocka_unit_test(large_blocks_are_slabs),
-        cmocka_unit_test(a_block_longer_than_a_step),
-        cmocka_unit_test(visitors_skip_and_stop),
-        cmocka_unit_test(visitors_change_the_heap),
-        cmocka_unit_test(a_walk_owns_cpus_and_stops_what_carries),
-        cmocka_unit_test(a_walk_leaves_out_a_block_that_changes),
-        cmocka_unit_test(objects_before_their_destructor_rest),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(other_versions),
-        cmocka_unit_test(lines_and_runs),
-        cmocka_unit_test(every_slab_once),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

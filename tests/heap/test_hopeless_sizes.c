@@ -64,13 +64,13 @@ static int fails_quietly(void *unused)
     return 1;
 }
 
-static void a_hopeless_size_asks_for_nothing(void **state)
+TEST(a_hopeless_size_asks_for_nothing)
 {
     assert_child(fails_quietly, NULL);
 }
 #endif
 
-static void nothing_is_lost_by_it(void **state)
+TEST(nothing_is_lost_by_it)
 {
     struct prudence_cache *cache = fixed_cache(64, 16, manual_domain());
     struct prudence_stats before, after;
@@ -95,7 +95,7 @@ static void nothing_is_lost_by_it(void **state)
     destroy_empty(cache);
 }
 
-static void above_the_limit(void **state)
+TEST(above_the_limit)
 {
     void *small = prudence_malloc(100), *large = prudence_malloc(100000);
     struct prudence_stats before, after;
@@ -132,7 +132,7 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
 }
 
-static void what_the_system_refuses_is_asked_for_twice(void **state)
+TEST(what_the_system_refuses_is_asked_for_twice)
 {
     prudence_synchronize();
     prudence_trim(); /* leaves nothing to give back */
@@ -148,17 +148,4 @@ static void what_the_system_refuses_is_asked_for_twice(void **state)
 }
 #endif
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#ifdef WITHOUT_SANITIZER
-        cmocka_unit_test(a_hopeless_size_asks_for_nothing),
-        cmocka_unit_test(what_the_system_refuses_is_asked_for_twice),
-#endif
-        cmocka_unit_test(nothing_is_lost_by_it),
-        cmocka_unit_test(above_the_limit),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests_name("hopeless sizes", tests, NULL, NULL);
-}
+SUITE(pin_thread())

@@ -29,7 +29,7 @@ static unsigned allocations_until(const void *object, unsigned most)
     return count;
 }
 
-static void rests(void **state)
+TEST(rests)
 {
     void *first, *more[64];
     unsigned count;
@@ -49,7 +49,7 @@ static void rests(void **state)
     destroy_empty(cache);
 }
 
-static void is_live_to_the_books(void **state)
+TEST(is_live_to_the_books)
 {
     cache = fixed_cache(64, 16, manual_domain());
     prudence_cache_free(cache, prudence_cache_alloc(cache));
@@ -65,7 +65,7 @@ static void is_live_to_the_books(void **state)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-static void larger_ones_do_not_rest(void **state)
+TEST(larger_ones_do_not_rest)
 {
     struct prudence_stats stats;
     void *small;
@@ -79,7 +79,7 @@ static void larger_ones_do_not_rest(void **state)
 }
 
 /* Under a hard limit, resting objects are released before an allocation fails. */
-static void given_up_under_pressure(void **state)
+TEST(given_up_under_pressure)
 {
     unsigned count = 0;
 
@@ -100,7 +100,7 @@ static void given_up_under_pressure(void **state)
     destroy_empty(cache);
 }
 
-static void without_memory_for_the_queue(void **state)
+TEST(without_memory_for_the_queue)
 {
     void *object;
 
@@ -138,7 +138,8 @@ static void write_after_free(void *ignored)
     prudence_trim();
 }
 
-static void misuse_is_found(void **state)
+/* First, before there are caches. */
+TEST_FIRST(misuse_is_found)
 {
     expect_death(double_free, NULL, "is already free", "freed by:", NULL);
     expect_death(write_after_free, NULL, "write after free: byte 9 of ", "freed by:", NULL);
@@ -149,17 +150,4 @@ static int quarantine_on(void **state)
     return prudence_option_set("quarantine", "4K");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_is_found), /* first, before there are caches */
-        cmocka_unit_test(rests),
-        cmocka_unit_test(is_live_to_the_books),
-        cmocka_unit_test(larger_ones_do_not_rest),
-        cmocka_unit_test(given_up_under_pressure),
-        cmocka_unit_test(without_memory_for_the_queue),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, quarantine_on, NULL);
-}
+SUITE_BETWEEN(quarantine_on, NULL, pin_thread())

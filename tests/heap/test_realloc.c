@@ -7,7 +7,7 @@
  */
 #include "support/slab_test.h"
 
-static void bytes_are_kept(void **state)
+TEST(bytes_are_kept)
 {
     static const size_t sizes[] = {1,    15,   16,    17,    100,    128,    129,
                                    1000, 5000, 32768, 32769, 100000, 3 << 20};
@@ -30,7 +30,7 @@ static void bytes_are_kept(void **state)
     }
 }
 
-static void null_and_zero(void **state)
+TEST(null_and_zero)
 {
     void *object = prudence_realloc(NULL, 100);
 
@@ -41,7 +41,7 @@ static void null_and_zero(void **state)
     prudence_free(object);
 }
 
-static void large_memory_is_given_back(void **state)
+TEST(large_memory_is_given_back)
 {
     struct os_pages_stats before, after;
     void *object;
@@ -54,7 +54,7 @@ static void large_memory_is_given_back(void **state)
     prudence_free(object);
 }
 
-static void a_failure_leaves_the_object(void **state)
+TEST(a_failure_leaves_the_object)
 {
     char *object = prudence_malloc(100);
 
@@ -72,8 +72,8 @@ static void a_failure_leaves_the_object(void **state)
 }
 
 /* Without memory for a move, the object stays in place, and is freed with the last requested
- * size. */
-static void a_failure_to_shrink_is_none(void **state)
+ * size. First, because no smaller object is cached yet. */
+TEST_FIRST(a_failure_to_shrink_is_none)
 {
     char *object = prudence_malloc(6000);
 
@@ -85,16 +85,4 @@ static void a_failure_to_shrink_is_none(void **state)
     prudence_free_sized(object, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_failure_to_shrink_is_none), /* first; no smaller object is cached yet */
-        cmocka_unit_test(bytes_are_kept),
-        cmocka_unit_test(null_and_zero),
-        cmocka_unit_test(large_memory_is_given_back),
-        cmocka_unit_test(a_failure_leaves_the_object),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(pin_thread())

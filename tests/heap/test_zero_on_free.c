@@ -27,7 +27,7 @@ static void *filled(struct prudence_cache *cache)
     return object;
 }
 
-static void freed_at_once(void **state)
+TEST(freed_at_once)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     void *object = filled(cache), *other = prudence_malloc(3000);
@@ -41,7 +41,7 @@ static void freed_at_once(void **state)
 }
 
 /* Covers the ring, which has room for 16, and latent slabs. */
-static void deferred_when_safe(void **state)
+TEST(deferred_when_safe)
 {
     struct prudence_cache *cache = fixed_cache(SIZE, 16, manual_domain());
     void *objects[60], *kept = prudence_cache_alloc(cache);
@@ -68,7 +68,7 @@ static void construct(void *object, void *context)
     memset(object, 7, SIZE);
 }
 
-static void not_what_may_be_looked_at(void **state)
+TEST(not_what_may_be_looked_at)
 {
     struct prudence_cache_attr attr = {.size = sizeof attr, .constructor = construct};
     struct prudence_cache *cache;
@@ -91,7 +91,7 @@ static void not_what_may_be_looked_at(void **state)
 
 /* A large block is not zeroed while a reader may access it, and its pages are never handed out with
  * old contents. */
-static void large_blocks(void **state)
+TEST(large_blocks)
 {
     struct prudence_stats stats;
     char *block = prudence_malloc(100000), *small;
@@ -141,7 +141,8 @@ static void turn_check_on(void *deferred)
     write_after_free(deferred);
 }
 
-static void found_by_check(void **state)
+/* First, before there are caches. */
+TEST_FIRST(found_by_check)
 {
     expect_death(turn_check_on, NULL, "write after free: byte 99 of ", "of cache 'test'",
                  "its memory was last freed by:");
@@ -156,7 +157,7 @@ static void has_its_contents(void *object, void *destroyed)
 }
 
 /* Safe objects keep their contents until their destructor has run. */
-static void behind_the_destructor(void **state)
+TEST(behind_the_destructor)
 {
     unsigned destroyed = 0;
     struct prudence_cache_attr attr = {
@@ -179,17 +180,4 @@ static int zero_on(void **state)
     return prudence_option_set("zero_on_free", "1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found_by_check), /* first, before there are caches */
-        cmocka_unit_test(freed_at_once),
-        cmocka_unit_test(deferred_when_safe),
-        cmocka_unit_test(not_what_may_be_looked_at),
-        cmocka_unit_test(large_blocks),
-        cmocka_unit_test(behind_the_destructor),
-    };
-
-    pin_thread();
-    return cmocka_run_group_tests(tests, zero_on, NULL);
-}
+SUITE_BETWEEN(zero_on, NULL, pin_thread())

@@ -96,7 +96,7 @@ static unsigned down(unsigned depth, unsigned kinds)
     }
 }
 
-static void traces_are_the_same(void **state)
+TEST(traces_are_the_same)
 {
     for (unsigned n = 0; n < 2000; n++) {
         wanted = n % 5 ? MOST : 4 + n % 20;
@@ -113,7 +113,7 @@ static void *in_a_thread(void *ignored)
 }
 
 /* Each thread begins without a known stack. */
-static void each_thread_has_its_stack(void **state)
+TEST(each_thread_has_its_stack)
 {
     for (unsigned i = 0; i < 3; i++) {
         in_thread(in_a_thread, NULL);
@@ -128,7 +128,7 @@ static void make_all_rules(uint64_t rule)
 }
 
 /* Wrong rules lead out of the stack, by either register. Rules from the tables replace them. */
-static void wrong_rules_are_replaced(void **state)
+TEST(wrong_rules_are_replaced)
 {
     for (unsigned n = 0; n < 8; n++) {
         down(9, n * 2654435761u);
@@ -156,7 +156,7 @@ static __attribute__((noinline)) void call_unwind_past(struct code_range skipped
     compiler_barrier();
 }
 
-static void frames_of_some_code_are_skipped(void **state)
+TEST(frames_of_some_code_are_skipped)
 {
     struct code_range code = {0, 0};
 
@@ -178,7 +178,7 @@ static void frames_of_some_code_are_skipped(void **state)
 }
 
 /* Rules that stay inside the stack may lead anywhere there, but nothing else is read. */
-static void wrong_rules_do_no_harm(void **state)
+TEST(wrong_rules_do_no_harm)
 {
     for (uint64_t words = 1; words < 2000; words += words / 16 + 1) {
         down(9, (unsigned)words);
@@ -190,7 +190,7 @@ static void wrong_rules_do_no_harm(void **state)
     }
 }
 
-static void what_is_no_code_has_no_rule(void **state)
+TEST(what_is_no_code_has_no_rule)
 {
     static char data[64];
     char *heap = prudence_malloc(64);
@@ -204,7 +204,7 @@ static void what_is_no_code_has_no_rule(void **state)
 
 /* Checks the rules of the last trace, frame by frame, whether remembered or read from the
  * tables. */
-static void recent_rules_are_known(void **state)
+TEST(recent_rules_are_known)
 {
     for (unsigned n = 0; n < 20; n++) {
         if (n == 10)
@@ -216,7 +216,7 @@ static void recent_rules_are_known(void **state)
 }
 
 /* A place has one word, and is never mistaken for another place. */
-static void rules_are_told_apart(void **state)
+TEST(rules_are_told_apart)
 {
     uint64_t random = 1;
 
@@ -241,7 +241,7 @@ static void in_handler(int number)
     our_count = unwind_here(ours, MOST);
 }
 
-static void behind_a_signal_it_ends(void **state)
+TEST(behind_a_signal_it_ends)
 {
     signal(SIGUSR1, in_handler);
     our_count = 1;
@@ -251,21 +251,4 @@ static void behind_a_signal_it_ends(void **state)
     signal(SIGUSR1, SIG_DFL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(behind_a_signal_it_ends),
-#if UNWIND_BY_RULES
-        cmocka_unit_test(traces_are_the_same),
-        cmocka_unit_test(each_thread_has_its_stack),
-        cmocka_unit_test(wrong_rules_are_replaced),
-        cmocka_unit_test(wrong_rules_do_no_harm),
-        cmocka_unit_test(frames_of_some_code_are_skipped),
-        cmocka_unit_test(what_is_no_code_has_no_rule),
-        cmocka_unit_test(recent_rules_are_known),
-        cmocka_unit_test(rules_are_told_apart),
-#endif
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -41,7 +41,7 @@ static void *add(void *number)
     return NULL;
 }
 
-static void nothing_is_lost(void **state)
+TEST(nothing_is_lost)
 {
     pthread_t threads[THREADS];
     int64_t each = 0;
@@ -60,7 +60,7 @@ static void nothing_is_lost(void **state)
     prudence_counter_destroy(counter);
 }
 
-static void sums_are_modulo(void **state)
+TEST(sums_are_modulo)
 {
     counter = prudence_counter_create();
     assert_int_equal(prudence_counter_sum(counter), 0);
@@ -73,7 +73,7 @@ static void sums_are_modulo(void **state)
     prudence_counter_destroy(NULL);
 }
 
-static void a_child_has_the_sum(void **state)
+TEST(a_child_has_the_sum)
 {
     pid_t child;
 
@@ -89,7 +89,7 @@ static void a_child_has_the_sum(void **state)
     prudence_counter_destroy(counter);
 }
 
-static void without_memory_there_is_none(void **state)
+TEST(without_memory_there_is_none)
 {
     memory_fail(0, UINT32_MAX);
     do
@@ -107,20 +107,12 @@ static void all_without_rseq(void *unused)
     assert_false(os_percpu_rseq);
 }
 
-static void without_sequences_as_well(void **state)
+/* First, before the process uses the library. */
+TEST_FIRST(without_sequences_as_well)
 {
     char output[4096];
 
     expect_life(all_without_rseq, NULL, output, sizeof output);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_sequences_as_well), /* before the process uses the library */
-        cmocka_unit_test(nothing_is_lost),           cmocka_unit_test(sums_are_modulo),
-        cmocka_unit_test(a_child_has_the_sum),       cmocka_unit_test(without_memory_there_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE()

@@ -2,7 +2,7 @@
 /*
  * A program of tests with cmocka, in which no list has to name each test: TEST registers the
  * function that it defines, in a section that the linker keeps as one array, and SUITE runs them
- * all in the order of their lines.
+ * all in the order of their lines, those of TEST_FIRST first.
  */
 #ifndef SUPPORT_SUITE_H
 #define SUPPORT_SUITE_H
@@ -25,11 +25,16 @@ extern const struct suite_entry *const __start_suite[], *const __stop_suite[]; /
 
 /* TEST(name, setup, teardown, initial state) begins the definition of a test; all after its name
  * may be left out. */
-#define TEST(...) SUITE_TEST(__VA_ARGS__, NULL, NULL, NULL, 0)
-#define SUITE_TEST(name, setup, teardown, initial, ...)                                            \
+#define TEST(...) SUITE_TEST(__LINE__, __VA_ARGS__, NULL, NULL, NULL, 0)
+
+/* The same for a test that runs before all others, because it needs a process that they have not
+ * changed yet. */
+#define TEST_FIRST(...) SUITE_TEST(__LINE__ - 1000000, __VA_ARGS__, NULL, NULL, NULL, 0)
+
+#define SUITE_TEST(line, name, setup, teardown, initial, ...)                                      \
     static void name(void **state);                                                                \
     static const struct suite_entry name##_entry = {{#name, name, setup, teardown, initial},       \
-                                                    __LINE__};                                     \
+                                                    line};                                         \
     __attribute__((section("suite"), used)) static const struct suite_entry *const name##_at =     \
         &name##_entry;                                                                             \
     static void name(__attribute__((unused)) void **state)

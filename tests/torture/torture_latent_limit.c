@@ -170,6 +170,6 @@ TORTURE(torture, {"4M", "latent_limit=4M,wait_max=60s"},
         {"8M, fence-free", "latent_limit=8M,wait_max=60s,reader_mode=free"},
         {"8M, lock", "latent_limit=8M,wait_max=60s,rseq=0"},
         {"5M, checked", "latent_limit=5000000,wait_max=60s,check=1"},
-         {"1M", "latent_limit=1M,wait_max=60s"},
-         {"1M to 8M", "latent_limit=1M,latent_ceiling=8M,wait_max=60s"},
-         {"1M to 8M, lock", "latent_limit=1M,latent_ceiling=8M,wait_max=60s,rseq=0"})
+        {"1M", "latent_limit=1M,wait_max=60s"},
+        {"1M to 8M", "latent_limit=1M,latent_ceiling=8M,wait_max=60s"},
+        {"1M to 8M, lock", "latent_limit=1M,latent_ceiling=8M,wait_max=60s,rseq=0"})

@@ -112,37 +112,57 @@ void grace_period_is_asked_for(void)
 }
 
 #define FIRST_SIZE 64 /* of a CPU's object cache */
-#define LATENT     32 /* few enough to leave room for a batch */
 
-/* Rule 3. A refill takes o - d objects. */
-void refill_leaves_room_for_latent_objects(void)
+/* Returns the most objects that a refill may leave in an object cache. */
+static unsigned int most_refilled(unsigned int size, unsigned int latent)
+{
+    return latent < size / 2 ? size - latent : size / 2;
+}
+
+/* Allocates until a refill meets the latent objects, and on. Expects that no refill brings too
+ * many, and one as many as it may: one object of these serves the allocation. */
+static void refill_beside(unsigned int latent)
 {
     static void *more[1000];
     struct prudence_cache *cache = cache_of(SIZE);
     struct prudence_cache_stats before, after;
-    unsigned int i, refills = 0;
+    unsigned int i, refilled, first = 0;
 
     migrate_disable();
     EXPECT_EQ(fill(cache, 256), 256);
     reader_enters();
-    defer(cache, LATENT);
-    for (i = 0; i < 1000; i++) { /* until a refill meets latent objects */
+    defer(cache, latent);
+    for (i = 0; i < 1000; i++) {
         before = stats_of(cache);
         more[i] = prudence_cache_alloc(cache, GFP_KERNEL);
         after = stats_of(cache);
-        if (after.refills > before.refills) {
-            EXPECT(after.refilled_objects - before.refilled_objects <= after.object_cache_size - LATENT);
-            refills += after.object_cache_size == FIRST_SIZE;
-        }
+        refilled = after.refilled_objects - before.refilled_objects;
+        EXPECT(refilled <= most_refilled(after.object_cache_size, latent));
+        if (before.object_cache_size == FIRST_SIZE)
+            first = max(first, refilled + 1);
     }
-    EXPECT(refills > 0);
+    EXPECT(first == most_refilled(FIRST_SIZE, latent));
     migrate_enable();
     reader_leaves();
     for (i = 0; i < 1000; i++)
         prudence_cache_free(cache, more[i]);
-    for (i = LATENT; i < 256; i++)
+    for (i = latent; i < 256; i++)
         prudence_cache_free(cache, objects[i]);
     EXPECT_EQ(prudence_cache_destroy(cache), 0);
+}
+
+/* Rule 3. A refill brings o - d objects, which leaves room for a batch of latent ones ... */
+void refill_leaves_room_for_latent_objects(void)
+{
+    refill_beside(16);
+    refill_beside(32);
+}
+
+/* ... but half of the object cache at least (ADR 139). */
+void refill_brings_half_beside_many_latent_objects(void)
+{
+    refill_beside(48);
+    refill_beside(FIRST_SIZE);
 }
 
 /* Rule 5. Returns the number of objects that the first free onto a full object cache flushes. */

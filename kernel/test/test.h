@@ -30,6 +30,7 @@
     TEST(grace_period_is_not_lost_beside_an_expedited_one)                                         \
     TEST(nothing_comes_back_in_the_section_it_was_deferred_in)                                     \
     TEST(refill_leaves_room_for_latent_objects)                                                    \
+    TEST(refill_brings_half_beside_many_latent_objects)                                            \
     TEST(flush_grows_with_latent_objects)                                                          \
     TEST(latent_objects_are_preflushed_in_idle_time)                                               \
     TEST(preflushing_does_not_wait_for_the_cpu_it_served_last)                                     \

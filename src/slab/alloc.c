@@ -80,8 +80,7 @@ static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, str
     bool full = latent + batch_of(cache, cpu) > cpu->size;
 
     miss->cpu = cpu->line.cpu;
-    /* o - d, at least one: latent objects will need the room (rule 3). */
-    miss->refill = cpu->slots ? (cpu->size > latent ? cpu->size - latent : 1) : cache->size_min;
+    miss->refill = cpu->slots ? refill_room(cpu) : cache->size_min;
     miss->waits = latent_cache_newest_cookie(cpu, &miss->cookie);
     miss->enough = GP_CALLERS_DRIVE && miss->waits && grace_period_is_worth_it(cache, miss);
     miss->due = miss->waits && (full || miss->enough);

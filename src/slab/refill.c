@@ -17,18 +17,26 @@
 #include "slab/reclaim/pressure.h"
 #include "slab/slab.h"
 
-/* Returns how many objects fit in addition to the free and the latent ones. */
-static unsigned room_beside_latent(const struct cpu_cache *cpu)
+/*
+ * Returns the number of objects that a refill may add to an object cache. It leaves room for the
+ * latent objects (rule 3), but fills at least half of the cache. Otherwise a cache with as many
+ * latent objects as it has room would take one object at a time from the node until their grace
+ * period is over (ADR 139). Half, because a flush leaves half: the cache is as far from the next
+ * flush as from the next refill. The caller owns the CPU's caches.
+ */
+unsigned refill_room(const struct cpu_cache *cpu)
 {
-    unsigned taken = stack_count(&cpu->line) + latent_cache_count(cpu);
+    unsigned latent = latent_cache_count(cpu), free = stack_count(&cpu->line), goal = cpu->size / 2;
 
-    return cpu->size > taken ? cpu->size - taken : 0;
+    if (cpu->size > latent && cpu->size - latent > goal)
+        goal = cpu->size - latent;
+    return goal > free ? goal - free : 0;
 }
 
 /*
- * Puts refilled objects on the stack of the current CPU, and returns the rest to the node. So a
- * grace period that ends right after a refill overfills no object cache, even if objects were
- * deferred since the miss counted, or the thread has moved to another CPU.
+ * Puts refilled objects on the stack of the current CPU, and returns the rest to the node. The room
+ * is counted again, because objects may have been deferred since the miss, or the thread may have
+ * moved to another CPU.
  */
 static void stack_refilled(struct prudence_cache *cache, void **objects, unsigned count)
 {
@@ -36,7 +44,7 @@ static void stack_refilled(struct prudence_cache *cache, void **objects, unsigne
     struct cpu_cache *cpu = cpu_cache_take(cache, &put);
 
     if (cpu) {
-        put = object_cache_push(cpu, objects, (unsigned)min_size(count, room_beside_latent(cpu)));
+        put = object_cache_push(cpu, objects, (unsigned)min_size(count, refill_room(cpu)));
         count_add(&cpu->counts.stacked, put);
         count_add(&cpu->counts.refilled_objects, put);
         count_add(&cpu->counts.refills, 1);

@@ -17,6 +17,7 @@
 #include "others.h"
 #include "runner.h"
 #include "scm.h"
+#include "steps.h"
 
 #define MOST_SECONDS 86400
 /* bytes of struct config's options for the typed ones; the subject's use the rest */
@@ -427,6 +428,7 @@ static const struct {
      variants_bench},
     {"variants", "the same beside the historical implementations of RCU", variants_bench},
     {"scm", "what the calls of short-term memory cost", scm_bench},
+    {"steps", "what an allocation costs that hits, merges, refills or grows", steps_bench},
     {"run", NULL, child_run},
     {"probe", NULL, child_probe},
 };

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 PAGES = sorted((ROOT / "docs/man").iterdir())
 SCENARIOS = ("endurance", "pairs", "latency", "stall", "recycle", "tree", "destroy", "readers", "malloc", "rcu",
-             "variants", "scm")
+             "variants", "scm", "steps")
 
 
 def warnings(page):

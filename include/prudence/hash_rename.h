@@ -3,7 +3,7 @@
  * Names that are changed while readers search. An object goes from one key to another, in one hash
  * table (<prudence/hash.h>) or from one to another, in one step. Readers find the object under the
  * old name until that step, and under the new one afterwards, never under both and never under
- * neither. No reader looks again because of that. ADR 71. (P. McKenney, "Exploiting Deferred
+ * neither. No reader looks again because of that. ADR 67. (P. McKenney, "Exploiting Deferred
  * Destruction", 2004, section 6.2, has the problem, the names of files, and a solution whose
  * readers look again.)
  *

@@ -5,7 +5,7 @@
  * frees the entries, with a copy of the key, and hashes keys by SipHash-1-3 with a secret. So keys
  * may come from the network: an attacker who does not know the secret cannot choose keys that make
  * long chains. The table builds on <prudence/hash.h>, and grows and shrinks in the same way while
- * readers search it. docs/adr/0087 has the reasons. <prudence/map_values.h> has keys in their
+ * readers search it. docs/adr/0067 has the reasons. <prudence/map_values.h> has keys in their
  * order, with the same operations.
  *
  *     prudence_hash_values_put(sessions, number, session, &old);

@@ -38,7 +38,7 @@ static unsigned may_leave(const struct slab *slab, unsigned lasts)
 bool slab_spares_latent READ_MOSTLY = false;
 
 /* Returns whether to leave the slab alone while there is a free one. The switch adds mostly latent
- * slabs, as in the paper, because their few other objects may soon be freed, too (ADR 81). */
+ * slabs, as in the paper, because their few other objects may soon be freed, too (rule 7). */
 static bool is_left_alone(const struct slab *slab, unsigned lasts)
 {
     return load_relaxed(&slab_spares_latent) ? 2 * lasts < slab->capacity - slab->free : !lasts;

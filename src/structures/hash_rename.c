@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Renaming (<prudence/hash_rename.h>, ADR 71). Names that leave and names that enter are in their
+ * Renaming (<prudence/hash_rename.h>, ADR 67). Names that leave and names that enter are in their
  * chains together, with the chains locked, and one store decides for all of them. A rename has
  * these steps:
  *   1. The fresh name is marked pending and linked into the chain, after the name that it replaces.

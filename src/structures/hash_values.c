@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash tables of values (<prudence/hash_values.h>, ADR 87): a hash table whose objects are entries,
+ * Hash tables of values (<prudence/hash_values.h>, ADR 67): a hash table whose objects are entries,
  * allocated here, each with a value and a key.
  *
  * The value of an entry changes only while the bucket is locked and the entry is in the table. So

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hash tables of values (<prudence/hash_values.h>, ADR 87). */
+/* Hash tables of values (<prudence/hash_values.h>, ADR 67). */
 #ifndef STRUCTURES_HASH_VALUES_H
 #define STRUCTURES_HASH_VALUES_H
 

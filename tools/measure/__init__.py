@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Measurements: what is run, what is kept, what it shows and the page that says so (docs/adr/0136).
+"""Measurements: what is run, what is kept, what it shows and the page that says so (CONTRIBUTING.md).
 
 What all have in common:
     command      how a command starts and ends, and what it says meanwhile

@@ -8,7 +8,7 @@
 
 /* In DPDK 22.11.11 an addition reserves up to 13 groups of 256, and a deletion frees none of
  * them: it looks for the prefixes that still need the groups, and finds the one that it deletes.
- * So whatever the table's size, additions are refused in the end (docs/adr/0087). */
+ * So whatever the table's size, additions are refused in the end (docs/results-structures.md). */
 static const char refusal[] = "rte_fib6_add: no groups left, since rte_fib6_delete keeps them";
 
 static struct rte_fib6 *table;

@@ -129,12 +129,6 @@ static inline uint64_t prudence_routes_ones_(uint64_t bits)
 #endif
 }
 
-/* Returns how many of the bits below this one are set. */
-static inline uint64_t prudence_routes_rank_(uint64_t bits, uint64_t bit)
-{
-    return prudence_routes_ones_(bits & ((UINT64_C(1) << bit) - 1));
-}
-
 /* Returns the place in the node of the child in this slot, which is there. The shift's count needs
  * no instruction that limits it, and leaves the child's own bit and those below. */
 static inline const uint64_t *prudence_routes_child_(const uint64_t *node, uint64_t slot)

@@ -64,16 +64,21 @@ static inline bool route_has(uint64_t bits, unsigned bit)
     return bits >> bit & 1;
 }
 
+/* Returns how many of the bits below this one are set. */
+static inline unsigned route_rank(uint64_t bits, unsigned bit)
+{
+    return (unsigned)prudence_routes_ones_(bits & ((UINT64_C(1) << bit) - 1));
+}
+
 /* Return the index of a word in `words`. */
 static inline unsigned route_child_at(const struct route_node *node, unsigned slot)
 {
-    return (unsigned)prudence_routes_rank_(node->children, slot);
+    return route_rank(node->children, slot);
 }
 
 static inline unsigned route_value_at(const struct route_node *node, unsigned bit)
 {
-    return (unsigned)(prudence_routes_ones_(node->children) +
-                      prudence_routes_rank_(node->prefixes, bit));
+    return (unsigned)prudence_routes_ones_(node->children) + route_rank(node->prefixes, bit);
 }
 
 static inline uint64_t route_child_edge(const struct route_node *node, unsigned slot)

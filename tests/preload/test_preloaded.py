@@ -256,8 +256,10 @@ class LockedMemory(unittest.TestCase):
             for before in (0, 1000, 200_000):
                 if flags & self.CURRENT and before > 1000:
                     continue  # the libraries, our books and its blocks are more than that
-                got, _, _ = self.locked(flags, self.LIMIT, before, 200_000)
-                self.assertGreaterEqual(got, 200_000, f"flags {flags}, {before} bytes before")
+                # With CURRENT the libraries leave some 370 KB of the limit, which slabs of few sizes fill.
+                more = 20_000 if flags & self.CURRENT else 200_000
+                got, _, _ = self.locked(flags, self.LIMIT, before, more)
+                self.assertGreaterEqual(got, more, f"flags {flags}, {before} bytes before")
 
     def test_what_the_limit_allows_is_used(self):
         got, _, _ = self.locked(self.FUTURE, self.LIMIT, 0, 1 << 30)

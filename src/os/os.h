@@ -73,7 +73,8 @@ size_t os_pages_trim(void);
  * available; os_pages_free frees the place. The thread that made a slab there notes the place as
  * live once the slab is in the page map, and as not live before the slab leaves the map. From then
  * on *words, which live as long as the window, say where live places lie without a gap: `extent`
- * bytes from `base`. All places must be free when the window is unmade.
+ * bytes from `base`, or none if many of the cache's `slabs` are elsewhere. Slabs outside of the
+ * window are noted only for their number. All places must be free when the window is unmade.
  */
 struct os_window;
 struct os_window_words {
@@ -85,7 +86,7 @@ struct os_window_words {
 struct os_window *os_window_make(size_t bytes, struct os_window_words *words);
 void os_window_unmake(struct os_window *window);
 void *os_window_take(struct os_window *window, bool *zeroed);
-void os_window_note(struct os_window *window, const void *pages, bool live);
+void os_window_note(struct os_window *window, const void *pages, bool live, uint64_t slabs);
 bool os_window_has(const struct os_window *window, const void *pages);
 
 /* Returns whether the system has become short of memory since the last call. The caller should

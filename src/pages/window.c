@@ -26,9 +26,9 @@
 
 #define OPENED_FIRST ((size_t)256 << 10)
 
-/* Most live places beyond the prefix while the prefix is shown, as a part (an eighth) of all. With
- * more, the check that an object takes would vary from one object to the next, and the processor
- * would predict it wrong. */
+/* Most slabs beyond the prefix while the prefix is shown, as a part (an eighth) of all slabs of the
+ * cache. Slabs outside of the window count, too. With more, the check that an object takes would
+ * vary from one object to the next, and the processor would predict it wrong. */
 #define BEYOND_SHIFT 3
 
 unsigned windows_max READ_MOSTLY = 1024; /* each is a mapping and some 12 KiB; tests change it */
@@ -185,13 +185,12 @@ void *os_window_take(struct os_window *window, bool *zeroed)
 
 /* ---------------------------------------------------------------------------------------- words */
 
-static void show(struct os_window *window)
+static void show(struct os_window *window, uint64_t slabs)
 {
     struct os_window_words *words = window->words;
-    unsigned beyond = window->live - window->prefix;
-    uint64_t extent = beyond > window->live >> BEYOND_SHIFT
-                          ? 0
-                          : OS_PAGE_SIZE * window->place_pages * window->prefix;
+    uint64_t all = max_size(slabs, window->live), beyond = all - window->prefix;
+    uint64_t extent =
+        beyond > all >> BEYOND_SHIFT ? 0 : OS_PAGE_SIZE * window->place_pages * window->prefix;
 
     if (words->extent == extent)
         return;
@@ -201,12 +200,17 @@ static void show(struct os_window *window)
     store_release(&words->extent, extent);
 }
 
-void os_window_note(struct os_window *window, const void *pages, bool live)
+bool os_window_has(const struct os_window *window, const void *pages)
+{
+    return (size_t)((const char *)pages - window->region->base) < REGION_SIZE;
+}
+
+/* Under pages_lock. */
+static void note_place(struct os_window *window, const void *pages, bool live)
 {
     size_t at = (size_t)((const char *)pages - window->region->base);
     unsigned place = (unsigned)(at / (window->place_pages * OS_PAGE_SIZE));
 
-    os_lock_take(&pages_lock);
     if (live) {
         bits_set(window->live_places, place);
         window->live++;
@@ -218,11 +222,13 @@ void os_window_note(struct os_window *window, const void *pages, bool live)
         if (place < window->prefix)
             window->prefix = place;
     }
-    show(window);
-    os_lock_release(&pages_lock);
 }
 
-bool os_window_has(const struct os_window *window, const void *pages)
+void os_window_note(struct os_window *window, const void *pages, bool live, uint64_t slabs)
 {
-    return (size_t)((const char *)pages - window->region->base) < REGION_SIZE;
+    os_lock_take(&pages_lock);
+    if (os_window_has(window, pages))
+        note_place(window, pages, live);
+    show(window, slabs);
+    os_lock_release(&pages_lock);
 }

@@ -42,11 +42,16 @@ static struct os_window *window_of(struct prudence_cache *cache)
     return load_acquire(&cache->window);
 }
 
+/* Returns the window of the slab's cache, or NULL. */
+static struct os_window *window_beside(const struct slab *slab)
+{
+    return OS_HAS_WINDOWS ? load_acquire(&slab->cache->window) : (struct os_window *)NULL;
+}
+
 /* Returns the window that the slab is in, or NULL. */
 static struct os_window *window_around(const struct slab *slab)
 {
-    struct os_window *window =
-        OS_HAS_WINDOWS ? load_acquire(&slab->cache->window) : (struct os_window *)NULL;
+    struct os_window *window = window_beside(slab);
 
     return window && os_window_has(window, slab->pages) ? window : NULL;
 }
@@ -65,13 +70,15 @@ static bool take_pages(struct slab *slab, struct prudence_cache *cache, unsigned
     return slab->pages != NULL;
 }
 
-/* Tells the window whether addresses in the slab find it. */
+/* Tells the cache's window whether addresses in the slab find it, and how many slabs there will be.
+ * The latter is a hint, because slabs are counted later when they come and when they go. */
 static void note_live(struct slab *slab, bool live)
 {
-    struct os_window *window = window_around(slab);
+    struct os_window *window = window_beside(slab);
+    uint64_t slabs = load_relaxed(&slab->cache->slabs_now);
 
     if (window)
-        os_window_note(window, slab->pages, live);
+        os_window_note(window, slab->pages, live, live ? slabs + 1 : slabs ? slabs - 1 : 0);
 }
 
 /* --------------------------------------------------------------------------------------- making */

@@ -89,7 +89,7 @@ void *os_window_take(struct os_window *window, bool *zeroed)
     return NULL;
 }
 
-void os_window_note(struct os_window *window, const void *pages, bool live)
+void os_window_note(struct os_window *window, const void *pages, bool live, uint64_t slabs)
 {
 }
 

@@ -424,9 +424,9 @@ void *os_window_take(struct os_window *window, bool *zeroed)
     return NULL;
 }
 
-void os_window_note(struct os_window *window, const void *pages, bool live)
+void os_window_note(struct os_window *window, const void *pages, bool live, uint64_t slabs)
 {
-    (void)window, (void)pages, (void)live;
+    (void)window, (void)pages, (void)live, (void)slabs;
 }
 
 bool os_window_has(const struct os_window *window, const void *pages)

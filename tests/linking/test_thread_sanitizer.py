@@ -95,6 +95,14 @@ class ThreadSanitizer(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
+    def racing(self, program, **words):
+        """A true race is seen in most runs, not in all: the threads must meet."""
+        for _ in range(5):
+            status, output = self.run_it(program, **words)
+            if status:
+                break
+        return status, output
+
     def test_the_example_of_the_readme(self):
         text = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
         source = self.folder / "example.c"
@@ -146,7 +154,7 @@ class ThreadSanitizer(unittest.TestCase):
             for table in self.each_by(compiler, ("hash", "lockfree", "ids", "map", "strings", "routes4", "routes6", "values")):
                 self.assertEqual(self.run_it(program, race=f"only-{table}"), (0, "done\n"), table)
                 self.assertIn(RACE, self.run_it(program, "annotate=0", race=f"only-{table}")[1], table)
-                status, output = self.run_it(program, race=table)
+                status, output = self.racing(program, race=table)
                 self.assertNotEqual(status, 0, table)
                 self.assertRegex(output, r"SUMMARY: ThreadSanitizer: data race .* in (touch|check|has_key)", table)
 
@@ -156,7 +164,7 @@ class ThreadSanitizer(unittest.TestCase):
             program = self.build(compiler, source, *SHARED)
             for name in self.each_by(compiler, named_in_table(source)):
                 self.assertEqual(self.run_it(program, arguments=(name,)), (0, "done\n"), name)
-                status, output = self.run_it(program, arguments=(name, "race"))
+                status, output = self.racing(program, arguments=(name, "race"))
                 self.assertNotEqual(status, 0, name)
                 self.assertRegex(output, rf"SUMMARY: ThreadSanitizer: data race .* in ({places})", name)
 
@@ -174,7 +182,7 @@ class ThreadSanitizer(unittest.TestCase):
             for options in ("", "scm_expired=deferred", "check=1,guard=50,quarantine=100K,zero_on_free=1"):
                 self.assertEqual(self.run_it(program, options), (0, "done\n"))
             self.assertIn(RACE, self.run_it(program, "annotate=0")[1])
-            status, output = self.run_it(program, race="date")
+            status, output = self.racing(program, race="date")
             self.assertNotEqual(status, 0)
             self.assertIn("SUMMARY: ThreadSanitizer: data race", output)
 
@@ -188,7 +196,7 @@ class ThreadSanitizer(unittest.TestCase):
         for compiler in self.compilers:
             program = self.build(compiler, HERE / "program_threads.c", *SHARED)
             for race, place in (("pass", "in take"), ("reader", "in fill")):
-                status, output = self.run_it(program, race=race)
+                status, output = self.racing(program, race=race)
                 self.assertNotEqual(status, 0)
                 self.assertRegex(output, rf"SUMMARY: ThreadSanitizer: data race .* {place}")
 

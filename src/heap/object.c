@@ -46,6 +46,9 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     void *object = NULL;
 
     if (likely(cache)) {
+        if (unlikely(cache_is_locked(cache)) &&
+            likely((object = os_percpu_locked_pop(cache->percpu))))
+            return object;
         size = size ? size : cache->object_size;
         object = profile_alloc_counted(&cache->slab_percpu, size);
     }
@@ -99,6 +102,13 @@ void object_settle(void)
     }
 }
 
+/* Returns whether the locked path may serve an object of this slab. */
+static bool is_locked(const struct slab *slab)
+{
+    return likely(slab) && cache_is_locked(slab->cache) && likely(!slab->alone) &&
+           likely(!load_relaxed(&slab->extensions));
+}
+
 /* Returns whether nested_end() took the object. The library itself names the cache wherever it
  * holds a lock or a CPU, so such a call is not nested. */
 static bool is_ended_aside(const struct prudence_cache *cache, const struct slab *slab,
@@ -108,8 +118,8 @@ static bool is_ended_aside(const struct prudence_cache *cache, const struct slab
            nested_end(slab, object, object_call_is_nested(), deferred, what);
 }
 
-void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
-                      const char *what)
+static __attribute__((noinline)) void free_by_gate(struct prudence_cache *cache, void *object,
+                                                   struct slab *slab, const char *what)
 {
     int saved_errno = errno;
 
@@ -120,8 +130,16 @@ void object_free_slow(struct prudence_cache *cache, void *object, struct slab *s
     errno = saved_errno;
 }
 
-void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
-                               const char *what)
+void object_free_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                      const char *what)
+{
+    if (likely(!is_locked(slab)) || unlikely(!os_percpu_locked_push(slab->cache->percpu, object)))
+        free_by_gate(cache, object, slab, what);
+}
+
+static __attribute__((noinline)) void free_deferred_by_gate(struct prudence_cache *cache,
+                                                            void *object, struct slab *slab,
+                                                            const char *what)
 {
     int saved_errno = errno;
 
@@ -130,6 +148,13 @@ void object_free_deferred_slow(struct prudence_cache *cache, void *object, struc
         background_visit(NULL);
     }
     errno = saved_errno;
+}
+
+void object_free_deferred_slow(struct prudence_cache *cache, void *object, struct slab *slab,
+                               const char *what)
+{
+    if (likely(!is_locked(slab)) || unlikely(!os_percpu_locked_append(slab->cache->percpu, object)))
+        free_deferred_by_gate(cache, object, slab, what);
 }
 
 /* Defers `old` before asking for memory. So `old` is not lost if there is none, and may be among

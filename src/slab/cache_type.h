@@ -121,6 +121,13 @@ static inline bool cache_is_plain(const struct prudence_cache *cache)
     return likely(os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
 }
 
+/* Returns whether os_percpu_locked_pop() and its like take the place of the fast paths, except in
+ * slabs with an extension of their own. */
+static inline bool cache_is_locked(const struct prudence_cache *cache)
+{
+    return unlikely(!os_percpu_rseq) && likely(!cache->extensions) && likely(cache->percpu != NULL);
+}
+
 /* Parameters of cache_create() (cache.h). */
 struct cache_layout {
     size_t object_size, alignment;

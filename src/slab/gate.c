@@ -2,8 +2,8 @@
 /*
  * The gate: every object passes here that the fast path did not serve, because the path found too
  * much or too little, is closed, or does not exist. Extensions see allocations, frees and deferrals
- * here. Then the restartable sequences serve the object if they can and were not tried, else the
- * slow path.
+ * here. Then the restartable sequences, or without them the locks, serve the object if they can
+ * and were not tried, else the slow path.
  */
 #include "slab/gate.h"
 
@@ -13,23 +13,53 @@
 #include "slab/slab.h"
 #include "slab/slow_path.h"
 
-/* Returns whether restartable sequences may serve a cache, even if the fast paths are closed. */
-static bool sequences_serve(const struct prudence_cache *cache)
+/* The next three serve an object even if the fast paths are closed. */
+static void *gate_pop(struct prudence_cache *cache)
 {
-    return likely(os_percpu_rseq) && likely(cache->percpu != NULL);
+    if (unlikely(!cache->percpu))
+        return NULL;
+    return likely(os_percpu_rseq) ? os_percpu_pop(&cache->percpu)
+                                  : os_percpu_locked_pop(cache->percpu);
 }
 
-static bool is_open(const struct prudence_cache *cache)
+static bool gate_push(const struct slab *slab, void *object)
 {
-    return likely(load_relaxed(&cache->fast_percpu) == cache->percpu);
+    struct prudence_cache *cache = slab->cache;
+
+    if (unlikely(slab->alone) || unlikely(!cache->percpu))
+        return false;
+    return likely(os_percpu_rseq) ? os_percpu_push(&cache->percpu, object)
+                                  : os_percpu_locked_push(cache->percpu, object);
+}
+
+static bool gate_append(const struct slab *slab, void *object)
+{
+    struct prudence_cache *cache = slab->cache;
+
+    if (unlikely(slab->alone) || unlikely(!cache->percpu))
+        return false;
+    return likely(os_percpu_rseq) ? os_percpu_append(&cache->percpu, object)
+                                  : os_percpu_locked_append(cache->percpu, object);
+}
+
+/* Return whether a sequence, or a lock, was tried. No sequence was if the cache alone is
+ * closed, because an extension looks at allocations only. */
+static bool pop_was_tried(const struct prudence_cache *cache)
+{
+    return likely(load_relaxed(&cache->fast_percpu) == cache->percpu) || cache_is_locked(cache);
+}
+
+static bool was_tried(const struct slab *slab)
+{
+    return load_relaxed(&slab->cache->fast_percpu) == load_relaxed(&slab->fast_percpu);
 }
 
 static void *gate_take(struct prudence_cache *cache, os_alloc_flags flags)
 {
     void *object = NULL;
 
-    if (!is_open(cache) && sequences_serve(cache))
-        object = os_percpu_pop(&cache->percpu);
+    if (!pop_was_tried(cache))
+        object = gate_pop(cache);
     return object ? object : alloc_from_cache(cache, flags);
 }
 
@@ -69,23 +99,14 @@ size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **object
 
 void gate_put_kept(struct slab *slab, void *object)
 {
-    struct prudence_cache *cache = slab->cache;
-
-    if (slab->alone || !sequences_serve(cache) || !os_percpu_push(&cache->percpu, object))
+    if (!gate_push(slab, object))
         free_to_cache(slab, object);
-}
-
-/* Returns whether the slab is open although the cache is closed, because an extension looks at
- * allocations only. */
-static bool slab_is_open(const struct slab *slab)
-{
-    return load_relaxed(&slab->cache->fast_percpu) != load_relaxed(&slab->fast_percpu);
 }
 
 void gate_free(struct slab *slab, void *object, const char *what)
 {
     if (likely(!load_relaxed(&slab->extensions))) {
-        if (!slab_is_open(slab) || !os_percpu_push(&slab->fast_percpu, object))
+        if (was_tried(slab) || !gate_push(slab, object))
             free_to_cache(slab, object);
         return;
     }
@@ -105,10 +126,10 @@ static void gate_hasten(struct prudence_cache *cache)
 static void defer_extended(struct slab *slab, void *object, const char *what)
 {
     struct prudence_cache *cache = slab->cache;
-    bool alone = slab->alone, hurried = slab->hurried;
+    bool hurried = slab->hurried;
 
     extensions_deferred(slab, object, what);
-    if (alone || !sequences_serve(cache) || !os_percpu_append(&cache->percpu, object))
+    if (!gate_append(slab, object))
         defer_in_cache(slab, object);
     if (hurried)
         gate_hasten(cache);
@@ -118,6 +139,6 @@ void gate_free_deferred(struct slab *slab, void *object, const char *what)
 {
     if (unlikely(load_relaxed(&slab->extensions)))
         defer_extended(slab, object, what);
-    else if (!slab_is_open(slab) || !os_percpu_append(&slab->fast_percpu, object))
+    else if (was_tried(slab) || !gate_append(slab, object))
         defer_in_cache(slab, object);
 }

@@ -27,14 +27,14 @@ import mutants  # noqa: E402
 BUILD = Path(os.environ.get('PRUDENCE_BUILD_DIR', ROOT / 'build')).resolve() / 'source-model'
 SKIPPED = 77
 
-CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'structure', 'hash', 'map', 'map_values',
+CASES = [ROOT / f'tests/model/source/{name}_cases.c' for name in ('litmus', 'gp', 'slab', 'hold', 'structure', 'hash', 'map', 'map_values',
                                                                'hash_values', 'routes')]
 EXPLORER = [ROOT / f'tests/model/source/{name}.c' for name in ('explorer', 'tsan', 'system')]
 EXPLORED = [*sorted((ROOT / 'src/gp/user').glob('*.c')), *sorted((ROOT / 'src/rcu').glob('callback_*.c')), ROOT / 'src/runtime/domains.c',
             *sorted((ROOT / 'src/slab').rglob('*.c')),
             *(path for path in sorted((ROOT / 'src/structures').glob('*.c')) if path.stem not in ('views', 'bindings')),
             *(ROOT / f'src/os/posix/{name}.c'
-              for name in ('carry', 'copy', 'lock', 'membarrier', 'percpu', 'race_detector', 'valid_attr')),
+              for name in ('carry', 'copy', 'hold', 'lock', 'locked', 'membarrier', 'percpu', 'race_detector', 'valid_attr')),
             ROOT / 'tests/model/source/caches.c', *CASES]
 INCLUDES = ['include', 'src', 'src/os/posix', 'src/gp/user', 'tests/model/source']
 FLAGS = ['-std=gnu11', '-O2', '-g1', '-fno-pie']

@@ -164,6 +164,11 @@ static inline bool os_percpu_append(void *const *lines, void *object)
     return appended;
 }
 
+/* Never called, because os_percpu_rseq is true. */
+void *os_percpu_locked_pop(void *lines);
+bool os_percpu_locked_push(void *lines, void *object);
+bool os_percpu_locked_append(void *lines, void *object);
+
 /* Takes the object at `expected_head` off the ring of `cpu`. Returns NULL if the caller does not
  * run on `cpu`, the head has moved, or the line is owned. */
 void *os_percpu_remove(void *const *lines, unsigned cpu, uint64_t expected_head);

@@ -42,15 +42,17 @@
  * their sections never end: because a debugger steps, because they are not (or no longer)
  * registered, or because their CPU has no line (docs/adr/0001).
  *
- * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither, every
- * operation takes the line by compare-and-swap, os_percpu_rseq is false and fast paths are not
- * used. The mode is chosen once, at start.
+ * Where rseq or membarrier RSEQ is missing, and under ThreadSanitizer, which sees neither,
+ * os_percpu_rseq is false and sequences are not used. Then a thread owns a line by a number that it
+ * holds (hold.c), or by compare-and-swap of the owner, for each operation. The mode is chosen once,
+ * at start.
  */
 #ifndef OS_POSIX_PERCPU_H
 #define OS_POSIX_PERCPU_H
 
 #include "base/atomic.h"
 #include "base/base.h"
+#include "os/posix/os_percpu_hold.h"
 
 #define OS_PERCPU_SHIFT  8
 #define OS_PERCPU_STRIDE ((size_t)1 << OS_PERCPU_SHIFT) /* bytes from one CPU's line to the next */
@@ -135,6 +137,12 @@ static inline bool os_percpu_append_and_pop(void *const *lines, void *old, void 
  */
 struct os_percpu_line *os_percpu_take(void *lines, const void *token);
 
+/* Do what the sequences do, where os_percpu_rseq is false. Return NULL or false, with nothing done,
+ * if the slow path must serve the object. Async-signal-safe. */
+void *os_percpu_locked_pop(void *lines);
+bool os_percpu_locked_push(void *lines, void *object);
+bool os_percpu_locked_append(void *lines, void *object);
+
 /* Takes the line of any CPU. Returns false if it is owned or out of reach. Costs a system call
  * with rseq, if there are other threads. */
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token);
@@ -179,6 +187,12 @@ static inline void os_percpu_stop_ring(struct os_percpu_line *line, uint64_t sto
     line->stop = (uint32_t)stop;
 }
 
+/* Returns whether an append needs the slow path. Called by the owner. */
+static inline bool os_percpu_is_at_stop(const struct os_percpu_line *line)
+{
+    return (uint32_t)load_relaxed(&line->ring_tail) == line->stop;
+}
+
 /* Release: a section that loads one of these words as open also sees what the owner wrote,
  * whatever CPU the section runs on. */
 static inline void os_percpu_open(struct os_percpu_line *line)
@@ -194,6 +208,10 @@ static inline void os_percpu_release(struct os_percpu_line *line)
 {
     if (likely(os_percpu_rseq))
         os_percpu_open(line);
+    else if (os_percpu_is_inside(line)) {
+        os_percpu_leave();
+        return;
+    }
     /* Release: pairs with the acquire of the owner test in takes. Comes after the opening, which
      * only an owner may do. */
     store_release(&line->owner, (uintptr_t)0);

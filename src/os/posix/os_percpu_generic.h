@@ -53,4 +53,10 @@ static inline bool os_percpu_add(void *const *lines, int64_t number)
     return false;
 }
 
+static inline uint32_t os_percpu_number_at(ptrdiff_t rseq)
+{
+    (void)rseq;
+    return UINT32_MAX;
+}
+
 #endif /* OS_POSIX_PERCPU_GENERIC_H */

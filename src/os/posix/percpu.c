@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hold.h"
 #include "os/os.h"
 #include "posix.h"
 #include "sequence_test.h"
@@ -33,6 +34,25 @@ static _Thread_local struct {
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
+/*
+ * The number of a thread's CPU, where the kernel does not keep it up to date in struct rseq and
+ * asking for it is dear: a system call on AArch64. The thread keeps it for some takes. With locks
+ * an old number is right for any purpose, and only slower if a thread on that CPU works there.
+ */
+#define UNKNOWN_NUMBER  UINT32_MAX
+#define TAKES_A_LOOK_UP 256
+static _Thread_local struct {
+    uint32_t number; /* UNKNOWN_NUMBER at first */
+    uint32_t takes;  /* left before the thread asks again */
+} kept = {.number = UNKNOWN_NUMBER, .takes = 0};
+
+/* Source of the numbers that takes without sequences use; constant after start. */
+static enum number_source {
+    NUMBERS_ASKED, /* os_cpu_current() each time, because a test injects them */
+    NUMBERS_KEPT,
+    NUMBERS_BY_KERNEL /* struct rseq is registered, although sequences are not used */
+} number_source READ_MOSTLY = NUMBERS_ASKED;
+
 #if defined(__SANITIZE_THREAD__)
 #define RACE_DETECTOR_BUILD true
 #else
@@ -56,6 +76,11 @@ static bool glibc_knows_rseq(void)
 static bool glibc_failed_to_register(void)
 {
     return glibc_knows_rseq() && __rseq_size == 0;
+}
+
+static bool glibc_registered(void)
+{
+    return OS_PERCPU_HAS_RSEQ && glibc_knows_rseq() && !glibc_failed_to_register();
 }
 
 static bool membarrier_rseq(unsigned cpu)
@@ -151,6 +176,8 @@ void posix_percpu_start(bool wanted)
     os_percpu_rseq_offset = offset_without_rseq();
     os_percpu_why_not = why_not(wanted);
     os_percpu_rseq = !os_percpu_why_not;
+    number_source = glibc_registered() ? NUMBERS_BY_KERNEL : NUMBERS_KEPT;
+    hold_start(!os_percpu_rseq && !RACE_DETECTOR_BUILD);
     if (os_percpu_rseq)
         os_percpu_rseq_offset = __rseq_offset;
     if (os_percpu_why_not != KERNEL_IS_BROKEN || said)
@@ -167,6 +194,8 @@ void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(vo
     os_percpu_cpus = cpus;
     os_percpu_rseq = false;
     os_percpu_why_not = "injected topology";
+    number_source = NUMBERS_ASKED;
+    hold_start(false);
 }
 
 /* Relaxed: the fence that follows orders these stores before any section that begins afterwards.
@@ -184,7 +213,7 @@ bool os_percpu_claim(struct os_percpu_line *line, const void *token)
     uintptr_t nobody = 0;
 
     /* Acquire: sees everything the last owner did before it released. */
-    if (load_relaxed(&line->owner) != 0 ||
+    if (load_relaxed(&line->owner) != 0 || os_percpu_is_inside(line) ||
         !compare_exchange(&line->owner, &nobody, (uintptr_t)token))
         return false;
     if (os_percpu_rseq && OS_PERCPU_CLOSES)
@@ -224,6 +253,8 @@ bool os_percpu_reaches_others(void)
 
 bool os_percpu_fence_all(void)
 {
+    if (!os_percpu_rseq)
+        return hold_all_are_out();
     if (!others_run())
         return true;
     if (os_percpu_reaches_others()) {
@@ -258,21 +289,68 @@ static struct os_percpu_line *take_with_rseq(void *lines, const void *token)
     return os_percpu_take_remote(line, token) ? line : NULL;
 }
 
+/* Returns the number of this thread's CPU, or an old one. */
+static uint32_t number_known(void)
+{
+    if (likely(number_source == NUMBERS_BY_KERNEL))
+        return os_percpu_number_at(__rseq_offset);
+    return number_source == NUMBERS_KEPT && kept.takes ? kept.number : UNKNOWN_NUMBER;
+}
+
+static uint32_t number_look_up(void)
+{
+    kept.number = os_cpu_current();
+    kept.takes = TAKES_A_LOOK_UP;
+    return kept.number;
+}
+
+static struct os_percpu_line *take_by_number(void *lines, const void *token)
+{
+    uint32_t number = number_known();
+    struct os_percpu_line *line;
+
+    if (unlikely(!kept.takes) || unlikely(number >= os_percpu_cpus)) {
+        number = number_look_up();
+        if (number_source != NUMBERS_ASKED)
+            hold_take(number, true);
+    } else {
+        kept.takes--;
+    }
+    if (os_percpu_hold)
+        return hold_step_in(lines);
+    line = (void *)((char *)lines + number * OS_PERCPU_STRIDE);
+    if (unlikely(!os_percpu_claim(line, token))) {
+        if (number_source == NUMBERS_KEPT)
+            number_look_up(); /* perhaps the thread has moved; its next take succeeds */
+        return NULL;
+    }
+    if (likely(hold_is_out(line, false)))
+        return line;
+    os_percpu_release(line);
+    hold_take(number, false); /* for the next take */
+    return NULL;
+}
+
 struct os_percpu_line *os_percpu_take(void *lines, const void *token)
 {
     struct os_percpu_line *line;
 
     if (os_percpu_rseq)
         return take_with_rseq(lines, token);
-    line = line_here(lines);
-    return os_percpu_claim(line, token) ? line : NULL;
+    if (likely(os_percpu_hold)) {
+        line = hold_step_in(lines);
+        if (likely(line) || os_percpu_hold)
+            return line;
+    }
+    return take_by_number(lines, token);
 }
 
 bool os_percpu_take_remote(struct os_percpu_line *line, const void *token)
 {
     if (!os_percpu_reaches_others() || !os_percpu_claim(line, token))
         return false;
-    if (others_run() && !membarrier_rseq(line->cpu) && !os_percpu_fence_all()) {
+    if (os_percpu_rseq ? others_run() && !membarrier_rseq(line->cpu) && !os_percpu_fence_all()
+                       : !hold_is_out(line, true)) {
         os_percpu_unclaim(line, token);
         return false;
     }

@@ -560,6 +560,12 @@ bool os_percpu_append(void *const *lines, void *object)
            explore_commit(&line->ring_tail, 8, tail + 1, HERE);
 }
 
+uint32_t os_percpu_number_at(ptrdiff_t rseq)
+{
+    (void)rseq;
+    return os_cpu_current();
+}
+
 struct os_percpu_line *os_percpu_take_rseq(void *const *lines, uintptr_t token)
 {
     struct os_percpu_line *line = begin_section(lines);

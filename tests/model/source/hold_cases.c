@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cases of numbers that threads hold (src/os/posix/hold.c): the holder steps in and out, without a
+ * fence, beside threads that claim its line, take its number away, or want all lines.
+ */
+#include "explorer.h"
+#include "hold.h"
+#include "os/os.h"
+#include "posix.h"
+
+static struct os_percpu_line *lines;
+static unsigned owners;
+static bool two_owners;
+static unsigned value; /* plain, so the explorer also checks the order of owners */
+
+static void start(void)
+{
+    posix_membarrier_start(true);
+    posix_percpu_start(false);
+    hold_start(true);
+    lines = explore_alloc_aligned(2 * OS_PERCPU_STRIDE, OS_PERCPU_STRIDE);
+    os_percpu_line_init(lines, 0);
+    os_percpu_line_init((void *)((char *)lines + OS_PERCPU_STRIDE), 1);
+    owners = value = 0;
+    two_owners = false;
+}
+
+static void own(void)
+{
+    two_owners |= load_relaxed(&owners) != 0;
+    store_relaxed(&owners, 1u);
+    value++;
+    two_owners |= load_relaxed(&owners) != 1;
+    store_relaxed(&owners, 0u);
+}
+
+static void one_at_a_time(void)
+{
+    explore_assert(!two_owners);
+}
+
+static void steps_in(void *unused)
+{
+    (void)unused;
+    hold_take(0, true);
+    if (!os_percpu_step_in(lines))
+        return;
+    own();
+    os_percpu_step_out();
+    explore_note();
+}
+
+static void claims(void *unused)
+{
+    char token;
+
+    (void)unused;
+    if (!os_percpu_take_remote(lines, &token))
+        return;
+    own();
+    os_percpu_release(lines);
+}
+
+/* Finds the number held or shared, and shares it with the holder before. */
+static void shares(void *unused)
+{
+    char token;
+
+    (void)unused;
+    hold_take(0, false);
+    if (!os_percpu_claim(lines, &token))
+        return;
+    if (hold_is_out(lines, false))
+        own();
+    os_percpu_release(lines);
+}
+
+/* As fork and destruction do. */
+static void wants_all(void *unused)
+{
+    char token;
+
+    (void)unused;
+    if (!os_percpu_claim(lines, &token))
+        return;
+    if (os_percpu_fence_all() && os_percpu_confirm(lines, &token))
+        own();
+    os_percpu_unclaim(lines, &token);
+}
+
+static void held_beside_a_claim(void)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, claims, NULL);
+}
+
+static void held_beside_one_that_shares(void)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, shares, NULL);
+}
+
+static void held_by_two(void)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, steps_in, NULL);
+}
+
+static void held_shared_and_claimed(void)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, shares, NULL);
+    explore_thread_on(2, shares, NULL);
+}
+
+static void held_beside_one_that_wants_all(void)
+{
+    start();
+    explore_thread_on(0, steps_in, NULL);
+    explore_thread_on(1, wants_all, NULL);
+}
+
+const struct explore_case hold_cases[] = {
+    {"held-beside-a-claim", held_beside_a_claim, one_at_a_time, 3, 5},
+    {"held-beside-one-that-shares", held_beside_one_that_shares, one_at_a_time, 3, 4},
+    {"held-by-two", held_by_two, one_at_a_time, 3, 4},
+    {"held-shared-and-claimed", held_shared_and_claimed, one_at_a_time, 2, 3},
+    {"held-beside-one-that-wants-all", held_beside_one_that_wants_all, one_at_a_time, 3, 4},
+    {NULL, NULL, NULL, 0, 0},
+};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Without sequences a thread holds a CPU's number, and owns its lines by a store (docs/adr/0146).
+ * Other threads share the number, take it away, or claim lines; nothing is lost.
+ *
+ * ctest: not-with thread (ThreadSanitizer does not see membarriers, so no thread holds a number)
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "support/slab_test.h"
+
+#define MANY 2000
+
+static struct prudence_cache *cache;
+static struct os_percpu_line *const owned_by_nobody = NULL;
+
+static void prepare(void)
+{
+    void *object;
+
+    cache = fixed_cache(64, 16, manual_domain());
+    object = prudence_cache_alloc(cache);
+    prudence_cache_free(cache, object);
+    if (!os_membarrier_available())
+        skip();
+    assert_false(os_percpu_rseq);
+}
+
+/* Runs `body` in another thread, which has the same CPU, until it ends. */
+static void elsewhere(void *(*body)(void *argument), void *argument)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void *works(void *count)
+{
+    for (int i = 0; i < *(int *)count; i++) {
+        void *object = prudence_cache_alloc(cache);
+
+        if (!object)
+            abort();
+        prudence_cache_free(cache, object);
+    }
+    return NULL;
+}
+
+static void hold(void)
+{
+    int takes = 3 * 256;
+
+    works(&takes);
+    assert_non_null(os_percpu_hold);
+}
+
+/* As a signal handler does that interrupts the holder. */
+TEST(a_holder_inside_goes_to_the_node)
+{
+    uint64_t bypasses;
+    void *object;
+
+    prepare();
+    hold();
+    bypasses = stats_of(cache).busy_bypasses;
+    assert_ptr_not_equal(os_percpu_step_in(cache->percpu), owned_by_nobody);
+    assert_null(os_percpu_step_in(cache->percpu));
+    object = prudence_cache_alloc(cache);
+    assert_non_null(object);
+    prudence_cache_free(cache, object);
+    os_percpu_step_out();
+    assert_int_equal(stats_of(cache).busy_bypasses, bypasses + 2);
+    assert_non_null(os_percpu_step_in(cache->percpu));
+    os_percpu_step_out();
+    destroy_empty(cache);
+}
+
+static void *claims(void *claimed)
+{
+    char token;
+
+    *(bool *)claimed = os_percpu_take_remote(&cpu_cache_of(cache, os_cpu_current())->line, &token);
+    if (*(bool *)claimed)
+        os_percpu_release(&cpu_cache_of(cache, os_cpu_current())->line);
+    return NULL;
+}
+
+TEST(nobody_else_takes_the_line_of_a_holder_inside)
+{
+    bool claimed;
+
+    prepare();
+    hold();
+    assert_non_null(os_percpu_step_in(cache->percpu));
+    elsewhere(claims, &claimed);
+    assert_false(claimed);
+    os_percpu_step_out();
+    elsewhere(claims, &claimed);
+    assert_true(claimed);
+    destroy_empty(cache);
+}
+
+TEST(a_claimed_line_is_left_alone)
+{
+    struct os_percpu_line *line;
+    char token;
+
+    prepare();
+    hold();
+    line = &cpu_here(cache)->line;
+    assert_true(os_percpu_claim(line, &token));
+    assert_null(os_percpu_step_in(cache->percpu));
+    os_percpu_unclaim(line, &token);
+    assert_non_null(os_percpu_step_in(cache->percpu));
+    assert_false(os_percpu_claim(line, &token)); /* nor does its own thread claim it */
+    assert_false(os_percpu_fence_all());
+    os_percpu_step_out();
+    destroy_empty(cache);
+}
+
+TEST(two_threads_share_a_number_and_one_holds_it_again)
+{
+    int few = 1, many = 3 * 256;
+
+    prepare();
+    hold();
+    elsewhere(works, &few); /* holds the number, because this thread is not inside */
+    assert_null(os_percpu_step_in(cache->percpu));
+    hold();
+    elsewhere(works, &many);
+    hold();
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+TEST(a_number_is_not_taken_from_a_holder_inside)
+{
+    int few = 1;
+    struct os_percpu_hold *mine;
+
+    prepare();
+    hold();
+    mine = os_percpu_hold;
+    assert_non_null(os_percpu_step_in(cache->percpu));
+    elsewhere(works, &few);
+    assert_ptr_equal(mine->inside, &cpu_here(cache)->line);
+    os_percpu_step_out();
+    hold(); /* the number was shared meanwhile */
+    check_books(cache);
+    destroy_empty(cache);
+}
+
+TEST(records_of_ended_threads_are_used_again)
+{
+    struct os_pages_stats before, after;
+    int few = 3;
+
+    prepare();
+    elsewhere(works, &few);
+    os_pages_stats(&before);
+    for (unsigned i = 0; i < MANY; i++)
+        elsewhere(works, &few);
+    os_pages_stats(&after);
+    assert_true(after.metadata < before.metadata + MANY * sizeof(struct os_percpu_hold) / 2);
+    hold();
+    destroy_empty(cache);
+}
+
+SUITE(pin_thread(), assert_int_equal(prudence_option_set("rseq", "0"), 0))

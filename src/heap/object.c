@@ -118,8 +118,8 @@ static bool is_ended_aside(const struct prudence_cache *cache, const struct slab
            nested_end(slab, object, object_call_is_nested(), deferred, what);
 }
 
-static __attribute__((noinline)) void free_by_gate(struct prudence_cache *cache, void *object,
-                                                   struct slab *slab, const char *what)
+static inline void free_by_gate(struct prudence_cache *cache, void *object, struct slab *slab,
+                                const char *what)
 {
     int saved_errno = errno;
 
@@ -137,9 +137,8 @@ void object_free_slow(struct prudence_cache *cache, void *object, struct slab *s
         free_by_gate(cache, object, slab, what);
 }
 
-static __attribute__((noinline)) void free_deferred_by_gate(struct prudence_cache *cache,
-                                                            void *object, struct slab *slab,
-                                                            const char *what)
+static inline void free_deferred_by_gate(struct prudence_cache *cache, void *object,
+                                         struct slab *slab, const char *what)
 {
     int saved_errno = errno;
 

@@ -13,42 +13,21 @@
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/wait.h"
 #include "support/gp_reader.h"
+#include "support/gp_reader_told.h"
 #include "support/slab_test.h"
 
-#define MIB       ((uint64_t)1 << 20)
-#define OBJECT    4096
-#define UNIT      (256 * stride) /* about a MiB */
-#define LIMIT     (4 * UNIT)
-#define CEILING   (16 * UNIT)
-#define MOST      4096u /* objects of CEILING */
-#define MORE      256   /* more objects than CPUs have reserved ahead */
-#define LEAST_HAD 123000000
+#define MIB     ((uint64_t)1 << 20)
+#define OBJECT  4096
+#define UNIT    (256 * stride) /* about a MiB */
+#define LIMIT   (4 * UNIT)
+#define CEILING (16 * UNIT)
+#define MOST    4096u /* objects of CEILING */
+#define MORE    256   /* more objects than CPUs have reserved ahead */
 
 static uint64_t stride; /* bytes of an object in the account */
 static void *objects[MOST + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
-
-/* The answers about the reader's thread. */
-static bool told, wants;
-static uint64_t had_more_each_time;
-static unsigned looks;
-
-static bool tell(int thread, bool *wants_cpu, uint64_t *had)
-{
-    (void)thread;
-    *wants_cpu = wants;
-    *had = LEAST_HAD + load_relaxed(&looks) * had_more_each_time;
-    add_relaxed(&looks, 1);
-    return told;
-}
-
-static void say(bool anything, bool wants_cpu, uint64_t had_more)
-{
-    told = anything;
-    wants = wants_cpu;
-    had_more_each_time = had_more;
-}
 
 static struct prudence_stats totals(void)
 {
@@ -321,7 +300,7 @@ TEST(holds_beside_a_reader_that_shares_its_cpu)
     looks = 0;
     posix_cpu_injected = tell_in_turns;
     holds_at_the_limit(CEILING);
-    posix_cpu_injected = tell;
+    posix_cpu_injected = told_fares;
 }
 
 TEST(falls_when_the_reader_in_the_way_blocks)
@@ -405,7 +384,7 @@ TEST(a_ceiling_below_the_limit_is_refused)
 static int start(void **state)
 {
     pin_thread();
-    posix_cpu_injected = tell;
+    posix_cpu_injected = told_fares;
     cache = fixed_cache(OBJECT, 0, NULL);
     stride = cache->stride;
     destroy_empty(cache);

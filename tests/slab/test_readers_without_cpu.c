@@ -10,37 +10,22 @@
 #include "slab/reclaim/throttle.h"
 #include "slab/reclaim/wait.h"
 #include "support/gp_reader.h"
+#include "support/gp_reader_told.h"
 #include "support/slab_test.h"
 
-#define COUNT     1024 /* objects of 4 KiB that fill latent_limit */
-#define MORE      256  /* more objects than CPUs have reserved ahead */
-#define LOOKS     5
-#define STEP_NS   10000000
-#define LEAST_HAD 123000000 /* CPU time before the section */
+#define COUNT   1024 /* objects of 4 KiB that fill latent_limit */
+#define MORE    256  /* more objects than CPUs have reserved ahead */
+#define LOOKS   5
+#define STEP_NS 10000000
 
 static void *objects[COUNT + MORE];
 static struct prudence_cache *cache;
 static struct held_reader reader;
 
-/* The answers about the reader's thread. */
-static bool told, wants;
-static uint64_t had_more_each_time;
-static unsigned looks;
-
 static bool tell(int thread, bool *wants_cpu, uint64_t *had)
 {
     assert_int_equal(thread, reader.tid);
-    *wants_cpu = wants;
-    *had = LEAST_HAD + load_relaxed(&looks) * had_more_each_time;
-    add_relaxed(&looks, 1);
-    return told;
-}
-
-static void say(bool anything, bool wants_cpu, uint64_t had_more)
-{
-    told = anything;
-    wants = wants_cpu;
-    had_more_each_time = had_more;
+    return told_fares(thread, wants_cpu, had);
 }
 
 static uint64_t expiries(void)

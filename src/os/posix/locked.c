@@ -44,8 +44,8 @@ static bool locked_append(struct os_percpu_line *line, void **object)
     return true;
 }
 
-/* Owns a line where os_percpu_step_in() refused: the thread holds no number, has lost it, or is in a
- * signal handler that interrupted the library. */
+/* Owns a line where os_percpu_step_in() refused: the thread holds no number, has lost it, or is in
+ * a signal handler that interrupted the library. */
 static struct os_percpu_line *locked_take(void *lines, const void *token)
 {
     struct os_percpu_line *line;

@@ -154,6 +154,11 @@ void operator_delete_array_sized(void *object, size_t size)
         plain_array(object);
 }
 
+bool malloc_deletes(void)
+{
+    return plain == our_plain;
+}
+
 void operator_delete_aligned(void *object, size_t alignment)
 {
     (void)alignment;

@@ -325,6 +325,14 @@ PRUDENCE_API size_t prudence_trim(void);
  */
 PRUDENCE_API int prudence_option_set(const char *name, const char *value);
 
+/*
+ * Returns whether the process's C++ operator delete is that of libprudence-malloc.so, which only
+ * frees. Then a deferred free of an object is as good as deleting the object after a grace period,
+ * if the object has no destructor. False if the program has an operator delete of its own, or if
+ * the library cannot tell (a static program).
+ */
+PRUDENCE_API bool prudence_malloc_deletes(void);
+
 #ifdef __cplusplus
 }
 #endif

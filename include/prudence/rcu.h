@@ -379,6 +379,13 @@ PRUDENCE_API prudence_gp_t prudence_domain_start_poll(struct prudence_domain *do
 PRUDENCE_API bool prudence_domain_poll_state(struct prudence_domain *domain, prudence_gp_t cookie);
 
 /*
+ * Works like prudence_free_deferred() and returns true, if `object` is the address of an object of
+ * this library whose cache belongs to `domain`, or NULL. Otherwise changes nothing and returns
+ * false. For bindings, which get pointers of any origin. Cost: one nanosecond more.
+ */
+PRUDENCE_API bool prudence_domain_free_deferred(struct prudence_domain *domain, void *object);
+
+/*
  * Quiescent-state-based reading. Between online (or the last quiescent) and quiescent (or offline)
  * the thread is inside one long section. An online thread must call quiescent regularly and go
  * offline before blocking. A call on a domain of another kind is reported and otherwise ignored.

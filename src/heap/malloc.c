@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <prudence/prudence.h>
+#include <prudence/rcu.h>
 
 #include "base/checked.h"
 #include "debug/instruments.h"
@@ -317,4 +318,19 @@ FAST_ENTRY void prudence_free_deferred(void *object)
 {
     object_free_deferred(slab_of(object), OBJECT_ANY_CACHE, false, object,
                          "prudence_free_deferred");
+}
+
+bool prudence_domain_free_deferred(struct prudence_domain *domain, void *object)
+{
+    struct slab *slab = slab_of(object);
+
+    if (unlikely(!slab) || unlikely(slab->cache->domain != domain))
+        return !object;
+    object_free_deferred(slab, OBJECT_ANY_CACHE, false, object, "prudence_domain_free_deferred");
+    return true;
+}
+
+bool prudence_malloc_deletes(void)
+{
+    return malloc_deletes && malloc_deletes();
 }

@@ -30,4 +30,7 @@ static inline void *malloc_fast(size_t size)
     return likely(object) ? object : malloc_slow(size);
 }
 
+/* Implements prudence_malloc_deletes(). Only a library that has malloc has it. */
+bool malloc_deletes(void) HIDDEN __attribute__((weak));
+
 #endif /* HEAP_MALLOC_H */

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory of Prudence for containers of C++: an allocator, and a resource for std::pmr.
+ *
+ * Both have no state: what one instance allocated, any other may free. When memory runs out they
+ * behave as operator new: the new-handler is called as long as there is one, then std::bad_alloc is
+ * thrown. Threads, signals, fork and misuse are as in <prudence/prudence.h>.
+ *
+ *     std::map<int, record, std::less<int>,
+ *              prudence::allocator<std::pair<const int, record>>> records;
+ *     std::pmr::vector<int> numbers(prudence::get_memory_resource());
+ */
+#ifndef PRUDENCE_ALLOCATOR_HPP
+#define PRUDENCE_ALLOCATOR_HPP
+
+#include <prudence/prudence.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+#if defined(__has_include)
+#if __has_include(<memory_resource>)
+#include <memory_resource>
+#endif
+#endif
+
+namespace prudence
+{
+
+namespace detail
+{
+
+// What prudence_malloc() aligns every object to.
+inline constexpr std::size_t default_alignment = 16;
+
+// Without exceptions the process ends instead.
+template <class E> [[noreturn]] void fail()
+{
+#if defined(__cpp_exceptions)
+    throw E();
+#else
+    std::abort();
+#endif
+}
+
+// Returns memory, or throws as operator new does.
+[[nodiscard]] inline void *allocate(std::size_t bytes, std::size_t alignment)
+{
+    for (;;) {
+        void *memory = alignment > default_alignment ? prudence_aligned_alloc(alignment, bytes)
+                                                     : prudence_malloc(bytes);
+        if (memory)
+            return memory;
+        if (std::new_handler handler = std::get_new_handler())
+            handler();
+        else
+            fail<std::bad_alloc>();
+    }
+}
+
+inline void deallocate(void *memory, std::size_t bytes, std::size_t alignment) noexcept
+{
+    if (alignment > default_alignment)
+        prudence_free(memory); // its size is not one of a class
+    else
+        prudence_free_sized(memory, bytes);
+}
+
+} // namespace detail
+
+template <class T> class allocator
+{
+  public:
+    using value_type = T;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using propagate_on_container_move_assignment = std::true_type;
+    using is_always_equal = std::true_type;
+
+    constexpr allocator() noexcept = default;
+    template <class U> constexpr allocator(const allocator<U> &) noexcept
+    {
+    }
+
+    // Throws std::bad_array_new_length if no size_t has that many bytes.
+    [[nodiscard]] T *allocate(std::size_t count)
+    {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+            detail::fail<std::bad_array_new_length>();
+        return static_cast<T *>(detail::allocate(count * sizeof(T), alignof(T)));
+    }
+
+#if defined(__cpp_lib_allocate_at_least)
+    // The objects that fit into what the size class has.
+    [[nodiscard]] std::allocation_result<T *, std::size_t> allocate_at_least(std::size_t count)
+    {
+        T *memory = allocate(count);
+
+        return {memory, prudence_usable_size(memory) / sizeof(T)};
+    }
+#endif
+
+    void deallocate(T *memory, std::size_t count) noexcept
+    {
+        detail::deallocate(memory, count * sizeof(T), alignof(T));
+    }
+};
+
+template <class T, class U>
+constexpr bool operator==(const allocator<T> &, const allocator<U> &) noexcept
+{
+    return true;
+}
+
+template <class T, class U>
+constexpr bool operator!=(const allocator<T> &, const allocator<U> &) noexcept
+{
+    return false;
+}
+
+#if defined(__cpp_lib_memory_resource)
+
+class memory_resource final : public std::pmr::memory_resource
+{
+  private:
+    void *do_allocate(std::size_t bytes, std::size_t alignment) override
+    {
+        return detail::allocate(bytes, alignment);
+    }
+
+    void do_deallocate(void *memory, std::size_t bytes, std::size_t alignment) override
+    {
+        detail::deallocate(memory, bytes, alignment);
+    }
+
+    // Modules may have an instance each if their symbols are hidden.
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+#if defined(__cpp_rtti)
+        return dynamic_cast<const memory_resource *>(&other) != nullptr;
+#else
+        return this == &other;
+#endif
+    }
+};
+
+// Returns the resource, which lives as long as the process.
+[[nodiscard]] inline memory_resource *get_memory_resource() noexcept
+{
+    // Never destroyed, because destructors of static objects may still free.
+    static memory_resource *const resource = [] {
+        alignas(memory_resource) static unsigned char place[sizeof(memory_resource)];
+        return ::new (static_cast<void *>(place)) memory_resource;
+    }();
+
+    return resource;
+}
+
+#endif
+
+} // namespace prudence
+
+#endif // PRUDENCE_ALLOCATOR_HPP

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A cache of objects of one type.
+ *
+ *     prudence::cache<route> routes("route");
+ *     auto route = routes.make(prefix, hop);   // std::unique_ptr<route, cache_delete<route>>
+ *     routes.retire(std::move(old));           // freed when its readers have left
+ *
+ * A retired object lives until its grace period is over. Then its destructor, if it has one that
+ * does something, runs on a thread of the library. Pointers from a cache never go to `delete`.
+ */
+#ifndef PRUDENCE_CACHE_HPP
+#define PRUDENCE_CACHE_HPP
+
+#include <prudence/allocator.hpp>
+
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace prudence
+{
+
+// Ends an object of a cache at once. Like std::default_delete, but pointers to a base class do not
+// convert, because the object of a cache may begin before them.
+template <class T> struct cache_delete {
+    void operator()(T *object) const noexcept
+    {
+        prudence_free(object);
+    }
+};
+
+// Ends an object of a cache when its readers have left.
+template <class T> struct cache_retire {
+    void operator()(T *object) const noexcept
+    {
+        prudence_free_deferred(object);
+    }
+};
+
+namespace detail
+{
+
+// The object whose constructor has thrown in this thread, while its memory goes back. Visible, so
+// that modules whose symbols are hidden have the same one.
+PRUDENCE_API inline thread_local const void *not_constructed;
+
+template <class T> void destroy_in_cache(void *object, void *)
+{
+    if (object != not_constructed)
+        static_cast<T *>(object)->~T();
+}
+
+[[noreturn]] inline void fail_cache(const char *name, int error)
+{
+#if defined(__cpp_exceptions)
+    throw std::system_error(error, std::generic_category(), name);
+#else
+    static_cast<void>(name);
+    static_cast<void>(error);
+    std::abort(); // the library has reported the cause
+#endif
+}
+
+} // namespace detail
+
+template <class T> class cache
+{
+    static_assert(std::is_object_v<T> && !std::is_array_v<T>, "a cache has objects of one type");
+    static_assert(std::is_nothrow_destructible_v<T>, "nobody could catch what a destructor throws");
+    static_assert(alignof(T) <= 4096, "a cache aligns objects to 4096 bytes at most");
+
+  public:
+    using value_type = T;
+    using unique_ptr = std::unique_ptr<T, cache_delete<T>>;
+    using retiring_ptr = std::unique_ptr<T, cache_retire<T>>;
+
+    // Gives memory back in which nothing was constructed.
+    struct unmake {
+        prudence_cache *owner;
+        void operator()(void *memory) const noexcept
+        {
+            detail::not_constructed = memory;
+            prudence_cache_free(owner, memory);
+            detail::not_constructed = nullptr;
+        }
+    };
+    using place = std::unique_ptr<void, unmake>;
+
+    // Whether objects end without any code of theirs.
+    static constexpr bool only_memory = std::is_trivially_destructible_v<T>;
+
+    // `name` is in statistics and messages; `domain` is whose readers see the objects. Throws
+    // std::system_error if the library refuses, with the library's error number.
+    explicit cache(const char *name, prudence_domain *domain = nullptr)
+    {
+        prudence_cache_attr attr = {};
+
+        attr.size = sizeof attr;
+        attr.alignment = alignof(T);
+        attr.domain = domain;
+        if constexpr (!only_memory) {
+            attr.destructor = detail::destroy_in_cache<T>;
+            attr.flags = PRUDENCE_CACHE_DESTRUCT_SOON;
+        }
+        cache_ = prudence_cache_create(name, sizeof(T), &attr);
+        if (!cache_)
+            detail::fail_cache(name ? name : "prudence::cache", errno);
+    }
+
+    cache(const cache &) = delete;
+    cache &operator=(const cache &) = delete;
+
+    // Waits for retired objects and their destructors. The library reports objects that live, or a
+    // section around this, and keeps the cache for the rest of the process.
+    ~cache()
+    {
+        static_cast<void>(prudence_cache_destroy(cache_));
+    }
+
+    // Makes an object. Throws std::bad_alloc, or what the constructor throws.
+    template <class... Arguments> [[nodiscard]] unique_ptr make(Arguments &&...arguments)
+    {
+        return make_in(reserve(), std::forward<Arguments>(arguments)...);
+    }
+
+    // The same in two steps: memory, and later the object. Inside a section an allocation cannot
+    // wait for readers to give memory back, so it is better made before.
+    [[nodiscard]] place reserve()
+    {
+        for (;;) {
+            if (void *memory = prudence_cache_alloc(cache_))
+                return place(memory, unmake{cache_});
+            if (std::new_handler handler = std::get_new_handler())
+                handler();
+            else
+                detail::fail<std::bad_alloc>();
+        }
+    }
+
+    template <class... Arguments>
+    [[nodiscard]] unique_ptr make_in(place memory, Arguments &&...arguments)
+    {
+        T *object = ::new (memory.get()) T(std::forward<Arguments>(arguments)...);
+
+        static_cast<void>(memory.release());
+        return unique_ptr(object);
+    }
+
+    // The same, for an object that is retired when its owner lets go of it.
+    template <class... Arguments> [[nodiscard]] retiring_ptr make_retiring(Arguments &&...arguments)
+    {
+        return retiring_ptr(make(std::forward<Arguments>(arguments)...).release());
+    }
+
+    // Defer an object of this cache, which readers can no longer find.
+    void retire(T *object) noexcept
+    {
+        prudence_cache_free_deferred(cache_, object);
+    }
+    void retire(unique_ptr object) noexcept
+    {
+        retire(object.release());
+    }
+
+    // Waits until objects that were retired before have ended. Throws std::system_error where that
+    // would never be (EDEADLK: inside a section, or in a destructor).
+    void barrier()
+    {
+        if (int error = prudence_cache_barrier(cache_))
+            detail::fail_cache("prudence_cache_barrier", error);
+    }
+
+    // The cache of C, for functions that have no form here.
+    [[nodiscard]] prudence_cache *get() const noexcept
+    {
+        return cache_;
+    }
+
+  private:
+    prudence_cache *cache_;
+};
+
+} // namespace prudence
+
+#endif // PRUDENCE_CACHE_HPP

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The headers of C++ compile without a warning wherever users might compile them, and refuse what types can refuse.
+
+ctest: timeout 600 (some forty compilations)
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = sorted((ROOT / "include/prudence").glob("*.hpp"))
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Wnon-virtual-dtor -Werror".split()
+LIBCXX = Path("/usr/lib/llvm-14/include/c++/v1")
+
+USE = """
+#include <memory>
+#include <vector>
+struct config { int value; };
+struct node : prudence::rcu_obj_base<node> { int value = 0; ~node() {} };
+int use(prudence::rcu_ptr<const config> &current, prudence::cache<config> &configs, node *old)
+{
+    std::vector<int, prudence::allocator<int>> numbers(3);
+    old->retire();
+    prudence::rcu_retire(configs.make(config{1}).release(), prudence::cache_delete<config>());
+    prudence::copy_update(current, [](config &copy) { copy.value++; });
+    prudence::guard inside;
+    return current.load(inside)->value + numbers[0];
+}
+"""
+
+# What must not compile, and a part of the reason that the compiler gives.
+MISUSE = {
+    "a domain is not copied": ("prudence::rcu_domain copy = prudence::rcu_default_domain();", "deleted"),
+    "a domain is not made": ("prudence::rcu_domain own;", "private"),
+    "a guard is not forgotten": ("void f() { prudence::guard(); }", "nodiscard"),
+    "a guard is not copied": ("void f(prudence::guard &g) { prudence::guard other = g; }", "deleted"),
+    "a reader has a guard": ("int *f(prudence::rcu_ptr<int> &p) { return p.load(); }", "load"),
+    "what is read is not freed": ("struct d { ~d(); }; void f(prudence::cache<d> &c) { c.make(); }", "nodiscard"),
+    "a base does not end an object of a cache": (
+        "struct b { int x; }; struct d : b {}; void f(prudence::cache<d> &c) { prudence::cache<b>::unique_ptr p = c.make(); }",
+        "convert"),
+    "an object of a cache is not deleted": (
+        "void f(prudence::cache<int> &c) { std::unique_ptr<int> p = c.make(1); }", "convert"),
+    "an owner of deleted objects takes none of a cache": (
+        "void f(prudence::cache<int> &c, prudence::rcu_ptr<int> &p) { p.publish(c.make(1)); }", "convert"),
+    "only an object with a head retires itself": (
+        "struct other; struct n : prudence::rcu_obj_base<other> {}; struct other { int x; }; void f(n *p) { p->retire(); }",
+        "derives"),
+    "a deleter takes the object": ("struct d {}; void f(int *p) { prudence::rcu_retire(p, d()); }", "d(p) must be valid"),
+    "a destructor that throws": ("struct t { ~t() noexcept(false); }; prudence::cache<t> *p = new prudence::cache<t>(\"t\");",
+                                 "nobody could catch"),
+    "an array": ("prudence::cache<int[4]> c(\"c\");", "one type"),
+    "an owner keeps no state": (
+        "struct d { int n; void operator()(int *) const; }; prudence::rcu_ptr<int, d> p;", "keeps no deleter"),
+}
+
+
+def compilers():
+    """Pairs of a name and its command, without language and headers."""
+    found = [("g++", ["g++"]), ("clang++", ["clang++"])]
+    if LIBCXX.is_dir():
+        found.append(("clang++ with libc++", ["clang++", "-stdlib=libc++"]))
+    return [(name, command) for name, command in found if shutil.which(command[0])]
+
+
+def compile_text(command, text, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "use.cpp")
+        source.write_text(text)
+        return subprocess.run([*command, "-fsyntax-only", f"-I{ROOT / 'include'}", *options, source], text=True, capture_output=True,
+                              check=False)
+
+
+def all_at_once(work):
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda each: each(), work))
+
+
+class Headers(unittest.TestCase):
+    def test_no_warning(self):
+        work = []
+        for name, command in compilers():
+            for language in ("17", "20", "2b"):
+                work.append(lambda n=name, c=command, l=language: (n, l, compile_text(
+                    c, "#include <prudence/rcu.hpp>\n" + USE, f"-std=c++{l}", *WARNINGS)))
+            for switch in ("-fno-exceptions", "-fno-rtti", "-fvisibility=hidden"):
+                work.append(lambda n=name, c=command, s=switch: (n, s, compile_text(
+                    c, "#include <prudence/rcu.hpp>\n" + USE, "-std=c++17", s, *WARNINGS)))
+        self.assertGreaterEqual(len(work), 6)
+        for name, how, result in all_at_once(work):
+            self.assertEqual(result.returncode, 0, f"{name} {how}: {result.stderr}")
+
+    def test_each_header_alone(self):
+        command = compilers()[0][1]
+        for header, result in all_at_once([lambda h=h: (h, compile_text(
+                command, f"#include <prudence/{h.name}>\n", "-std=c++17", *WARNINGS)) for h in HEADERS]):
+            self.assertEqual(result.returncode, 0, f"{header}: {result.stderr}")
+
+    def test_misuse_does_not_compile(self):
+        work = [lambda n=name, c=command, t=title, m=text, r=reason: (n, t, r, compile_text(
+            c, "#include <prudence/rcu.hpp>\n" + m, "-std=c++20", "-Wall", "-Wextra", "-Werror"))
+            for name, command in compilers()[:2] for title, (text, reason) in MISUSE.items()]
+        for name, title, reason, result in all_at_once(work):
+            with self.subTest(compiler=name, misuse=title):
+                self.assertNotEqual(result.returncode, 0)
+                self.assertIn(reason, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

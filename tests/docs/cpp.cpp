@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The headers of C++, in docs/how-to/cpp.md.
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <prudence/rcu.hpp>
+
+namespace rcu = prudence;
+
+struct config {
+    int timeout;
+};
+
+prudence::rcu_ptr<const config> current;
+
+int timeout()
+{
+    prudence::guard inside;
+
+    return current.load(inside)->timeout; // lives until `inside` ends
+}
+
+void set_timeout(int seconds)
+{
+    prudence::copy_update(current, [=](config &copy) { copy.timeout = seconds; });
+}
+
+struct session : rcu::rcu_obj_base<session> {
+    std::string user;
+};
+
+void close_session(session *unlinked)
+{
+    unlinked->retire(); // ~session runs when its readers have left
+}
+
+prudence::cache<session> sessions("session");
+
+void reopen(prudence::cache<session>::unique_ptr &slot, const char *user)
+{
+    auto next = sessions.make();
+
+    next->user = user;
+    slot.swap(next);
+    sessions.retire(std::move(next)); // unlinked now
+}
+
+static void use_containers()
+{
+    std::vector<int, prudence::allocator<int>> numbers;
+    std::pmr::vector<std::pmr::string> names(prudence::get_memory_resource());
+
+    numbers.push_back(1);
+    names.emplace_back("one");
+}
+
+int main()
+{
+    auto slot = sessions.make();
+
+    current.publish(std::make_unique<const config>(config{10}));
+    set_timeout(20);
+    if (timeout() != 20)
+        return EXIT_FAILURE;
+    close_session(new session);
+    reopen(slot, "somebody");
+    use_containers();
+    prudence::rcu_barrier();
+    return slot->user == "somebody" ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -515,7 +515,8 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
 
 /*
  * Makes an external domain, whose grace periods another scheme runs. `ops` is copied, and each
- * function is called with `context`. <prudence/urcu-domain.h> fills them in for liburcu.
+ * function is called with `context`. <prudence/urcu-domain.h>, <prudence/ck-domain.h> and
+ * <prudence/dpdk-domain.h> fill them in for liburcu, Concurrency Kit and DPDK.
  *  - start_poll and poll_state, both or neither. start_poll begins a grace period that covers
  *    everything that happened before, and returns a cookie; poll_state says whether that grace
  *    period is over. Any thread that allocates, defers or waits calls them, one at a time, also

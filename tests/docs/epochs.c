@@ -7,9 +7,8 @@
  * ctest: needs ck
  */
 #include <ck_epoch.h>
+#include <prudence/ck-domain.h>
 #include <prudence/prudence.h>
-#include <prudence/rcu.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -58,32 +57,12 @@ static bool replace_by_epochs(int hop)
 
 /* -------------------------------------------------------------- its readers, our deferred frees */
 
-static void let_others_run(ck_epoch_t *unused, ck_epoch_record_t *reader, void *context)
+static ck_epoch_record_t *own_record(void)
 {
-    (void)unused;
-    (void)reader;
-    (void)context;
-    sched_yield();
+    return record;
 }
 
-static void wait_for_epochs(void *context)
-{
-    ck_epoch_synchronize_wait(context, let_others_run, NULL);
-}
-
-static bool is_in_epoch(void *context)
-{
-    (void)context;
-    return record && record->active;
-}
-
-static struct prudence_domain *epochs_domain(void)
-{
-    struct prudence_domain_ops ops = {
-        .size = sizeof ops, .synchronize = wait_for_epochs, .read_lock_held = is_in_epoch};
-
-    return prudence_domain_create_external("epochs", &ops, &epoch);
-}
+static const struct prudence_ck_readers readers = {&epoch, own_record};
 
 static bool replace_with_cache(struct prudence_cache *cache, int hop)
 {
@@ -143,7 +122,7 @@ int main(void)
     ck_epoch_init(&epoch);
     ck_epoch_register(&epoch, &first, NULL);
     record = &first;
-    epochs = epochs_domain();
+    epochs = prudence_ck_domain_create("epochs", &readers);
     return !(epochs && alone() && with_cache(epochs, lookup_by_epochs) &&
              with_cache(NULL, lookup) && prudence_domain_destroy(epochs) == 0);
 }

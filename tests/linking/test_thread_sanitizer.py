@@ -21,8 +21,8 @@ LIBURCU = f"-I{ROOT}/include/prudence/urcu-compat"
 SLICES = "-DPRUDENCE_READER_SLICES"
 PROGRAMS = [HERE / f"program_{name}.c" for name in ("threads", "tables", "small", "short_term", "urcu")]
 # Headers whose functions no program with ThreadSanitizer has: with a sanitizer there are no inlined fast paths; and what stands in
-# urcu-domain.h is called by the library, for readers that are liburcu's.
-OTHERS = {"inline.h", "sequences.h", "urcu-domain.h"}
+# Those of domains are called by the library, for readers of other schemes.
+OTHERS = {"ck-domain.h", "dpdk-domain.h", "inline.h", "sequences.h", "urcu-domain.h"}
 DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
 
 

@@ -18,6 +18,8 @@ INCLUDE = ROOT / "include/prudence"
 
 # Headers whose names a binding does not need, and why.
 OTHER_HEADERS = {
+    "ck-domain.h": "needs Concurrency Kit's headers; made of prudence_domain_create_external",
+    "dpdk-domain.h": "needs DPDK's headers; made of prudence_domain_create_external",
     "inline.h": "fast paths of exported functions",
     "language.h": "differences of C and C++",
     "sequences.h": "parts of inline.h",

@@ -67,6 +67,10 @@ struct keeps_a_number {
 };
 
 struct own_delete {
+    static void *operator new(std::size_t size)
+    {
+        return ::operator new(size);
+    }
     static void operator delete(void *object)
     {
         ended++;

@@ -330,6 +330,21 @@ TEST_F(rcu, copies_of_several_writers_lose_no_update)
     cached.publish(nullptr);
 }
 
+TEST_F(rcu, an_update_starts_over_when_another_publishes_meanwhile)
+{
+    prudence::rcu_ptr<config> one(std::make_unique<config>(config{1, 1}));
+    int calls = 0;
+
+    EXPECT_TRUE(prudence::copy_update(one, [&](config &copy) {
+        if (calls++ == 0)
+            one.publish(std::make_unique<config>(config{10, 10}));
+        copy.first++;
+    }));
+    EXPECT_EQ(calls, 2);
+    prudence::guard inside;
+    EXPECT_EQ(one.load(inside)->first, 11);
+}
+
 TEST_F(rcu, an_update_of_nothing_and_one_that_throws_change_nothing)
 {
     prudence::rcu_ptr<config> empty, one(std::make_unique<config>(config{1, 1}));

@@ -46,7 +46,7 @@ struct prudence_cache_stats {
     uint64_t preflushed_objects; /* latent cache -> latent slab in idle time */
     uint64_t overflowed_objects; /* latent cache -> latent slab because the latent cache was full */
     uint64_t premoved_slabs;     /* list changes because of objects that will be free */
-    uint64_t busy_bypasses;      /* operations that found another owner of their CPU's caches */
+    uint64_t busy_bypasses;      /* operations past the CPU's caches, owned or not there yet */
     uint64_t remote_drains;      /* quiet CPUs' caches drained by another CPU */
     uint64_t pressure_waits;     /* allocations that waited for a grace period instead of failing */
 

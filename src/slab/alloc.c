@@ -12,6 +12,7 @@
 #include "slab/object_cache.h"
 #include "slab/reclaim/budget.h"
 #include "slab/reclaim/budget_share.h"
+#include "slab/reclaim/left.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/refill.h"
@@ -42,12 +43,14 @@ static size_t due_bytes(const struct prudence_cache *cache)
 /* Findings of a miss while it owned the caches. */
 struct miss {
     void *object;
-    unsigned refill; /* objects to take from the node */
-    unsigned grow;   /* the size that demand asks for; 0 keeps the present one */
-    bool demanded;   /* ... and other caches shrink for it; else only unused budget is taken */
-    bool waits;      /* closed batches exist; `cookie` makes them all safe */
-    bool enough;     /* ... and enough to be worth a grace period, or one has been requested */
-    bool due;        /* ... or so much that the ring is full */
+    unsigned refill;  /* objects to take from the node */
+    bool no_arrays;   /* the CPU had none */
+    bool past_caches; /* and got none */
+    unsigned grow;    /* the size that demand asks for; 0 keeps the present one */
+    bool demanded;    /* ... and other caches shrink for it; else only unused budget is taken */
+    bool waits;       /* closed batches exist; `cookie` makes them all safe */
+    bool enough;      /* ... and enough to be worth a grace period, or one has been requested */
+    bool due;         /* ... or so much that the ring is full */
     gp_cookie cookie;
     unsigned cpu; /* the CPU whose caches the miss owned */
 };
@@ -80,6 +83,7 @@ static void alloc_weigh(struct prudence_cache *cache, struct cpu_cache *cpu, str
     bool full = latent + batch_of(cache, cpu) > cpu->size;
 
     miss->cpu = cpu->line.cpu;
+    miss->no_arrays = !cpu->slots;
     miss->refill = cpu->slots ? refill_room(cpu) : cache->size_min;
     miss->waits = latent_cache_newest_cookie(cpu, &miss->cookie);
     miss->enough = GP_CALLERS_DRIVE && miss->waits && grace_period_is_worth_it(cache, miss);
@@ -157,9 +161,18 @@ static void *alloc_refill(struct prudence_cache *cache, struct miss *miss, os_al
     return refill_object_cache(cache, miss->refill, true, &empty, flags);
 }
 
+/* Makes the first arrays of this CPU, which may begin with the size of a CPU that was left. */
+static void alloc_begin_caches(struct prudence_cache *cache, struct miss *miss)
+{
+    miss->past_caches = !left_grow(cache);
+    if (!miss->past_caches)
+        miss->refill = (unsigned)clamp_size(load_relaxed(&cpu_cache_of(cache, miss->cpu)->size) / 2,
+                                            miss->refill, TRANSFER_MAX);
+}
+
 /* Returns false if the budget does not allow the growth. The ring then stays full, so a full ring
  * alone is no reason for a grace period, which few objects would pay for. */
-static bool alloc_grow_caches(struct prudence_cache *cache, const struct miss *miss)
+static bool alloc_grow_caches(struct prudence_cache *cache, struct miss *miss)
 {
     const struct cpu_cache *cpu = cpu_cache_of(cache, miss->cpu);
 
@@ -167,7 +180,10 @@ static bool alloc_grow_caches(struct prudence_cache *cache, const struct miss *m
         budget_share_for(cache, miss->grow);
     if (!budget_allows(cache, cpu, miss->grow))
         return false;
-    cpu_cache_grow(cache, miss->grow);
+    if (miss->no_arrays)
+        alloc_begin_caches(cache, miss);
+    else
+        cpu_cache_grow(cache, miss->grow);
     return true;
 }
 
@@ -179,6 +195,8 @@ void *alloc_from_cache(struct prudence_cache *cache, os_alloc_flags flags)
         return refill_bypass_cache(cache, flags);
     if (!miss.object && miss.grow && !alloc_grow_caches(cache, &miss))
         miss.due = miss.enough;
+    if (unlikely(miss.past_caches))
+        return refill_bypass_cache(cache, flags);
     if (!miss.object && miss.due)
         drive_and_take(cache, &miss);
     return miss.object ? miss.object : alloc_refill(cache, &miss, flags);

@@ -19,6 +19,7 @@
 #include "slab/preflush.h"
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/left.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
 #include "slab/reclaim/throttle.h"
@@ -166,16 +167,16 @@ static bool defer_try(struct deferral *deferral)
         return node_put_latent(deferral->slab, deferral->object, deferral->past_limit);
     /* If another thread owns the ring, the latent slab takes the object. */
     deferral->room = LATENT_ROOM;
-    deferral->appended = deferral->may_drive = deferral->begins = false;
+    deferral->appended = deferral->may_drive = deferral->begins = deferral->no_arrays = false;
     defer_on_cpu(deferral, false);
-    if (deferral->owned && deferral->no_arrays && cpu_cache_grow(cache, cache->size_min)) {
+    if (deferral->owned && deferral->no_arrays && left_grow(cache)) {
         defer_on_cpu(deferral, false);
     } else if (deferral->owned && !deferral->appended && deferral->room && deferral->may_drive) {
         /* At the limit. Perhaps only a grace period is missing. */
         gp_advance(cache->domain, deferral->cookie);
         defer_on_cpu(deferral, true);
     }
-    deferral->decays = deferral->owned || decay_visit_count_bypass(cache);
+    deferral->decays = (deferral->owned && !deferral->no_arrays) || decay_visit_count_bypass(cache);
     done =
         deferral->appended ||
         (deferral->room && node_put_latent(deferral->slab, deferral->object, deferral->past_limit));

@@ -45,7 +45,7 @@
     NODE(overflowed_objects, "Latent objects that a full latent cache moved to their slabs.")      \
     NODE(flushes, "Times that an object cache was emptied into slabs.")                            \
     NODE(flushed_objects, "Objects that flushes put into slabs.")                                  \
-    CACHE(busy_bypasses, "Operations that found another owner of the CPU caches.")                 \
+    CACHE(busy_bypasses, "Operations past the CPU caches: another owner, or none there yet.")      \
     CACHE(remote_drains, "Quiet CPUs whose caches another CPU drained.")                           \
     CACHE(pressure_waits, "Allocations that waited for a grace period instead of failing.")        \
     OTHER(slabs_now)                                                                               \

@@ -11,6 +11,7 @@
 #include "slab/node.h"
 #include "slab/object_cache.h"
 #include "slab/reclaim/decay_visit.h"
+#include "slab/reclaim/left.h"
 #include "slab/slow_path.h"
 
 /* Objects on their way from the object cache to their slabs. */
@@ -75,9 +76,9 @@ static void free_past_stack(struct slab *slab, void *object)
     os_carry_begin();
     if (cache->percpu) {
         pushed = push_or_flush(cache, object, &flush);
-        if (flush.no_arrays && cpu_cache_grow(cache, cache->size_min))
+        if (flush.no_arrays && left_grow(cache))
             pushed = push_or_flush(cache, object, &flush);
-        if (!pushed && !flush.no_arrays)
+        if (!pushed)
             decays = decay_visit_count_bypass(cache);
     }
     for (; flush.taken; flush_more(cache, &flush))

@@ -68,13 +68,25 @@ static unsigned take_up(struct prudence_cache *cache, struct slab_node *node, vo
     return taken;
 }
 
+/* Takes objects from any node, `first` before the others. */
+static unsigned take_up_anywhere(struct prudence_cache *cache, const struct slab_node *first,
+                                 void **objects, unsigned count)
+{
+    unsigned taken = 0, at = (unsigned)(first - cache->nodes);
+
+    for (unsigned i = 0; !taken && i < os_node_count(); i++)
+        taken = take_up(cache, &cache->nodes[(at + i) % os_node_count()], objects, count);
+    return taken;
+}
+
 /* Takes objects of a new slab. If the node has no memory left, the pages and the slab belong to
- * another node, which is then asked for objects before the next slab is made. */
+ * another node. Then, and after threads have come from another node (left.c), all nodes are asked
+ * for objects before the next slab is made, that one first. */
 static unsigned take_new(struct prudence_cache *cache, struct slab_node *node, void **objects,
                          unsigned count, os_alloc_flags flags)
 {
     struct slab_node *helper = load_relaxed(&node->helper);
-    unsigned taken = unlikely(helper != NULL) ? take_up(cache, helper, objects, count) : 0;
+    unsigned taken = unlikely(helper != NULL) ? take_up_anywhere(cache, helper, objects, count) : 0;
     struct slab *slab;
 
     if (taken)
@@ -107,9 +119,7 @@ static unsigned refill_take(struct prudence_cache *cache, void **objects, unsign
             return taken;
     }
     taken = take_new(cache, node, objects, count, flags);
-    for (unsigned i = 0; !taken && i < os_node_count(); i++)
-        taken = take_up(cache, &cache->nodes[i], objects, count);
-    return taken;
+    return taken ? taken : take_up_anywhere(cache, cache->nodes, objects, count);
 }
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pretends 64 CPUs on 4 nodes, and runs every call on another one: objects are allocated, freed and
- * deferred anywhere, CPUs go quiet with full caches, slabs belong to other nodes. Each object has
- * one owner and the owner's content, and nothing is lost in the end.
+ * deferred anywhere, CPUs go quiet with full caches, caches follow threads, slabs belong to other
+ * nodes. Each object has one owner and the owner's content, and nothing is lost in the end.
  */
 #define _GNU_SOURCE
 #include "support/gp_torture.h"
@@ -138,6 +138,8 @@ static int torture(const char *variant, double seconds)
     for (unsigned i = 0; i < 10; i++) { /* CPUs go quiet, and come back */
         torture_sleep_us((unsigned)(seconds * 1e5));
         __atomic_store_n(&outside, i % 2 ? CPUS : 8, __ATOMIC_RELAXED);
+        /* Caches stay on all CPUs, or follow the threads (left.c). */
+        __atomic_store_n(&posix_threads_injected, i % 4 < 2 ? THREADS : CPUS, __ATOMIC_RELAXED);
         if (i % 3 == 2)
             prudence_trim();
     }

@@ -194,6 +194,7 @@ void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(vo
     os_percpu_cpus = cpus;
     os_percpu_rseq = false;
     os_percpu_why_not = "injected topology";
+    posix_threads_injected = cpus;
     number_source = NUMBERS_ASKED;
     hold_start(false);
 }

@@ -60,6 +60,10 @@ void posix_page_size_set(uint64_t size);
 void posix_topology_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 void posix_cpu_inject(unsigned cpus, unsigned nodes, unsigned (*current)(void));
 
+/* Answers os_thread_count() instead of the system, if not 0. An injected topology sets it to the
+ * number of CPUs. For tests. */
+extern unsigned posix_threads_injected;
+
 /* List of possible CPUs that replaces the one in /sys, if not NULL. Tests set it before the
  * library starts. */
 extern const char *posix_cpus_possible_injected;

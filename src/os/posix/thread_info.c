@@ -49,15 +49,21 @@ bool os_thread_exists(int thread)
     return exists;
 }
 
+unsigned posix_threads_injected;
+
 /* Counts the links of that folder: two names and one link per thread. Uses a direct system call,
  * because programs interpose stat. The kernel's structure is libc's on 64-bit systems. */
 unsigned os_thread_count(void)
 {
+    unsigned injected = load_relaxed(&posix_threads_injected);
     int saved_errno = errno;
     struct stat tasks;
-    bool told =
-        !os_calls_are_few() && syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0;
+    bool told;
 
+    if (unlikely(injected))
+        return injected;
+    told =
+        !os_calls_are_few() && syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0;
     errno = saved_errno;
     return told && tasks.st_nlink > 2 ? (unsigned)tasks.st_nlink - 2 : 0;
 }

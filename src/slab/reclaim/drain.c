@@ -362,6 +362,46 @@ void drain_dead_cpu(unsigned cpu)
     os_lock_release(&slab_caches_lock);
 }
 
+/* Takes a batch of any objects, or the arrays if no object is left. */
+static void take_all(struct os_percpu_line *line, void *data)
+{
+    struct cpu_cache *cpu = (struct cpu_cache *)line;
+    struct haul *haul = data;
+
+    haul->taken = 0; /* another thread may have emptied the caches meanwhile */
+    haul->latent = false;
+    take_safe_or_free(line, data);
+    if (!haul->taken && latent_cache_count(cpu)) {
+        haul->latent = true;
+        take_latent(line, data);
+    }
+    if (!haul->taken || holds_nothing(cpu))
+        take_arrays(line, data);
+}
+
+/* Empties a CPU that threads have left, and frees its arrays. Gives up if another thread owns the
+ * caches. Each visit does all it can, because it costs a system call. */
+void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu)
+{
+    struct haul haul;
+
+    haul.cache = cache;
+    haul.free_ones = true;
+    haul.arrays = NULL;
+    do {
+        os_carry_begin();
+        if (!cpu_cache_visit_remote(cpu, &haul, take_all, &haul))
+            haul.taken = 0;
+        if (haul.taken && haul.latent)
+            node_overflow(cache, haul.objects, haul.taken, haul.cookie);
+        else if (haul.taken)
+            node_flush(cache, haul.objects, haul.taken);
+        os_carry_end();
+    } while (haul.taken && !haul.arrays);
+    if (haul.arrays)
+        os_arrays_free(haul.arrays, haul.bytes);
+}
+
 /*
  * Drains strays, which are objects on CPUs that have gone quiet. Called when demand would grow the
  * cache, and in a kernel by periodic work. Looks at most every QUIET_NS, and drains CPUs, including

@@ -17,6 +17,7 @@ size_t drain_array_bytes(const struct prudence_cache *cache);
 void drain_cache(struct prudence_cache *cache, bool free_ones);
 void drain_here(struct prudence_cache *cache);
 void drain_dead_cpu(unsigned cpu);
+void drain_left(struct prudence_cache *cache, struct cpu_cache *cpu);
 bool drain_quiet_cpus(struct prudence_cache *cache);
 bool drain_to_size(struct prudence_cache *cache, struct cpu_cache *cpu, unsigned size);
 /* Position of drain_unwanted() or drain_unwanted_of(). */

@@ -189,6 +189,11 @@ unsigned os_cpu_current(void)
     return explore_cpu() % 2;
 }
 
+unsigned os_thread_count(void)
+{
+    return 0;
+}
+
 unsigned os_node_count(void)
 {
     return 1;

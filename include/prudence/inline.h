@@ -11,11 +11,12 @@
  * name in parentheses, or not followed by one, is still the library function:
  * (prudence_cache_alloc)(cache), &prudence_cache_alloc. C11 and C++11, gcc and clang.
  *
- *  - Inlining works on x86-64 Linux with glibc 2.35 or newer, not under AddressSanitizer,
- *    ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls are calls
- *    (PRUDENCE_INLINED says which). Per cache and at run time the library closes the inlined paths
- *    along with its own: under check=1 and all other options that look for bugs, with destructors,
- *    on a system without restartable sequences, for a destroyed cache.
+ *  - Inlining works on x86-64 and AArch64 Linux with glibc 2.35 or newer, not under
+ *    AddressSanitizer, ThreadSanitizer and the like. Elsewhere the macros are not defined, so calls
+ *    are calls (PRUDENCE_INLINED says which). Per cache and at run time the library closes the
+ *    inlined paths along with its own: under check=1 and all other options that look for bugs, with
+ *    destructors, for a destroyed cache, and where the system has no restartable sequences or does
+ *    not restart them (some kernels for AArch64).
  *  - The program is bound to the layout of the library's structures. The layout's number is part of
  *    the names that the program needs (prudence_inline3_...), and all are bound when the program is
  *    loaded. So the dynamic loader refuses a library with another layout, older or newer
@@ -73,9 +74,15 @@ extern "C" {
  * Loads the address of "prudence_inline3_name" from the global offset table, so that it is bound
  * when the program is loaded, never later, and is not copied.
  */
+#define PRUDENCE_INLINE_NAME(name)                                                                 \
+    "prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name
+#if defined(__aarch64__)
 #define PRUDENCE_INLINE_ADDRESS(name)                                                              \
-    "movq prudence_inline" PRUDENCE_INLINE_TEXT(PRUDENCE_INLINE_LAYOUT) "_" name                   \
-                                                                        "@GOTPCREL(%%rip), %0"
+    "adrp %0, :got:" PRUDENCE_INLINE_NAME(name) "\n\t"                                             \
+    "ldr %0, [%0, :got_lo12:" PRUDENCE_INLINE_NAME(name) "]"
+#else
+#define PRUDENCE_INLINE_ADDRESS(name) "movq " PRUDENCE_INLINE_NAME(name) "@GOTPCREL(%%rip), %0"
+#endif
 
 #define PRUDENCE_INLINE_FUNCTION static inline __attribute__((always_inline, unused))
 
@@ -99,14 +106,19 @@ PRUDENCE_INLINE_FUNCTION void *const *prudence_inline_lines(const struct prudenc
 }
 
 /*
- * Returns the cache, by an address that depends on `object`: x & 0 is 0, but the processor knows
- * that only after loading x. Loads from the cache that depend on nothing run ahead of the stores
- * before them, which costs some processors more than the whole check (docs/adr/0050).
+ * Returns the cache, by an address that depends on `object`: x & 0 and x ^ x are 0, but the
+ * processor knows that only after loading x. Loads from the cache that depend on nothing run ahead
+ * of the stores before them, which costs some processors more than the whole check. On AArch64 this
+ * also orders them behind the load of the object (docs/adr/0050).
  */
 PRUDENCE_INLINE_FUNCTION const struct prudence_inline_cache *
 prudence_inline_cache_after(const struct prudence_cache *cache, uintptr_t object)
 {
+#if defined(__aarch64__)
+    __asm__("eor %0, %0, %0" : "+r"(object));
+#else
     __asm__("andl $0, %k0" : "+r"(object) : : "cc");
+#endif
     return PRUDENCE_CAST(const struct prudence_inline_cache *,
                          PRUDENCE_CAST(uintptr_t, cache) + object);
 }
@@ -125,7 +137,7 @@ PRUDENCE_INLINE_FUNCTION bool prudence_inline_is_mapped(const struct prudence_ca
         return false;
     /*
      * Relaxed, because the owner of the pages wrote them before the address could reach another
-     * thread.
+     * thread, and each address loaded from depends on that one.
      */
     leaf = __atomic_load_n(
         &prudence_inline_cache_of(cache)->leaves[number >> PRUDENCE_INLINE_LEAF_SHIFT],

@@ -131,7 +131,7 @@ FLOOR_FAMILY(floor_array_called, NULL, start_array, false, pop_called, push_call
 
 /* ------------------------------------------------------------------------------- the sequences */
 
-#ifdef PRUDENCE_HAS_SEQUENCES
+#if defined(PRUDENCE_HAS_SEQUENCES) && defined(__x86_64__)
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak)); /* glibc has both since 2.35 */
 extern const unsigned int __rseq_size __attribute__((weak));

@@ -22,6 +22,10 @@ INTERNAL = BUILD / "tests/libprudence_internal.a"  # the same objects, with the 
 CXX = {"gcc": "g++", "clang": "clang++"}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 NO_RSEQ = {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+# Compilers for AArch64; clang is one itself, and needs the headers alone. tools/test/guests runs what the first makes.
+CROSS = {"aarch64-linux-gnu-gcc": ["-std=c11"], "aarch64-linux-gnu-g++": ["-std=c++11", "-x", "c++"],
+         "clang": ["--target=aarch64-linux-gnu", "-isystem", "/usr/aarch64-linux-gnu/include"]}
+CROSS_WAYS = [("-O0",), ("-O2", "-fPIC"), ("-O3", "-fno-pie", "-mbranch-protection=standard")]
 LAYOUT = re.search(r"#define PRUDENCE_INLINE_LAYOUT (\d+)",
                    (ROOT / "include/prudence/sequences.h").read_text())[1]
 
@@ -83,6 +87,15 @@ class Inline(unittest.TestCase):
                 self.assertEqual(self.run_it(program, LD_PRELOAD=str(MALLOC)), "inlined\n", way)
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(one, [(compiler, *way) for compiler in compilers() for way in WAYS]))
+
+    @unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc"), "no compiler for AArch64")
+    def test_compiled_for_aarch64(self):
+        part = self.folder / "aarch64.o"
+        for compiler in filter(shutil.which, CROSS):
+            for way in CROSS_WAYS:
+                self.call(compiler, *CROSS[compiler], *STRICT, "-DINLINED", *way, f"-I{ROOT}/include", "-c",
+                          HERE / "program_inline.c", "-o", part)
+                self.assertIn(f"U prudence_inline{LAYOUT}_cache_replace", self.call("nm", part), (compiler, way))
 
     def test_c11_and_cxx(self):
         for compiler in compilers():

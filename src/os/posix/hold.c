@@ -17,7 +17,7 @@
  *
  * A thread that becomes the holder stores its record, and fences before it steps in. So it sees all
  * claims of threads that found the number shared, or nobody's. Explored by
- * tests/model/source/hold_cases.c.
+ * tests/model/source/hold_cases.c, and with the orders of C11 by tests/model/c11/src/hold.rs.
  *
  * A thread holds at most one number, at first that of its CPU. It keeps the number when it moves,
  * until a thread that finds the number held takes it away. That thread holds the number next if the

@@ -10,76 +10,14 @@
 #ifndef OS_POSIX_PERCPU_X86_64_H
 #define OS_POSIX_PERCPU_X86_64_H
 
-#include <prudence/sequences.h>
+#include "os_percpu_sequences.h"
 
-#define OS_PERCPU_HAS_RSEQ 1
-#define OS_PERCPU_CLOSES   1
-
-/* Sequences take the words of a cache and compare with `cpus`. All caches have the same words;
- * this is the library's copy. */
-extern HIDDEN struct prudence_inline_cache os_percpu_words;
-#define os_percpu_cpus os_percpu_words.cpus
-
-#define LINE_HAS(member)                                                                           \
-    _Static_assert(offsetof(struct os_percpu_line, member) ==                                      \
-                       offsetof(struct prudence_inline_line, member),                              \
-                   "one line, two names")
-
-_Static_assert(offsetof(struct os_percpu_line, owner) == 0, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack_word) == 8, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, pop_from) == 16, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack_limit) == 24, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_tail) == 32, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_stop) == 40, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_turn) == 48, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, stack) == 56, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_head) == 64, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring) == 72, "known to the assembly");
-_Static_assert(offsetof(struct os_percpu_line, ring_mask) == 80, "known to the assembly");
-_Static_assert(OS_PERCPU_SHIFT == 8, "known to the assembly");
-_Static_assert(OS_PERCPU_STRIDE == PRUDENCE_LINE_STRIDE, "one line, two names");
-_Static_assert(STACK_POP == PRUDENCE_STACK_POP, "one line, two names");
-LINE_HAS(owner);
-LINE_HAS(stack_word);
-LINE_HAS(pop_from);
-LINE_HAS(stack_limit);
-LINE_HAS(ring_tail);
-LINE_HAS(ring_stop);
-LINE_HAS(ring_turn);
-LINE_HAS(stack);
-
-/* Does what os_percpu.h says, but loads this thread's offset once. */
-#define OS_PERCPU_HAS_APPEND_AND_POP 1
-static inline __attribute__((always_inline)) bool os_percpu_append_and_pop(void *const *lines,
-                                                                           void *old, void **object)
-{
-    ptrdiff_t rseq = os_percpu_rseq_offset;
-
-    if (unlikely(!prudence_sequence_append(lines, &os_percpu_words, old, rseq)))
-        return false;
-    *object = prudence_sequence_pop(lines, &os_percpu_words, rseq);
-    return true;
-}
+#define OS_PERCPU_CLOSES 1
 
 /* Jumps to `out` if the line in rcx is owned. */
 #define RSEQ_UNOWNED(out)                                                                          \
     "cmpq $0, (%%rcx)\n\t"                                                                         \
     "jne " out "\n\t"
-
-static inline void *os_percpu_pop(void *const *lines)
-{
-    return prudence_sequence_pop(lines, &os_percpu_words, os_percpu_rseq_offset);
-}
-
-static inline bool os_percpu_push(void *const *lines, void *object)
-{
-    return prudence_sequence_push(lines, &os_percpu_words, object, os_percpu_rseq_offset);
-}
-
-static inline bool os_percpu_append(void *const *lines, void *object)
-{
-    return prudence_sequence_append(lines, &os_percpu_words, object, os_percpu_rseq_offset);
-}
 
 /* Returns the object that pop would return, but leaves it on the stack. */
 static inline void *os_percpu_top(void *const *lines)
@@ -173,13 +111,6 @@ static inline bool os_percpu_add(void *const *lines, int64_t number)
     return true;
 out:
     return false;
-}
-
-/* Returns the number that the kernel keeps in the struct rseq at `rseq` from the thread pointer. */
-static inline uint32_t os_percpu_number_at(ptrdiff_t rseq)
-{
-    return load_relaxed((const uint32_t *)(const void *)((char *)__builtin_thread_pointer() + rseq +
-                                                         sizeof(uint32_t)));
 }
 
 #endif /* OS_POSIX_PERCPU_X86_64_H */

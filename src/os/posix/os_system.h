@@ -101,7 +101,7 @@ static inline void os_copy_pointers(void **to, void *const *from, size_t count)
 #define OS_SLAB_MAY_BE_LESS false
 
 /* True if caches have windows, which programs with inlined fast paths need. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__AARCH64EL__)
 #define OS_HAS_WINDOWS true
 #else
 #define OS_HAS_WINDOWS false

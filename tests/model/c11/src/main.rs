@@ -6,9 +6,11 @@
 //!     c11 [--long] [--table] [WORD...]     words select cases by name
 
 mod grace_period;
+mod hold;
 mod machine;
 mod parking;
 mod per_cpu;
+mod window;
 
 use grace_period::{Cast, Flip, Reads};
 use loom::sync::atomic::Ordering::*;
@@ -34,6 +36,7 @@ enum Expect {
 use Expect::*;
 
 const IN_USE: &[&str] = &["freed object in use", "Causality violation"];
+const LIVE: &[&str] = &["a live object is not found"];
 const TWICE: &[&str] = &["handed out twice", "Causality violation"];
 
 struct Case {
@@ -67,6 +70,19 @@ fn parks(name: &'static str, expect: Expect, change: fn(&mut parking::Rules)) ->
         name, expect, long: false, fences: parking::fences(&rules), points: parking::points(&rules),
         run: Box::new(move |plan| parking::run(rules, plan)),
     }
+}
+
+fn holds(name: &'static str, expect: Expect, body: fn(hold::Rules, &[Place]), change: fn(&mut hold::Rules)) -> Case {
+    let mut rules = hold::RULES;
+    change(&mut rules);
+    let fences = rules.barrier as usize;
+    Case { name, expect, long: false, fences, points: hold::POINTS, run: Box::new(move |plan| body(rules, plan)) }
+}
+
+fn window(name: &'static str, expect: Expect, body: fn(window::Rules, &[Place]), change: fn(&mut window::Rules)) -> Case {
+    let mut rules = window::RULES;
+    change(&mut rules);
+    Case { name, expect, long: false, fences: 0, points: 0, run: Box::new(move |plan| body(rules, plan)) }
 }
 
 const ONE: Cast = Cast { sections: 1, fenced: false, closer: true, drivers: 1, flip: Flip::None, starter: false, at_once: false };
@@ -161,6 +177,27 @@ fn cases() -> Vec<Case> {
         cpu("mutant: released relaxed", Breaks(TWICE), 0, per_cpu::moved_owner, |r| r.release = Relaxed),
         cpu("mutant: remote close, cookie before the CPU is owned", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.cookie_early = true),
         cpu("mutant: remote close without membarrier", Breaks(IN_USE), 1, per_cpu::remote_close, |r| r.fence = false),
+        holds("a number is held, and its line claimed", Holds, hold::held, |_| {}),
+        holds("a thread begins to hold a number", Holds, hold::begins, |_| {}),
+        holds("a held number is taken", Holds, hold::taken, |_| {}),
+        holds("mutant: begins to hold without a fence", Breaks(TWICE), hold::begins, |r| r.begin_fence = false),
+        holds("mutant: looks at the number before its claim is seen", Breaks(TWICE), hold::begins, |r| r.claim_fence = false),
+        holds("mutant: claimed without membarrier", Breaks(TWICE), hold::held, |r| r.barrier = false),
+        holds("mutant: a number taken without membarrier", Breaks(TWICE), hold::taken, |r| r.barrier = false),
+        holds("mutant: the holder tests the owner relaxed", Breaks(TWICE), hold::held, |r| r.owner_test = Relaxed),
+        holds("mutant: the holder leaves relaxed", Breaks(TWICE), hold::begins, |r| {
+            r.leave = Relaxed;
+            r.barrier = false; // which orders it too
+        }),
+        holds("mutant: a claimed line is released relaxed", Breaks(TWICE), hold::held, |r| r.release = Relaxed),
+        window("a window is shown", Holds, window::grown, |_| {}),
+        window("a window beside a slab outside", Holds, window::outside, |_| {}),
+        window("a slab goes and comes", Holds, window::regrown, |_| {}),
+        window("a slab has gone", Holds, window::gone, |_| {}),
+        window("mutant: a window looked at before the object's address is known", Breaks(LIVE), window::grown, |r| r.found = Relaxed),
+        window("mutant: an object published relaxed", Breaks(LIVE), window::outside, |r| r.published = Relaxed),
+        window("mutant: a window that moves", Breaks(&["without a slab"]), window::grown, |r| r.base_twice = true),
+        window("mutant: hidden after the slab has gone", Breaks(&["a dead object"]), window::gone, |r| r.hidden_late = true),
     ]
 }
 

@@ -11,6 +11,7 @@
 #include <prudence/prudence.h>
 
 #include "arguments.h"
+#include "caches.h"
 #include "choice.h"
 #include "document.h"
 #include "floors.h"
@@ -429,6 +430,7 @@ static const struct {
     {"variants", "the same beside the historical implementations of RCU", variants_bench},
     {"scm", "what the calls of short-term memory cost", scm_bench},
     {"steps", "what an allocation costs that hits, merges, refills or grows", steps_bench},
+    {"caches", "what a pair costs, and how much memory, with many caches", caches_bench},
     {"run", NULL, child_run},
     {"probe", NULL, child_probe},
 };

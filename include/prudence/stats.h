@@ -5,6 +5,10 @@
  * Counting costs nothing on the fast paths, because their operation counts are part of words that
  * the fast paths write anyway. Figures are exact if no operation on the cache is in progress.
  * Otherwise each is a value that the figure had at some instant of the call.
+ *
+ * One of hundreds of caches shares slabs with others until it is used. Allocations, frees,
+ * deferrals and live objects are then counted at the cache, and all else at the shared cache,
+ * named `common-SIZE`.
  */
 #ifndef PRUDENCE_STATS_H
 #define PRUDENCE_STATS_H

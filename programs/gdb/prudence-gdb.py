@@ -21,6 +21,7 @@ import gdb
 POINTER = 8
 WORD = (1 << 64) - 1
 PAGE_SHIFT, LEAF_SHIFT = 12, 30
+COMMON = 1 << 5  # the flag of caches whose objects belong to cold caches
 NESTING_MASK = (1 << 10) - 1
 
 # More there cannot be: CPUs and nodes of a kernel, slots of a CPU's arrays, objects of a batch, large blocks at rest.
@@ -97,7 +98,8 @@ class Copy:
                      if symbol.symtab.objfile == self.objfile and symbol.symtab.filename.endswith("/" + file)), None)
 
     def caches(self):
-        return list_entries(self.slab_caches, "struct prudence_cache", "link")
+        yield from list_entries(self.slab_caches, "struct prudence_cache", "link")
+        yield from list_entries(self.symbol("slab_cold_caches"), "struct prudence_cache", "link")
 
     def domains(self):
         yield self.symbol("prudence_default")
@@ -123,7 +125,7 @@ class Copy:
             yield cpu, gdb.Value(first + cpu * stride).cast(type_of("struct cpu_cache").pointer()).dereference()
 
     def nodes(self, cache):
-        for node in range(bounded(self.symbol("node_count"), NODES, "nodes")):
+        for node in range(bounded(self.symbol("node_count"), NODES, "nodes") if number(cache["nodes"]) else 0):
             yield node, cache["nodes"][node]
 
 
@@ -146,6 +148,15 @@ def signed(value):
 
 def is_over(domain, cookie):
     return signed((number(domain["progress"]["completed"]) - cookie) & ((1 << 64) - 1)) >= 0
+
+
+def owner_of(slab, index):
+    """The cold cache that has a live object of a common cache, or None."""
+    if not number(slab["cache"]["flags"]) & COMMON:
+        return None
+    bitmaps = 3 * ((number(slab["capacity"]) + 63) // 64)
+    owner = words(number(slab["bits"].address) + (bitmaps + index) * POINTER, 1)[0]
+    return gdb.Value(owner).cast(type_of("struct prudence_cache").pointer()).dereference() if owner else None
 
 
 def wait_of(domain, cookie):
@@ -248,14 +259,16 @@ def whois(copy, address):
     start = base + index * stride
     lines.append(f"object {index}, which begins at {start:#x}" + (f"; the address is {into} bytes into it" if into else ""))
     lines.append(state_of(copy, slab, index, start))
-    return lines
+    owner = owner_of(slab, index)
+    return lines + ([f"the cold cache '{text(owner['name'])}' has it"] if owner else [])
 
 
 # ------------------------------------------------------------------------------------------- commands
 
 def sums_of(copy, cache):
     """live, cached and latent objects, and bytes of the latent ones, as src/slab/stats.c adds them up."""
-    allocated = freed = deferred = cached = latent = latent_bytes = 0
+    allocated = freed = deferred = 0
+    cached = latent = latent_bytes = 0
     for _, cpu in copy.cpu_caches(cache):
         line, counts = cpu["line"], cpu["counts"]
         on_stack, pops = number(line["stack_word"]) & 0xffff, number(line["stack_word"]) >> 16
@@ -272,7 +285,9 @@ def sums_of(copy, cache):
         in_slabs, on_the_way = number(node["latent"]), sum(1 for _ in handed_over(node))
         latent += in_slabs + on_the_way
         latent_bytes += number(node["latent_bytes"]) - in_slabs * number(cache["stride"])  # large blocks differ in size
-    return allocated - freed - deferred, cached, latent, latent_bytes + latent * number(cache["stride"])
+    live = allocated - freed - deferred if not number(cache["flags"]) & COMMON else 0
+    live += number(cache["cold_allocations"]) - number(cache["cold_frees"]) - number(cache["cold_deferred"])
+    return live, cached, latent, latent_bytes + latent * number(cache["stride"])
 
 
 def counters_of(copy, cache):

@@ -33,7 +33,7 @@ struct shelf {
 
 static struct shelf *shelf_of(const struct prudence_cache *cache)
 {
-    return cache->side[SHUFFLE_EXTENSION];
+    return cache->shelf;
 }
 
 static size_t places_of(const struct prudence_cache *cache)
@@ -62,14 +62,14 @@ static bool shuffle_cache_made(struct prudence_cache *cache)
     os_secret(secret);
     shelf->randomness = secret[0] | 1;
     shelf->places = (uint32_t)places_of(cache);
-    cache->side[SHUFFLE_EXTENSION] = shelf;
+    cache->shelf = shelf;
     return true;
 }
 
 static void shuffle_cache_going(struct prudence_cache *cache)
 {
     os_meta_free(shelf_of(cache), shelf_bytes(cache));
-    cache->side[SHUFFLE_EXTENSION] = NULL;
+    cache->shelf = NULL;
 }
 
 /* Draws a number below `limit`, by a product, which takes a fraction of a division's time. */

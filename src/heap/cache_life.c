@@ -13,6 +13,7 @@
 #include "debug/check.h"
 #include "debug/stack_depot.h"
 #include "gp/user/domain.h"
+#include "heap/cold.h"
 #include "slab/all_caches.h"
 #include "slab/cache.h"
 #include "slab/node.h"
@@ -102,13 +103,16 @@ static void tell_who_allocated(const struct prudence_cache *cache)
 
 bool cache_life_end(struct prudence_cache *cache, void *caller)
 {
-    size_t live;
+    size_t live = cold_live(cache);
 
     /* Other threads may still use the cache's remains, so CPUs have to be fenced. */
     os_calls_widen();
-    if (cache_destroy(cache, &live)) {
-        bury(cache);
-        return true;
+    if (!live) {
+        cold_settle(cache);
+        if (cache_destroy(cache, &live)) {
+            bury(cache);
+            return true;
+        }
     }
     if (gp_is_first_from(caller)) {
         os_report(

@@ -8,6 +8,7 @@
 #include "debug/quarantine.h"
 #include "debug/shuffle.h"
 #include "heap/cache_life.h"
+#include "heap/cold.h"
 #include "heap/object.h"
 #include "rcu/destruct.h"
 #include "rcu/destruct_barrier.h"
@@ -73,7 +74,7 @@ static bool arguments_are_valid(const char *name, size_t object_size,
 
 /* Makes a cache on behalf of the public function `what`. */
 static struct prudence_cache *create_cache(const char *what, const char *name,
-                                           const struct cache_layout *layout)
+                                           struct cache_layout *layout)
 {
     struct prudence_cache *cache;
 
@@ -87,9 +88,12 @@ static struct prudence_cache *create_cache(const char *what, const char *name,
         return NULL;
     }
     os_lock_take(&heap_lock);
+    layout->common = cold_common_for(layout);
     cache = cache_create(name, layout);
     os_lock_release(&heap_lock);
-    if (!cache)
+    if (cache)
+        cold_note_made();
+    else
         errno = ENOMEM;
     return cache;
 }
@@ -120,7 +124,7 @@ struct prudence_cache *prudence_cache_create_blocks(const char *name,
                                                     struct prudence_domain *domain)
 {
     static const char what[] = "prudence_cache_create_blocks";
-    const struct cache_layout layout = {
+    struct cache_layout layout = {
         .object_size = OS_PAGE_SIZE, .no_cpu_caches = true, .domain = domain};
 
     if (!name_is_valid(what, name)) {
@@ -307,7 +311,7 @@ size_t prudence_cache_shrink(struct prudence_cache *cache)
     shuffle_flush(cache);
     if (cache->destructor)
         destruct_shrink(cache);
-    return shrink_until_merged(cache);
+    return shrink_until_merged(cache_is_cold(cache) ? cache->common : cache);
 }
 
 /* Returns 0 or an error. Without a destructor, the call waits only for grace periods of the cache's
@@ -333,6 +337,15 @@ static void wait_until_merged(struct prudence_cache *cache)
     drain_cache(cache, false);
 }
 
+/* Waits for the objects in slabs of the cache, and for those in slabs that it shares or shared. */
+static void wait_for_all_parts(struct prudence_cache *cache)
+{
+    if (cache->common)
+        wait_until_merged(cache->common);
+    if (!cache_is_cold(cache))
+        wait_until_merged(cache);
+}
+
 int prudence_cache_barrier(struct prudence_cache *cache)
 {
     int error;
@@ -346,7 +359,7 @@ int prudence_cache_barrier(struct prudence_cache *cache)
     if (cache->destructor)
         destruct_barrier(cache);
     else
-        wait_until_merged(cache);
+        wait_for_all_parts(cache);
     return 0;
 }
 
@@ -364,7 +377,10 @@ int prudence_cache_destroy(struct prudence_cache *cache)
     shuffle_flush(cache);
     if (cache->destructor)
         destruct_barrier_until_empty(cache);
-    return cache_life_end(cache, __builtin_return_address(0)) ? 0 : EBUSY;
+    if (!cache_life_end(cache, __builtin_return_address(0)))
+        return EBUSY;
+    cold_note_destroyed();
+    return 0;
 }
 
 /* Trims: drains and shrinks every cache, then purges their pages. */

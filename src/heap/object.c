@@ -9,6 +9,7 @@
 #include "debug/profile.h"
 #include "heap/background.h"
 #include "heap/cache_life.h"
+#include "heap/cold.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
 #include "slab/newest.h"
@@ -55,11 +56,18 @@ void *object_alloc_slow(struct prudence_cache *cache, size_t size, const char *w
     return object ? object : object_alloc_slower(cache, size, what);
 }
 
+/* Returns the slab of an object in a common cache (cold.c). Reports all other objects. */
 static __attribute__((noinline)) struct slab *object_report(const struct prudence_cache *cache,
                                                             const void *object, const char *what)
 {
-    if (cache != OBJECT_ANY_CACHE)
+    if (cache != OBJECT_ANY_CACHE) {
+        struct slab *slab;
+
         cache_require(cache, what);
+        slab = cold_slab_of(cache, object, what);
+        if (slab)
+            return slab;
+    }
     if (guard_interval)
         guard_report_freed(object, what);
     if (nested_has(object)) {

@@ -304,14 +304,14 @@ static enum extension_wish destruct_wants(const struct cache_layout *layout)
 
 static bool destruct_cache_made(struct prudence_cache *cache)
 {
-    cache->side[DESTRUCT_EXTENSION] = os_meta_alloc(sizeof(struct destruct_cache));
-    return cache->side[DESTRUCT_EXTENSION] != NULL;
+    cache->destructs = os_meta_alloc(sizeof(struct destruct_cache));
+    return cache->destructs != NULL;
 }
 
 static void destruct_cache_going(struct prudence_cache *cache)
 {
-    os_meta_free(cache->side[DESTRUCT_EXTENSION], sizeof(struct destruct_cache));
-    cache->side[DESTRUCT_EXTENSION] = NULL;
+    os_meta_free(cache->destructs, sizeof(struct destruct_cache));
+    cache->destructs = NULL;
 }
 
 static size_t destruct_slab_bytes(const struct slab *slab)

@@ -68,11 +68,15 @@ static const struct member members[] = {
     MEMBER(prudence_cache, domain),
     MEMBER(prudence_cache, object_size),
     MEMBER(prudence_cache, stride),
+    MEMBER(prudence_cache, flags),
     MEMBER(prudence_cache, slab_bytes),
     MEMBER(prudence_cache, slabs_now),
     MEMBER(prudence_cache, slabs_peak),
     MEMBER(prudence_cache, large_grown),
     MEMBER(prudence_cache, large_shrunk),
+    MEMBER(prudence_cache, cold_allocations),
+    MEMBER(prudence_cache, cold_frees),
+    MEMBER(prudence_cache, cold_deferred),
 
     MEMBER(cpu_cache, line.stack_word),
     MEMBER(cpu_cache, line.ring_tail),
@@ -188,6 +192,7 @@ static void print_addresses(struct output *output)
 
     pages_words(&pages);
     print_address(output, "slab_caches", &slab_caches);
+    print_address(output, "slab_cold_caches", &slab_cold_caches);
     print_address(output, "prudence_default", &prudence_default);
     print_address(output, "readers_domains", &readers_domains);
     print_address(output, "pages_used", pages.used);

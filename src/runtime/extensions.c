@@ -6,7 +6,8 @@
  * else happens to the object. Profile comes before guard, which serves only allocations that were
  * not sampled. Check comes before all extensions that act on an object that may have been freed
  * before. Red zones come after instruments, which look at a new object before anything is written
- * there. Shuffle and quarantine come last, because to all others a resting object is free.
+ * there. Shuffle and quarantine come last, because to all others a resting object is free. A cache
+ * that one of these wants is never cold.
  */
 #include "debug/check.h"
 #include "debug/closed.h"
@@ -17,6 +18,7 @@
 #include "debug/quarantine.h"
 #include "debug/red_zones.h"
 #include "debug/shuffle.h"
+#include "heap/cold.h"
 #include "member_parts.h"
 #include "rcu/destruct.h"
 #include "runtime/extensions.h"
@@ -54,4 +56,5 @@ const struct slab_extension *const slab_extensions[OS_EXTENSIONS] = {
     [CLOSED_EXTENSION] = &closed_extension,
     [SHUFFLE_EXTENSION] = &shuffle_extension,
     [QUARANTINE_EXTENSION] = &quarantine_extension,
+    [COLD_EXTENSION] = &cold_extension,
 };

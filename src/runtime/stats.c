@@ -71,6 +71,16 @@ static void stats_add_cache(struct prudence_stats *total, const struct prudence_
     TOTAL_FIGURES(ADD_FIGURE, NO_COUNT, NO_OTHER)
 }
 
+static void stats_add_list(struct prudence_stats *total, const struct list *caches)
+{
+    struct list *item;
+
+    list_for_each(item, caches)
+    {
+        stats_add_cache(total, list_entry(item, struct prudence_cache, link));
+    }
+}
+
 /* Reads the pointer, because callback_queue_of() would make the default domain's queue, under a
  * lock. */
 uint64_t stats_bytes_called(const struct prudence_domain *domain)
@@ -142,16 +152,13 @@ int prudence_stats_sized(struct prudence_stats *stats, size_t size)
 {
     struct prudence_stats all = {.caches = 0};
     struct os_pages_stats pages;
-    struct list *item;
 
     if (!stats)
         return EINVAL;
     process_start();
     os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        stats_add_cache(&all, list_entry(item, struct prudence_cache, link));
-    }
+    stats_add_list(&all, &slab_caches);
+    stats_add_list(&all, &slab_cold_caches);
     os_lock_release(&slab_caches_lock);
     os_pages_stats(&pages);
     add_pages(&all, &pages);
@@ -161,31 +168,25 @@ int prudence_stats_sized(struct prudence_stats *stats, size_t size)
     return 0;
 }
 
-/* Finds the first cache with a number above the walk's; the list is in the order of numbers. */
+/* Finds the cache with the least number above the walk's. */
 int prudence_next_cache_sized(struct prudence_walk *walk, struct prudence_cache_stats *stats,
                               size_t size)
 {
+    const struct prudence_cache *cache;
     struct prudence_cache_stats all;
-    struct list *item;
-    int end = ENOENT;
 
     if (!walk || !stats)
         return EINVAL;
     process_start();
     os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        if (cache->number <= walk->after[0])
-            continue;
+    cache = all_caches_after(walk->after[0]);
+    if (cache) {
         walk->after[0] = cache->number;
         stats_of_cache(cache, &all);
-        end = 0;
-        break;
     }
     os_lock_release(&slab_caches_lock);
-    if (!end)
-        give_sized(stats, size, &all, sizeof all);
-    return end;
+    if (!cache)
+        return ENOENT;
+    give_sized(stats, size, &all, sizeof all);
+    return 0;
 }

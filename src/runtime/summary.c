@@ -87,18 +87,24 @@ static SEPARATE void look_at(struct prudence_cache *cache, struct holders *holde
     summary_insert(holders->live, LIVE_SHOWN, &holder);
 }
 
+static void look_at_list(const struct list *caches, struct holders *holders)
+{
+    struct list *item;
+
+    list_for_each(item, caches)
+    {
+        look_at(list_entry(item, struct prudence_cache, link), holders);
+    }
+}
+
 /* Fills in the holders, and visits the domains of the latent ones. A domain lives at least as long
  * as the caches that name it, and these stay while the list is locked. */
 static void find_holders(struct holders *holders)
 {
-    struct list *item;
-
     memset(holders, 0, sizeof *holders);
     os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        look_at(list_entry(item, struct prudence_cache, link), holders);
-    }
+    look_at_list(&slab_caches, holders);
+    look_at_list(&slab_cold_caches, holders);
     for (unsigned i = 0; i < LATENT_SHOWN && holders->latent[i].bytes; i++)
         domain_visit(holders->latent[i].domain);
     os_lock_release(&slab_caches_lock);

@@ -52,6 +52,19 @@ static void mem_info_add_cache(struct scm_mem_info *info, const struct prudence_
     }
 }
 
+static void mem_info_add_list(struct scm_mem_info *info, const struct list *caches)
+{
+    struct list *item;
+
+    list_for_each(item, caches)
+    {
+        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache != pages_cache())
+            mem_info_add_cache(info, cache);
+    }
+}
+
 static void mem_info_add_counts(struct scm_mem_info *info, const struct scm_counts *counts,
                                 const uint64_t *begin)
 {
@@ -93,13 +106,8 @@ static void count_memory(struct scm_mem_info *info)
     }
     os_lock_release(&scm_lock);
     os_lock_take(&slab_caches_lock);
-    list_for_each(item, &slab_caches)
-    {
-        const struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
-
-        if (cache != pages_cache())
-            mem_info_add_cache(info, cache);
-    }
+    mem_info_add_list(info, &slab_caches);
+    mem_info_add_list(info, &slab_cold_caches);
     os_lock_release(&slab_caches_lock);
 }
 

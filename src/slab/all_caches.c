@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The list of all slab caches.
+ * The lists of all slab caches. Cold ones have a list of their own, because they have no objects
+ * of their own, and nothing that fork, pressure and decay would look at.
  *
- * `slab_caches_lock` guards the list, and is never held across a wait for a grace period. A thread
+ * `slab_caches_lock` guards the lists, and is never held across a wait for a grace period. A thread
  * that looks at a cache for longer counts as a visitor of the cache (cache_hold) and releases the
  * lock; the cache's destruction waits for visitors.
  */
@@ -12,7 +13,31 @@
 
 struct os_lock slab_caches_lock = OS_LOCK_INIT(OS_RANK_CACHES);
 struct list slab_caches = {&slab_caches, &slab_caches};
+struct list slab_cold_caches = {&slab_cold_caches, &slab_cold_caches};
 
+static struct prudence_cache *first_after(const struct list *caches, uint64_t number)
+{
+    struct list *item;
+
+    list_for_each(item, caches)
+    {
+        struct prudence_cache *cache = list_entry(item, struct prudence_cache, link);
+
+        if (cache->number > number)
+            return cache;
+    }
+    return NULL;
+}
+
+struct prudence_cache *all_caches_after(uint64_t number)
+{
+    struct prudence_cache *cache = first_after(&slab_caches, number);
+    struct prudence_cache *cold = first_after(&slab_cold_caches, number);
+
+    return cache && (!cold || cache->number < cold->number) ? cache : cold;
+}
+
+/* Visits all caches that are not cold. */
 void all_caches_visit(void (*visit)(struct prudence_cache *cache))
 {
     struct list *item;

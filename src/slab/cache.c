@@ -167,6 +167,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     cache->context = layout->context;
     cache->object_size = layout->object_size;
     cache->named = layout->named;
+    cache->common = layout->common;
     cache->sized = layout->object_cache_bytes > 0;
     cache->extensions = extensions_wanted(layout, &cache->slab_extensions);
     cache->fast_percpu = cache->slab_percpu = os_percpu_owned_lines;
@@ -187,24 +188,66 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
     choose_sizes(cache, layout->object_cache_bytes);
 }
 
-static bool nodes_make(struct prudence_cache *cache)
+static struct slab_node *nodes_make(void)
 {
-    cache->nodes = os_meta_alloc(os_node_count() * sizeof *cache->nodes);
-    for (unsigned i = 0; cache->nodes && i < os_node_count(); i++)
-        node_lists_init(&cache->nodes[i]);
-    return cache->nodes != NULL;
+    struct slab_node *nodes = os_meta_alloc(os_node_count() * sizeof *nodes);
+
+    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+        node_lists_init(&nodes[i]);
+    return nodes;
 }
 
-static bool lines_make(struct prudence_cache *cache)
+static void nodes_free(struct slab_node *nodes, size_t slab_bytes)
 {
-    cache->percpu = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
-    for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
-        os_percpu_line_init(&cpu_cache_of(cache, i)->line, i);
-    if (os_percpu_rseq && !extensions_meet_objects(cache->extensions))
-        cache->fast_percpu = cache->percpu;
+    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+        node_lists_end(&nodes[i], slab_bytes);
+    if (nodes)
+        os_meta_free(nodes, os_node_count() * sizeof *nodes);
+}
+
+static void *lines_make(void)
+{
+    char *lines = os_meta_alloc(os_cpu_count() * OS_PERCPU_STRIDE);
+
+    for (unsigned i = 0; lines && i < os_cpu_count(); i++)
+        os_percpu_line_init((struct os_percpu_line *)(lines + i * OS_PERCPU_STRIDE), i);
+    return lines;
+}
+
+static void lines_free(void *lines)
+{
+    if (lines && lines != os_percpu_owned_lines)
+        os_meta_free(lines, os_cpu_count() * OS_PERCPU_STRIDE);
+}
+
+/* Gives the cache lines, and opens the paths that none of `extensions` closes. Release: a thread
+ * that finds the lines of a cache that was cold also finds them initialized. */
+static void lines_install(struct prudence_cache *cache, void *lines, uint32_t extensions)
+{
+    store_release(&cache->percpu, lines);
     if (os_percpu_rseq && !extensions_meet_objects(cache->slab_extensions))
-        cache->slab_percpu = cache->percpu;
-    return cache->percpu != NULL;
+        store_release(&cache->slab_percpu, lines);
+    if (os_percpu_rseq && !extensions_meet_objects(extensions))
+        store_release(&cache->fast_percpu, lines);
+}
+
+/* Makes nodes and lines. A cold cache has none, and closed lines that others have as well. */
+static bool parts_make(struct prudence_cache *cache, const struct cache_layout *layout)
+{
+    void *lines;
+
+    if (layout->common) {
+        cache->percpu = os_percpu_owned_lines;
+        cache->cold = true;
+        return true;
+    }
+    cache->nodes = nodes_make();
+    if (layout->no_cpu_caches || !cache->nodes)
+        return cache->nodes != NULL;
+    lines = lines_make();
+    if (lines)
+        lines_install(cache, lines, cache->extensions);
+    return lines != NULL;
 }
 
 /* Frees all parts of the cache except the structure. Fast paths are closed, so a late call takes
@@ -217,15 +260,12 @@ static void cache_release_parts(struct prudence_cache *cache)
     store_relaxed(&cache->fast_percpu, (void *)os_percpu_owned_lines);
     cache->slab_percpu = os_percpu_owned_lines;
     store_relaxed(&cache->nodes, (struct slab_node *)NULL);
+    store_relaxed(&cache->cold, false);
     cache->percpu = NULL;
-    for (unsigned i = 0; nodes && i < os_node_count(); i++)
-        node_lists_end(&nodes[i], cache->slab_bytes);
     if (cache->window)
         os_window_unmake(cache->window);
-    if (nodes)
-        os_meta_free(nodes, os_node_count() * sizeof *nodes);
-    if (lines)
-        os_meta_free(lines, os_cpu_count() * OS_PERCPU_STRIDE);
+    nodes_free(nodes, cache->slab_bytes);
+    lines_free(lines);
 }
 
 void cache_forget(struct prudence_cache *cache)
@@ -236,7 +276,11 @@ void cache_forget(struct prudence_cache *cache)
 /* Number of caches ever made; protected by slab_caches_lock. */
 static uint64_t caches_made;
 
-/* Creates a cache of a valid layout. Returns NULL if memory ran out. */
+/* Creates a cache of a valid layout. Returns NULL if memory ran out.
+ *
+ * A cold cache (ADR 148) is one of thousands that are rarely used. It has no nodes and lines, so it
+ * takes only this structure. Extensions allocate its objects from `layout->common`, which is never
+ * destroyed. cache_warm() makes an ordinary cache of it. */
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout)
 {
     struct prudence_cache *cache = os_meta_alloc(sizeof *cache);
@@ -244,8 +288,7 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     if (!cache)
         return NULL;
     layout_apply(cache, name, layout);
-    if (!nodes_make(cache) || (!layout->no_cpu_caches && !lines_make(cache)) ||
-        !extensions_cache_made(cache)) {
+    if (!parts_make(cache, layout) || !extensions_cache_made(cache)) {
         cache_release_parts(cache);
         cache_forget(cache);
         return NULL;
@@ -253,9 +296,64 @@ struct prudence_cache *cache_create(const char *name, const struct cache_layout 
     gp_domain_get(cache->domain);
     os_lock_take(&slab_caches_lock);
     cache->number = ++caches_made;
-    list_append(&slab_caches, &cache->link);
+    list_append(cache->cold ? &slab_cold_caches : &slab_caches, &cache->link);
     os_lock_release(&slab_caches_lock);
     return cache;
+}
+
+/* Puts a cache that was cold on the other list, at the place of its number. */
+static void list_as_warm(struct prudence_cache *cache)
+{
+    struct list *before = slab_caches.previous;
+
+    list_remove(&cache->link);
+    while (before != &slab_caches &&
+           list_entry(before, struct prudence_cache, link)->number > cache->number)
+        before = before->previous;
+    list_append(before->next, &cache->link);
+}
+
+/*
+ * Makes a warm cache of a cold one. The caller holds slab_caches_lock. A thread that finds the
+ * cache warm by cache_is_cold() also finds the parts. A thread that finds no extension does not
+ * look any further, so the extension goes after a fence of all CPUs; without the fence it stays,
+ * and costs each miss a call.
+ */
+static void warm(struct prudence_cache *cache, struct slab_node *nodes, void *lines,
+                 uint32_t extension)
+{
+    uint32_t others = cache->extensions & ~extension;
+
+    store_release(&cache->nodes, nodes);
+    lines_install(cache, lines, others);
+    list_as_warm(cache);
+    store_release(&cache->cold, false); /* pairs with cache_is_cold() */
+    if (os_percpu_fence_all())
+        store_relaxed(&cache->extensions, others);
+}
+
+/*
+ * Gives a cold cache nodes and lines, and takes the extension that allocated from `common`. From
+ * then on the cache has slabs of its own; objects in slabs of `common` stay there until they are
+ * freed. Calls on other CPUs that still find the cache cold use `common`, which is as good. Does
+ * nothing if there is no memory, or another thread looks at the list of caches. The caller holds
+ * nothing.
+ */
+void cache_warm(struct prudence_cache *cache, uint32_t extension)
+{
+    struct slab_node *nodes = nodes_make();
+    void *lines = nodes ? lines_make() : NULL;
+
+    if (lines && os_lock_try(&slab_caches_lock)) {
+        if (cache->cold) {
+            warm(cache, nodes, lines, extension);
+            nodes = NULL;
+            lines = NULL;
+        }
+        os_lock_release(&slab_caches_lock);
+    }
+    nodes_free(nodes, cache->slab_bytes);
+    lines_free(lines);
 }
 
 /* ---------------------------------------------------------------------------------- destruction */
@@ -349,13 +447,27 @@ static bool retire(struct prudence_cache *cache, size_t *live)
     return empty;
 }
 
+static void destroy_cold(struct prudence_cache *cache)
+{
+    os_lock_take(&slab_caches_lock);
+    list_remove(&cache->link);
+    os_lock_release(&slab_caches_lock);
+    gp_domain_put(cache->domain);
+    cache_release_parts(cache);
+}
+
 /*
- * Returns false while objects are live, with their number in *live. The cache's structure stays
- * until cache_forget(). Waits for grace periods of this cache's domain, and no other, as long as
- * there are latent objects or type-safe pages. Holds nothing while waiting.
+ * Returns false while objects are live, with their number in *live. The caller has made sure that
+ * no object in a slab of `common` is live or read. The cache's structure stays until
+ * cache_forget(). Waits for grace periods of this cache's domain, and no other, as long as there
+ * are latent objects or type-safe pages. Holds nothing while waiting.
  */
 bool cache_destroy(struct prudence_cache *cache, size_t *live)
 {
+    if (cache_is_cold(cache)) {
+        destroy_cold(cache);
+        return true;
+    }
     preflush_forget(cache);
     os_hands_full(); /* off the list, the cache still holds the domain */
     while (!retire(cache, live)) {

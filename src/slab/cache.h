@@ -6,6 +6,7 @@
 #include "slab/cache_type.h"
 
 struct prudence_cache *cache_create(const char *name, const struct cache_layout *layout);
+void cache_warm(struct prudence_cache *cache, uint32_t extension);
 bool cache_destroy(struct prudence_cache *cache, size_t *live);
 void cache_forget(struct prudence_cache *cache);
 /* Red zone and margin, in bytes, of caches made from now on. */

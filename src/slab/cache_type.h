@@ -52,11 +52,22 @@ struct prudence_cache {
     struct grid window_grid;
     uint32_t cpus;       /* number of lines at `fast_percpu`, for inlined code */
     uint32_t extensions; /* one bit each (extension.h) */
-    void *percpu;        /* the first CPU's cpu_cache; NULL for large blocks */
-    void *slab_percpu;   /* `fast_percpu` of new slabs; open even if only allocations are closed */
-    struct prudence_domain *domain;
 
-    size_t object_size, stride, alignment;
+    /* All that calls of a cold cache (heap/cold.c) need besides, in one cache line. Later they are
+     * as constant as the rest. */
+    void *percpu; /* the first CPU's cpu_cache; NULL for large blocks */
+    size_t object_size;
+    uint32_t slab_extensions; /* subset of `extensions` that slabs have as well */
+    bool cold;                /* has no nodes and no lines of its own (cache_create); atomic */
+    struct slab_node *nodes;  /* NULL while the cache is cold; atomic */
+    /* The cache in whose slabs the objects are that were allocated while this cache was cold; NULL
+     * if it never was. The counts, which are atomic, are of these objects. */
+    struct prudence_cache *common;
+    uint64_t cold_allocations, cold_frees, cold_deferred;
+
+    void *slab_percpu; /* `fast_percpu` of new slabs; open even if only allocations are closed */
+    struct prudence_domain *domain;
+    size_t stride, alignment;
     size_t slab_bytes;
     unsigned capacity; /* objects in a slab */
     unsigned colors;   /* different places of the first object, 64 bytes (or the alignment) apart */
@@ -64,7 +75,6 @@ struct prudence_cache {
     unsigned size_min, size_max; /* objects in an object cache */
     unsigned free_limit;         /* free slabs that a node keeps */
     unsigned flags;
-    uint32_t slab_extensions; /* subset of `extensions` that slabs have as well */
     /* Bytes of pages on each side of a large block that nobody may touch. */
     uint32_t margin;
     uint16_t redzone; /* unused bytes after each object */
@@ -77,11 +87,11 @@ struct prudence_cache {
     void (*constructor)(void *object, void *context);
     void (*destructor)(void *object, void *context); /* called by an extension */
     void *context;
-    struct slab_node *nodes;
-    struct os_window *window;  /* atomic; stays once made */
-    struct list link;          /* in slab_caches, under slab_caches_lock */
-    uint64_t number;           /* unique among all caches ever made; grows along the list */
-    void *side[OS_EXTENSIONS]; /* one word for each extension */
+    struct os_window *window; /* atomic; stays once made */
+    struct list link;         /* in slab_caches, under slab_caches_lock */
+    uint64_t number;          /* unique among all caches ever made; grows along the list */
+    void *destructs, *shelf;  /* words of the extensions destruct and shuffle */
+    uint64_t cold_round;      /* of all cold caches, when this one was last looked at; atomic */
 
     /* Atomic; fields from here on change. */
     uint32_t next_color __attribute__((aligned(CACHE_LINE)));
@@ -101,6 +111,7 @@ struct prudence_cache {
 #define CACHE_DENSE    (1u << 3) /* slabs leave little over, and give up no object for colors */
 #define CACHE_OWN                                                                                  \
     (1u << 4) /* objects of the library, which stores their addresses in its own forms */
+#define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to slabs */
 
 /* Called by inlined code. Later slabs of the cache go to a window, if the cache may have one. */
@@ -110,10 +121,18 @@ static inline void cache_want_window(struct prudence_cache *cache)
         store_relaxed(&cache->window_wish, (uint8_t)WINDOW_WANTED);
 }
 
-/* Returns whether only this structure is left of the cache. It stays until cache_forget(). */
+/* Acquire: a cache that is seen not to be cold has nodes and lines. */
+static inline bool cache_is_cold(const struct prudence_cache *cache)
+{
+    return load_acquire(&cache->cold);
+}
+
+/* Returns whether only this structure is left of the cache. It stays until cache_forget(). The
+ * second look is for a cache that was cold at the first. */
 static inline bool cache_is_destroyed(const struct prudence_cache *cache)
 {
-    return !load_relaxed(&cache->nodes);
+    return unlikely(!load_relaxed(&cache->nodes)) && !cache_is_cold(cache) &&
+           !load_relaxed(&cache->nodes);
 }
 
 /* Returns whether fast paths serve the objects of all slabs except those with an extension of their
@@ -139,7 +158,8 @@ struct cache_layout {
     void *context;
     struct prudence_domain *domain;
     size_t object_cache_bytes;
-    bool no_cpu_caches; /* large blocks, each in a slab alone */
+    struct prudence_cache *common; /* the new cache is cold, with objects in this one's slabs */
+    bool no_cpu_caches;            /* large blocks, each in a slab alone */
     bool named;
 };
 

@@ -57,7 +57,7 @@ _Static_assert(sizeof(struct cpu_cache) <= OS_PERCPU_STRIDE, "lines are a stride
 
 static inline struct cpu_cache *cpu_cache_of(const struct prudence_cache *cache, unsigned cpu)
 {
-    return (struct cpu_cache *)((char *)cache->percpu + cpu * OS_PERCPU_STRIDE);
+    return (struct cpu_cache *)((char *)load_relaxed(&cache->percpu) + cpu * OS_PERCPU_STRIDE);
 }
 
 /* Returns the number of objects that share a cookie, at most half of the ring's limit. */

@@ -156,4 +156,8 @@ void slab_fork_child(bool whole)
         repair_unfenced(list_entry(item, struct prudence_cache, link));
         fork_count_anew(list_entry(item, struct prudence_cache, link));
     }
+    list_for_each(item, &slab_cold_caches)
+    {
+        gp_domain_get(list_entry(item, struct prudence_cache, link)->domain);
+    }
 }

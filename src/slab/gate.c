@@ -68,7 +68,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
 {
     void *object = extensions_instead(cache, size);
 
-    if (!object) {
+    if (!object && !cache_is_cold(cache)) {
         object = gate_take(cache, flags);
         object = object ? extensions_taken(cache, object) : NULL;
     }
@@ -79,7 +79,7 @@ static void *alloc_extended(struct prudence_cache *cache, size_t size, os_alloc_
 
 void *gate_alloc(struct prudence_cache *cache, size_t size, os_alloc_flags flags)
 {
-    if (unlikely(cache->extensions))
+    if (unlikely(load_relaxed(&cache->extensions)))
         return alloc_extended(cache, size ? size : cache->object_size, flags);
     return gate_take(cache, flags);
 }
@@ -90,7 +90,7 @@ size_t gate_alloc_bulk(struct prudence_cache *cache, size_t count, void **object
 {
     size_t done = 0;
 
-    if (likely(!cache->extensions))
+    if (likely(!load_relaxed(&cache->extensions)))
         return alloc_bulk_from_cache(cache, count, objects, flags);
     while (done < count && (objects[done] = gate_alloc(cache, 0, flags)))
         done++;

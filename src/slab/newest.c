@@ -43,7 +43,7 @@ static void look_everywhere(struct prudence_cache *cache, struct newest_search *
 
 void newest_look(struct prudence_cache *cache, struct newest_search *search)
 {
-    if (!cache->percpu)
+    if (!cache->percpu || cache_is_cold(cache))
         return;
     look_here(cache, search);
     if (!search->found && load_relaxed(&times) < EVERYWHERE_TIMES) {

@@ -10,9 +10,11 @@
 #include "slab/cache_type.h"
 #include "slab/extension.h"
 
-static size_t slab_metadata_bytes(unsigned capacity)
+static size_t slab_metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
-    return sizeof(struct slab) + (size_t)3 * bits_words(capacity) * sizeof(uint64_t);
+    size_t owners = unlikely(cache->flags & CACHE_COMMON) ? capacity : 0;
+
+    return sizeof(struct slab) + (3 * bits_words(capacity) + owners) * sizeof(uint64_t);
 }
 
 /* Returns the offset of a slab's first object, so that equal objects of many slabs do not all fall
@@ -127,7 +129,7 @@ static bool give_pages(struct slab *slab)
 
 size_t slab_memory(const struct slab *slab)
 {
-    return slab_metadata_bytes(slab->capacity);
+    return slab_metadata_bytes(slab->cache, slab->capacity);
 }
 
 /* Returns the number of objects in a slab of `bytes`. */
@@ -145,7 +147,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
 {
     unsigned capacity = capacity_of(cache, bytes);
     size_t front = margin ? max_size(margin, alignment) : 0;
-    struct slab *slab = os_meta_alloc_as(slab_metadata_bytes(capacity), flags);
+    struct slab *slab = os_meta_alloc_as(slab_metadata_bytes(cache, capacity), flags);
 
     if (!slab)
         return NULL;
@@ -165,7 +167,7 @@ struct slab *slab_make(struct prudence_cache *cache, unsigned node, size_t bytes
     if (!give_pages(slab))
         return NULL;
 no_pages:
-    os_meta_free(slab, slab_metadata_bytes(capacity));
+    os_meta_free(slab, slab_metadata_bytes(cache, capacity));
     return NULL;
 }
 
@@ -173,7 +175,7 @@ no_pages:
 struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pages, size_t bytes,
                           void *object, uint32_t extensions)
 {
-    struct slab *slab = os_meta_alloc(slab_metadata_bytes(1));
+    struct slab *slab = os_meta_alloc(slab_metadata_bytes(cache, 1));
 
     if (!slab)
         return NULL;
@@ -185,7 +187,7 @@ struct slab *slab_make_on(struct prudence_cache *cache, unsigned node, void *pag
     slab->extensions |= extensions;
     if (slab_complete(slab))
         return slab;
-    os_meta_free(slab, slab_metadata_bytes(1));
+    os_meta_free(slab, slab_metadata_bytes(cache, 1));
     return NULL;
 }
 

@@ -44,6 +44,7 @@ struct slab {
     struct list waiting_link;
     void *side[OS_EXTENSION_SIDES]; /* one word for each of the first extensions */
     uint64_t bits[];                /* free, waiting, next, with bits_words(capacity) words each */
+    /* ... and for CACHE_COMMON an owner of each object */
 };
 
 static inline uint64_t *slab_free_bits(struct slab *slab)
@@ -59,6 +60,13 @@ static inline uint64_t *slab_waiting_bits(struct slab *slab)
 static inline uint64_t *slab_next_bits(struct slab *slab)
 {
     return slab->bits + (size_t)2 * bits_words(slab->capacity);
+}
+
+/* Returns, for each object, the cold cache that it, or NULL if the object is not live; each is
+ * atomic. Slabs of CACHE_COMMON only. */
+static inline struct prudence_cache **slab_owners(struct slab *slab)
+{
+    return (struct prudence_cache **)(slab->bits + (size_t)3 * bits_words(slab->capacity));
 }
 
 static inline uint64_t slab_offset(const struct slab *slab, const void *object)

@@ -61,11 +61,19 @@ static void sum_node(struct cache_sums *sums, struct slab_node *node)
 
 void slab_stats_sum(const struct prudence_cache *cache, struct cache_sums *sums)
 {
+    /* Acquire: pairs with cache_warm(). */
+    struct slab_node *nodes = load_acquire(&cache->nodes);
+
     *sums = (struct cache_sums){.hits = 0};
     for (unsigned i = 0; cache->percpu && i < os_cpu_count(); i++)
         sum_cpu(sums, cache, cpu_cache_of(cache, i));
-    for (unsigned i = 0; i < os_node_count(); i++)
-        sum_node(sums, &cache->nodes[i]);
+    for (unsigned i = 0; nodes && i < os_node_count(); i++)
+        sum_node(sums, &nodes[i]);
+    if (unlikely(cache->flags & CACHE_COMMON)) /* the cold caches count */
+        sums->hits = sums->misses = sums->frees = sums->deferred = 0;
+    sums->misses += load_relaxed(&cache->cold_allocations);
+    sums->frees += load_relaxed(&cache->cold_frees);
+    sums->deferred += load_relaxed(&cache->cold_deferred);
     CACHE_COUNTERS(TAKE_COUNTER)
 }
 

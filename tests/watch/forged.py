@@ -26,6 +26,10 @@ prudence_cache.pressure_waits 136 8
 prudence_cache.remote_drains 144 8
 prudence_cache.large_grown 152 8
 prudence_cache.large_shrunk 160 8
+prudence_cache.cold_allocations 168 8
+prudence_cache.cold_frees 176 8
+prudence_cache.cold_deferred 184 8
+prudence_cache.flags 192 4
 slab_node 0 128
 slab_node.free_slabs 0 4
 slab_node.latent 4 4
@@ -125,13 +129,13 @@ class Figures:
             self.words[place // 8 + at] = value & (1 << 64) - 1
 
 
-CACHES, DOMAINS, DEFAULT, OTHERS, SCHEME, CPUS, CHUNK, CACHE = 0, 64, 128, 512, 1024, 2048, 4096, 1 << 15  # places
+CACHES, COLD, DOMAINS, DEFAULT, OTHERS, SCHEME, CPUS, CHUNK, CACHE = 0, 32, 64, 128, 512, 1024, 2048, 4096, 1 << 15  # places
 
 
 def figures():
     """No caches, one domain, no readers."""
     made = Figures()
-    for head in (CACHES, DOMAINS):
+    for head in (CACHES, COLD, DOMAINS):
         made.set(head, made.base + head, made.base + head)
     made.set(DEFAULT + 64, made.base + SCHEME)
     made.set(SCHEME, made.base + SCHEME + 8, int.from_bytes(b"forged\0\0", "little"))
@@ -154,7 +158,8 @@ def description(of, **instead):
     for name, value in (("pid", os.getpid()), ("malloc", 0), ("cpus", 2), ("nodes", 1), ("percpu_stride", 256), ("stack_count_bits", 16),
                         ("grace_period_step", 1024), ("qsbr", 1)):
         lines[f"number {name}"] = value
-    for name, place in (("slab_caches", CACHES), ("prudence_default", DEFAULT), ("readers_domains", DOMAINS), *((word, OTHERS) for word in WORDS)):
+    for name, place in (("slab_caches", CACHES), ("slab_cold_caches", COLD), ("prudence_default", DEFAULT), ("readers_domains", DOMAINS),
+                        *((word, OTHERS) for word in WORDS)):
         lines[f"address {name}"] = f"{of.base + place:x}"
     for kind, text in (("member", MEMBERS), ("counter", COUNTERS)):
         for line in text.split("\n"):

@@ -20,6 +20,7 @@ from .layout import Record
 from .patience import within
 
 MASK = (1 << 64) - 1
+COMMON = 1 << 5  # the flag of caches whose objects belong to cold caches
 CHANGING_SECONDS = 1.0  # without anything new of a list
 
 # What is constant while a structure is on its list, and leads to what its figures are read from.
@@ -114,13 +115,14 @@ class Copy:
 
     def caches(self):
         found = []
-        for address, cache in self.list_of("slab_caches", "prudence_cache", "number"):
-            try:
-                figures = self.cache(cache)
-                if self.is_listed(address, "prudence_cache", cache):
-                    found.append(figures)
-            except OSError:  # it has gone
-                continue
+        for caches in ("slab_caches", "slab_cold_caches"):
+            for address, cache in self.list_of(caches, "prudence_cache", "number"):
+                try:
+                    figures = self.cache(cache)
+                    if self.is_listed(address, "prudence_cache", cache):
+                        found.append(figures)
+                except OSError:  # it has gone
+                    continue
         return found
 
     def cache(self, cache):
@@ -131,7 +133,13 @@ class Copy:
         domain = self.record("prudence_domain", cache["domain"])
         if cache["percpu"]:
             self.add_cpus(sums, counts, cache, domain["progress.completed"])
-        self.add_nodes(sums, counts, cache)
+        if cache["nodes"]:  # a cold cache has none
+            self.add_nodes(sums, counts, cache)
+        if cache["flags"] & COMMON:  # the cold caches count
+            sums |= dict.fromkeys(("hits", "misses", "frees", "deferred_frees"), 0)
+        sums["misses"] += cache["cold_allocations"]
+        sums["frees"] += cache["cold_frees"]
+        sums["deferred_frees"] += cache["cold_deferred"]
         self.count(counts, "prudence_cache", cache)
         return beside(self.figures_of(cache, domain.text("name"), sums, counts), counts)
 

@@ -71,7 +71,7 @@ void os_stay_loaded(const void *address);
 
 /* Most extensions of the slab layer (slab/extension.h), and how many of them, the first, have a
  * word in each slab. */
-#define OS_EXTENSIONS      11
+#define OS_EXTENSIONS      12
 #define OS_EXTENSION_SIDES 7
 
 /* Largest and smallest size of a CPU's object cache, in objects. The largest is a power of two

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cold caches (ADR 148). In a program with thousands of caches most are used rarely, and a page, a
+ * node and the lines of all CPUs for each would take some 6 KB, and a dozen cache misses a call. So
+ * a cache beyond the first `cold_after` begins cold: the objects lie in slabs of a *common* cache,
+ * one for each size in steps of 16 bytes. The common cache is ordinary, so all that concerns CPUs,
+ * latent objects, limits, pressure, decay and fork holds unchanged. The slabs note the owner of
+ * each live object, by which wrong and double frees are found.
+ *
+ * A cold cache has an extension that allocates from the common cache instead. Slabs of the common
+ * cache have that extension, too, to count frees and deferrals. So the calls of both come to the
+ * gate, and no fast path has to know about cold caches.
+ *
+ * A cache becomes warm when it is used: ROUND allocations are a round, and if at most BUSY rounds
+ * of all cold caches have begun since the last round of this one, it makes more than one part in
+ * BUSY of all cold allocations. The cache then gets nodes and lines (cache_warm), and slabs of its
+ * own. Objects in common slabs stay there until they are freed. A warm cache stays warm; decay
+ * takes slabs and arrays that are not used.
+ */
+#include "heap/cold.h"
+
+#include <stdio.h>
+
+#include "gp/user/domain.h"
+#include "heap/heap.h"
+#include "slab/cache.h"
+#include "slab/gate.h"
+#include "slab/misuse.h"
+
+#define COMMON_STEP ((size_t)16)
+#define COMMON_MAX  ((size_t)512) /* bytes; fewer of larger objects would share a page */
+#define ROUND       64
+#define BUSY        1024
+
+uint32_t cold_after = 256;
+
+static struct prudence_cache *commons[COMMON_MAX / COMMON_STEP]; /* under heap_lock */
+static uint32_t caches_alive;                                    /* atomic */
+static uint64_t rounds;                                          /* atomic */
+
+void cold_note_made(void)
+{
+    add_relaxed(&caches_alive, 1u);
+}
+
+void cold_note_destroyed(void)
+{
+    sub_relaxed(&caches_alive, 1u);
+}
+
+/* ------------------------------------------------------------------------------- which are cold */
+
+/* Returns whether the common cache can serve the layout. Without sequences the closed lines that
+ * cold caches have may lie elsewhere (os_percpu_owned_lines). */
+static bool can_be_cold(const struct cache_layout *layout)
+{
+    uint32_t of_slabs;
+
+    return os_percpu_rseq && layout->named && !layout->flags && !layout->constructor &&
+           !layout->destructor && !layout->object_cache_bytes &&
+           (!layout->domain || layout->domain == gp_default_domain()) &&
+           layout->object_size <= COMMON_MAX && layout->alignment <= CACHE_LINE &&
+           !extensions_wanted(layout, &of_slabs);
+}
+
+struct prudence_cache *cold_common_for(const struct cache_layout *layout)
+{
+    size_t size = round_up(layout->object_size, max_size(COMMON_STEP, layout->alignment));
+    struct cache_layout common = {.object_size = size, .flags = CACHE_COMMON};
+    struct prudence_cache **place = &commons[size / COMMON_STEP - 1];
+    char name[CACHE_NAME_SIZE];
+
+    if (load_relaxed(&caches_alive) < cold_after || !can_be_cold(layout))
+        return NULL;
+    if (!*place) {
+        snprintf(name, sizeof name, "common-%zu", size);
+        *place = cache_create(name, &common);
+    }
+    return *place;
+}
+
+static enum extension_wish cold_wants(const struct cache_layout *layout)
+{
+    if (layout->flags & CACHE_COMMON)
+        return EXTENSION_WANTED;
+    return layout->common ? EXTENSION_INSTEAD : EXTENSION_UNWANTED;
+}
+
+/* ------------------------------------------------------------------------------------- objects */
+
+static struct prudence_cache **cold_owner_of(struct slab *slab, const void *object)
+{
+    return &slab_owners(slab)[slab_index(slab, object)];
+}
+
+/* Begins a round of a cache that has `made` allocations. */
+static void begin_round(struct prudence_cache *cache, uint64_t made)
+{
+    uint64_t now = add_relaxed(&rounds, 1), last = load_relaxed(&cache->cold_round);
+
+    store_relaxed(&cache->cold_round, now);
+    if (made && now - last <= BUSY)
+        cache_warm(cache, EXTENSION_BIT(COLD_EXTENSION));
+}
+
+/* Also called for the common cache itself, and by a thread that found the cache cold before another
+ * thread warmed it. */
+static void *cold_alloc(struct prudence_cache *cache, size_t size)
+{
+    struct prudence_cache *common = cache->common;
+    struct slab *slab;
+    uint64_t made;
+    void *object;
+
+    (void)size;
+    if (!cache_is_cold(cache))
+        return NULL;
+    object = os_percpu_pop(&common->percpu);
+    if (!object)
+        object = gate_alloc(common, 0, OS_ALLOC_DEFAULT);
+    if (!object)
+        return NULL;
+    /* The count comes first, so that live objects are never counted too low. */
+    made = add_relaxed(&cache->cold_allocations, 1);
+    slab = slab_known(object);
+    store_relaxed(cold_owner_of(slab, object), cache);
+    if (made % ROUND == 0)
+        begin_round(cache, made);
+    return object;
+}
+
+/* Ends the ownership of an object, and returns the owner. Two threads that free one object at the
+ * same time may both find the owner. The slab then reports the second copy, as for other caches. */
+static struct prudence_cache *cold_disown(struct slab *slab, void *object, const char *what)
+{
+    struct prudence_cache **place = cold_owner_of(slab, object), *owner = load_relaxed(place);
+
+    if (unlikely(!owner))
+        misuse_report_double(slab, object, false, what);
+    store_relaxed(place, (struct prudence_cache *)NULL);
+    return owner;
+}
+
+static void cold_freed(struct slab *slab, void *object, const char *what)
+{
+    add_relaxed(&cold_disown(slab, object, what)->cold_frees, 1);
+}
+
+static void cold_deferred(struct slab *slab, void *object, const char *what)
+{
+    add_relaxed(&cold_disown(slab, object, what)->cold_deferred, 1);
+}
+
+const struct slab_extension cold_extension = {
+    .wants = cold_wants, .instead = cold_alloc, .freed = cold_freed, .deferred = cold_deferred};
+
+struct slab *cold_slab_of(const struct prudence_cache *cache, const void *object, const char *what)
+{
+    struct slab *slab = slab_of(object);
+    const struct prudence_cache *owner;
+
+    if (!slab || !(slab->cache->flags & CACHE_COMMON))
+        return NULL;
+    owner = load_relaxed(cold_owner_of(slab, object));
+    if (unlikely(owner && owner != cache)) {
+        os_report("%s: %p belongs to cache '%s', not to '%s'", what, object, owner->name,
+                  cache->name);
+        misuse_explain_and_abort(slab, object);
+    }
+    return slab;
+}
+
+/* --------------------------------------------------------------------------------- destruction */
+
+uint64_t cold_live(const struct prudence_cache *cache)
+{
+    uint64_t gone = load_relaxed(&cache->cold_frees) + load_relaxed(&cache->cold_deferred);
+
+    return load_relaxed(&cache->cold_allocations) - gone;
+}
+
+void cold_settle(struct prudence_cache *cache)
+{
+    if (load_relaxed(&cache->cold_deferred))
+        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+}

@@ -26,7 +26,7 @@
  *    `latent_limit` is reached.
  *  - Ownership: targets of values belong to the caller. After a value was replaced or removed, the
  *    target may be freed only after a grace period (prudence_free_deferred). The table allocates
- *    nodes, an index, and for IPv6 shortcuts.
+ *    nodes (some spare, at most one of each size), an index, and for IPv6 shortcuts.
  *  - Order: a reader that finds a value sees the target in the state in which the value was added.
  *    For each address an update takes effect at one moment. A lookup has the answer before or after
  *    that, and lookups of one address never go back. Every lookup that begins after an update has
@@ -416,7 +416,7 @@ struct prudence_routes_stats {
     uint64_t index_bits;   /* number of an address's bits that the index is for */
     uint64_t refused;      /* number of times that memory was lacking for a wider index or more
                               shortcuts */
-    uint64_t bytes_live;   /* bytes of the table, the index, the shortcuts and the nodes */
+    uint64_t bytes_live;   /* bytes of the table, the index, the shortcuts, all nodes, also spare */
     uint64_t bytes_latent; /* bytes that were replaced and wait for readers */
 };
 

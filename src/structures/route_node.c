@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes of nodes of the trie of routes, and copies of their words (route_node.h). */
+/* Sizes and memory of nodes of the trie of routes, and copies of their words (route_node.h). */
 #include "structures/route_node.h"
 
-#include "race_detector.h"
+#include <prudence/prudence.h>
+
+#include "structures/routes.h"
 
 /*
  * Sizes for IPv4, and for IPv6 with the path. A lookup that skips levels finds each node in lines
- * that are not in the processor's caches, so most nodes of IPv6 have one line. The largest node has
- * 63 prefixes, 64 children, and `above`.
+ * that are not in the processor's caches, so most nodes of IPv6 have one line. The largest size has
+ * room for ROUTE_NODE_WORDS.
  */
 const unsigned short route_sizes_near[ROUTE_NODE_SIZES] = {32,  48,  64,  96,  128, 192,
                                                            256, 384, 512, 768, 1040};
@@ -72,4 +74,34 @@ void route_node_without_child(struct route_node *node, const struct route_node *
     words_without(node, from, route_child_at(from, slot));
     node->prefixes = from->prefixes;
     node->children = from->children & ~ROUTE_BIT(slot);
+}
+
+/* --------------------------------------------------------------------------------------- memory */
+
+struct route_node *route_node_make(const struct route_table *table, unsigned words)
+{
+    char *memory = prudence_cache_alloc(table->caches[route_node_size(table, words)]);
+
+    return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
+}
+
+static void *memory_of(const struct route_table *table, struct route_node *node)
+{
+    return (char *)node - table->node_front;
+}
+
+void route_node_free(const struct route_table *table, struct route_node *node, unsigned words)
+{
+    prudence_cache_free(table->caches[route_node_size(table, words)], memory_of(table, node));
+}
+
+void route_node_defer(const struct route_table *table, struct route_node *node)
+{
+    prudence_cache_free_deferred(table->caches[route_node_size(table, route_node_words(node))],
+                                 memory_of(table, node));
+}
+
+size_t route_node_memory(const struct route_table *table, const struct route_node *node)
+{
+    return table->sizes[route_node_size(table, route_node_words(node))];
 }

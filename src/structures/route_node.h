@@ -58,6 +58,7 @@ static inline unsigned route_edge_levels(uint64_t edge)
 #define ROUTE_ABOVE       0u /* bit of the value from above */
 #define ROUTE_FIRST       1u /* all other prefixes are below this bit */
 #define ROUTE_NODE_SIZES  11u
+#define ROUTE_NODE_WORDS  128u /* at most: 63 prefixes, 64 children, and `above` */
 
 static inline bool route_has(uint64_t bits, unsigned bit)
 {

@@ -6,6 +6,7 @@
 #include <prudence/prudence.h>
 
 #include "structures/route_index.h"
+#include "structures/route_room.h"
 #include "structures/route_shortcut.h"
 #include "structures/routes.h"
 
@@ -26,14 +27,6 @@ struct place {
      */
     unsigned stays;
     uint64_t left;
-};
-
-/* Memory that an update needs or has. */
-struct room {
-    unsigned words;     /* words of `fresh`; 0: not needed */
-    unsigned end_words; /* words of `end`, the node at the end of an edge that is cut; 0: none is */
-    unsigned count;     /* nodes in `below`, each with one prefix or one child */
-    struct route_node *fresh, *end, *below[ROUTE_LEVELS];
 };
 
 /* Finds the place, under the lock. */
@@ -79,55 +72,6 @@ static bool is_at_level(const struct place *place)
 static bool is_there(const struct place *place)
 {
     return is_at_level(place) && route_has(place->path[place->depth]->prefixes, place->bit);
-}
-
-/* --------------------------------------------------------------------------------------- memory */
-
-#define SMALLEST 2u /* number of words: `above`, and a prefix or a child */
-
-static void room_free(const struct route_table *table, const struct room *room)
-{
-    if (room->fresh)
-        route_node_free(table, room->fresh, room->words);
-    if (room->end)
-        route_node_free(table, room->end, room->end_words);
-    for (unsigned i = 0; i < room->count; i++)
-        route_node_free(table, room->below[i], SMALLEST);
-}
-
-/* Makes a node, or none for 0 words. */
-static bool make_one(const struct route_table *table, unsigned words, struct route_node **node)
-{
-    if (words)
-        *node = route_node_make(table, words);
-    return !words || *node;
-}
-
-static bool route_update_make_room(const struct route_table *table, struct room *room)
-{
-    const unsigned count = room->count;
-    bool is_made =
-        make_one(table, room->words, &room->fresh) && make_one(table, room->end_words, &room->end);
-
-    for (room->count = 0; is_made && room->count < count; room->count += is_made)
-        is_made = make_one(table, SMALLEST, &room->below[room->count]);
-    if (!is_made)
-        room_free(table, room);
-    return is_made;
-}
-
-/* Returns 0 for no words, or else a number for each size. */
-static unsigned size_of(const struct route_table *table, unsigned words)
-{
-    return words ? 1 + route_node_size(table, words) : 0;
-}
-
-static bool room_fits(const struct route_table *table, const struct room *room,
-                      const struct room *needed)
-{
-    return room->count == needed->count &&
-           size_of(table, room->words) == size_of(table, needed->words) &&
-           size_of(table, room->end_words) == size_of(table, needed->end_words);
 }
 
 /* Counts a node for the statistics, under the lock. */
@@ -215,11 +159,11 @@ static void begin_node(struct route_table *table, struct route_node *node, route
 /* Makes new nodes below a node of this level, down to one with the prefix. Returns the edge to the
  * first. */
 static uint64_t route_update_make_chain(struct route_table *table, const struct place *place,
-                                        unsigned level, struct room *room, uint64_t above,
+                                        unsigned level, struct route_room *room, uint64_t above,
                                         uint64_t word)
 {
     const unsigned at = route_level_below(table, level, place->level);
-    struct route_node *node = room->below[--room->count];
+    struct route_node *node = room->below[room->used++];
 
     begin_node(table, node, place->key, at, above);
     if (at == place->level)
@@ -269,7 +213,7 @@ static unsigned level_of_cut(const struct place *place)
     return leaves < place->level ? leaves : place->level;
 }
 
-static int plan_add(const struct route_table *table, struct place *place, struct room *needed)
+static int plan_add(const struct route_table *table, struct place *place, struct route_need *needed)
 {
     if (is_there(place)) {
         place->value = route_word(place->path[place->depth], place->bit);
@@ -289,7 +233,7 @@ static int plan_add(const struct route_table *table, struct place *place, struct
 
 /* Copies the end of the edge, for a new node of this level in the middle. */
 static struct route_node *copy_end(struct route_table *table, const struct place *place,
-                                   struct room *room, unsigned level)
+                                   struct route_room *room, unsigned level)
 {
     const struct route_node *end = route_edge_node(place->edge);
     const unsigned end_level = level_below_edge(place);
@@ -310,7 +254,7 @@ static struct route_node *copy_end(struct route_table *table, const struct place
  * that address. For all addresses that leave the edge, the store to the edge's place is the one
  * step. Addresses that follow the edge get the prefix from `above` of the copy.
  */
-static void cut_edge(struct route_table *table, const struct place *place, struct room *room,
+static void cut_edge(struct route_table *table, const struct place *place, struct route_room *room,
                      uint64_t word)
 {
     const unsigned end_level = level_below_edge(place), level = level_of_cut(place);
@@ -333,7 +277,7 @@ static void cut_edge(struct route_table *table, const struct place *place, struc
 }
 
 /* Gives the last node on the way one more prefix or child. */
-static void grow_node(struct route_table *table, const struct place *place, struct room *room,
+static void grow_node(struct route_table *table, const struct place *place, struct route_room *room,
                       uint64_t word)
 {
     const struct route_node *from = place->path[place->depth];
@@ -363,7 +307,8 @@ static unsigned words_left(const struct route_node *node, uint64_t prefix, uint6
                       prudence_routes_ones_(node->children & ~slot));
 }
 
-static int plan_remove(const struct route_table *table, struct place *place, struct room *needed)
+static int plan_remove(const struct route_table *table, struct place *place,
+                       struct route_need *needed)
 {
     uint64_t prefix = ROUTE_BIT(place->bit), slot = 0;
     const struct route_node *node;
@@ -374,18 +319,17 @@ static int plan_remove(const struct route_table *table, struct place *place, str
     for (number = place->depth;; number--) {
         node = place->path[number];
         words = words_left(node, prefix, slot);
-        if (words >= SMALLEST || number == 0)
+        if (words >= ROUTE_SMALLEST || number == 0)
             break;
         prefix = 0;
         slot = ROUTE_BIT(route_slot(place->key, place->levels[number - 1]));
     }
     place->stays = number;
     place->left = 0;
-    if (words == SMALLEST && node->children & ~slot &&
+    if (words == ROUTE_SMALLEST && node->children & ~slot &&
         !route_is_always_there(table, place->levels[number]))
         place->left = route_child_edge(node, (unsigned)__builtin_ctzll(node->children & ~slot));
-    needed->words = place->left ? 0 : words;
-    needed->count = 0;
+    *needed = (struct route_need){.words = place->left ? 0 : words};
     return 0;
 }
 
@@ -426,7 +370,7 @@ static void join_edges(struct route_table *table, const struct place *place, uin
 }
 
 static void commit_remove(struct route_table *table, const struct place *place,
-                          const struct room *room)
+                          const struct route_room *room)
 {
     const struct route_node *last = place->path[place->depth];
     const unsigned heir = route_longest_below(last, route_first_slot(place->bit), place->bit);
@@ -464,39 +408,34 @@ static bool place_make(const struct route_table *table, const struct prudence_ro
     return true;
 }
 
-/* Finds the place and allocates memory for an update. With 0, the lock is held and *room has all
- * that the update needs. */
-static int prepare(struct route_table *table, struct place *place, struct room *room,
+/* Finds the place and memory for an update. With 0, the lock is held and *room has all that the
+ * update needs. */
+static int prepare(struct route_table *table, struct place *place, struct route_room *room,
                    int (*plan)(const struct route_table *table, struct place *place,
-                               struct room *needed))
+                               struct route_need *needed))
 {
-    struct room needed = {.words = 0};
-    uint64_t changes = 0;
-    bool is_found = false;
-    int error = 0;
+    bool is_made = false, is_ready;
+    struct route_need needed;
+    int error;
 
-    *room = needed;
     for (;;) {
         os_lock_take(&table->lock);
-        if (!is_found || table->changes != changes) {
-            route_update_find(table, place);
-            error = plan(table, place, &needed);
-            changes = table->changes;
-            is_found = true;
-        }
-        if (!error && room_fits(table, room, &needed)) {
-            room->words = needed.words;
-            room->end_words = needed.end_words;
-            table->changes++;
+        route_update_find(table, place);
+        error = plan(table, place, &needed);
+        is_ready = !error && (is_made ? route_room_fits(table, room, &needed)
+                                      : route_room_take(table, room, &needed));
+        if (is_ready) {
+            room->need = needed;
             return 0;
         }
         os_lock_release(&table->lock);
-        room_free(table, room);
+        if (is_made)
+            route_room_free(table, room);
         if (error)
             return error;
-        *room = needed;
-        if (!route_update_make_room(table, room))
+        if (is_made ? !route_room_make(table, room, &needed) : !route_room_complete(table, room))
             return ENOMEM;
+        is_made = true;
     }
 }
 
@@ -512,7 +451,7 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_ro
 {
     struct route_table *table = route_table_of(public);
     struct place place;
-    struct room room;
+    struct route_room room;
     int error;
 
     route_tell(there, 0);
@@ -534,6 +473,7 @@ int prudence_routes_add(struct prudence_routes *public, const struct prudence_ro
         route_node_defer(table, route_edge_node(place.edge));
     else
         defer_path(table, &place, place.depth);
+    route_room_restock(table, &room);
     route_index_follow_count(table);
     route_shortcuts_follow_count(table);
     return 0;
@@ -544,7 +484,7 @@ int prudence_routes_erase(struct prudence_routes *public,
 {
     struct route_table *table = route_table_of(public);
     struct place place;
-    struct room room;
+    struct route_room room;
     int error;
 
     route_tell(old, 0);
@@ -557,6 +497,7 @@ int prudence_routes_erase(struct prudence_routes *public,
     commit_remove(table, &place, &room);
     os_lock_release(&table->lock);
     defer_path(table, &place, place.stays);
+    route_room_restock(table, &room);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "structures/attributes.h"
 #include "structures/routes.h"
 #include "structures/route_index.h"
+#include "structures/route_room.h"
 #include "structures/route_shortcut.h"
 #include "structures/route_words.h"
 #include "structures/waiting.h"
@@ -22,12 +23,14 @@
 bool route_prefix_key(const struct route_table *table, const struct prudence_routes_prefix *prefix,
                       route_key *key)
 {
-    route_key address = 0;
+    uint64_t halves[2];
+    route_key address;
 
     if (!prefix || prefix->length > table->length_most)
         return false;
-    for (unsigned i = 0; i < table->length_most / 8; i++)
-        address |= (route_key)prefix->address[i] << (ROUTE_KEY_BITS - 8 - 8 * i);
+    __builtin_memcpy(halves, prefix->address, sizeof halves);
+    address = (route_key)__builtin_bswap64(halves[0]) << 64 | __builtin_bswap64(halves[1]);
+    address &= ~(route_key)0 << (ROUTE_KEY_BITS - table->length_most);
     *key = address;
     return prefix->length == ROUTE_KEY_BITS || address << prefix->length == 0;
 }
@@ -40,47 +43,23 @@ void route_key_prefix(const struct route_table *table, route_key key, unsigned l
         prefix->address[i] = (unsigned char)(key >> (ROUTE_KEY_BITS - 8 - 8 * i));
 }
 
-/* ---------------------------------------------------------------------------------------- nodes */
+/* ------------------------------------------------------------------------ making and destroying */
 
-unsigned route_node_size(const struct route_table *table, unsigned words)
+void route_table_shape(struct route_table *table, enum prudence_routes_family family)
 {
+    const bool is_far = family == PRUDENCE_ROUTES_IPV6;
     unsigned size = 0;
 
-    while (table->sizes[size] <
-           table->node_front + sizeof(struct route_node) + words * sizeof(uint64_t))
-        size++;
-    return size;
+    table->length_most = is_far ? 128 : 32;
+    table->node_front = is_far ? ROUTE_PATH_BYTES : 0;
+    table->sizes = is_far ? route_sizes_far : route_sizes_near;
+    for (unsigned words = 1; words <= ROUTE_NODE_WORDS; words++) {
+        if (table->sizes[size] <
+            table->node_front + sizeof(struct route_node) + words * sizeof(uint64_t))
+            size++;
+        table->size_of_words[words - 1] = (unsigned char)size;
+    }
 }
-
-struct route_node *route_node_make(const struct route_table *table, unsigned words)
-{
-    char *memory = prudence_cache_alloc(table->caches[route_node_size(table, words)]);
-
-    return memory ? (struct route_node *)(void *)(memory + table->node_front) : NULL;
-}
-
-static void *memory_of(const struct route_table *table, struct route_node *node)
-{
-    return (char *)node - table->node_front;
-}
-
-void route_node_free(const struct route_table *table, struct route_node *node, unsigned words)
-{
-    prudence_cache_free(table->caches[route_node_size(table, words)], memory_of(table, node));
-}
-
-void route_node_defer(const struct route_table *table, struct route_node *node)
-{
-    prudence_cache_free_deferred(table->caches[route_node_size(table, route_node_words(node))],
-                                 memory_of(table, node));
-}
-
-size_t route_node_memory(const struct route_table *table, const struct route_node *node)
-{
-    return table->sizes[route_node_size(table, route_node_words(node))];
-}
-
-/* ------------------------------------------------------------------------ making and destroying */
 
 static bool routes_read_attributes(const char *name, const struct prudence_routes_attr *given,
                                    struct prudence_routes_attr *attr)
@@ -185,9 +164,7 @@ struct prudence_routes *prudence_routes_create(const char *name,
         return NULL;
     __builtin_memset(table, 0, sizeof *table);
     table->domain = attr.domain ? attr.domain : prudence_default_domain();
-    table->length_most = attr.family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
-    table->node_front = attr.family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
-    table->sizes = attr.family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
+    route_table_shape(table, (enum prudence_routes_family)attr.family);
     os_lock_init(&table->lock, OS_RANK_STRUCTURES);
     if (routes_make_parts(table, name, &attr)) {
         tables_add(&route_tables, &table->link);
@@ -223,6 +200,7 @@ int prudence_routes_destroy(struct prudence_routes *public)
         return error;
     tables_remove(&table->link);
     routes_free_nodes(table, table->root);
+    route_room_free_spares(table);
     free_arrays(table);
     unmake_caches(table);
     os_lock_destroy(&table->lock);
@@ -265,7 +243,8 @@ int prudence_routes_stats_sized(struct prudence_routes *public, struct prudence_
         .nodes = table->nodes,
         .index_bits = route_words_bits(table->public.index),
         .refused = table->refused,
-        .bytes_live = sizeof *table + route_words_bytes(table->public.index) + table->node_bytes};
+        .bytes_live = sizeof *table + route_words_bytes(table->public.index) + table->node_bytes +
+                      route_room_spare_bytes(table)};
     if (table->public.shortcuts)
         all.bytes_live += route_words_bytes(table->public.shortcuts);
     os_lock_release(&table->lock);

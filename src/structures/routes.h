@@ -43,9 +43,9 @@
  * the answer, was right at a moment after the moment of the word before.
  *
  * Locks. `lock` serializes updates. No thread holds it while allocating memory or deferring a node,
- * because both may wait for readers. An update first finds out how much memory it needs, allocates
- * without the lock, and looks again. Fork takes the lock (fork.c), so a child never has half an
- * update.
+ * because both may wait for readers. An update first finds out how much memory it needs. It takes
+ * spare nodes (route_room.c), or allocates without the lock and looks again. Fork takes the lock
+ * (fork.c), so a child never has half an update.
  */
 #ifndef STRUCTURES_ROUTES_H
 #define STRUCTURES_ROUTES_H
@@ -62,19 +62,20 @@ struct prudence_cache;
 
 struct route_table {
     struct prudence_routes public;                   /* written under the lock */
-    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, like the next four */
+    struct prudence_cache *caches[ROUTE_NODE_SIZES]; /* constant, like the next five */
     struct prudence_cache *indexes;
     unsigned length_most;
-    unsigned node_front;         /* bytes before a node: the path, or 0 */
-    const unsigned short *sizes; /* of nodes, in bytes */
+    unsigned node_front;                           /* bytes before a node: the path, or 0 */
+    const unsigned short *sizes;                   /* of nodes, in bytes */
+    unsigned char size_of_words[ROUTE_NODE_WORDS]; /* [n]: number of the size for n + 1 words */
 
     struct os_lock lock __attribute__((aligned(CACHE_LINES_APART)));
     struct route_node *root;    /* protected, like the rest, by the lock; read by all */
     uint64_t prefixes;          /* read by all */
-    uint64_t changes;           /* number of additions and removals of prefixes */
     uint64_t nodes, node_bytes; /* in the trie */
     uint64_t edges_across;      /* edges across level 6, which have shortcuts; read by all */
     uint64_t refused;
+    struct route_node *spares[ROUTE_NODE_SIZES]; /* for the next updates (route_room.c), or NULL */
     struct list link;               /* in route_tables, for fork; protected by tables_lock */
     struct prudence_domain *domain; /* constant */
 };
@@ -201,8 +202,14 @@ bool route_prefix_key(const struct route_table *table, const struct prudence_rou
 void route_key_prefix(const struct route_table *table, route_key key, unsigned length,
                       struct prudence_routes_prefix *prefix);
 
-/* Returns the size class of nodes with this number of words. */
-unsigned route_node_size(const struct route_table *table, unsigned words);
+/* Sets the constants that depend on the family. */
+void route_table_shape(struct route_table *table, enum prudence_routes_family family);
+
+/* Returns the number of the size of nodes with this number of words, at least 1. */
+static inline unsigned route_node_size(const struct route_table *table, unsigned words)
+{
+    return table->size_of_words[words - 1];
+}
 
 /* Allocates a node of this number of words, or returns NULL. */
 struct route_node *route_node_make(const struct route_table *table, unsigned words);

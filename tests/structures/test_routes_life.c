@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of routes: bad arguments, destruction, statistics, nodes that wait for readers, forks,
  * concurrent updates. */
+#include "structures/route_room.h"
 #include "structures/route_words.h"
 #include "support/routes_test.h"
 #include "support/threads.h"
@@ -305,13 +306,40 @@ TEST(statistics_add_up)
     assert_int_equal(add(table, "10.1.2.3/32", 1), 0);
     stats = routes_stats_of(table);
     assert_int_equal(stats.nodes, 7);
-    assert_int_equal(stats.bytes_live, empty + 6 * 32);
+    assert_int_equal(stats.bytes_live, empty + (6 + 1) * 32); /* one is spare */
     assert_int_equal(drop(table, "10.1.2.3/32"), 0);
     stats = routes_stats_of(table);
     assert_int_equal(stats.nodes, 1);
-    assert_int_equal(stats.bytes_live, empty);
+    assert_int_equal(stats.bytes_live, empty + 32);
     assert_int_equal(stats.refused, 0);
     assert_int_equal(prudence_routes_destroy(table), 0);
+}
+
+TEST(the_next_update_takes_the_spare_node)
+{
+    const struct prudence_stats before = stats_now();
+    struct prudence_routes *table = prudence_routes_create("test", NULL);
+    struct route_node **spare = &route_table_of(table)->spares[1]; /* 48 bytes: up to 4 words */
+    const struct prudence_routes_prefix prefix = prefix_of("10.0.2.0/24");
+    const struct route_node *taken;
+    struct prudence_stats after;
+
+    assert_int_equal(add(table, "10.0.0.0/24", 1), 0); /* 2 words; 32 bytes */
+    assert_null(*spare);
+    assert_int_equal(add(table, "10.0.1.0/24", 1), 0); /* 3 words */
+    taken = *spare;
+    assert_non_null(taken);
+    assert_int_equal(route_room_spare_bytes(route_table_of(table)), 32 + 48);
+    assert_int_equal(add(table, "10.0.2.0/24", 1), 0);
+    assert_ptr_equal(last_node(table, &prefix), taken);
+    assert_non_null(*spare);
+    assert_ptr_not_equal(*spare, taken);
+    assert_int_equal(drop(table, "10.0.7.0/24"), ENOENT); /* takes nothing */
+    assert_int_equal(route_room_spare_bytes(route_table_of(table)), 32 + 48);
+    check_trie(table);
+    assert_int_equal(prudence_routes_destroy(table), 0);
+    prudence_stats(&after);
+    assert_int_equal(after.objects_live, before.objects_live);
 }
 
 /* ------------------------------------------------------------------------------------- the rest */
@@ -414,6 +442,8 @@ static void *add_and_drop(void *text)
 TEST(counts_are_read_beside_updates)
 {
     static char texts[2][16] = {"2400::/48", "2800::/48"};
+    const struct prudence_stats before = stats_now();
+    struct prudence_stats after;
     char text[24];
     pthread_t threads[2];
 
@@ -427,6 +457,8 @@ TEST(counts_are_read_beside_updates)
     threads_join(threads, 2);
     assert_int_equal(prudence_routes_count(shared), LOOKS_AT - 1);
     assert_int_equal(prudence_routes_destroy(shared), 0);
+    prudence_stats(&after); /* no spare node was lost when both threads left one */
+    assert_int_equal(after.objects_live, before.objects_live);
 }
 
 SUITE(pin_thread())

@@ -57,9 +57,13 @@ struct prudence_cache *explored_cache(size_t bytes)
     return (struct prudence_cache *)(uintptr_t)(bytes ? bytes : ARRAYS);
 }
 
+/* The real function may write to the object (check=1 does). */
 void *prudence_cache_alloc(struct prudence_cache *cache)
 {
-    return explore_alloc_aligned((uintptr_t)cache, CACHE_LINE);
+    void *object = explore_alloc_aligned((uintptr_t)cache, CACHE_LINE);
+
+    explore_plain(object, 1, true, __builtin_return_address(0));
+    return object;
 }
 
 /* The words are zero because this thread has written them. */

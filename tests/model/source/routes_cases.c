@@ -125,9 +125,7 @@ static void apply(const struct update *update, unsigned number)
 static void make_table(enum prudence_routes_family family)
 {
     table = explore_alloc_aligned(sizeof *table, CACHE_LINES_APART);
-    table->length_most = family == PRUDENCE_ROUTES_IPV6 ? 128 : 32;
-    table->node_front = family == PRUDENCE_ROUTES_IPV6 ? ROUTE_PATH_BYTES : 0;
-    table->sizes = family == PRUDENCE_ROUTES_IPV6 ? route_sizes_far : route_sizes_near;
+    route_table_shape(table, family);
     for (unsigned i = 0; i < ROUTE_NODE_SIZES && table->sizes[i]; i++)
         table->caches[i] = explored_cache(table->sizes[i]);
     table->indexes = explored_cache(0);
@@ -436,6 +434,17 @@ static void two_writers(void)
     explore_thread(updates_one, (void *)1);
 }
 
+/* Both need a node of one size. The first leaves a spare node, which the other may take. */
+static void two_writers_one_size(void)
+{
+    static const struct update then[] = {
+        {ADD, IP4(10, 1, 1, 0), 24}, {ADD, IP4(10, 1, 3, 0), 24}, {NOTHING, 0, 0}};
+
+    make(PRUDENCE_ROUTES_IPV4, both4, then, IP4(10, 1, 3, 0));
+    explore_thread(updates_one, (void *)0);
+    explore_thread(updates_one, (void *)1);
+}
+
 const struct explore_case routes_cases[] = {
     {"routes-cover-added", cover_added, all_is_done, 2, 3},
     {"routes-cover-replaced", cover_replaced, all_is_done, 2, 3},
@@ -478,5 +487,6 @@ const struct explore_case routes_cases[] = {
     {"routes-wider-index-of-ipv6", wider_index6, arrays_are_new, 2, 3},
     {"routes-more-slots", more_slots, arrays_are_new, 2, 3},
     {"routes-two-writers", two_writers, all_is_done, 2, 3},
+    {"routes-two-writers-of-one-size", two_writers_one_size, all_is_done, 2, 3},
     {NULL, NULL, NULL, 0, 0},
 };

@@ -75,6 +75,21 @@ static inline unsigned map_prefix_common(uint64_t prefix, const struct map_key *
     return (unsigned)min_size(min_size(common, map_prefix_length(prefix)), key->length - from);
 }
 
+/*
+ * Moves *at past the prefix and returns true, if the key has the whole prefix at its place *at.
+ * Most nodes have no prefix: numbers differ soon, and strings that begin alike differ at any byte.
+ */
+static inline bool map_pass_prefix(uint64_t prefix, const struct map_key *key, size_t *at)
+{
+    if (likely(!prefix))
+        return true;
+    if (map_prefix_length(prefix) > key->length - *at ||
+        !map_prefix_matches(prefix, map_key_window(key, *at)))
+        return false;
+    *at += map_prefix_length(prefix);
+    return true;
+}
+
 /* Returns the byte at a place before the key's end. */
 static inline uint8_t map_key_byte(const struct map_key *key, size_t at)
 {

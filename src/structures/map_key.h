@@ -39,19 +39,29 @@ static inline struct map_key map_key_of(const struct prudence_map_node *node, bo
     return map_key_of_bytes((const void *)(uintptr_t)node->key, string->length);
 }
 
+/* Returns 8 bytes, the first one highest. */
+static inline uint64_t map_key_load(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    __builtin_memcpy(&word, bytes, sizeof word);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(word) : word;
+}
+
 /* Returns the 8 bytes from `from` on, the first one highest, with zeros after the end. `from` is
  * not after the end. */
 static inline uint64_t map_key_window(const struct map_key *key, size_t from)
 {
+    const size_t rest = key->length - from;
     uint64_t window = 0;
 
     if (!key->bytes)
         return from < sizeof window ? key->number << 8 * from : 0;
-    if (likely(key->length - from >= sizeof window)) {
-        __builtin_memcpy(&window, key->bytes + from, sizeof window);
-        return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(window) : window;
-    }
-    for (unsigned i = 0; from + i < key->length; i++)
+    if (rest >= sizeof window)
+        return map_key_load(key->bytes + from);
+    if (likely(rest && key->length >= sizeof window))
+        return map_key_load(key->bytes + key->length - sizeof window) << (64 - 8 * rest);
+    for (unsigned i = 0; i < rest; i++)
         window |= (uint64_t)key->bytes[from + i] << (56 - 8 * i);
     return window;
 }

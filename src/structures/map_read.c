@@ -25,12 +25,9 @@ look_up(const struct prudence_map *map, const struct map_key *key)
         struct map_node *node = map_inner(link);
         const uintptr_t *slot = &node->end;
 
-        if (!map_prefix_matches(node->prefix, map_key_window(key, at)))
+        if (!map_pass_prefix(node->prefix, key, &at))
             return NULL;
-        at += map_prefix_length(node->prefix);
-        if (unlikely(at >= key->length)) {
-            if (at > key->length)
-                return NULL;
+        if (unlikely(at == key->length)) {
             link = load_acquire(slot);
             break;
         }
@@ -65,7 +62,7 @@ struct prudence_map_node *prudence_map_lookup_bytes(const struct prudence_map *m
 {
     struct map_key key = map_key_of_bytes(bytes, length);
 
-    return map_key_fits(map, &key) ? look_up(map, &key) : NULL;
+    return key.bytes && map_key_fits(map, &key) ? look_up(map, &key) : NULL;
 }
 
 /* ------------------------------------------------------------------------------ the nearest key */

@@ -20,39 +20,56 @@ struct way {
     uintptr_t link;          /* link to the object; 0 if the key is not there */
     struct map_place anchor; /* lowest place in a node with several links, or the top */
     uintptr_t anchor_link;
+    struct map_place above; /* place of the link to the anchor's node */
 };
 
-static struct map_place map_remove_place(struct map_node *node, const struct map_key *key,
-                                         size_t *at)
+/* The caller says whether the key is a number, so the compiler makes a loop for each kind. */
+static inline __attribute__((always_inline)) void
+find_way(const struct map_update *update, const struct map_key *key, struct way *way)
 {
-    struct map_place place = {.node = node, .slot = &node->end};
+    struct map_place place = map_top(update->map), before = place, anchor = place, above = place;
+    const struct map_node *line = NULL; /* first node after the anchor, if any */
+    uintptr_t link = load_acquire(place.slot);
+    size_t at = 0;
 
-    if (*at < key->length)
-        place.slot = map_slot_of_key(node, key, (*at)++);
-    return place;
+    while (link && !map_is_object(link)) {
+        struct map_node *node = map_inner(link);
+        uintptr_t *slot = &node->end;
+
+        link = 0;
+        if (!map_pass_prefix(node->prefix, key, &at))
+            break;
+        if (at < key->length)
+            slot = map_slot_of_key(node, key, at++);
+        if (!slot)
+            break;
+        link = load_acquire(slot);
+        if (likely(load_relaxed(&node->live) > 1)) {
+            line = NULL;
+        } else if (!line) {
+            line = node;
+            anchor = place;
+            above = before;
+        }
+        before = place;
+        place = (struct map_place){.node = node, .slot = slot};
+    }
+    *way = (struct way){.place = place,
+                        .link = link,
+                        .anchor = line ? anchor : place,
+                        .anchor_link = line ? (uintptr_t)line : link,
+                        .above = line ? above : before};
 }
 
 static void map_remove_find(const struct map_update *update, struct way *way)
 {
-    size_t at = 0;
+    struct map_key key = *update->key;
 
-    way->anchor = way->place = map_top(update->map);
-    way->anchor_link = way->link = load_acquire(way->place.slot);
-    while (way->link && !map_is_object(way->link)) {
-        struct map_node *node = map_inner(way->link);
-        unsigned common = map_prefix_common(node->prefix, update->key, at);
-
-        at += common;
-        way->place = map_remove_place(node, update->key, &at);
-        if (common < map_prefix_length(node->prefix) || !way->place.slot) {
-            way->link = 0;
-            return;
-        }
-        way->link = load_acquire(way->place.slot);
-        if (load_relaxed(&node->live) > 1) {
-            way->anchor = way->place;
-            way->anchor_link = way->link;
-        }
+    if (key.bytes) {
+        find_way(update, &key, way);
+    } else {
+        key = map_key_of_number(key.number);
+        find_way(update, &key, way);
     }
 }
 
@@ -125,6 +142,8 @@ static enum round take_out(struct map_update *update, const struct way *way)
         unlink_line(update, map_inner(way->anchor_link));
     update->untidy = !top && map_tidy_is_wanted(node);
     map_unlock(node);
+    if (update->untidy)
+        map_tidy_now(update, &way->above, node);
     return ROUND_DONE;
 }
 

@@ -98,6 +98,13 @@ static enum round tidy_node(struct map_update *update, const struct map_place *p
     return map_tidy_join(update, place, node, map_inner(link), byte);
 }
 
+void map_tidy_now(struct map_update *update, const struct map_place *place, struct map_node *node)
+{
+    tidy_node(update, place, node);
+    if (update->gone_count)
+        update->untidy = !map_is_top(update->map, place->node) && map_tidy_is_wanted(place->node);
+}
+
 /* Tidies the first node on the way that is not tidy. */
 static enum round tidy_way(struct map_update *update)
 {
@@ -110,7 +117,6 @@ static enum round tidy_way(struct map_update *update)
     for (;;) {
         uintptr_t link = load_acquire(place.slot);
         struct map_node *node = map_inner(link);
-        unsigned common;
         enum round round;
 
         if (!link || map_is_object(link))
@@ -118,10 +124,8 @@ static enum round tidy_way(struct map_update *update)
         round = tidy_node(update, &place, node);
         if (round != ROUND_DONE)
             return round;
-        common = map_prefix_common(node->prefix, key, at);
-        if (common < map_prefix_length(node->prefix))
+        if (!map_pass_prefix(node->prefix, key, &at))
             return ROUND_ABSENT;
-        at += common;
         place = (struct map_place){.node = node, .slot = &node->end};
         if (at < key->length)
             place.slot = map_slot_of_key(node, key, at++);

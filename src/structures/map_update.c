@@ -103,6 +103,12 @@ static bool allocate(struct map_update *update)
     return true;
 }
 
+void map_update_provide(struct map_update *update, unsigned kind)
+{
+    map_update_want(update, kind, 1);
+    (void)allocate(update);
+}
+
 static void free_spares(struct map_update *update)
 {
     for (unsigned kind = 0; kind < MAP_KINDS; kind++) {

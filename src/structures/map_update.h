@@ -58,6 +58,10 @@ int map_update(struct map_update *update, enum round (*round)(struct map_update 
  * them. */
 bool map_update_want(struct map_update *update, unsigned kind, size_t count);
 
+/* Allocates a spare node before the first round, if there is memory. Without it, a round that wants
+ * one has been for nothing. */
+void map_update_provide(struct map_update *update, unsigned kind);
+
 /* Takes a spare node, which is there, and gives it this prefix and nothing else. */
 struct map_node *map_update_take_spare(struct map_update *update, unsigned kind, uint64_t prefix);
 

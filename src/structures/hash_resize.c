@@ -14,12 +14,16 @@
 #include "structures/writers.h"
 
 /*
- * A table with more objects than buckets gets twice the buckets (the smallest array: eight times).
- * A table shrinks to a quarter of the buckets (or to the smallest array) when that would be half
- * used, unless readers still hold up replaced arrays of as many bytes as the present one. So a
- * reader that stays while objects come and go holds up less than three times the largest array.
+ * A table that holds the most objects for its buckets gets twice the buckets (the smallest array:
+ * eight times). The most is an object a bucket or, in arrays that the processor's caches hold
+ * easily, half of that: a lookup takes least when the processor predicts that the first node of a
+ * chain is the last one. A table shrinks to a quarter of the buckets (or to the smallest array)
+ * when that would have half of its most, unless readers still hold up replaced arrays of as many
+ * bytes as the present one. So a reader that stays while objects come and go holds up less than
+ * three times the largest array.
  */
 #define SHRINK_ORDERS 2
+#define FULL_ORDER    12u /* from here on, an object a bucket */
 
 #define WORDS_CLEARED 512
 #define GROUPS_MOVED  8
@@ -173,12 +177,17 @@ static unsigned quarter_of(unsigned order)
     return order - SHRINK_ORDERS < VIEW_ORDER_PAGE ? VIEW_ORDER_SMALL : order - SHRINK_ORDERS;
 }
 
+static uint64_t objects_most(unsigned order)
+{
+    return UINT64_C(1) << (order < FULL_ORDER ? order - 1 : order);
+}
+
 /* Returns the order that the number of objects asks for. */
 static unsigned wanted(const struct hash_table *table, unsigned order, uint64_t objects)
 {
-    if (objects > UINT64_C(1) << order)
+    if (objects > objects_most(order))
         return within_bounds(table, views_order(UINT64_C(2) << order));
-    if (order > VIEW_ORDER_SMALL && objects <= (UINT64_C(1) << quarter_of(order)) / 2)
+    if (order > VIEW_ORDER_SMALL && objects <= objects_most(quarter_of(order)) / 2)
         return within_bounds(table, quarter_of(order));
     return order;
 }

@@ -72,6 +72,27 @@ TEST(buckets_follow_objects_within_bounds)
     assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
 }
 
+/* Updates by any CPU check the number, once in 64, and take the steps of a resize. */
+TEST(few_objects_have_two_buckets_each)
+{
+    struct prudence_hash *table = prudence_hash_create("test", NULL);
+
+    add_items(table, 0, 1500);
+    assert_int_equal(hash_stats_of(table).buckets, 4096);
+    add_items(table, 1500, 4000);
+    assert_int_equal(hash_stats_of(table).buckets, 4096);
+    add_items(table, 4000, 4600);
+    assert_int_equal(hash_stats_of(table).buckets, 8192);
+    remove_items(table, 600, 4600);
+    assert_int_equal(hash_stats_of(table).buckets, 8192);
+    remove_items(table, 200, 600);
+    add_items(table, 200, 500);
+    assert_int_equal(hash_stats_of(table).buckets, 2048);
+    expect_items(table, 0, 500);
+    remove_items(table, 0, 500);
+    assert_int_equal(prudence_hash_destroy(table, NULL, NULL), 0);
+}
+
 /* The updates after a resize share its work, so none waits long, and the resize ends before the
  * next begins. */
 TEST(a_resize_ends_before_the_next)

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import inputs
+from . import inputs, listed
 from .watch import Failed, Watched, resident
 
 
@@ -106,31 +106,24 @@ class Whole:
 
 
 def first_line(command):
-    done = subprocess.run(command, text=True, capture_output=True)
+    done = subprocess.run(command, text=True, capture_output=True, stdin=subprocess.DEVNULL)
     return (done.stdout or done.stderr).partition("\n")[0].strip()
-
-
-def write_input(tools, name, text):
-    tools.inputs.mkdir(parents=True, exist_ok=True)
-    path = tools.inputs / name
-    path.write_text(text)
-    return path
 
 
 def compile_cxx(tools, scale):
     """The compiler proper on a preprocessed file, since it is what takes the time and memory."""
-    source = write_input(tools, "templates.cpp", inputs.cxx(scale))
+    source = listed.write(tools, "templates.cpp", inputs.cxx(scale))
     subprocess.run(["g++", "-E", "-P", "-o", source.with_suffix(".ii"), source], check=True)
     compiler = first_line(["g++", "-print-prog-name=cc1plus"])
     return [compiler, "-quiet", "-fpreprocessed", "-O2", source.with_suffix(".ii"), "-o", "{out}"]
 
 
 def query(tools, scale):
-    return ["sqlite3", ":memory:", f".read {write_input(tools, 'queries.sql', inputs.sql(scale))}"]
+    return ["sqlite3", ":memory:", f".read {listed.write(tools, 'queries.sql', inputs.sql(scale))}"]
 
 
 def solve(tools, scale):
-    return ["z3", write_input(tools, "problems.smt2", inputs.smt2(scale))]
+    return ["z3", listed.write(tools, "problems.smt2", inputs.smt2(scale))]
 
 
 def python_objects(tools, scale):
@@ -206,8 +199,8 @@ class Redis:
 
 def programs(tools):
     """All of them, in the order in which they are shown."""
-    listed = json.loads(subprocess.run([tools.load, "list"], check=True, text=True, capture_output=True).stdout)
-    return [Pattern(tools, one["name"], one["summary"]) for one in listed] + [
+    patterns = json.loads(subprocess.run([tools.load, "list"], check=True, text=True, capture_output=True).stdout)
+    return [Pattern(tools, one["name"], one["summary"]) for one in patterns] + [
         Whole(tools, "g++", "the compiler proper, -O2, on templates of the standard containers", "g++", compile_cxx, ["g++", "--version"]),
         Whole(tools, "lua", "tables, closures, strings, trees", "lua5.4", lua_objects, ["lua5.4", "-v"]),
         Whole(tools, "python", "objects, dictionaries, JSON, trees; PYTHONMALLOC=malloc",
@@ -216,4 +209,8 @@ def programs(tools):
         Redis(tools),
         Whole(tools, "sqlite", "a database in memory: indexes, joins, groups, JSON", "sqlite3", query, ["sqlite3", "--version"]),
         Whole(tools, "z3", "job shops, and primes as boolean formulas", "z3", solve, ["z3", "--version"]),
-    ]
+    ] + [listed_program(tools, *row) for row in listed.LISTED]
+
+
+def listed_program(tools, name, summary, executable, make, version, environment=None):
+    return Whole(tools, listed.full_name(name), summary, executable, make, [executable, *version.split()], environment or {})

@@ -11,7 +11,7 @@ from ..keep import write
 from . import programs, verdict
 from .watch import Failed
 
-PUBLIC_SET = "like-"  # programs of the kinds that a public set runs: a table of their own
+OTHER_SETS = ("like-", "tuned/", "apart/")  # tables of their own: programs as in a public set, and listed.py's
 PAUSED_ROUNDS = 3  # resident memory after a pause hardly varies, and pauses take time
 SETTINGS = ("PRUDENCE_OPTIONS", "GLIBC_TUNABLES", "MALLOC_CONF", "SCUDO_OPTIONS", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "TBB_MALLOC_")
 
@@ -23,7 +23,7 @@ def environment_now():
 def parse_arguments(arguments):
     parser = Parser("prudence-bench malloc", "Patterns and whole programs under Prudence and under other allocators, preloaded. NAME may contain * and ?.")
     parser.add_argument("--subject", metavar="NAME,...", default="*", help="allocators (see --list); the first of them is the baseline")
-    parser.add_argument("--program", metavar="NAME,...", help="what runs (see --list); all but those named like-* unless given")
+    parser.add_argument("--program", metavar="NAME,...", help="what runs (see --list); all but those named like-*, tuned/* and apart/* unless given")
     parser.add_number("--repeat", 1, 1000, "interleaved rounds; medians are shown (10)", default=10)
     parser.add_number("--scale", 1e-6, 1000, "how much each does; 1 takes about half a second of glibc's (1)", float, 1.0, "a number above 0, up to 1000", "X")
     parser.add_number("--pause", 0, 60, f"before resident memory is read again, in the first {PAUSED_ROUNDS} rounds; 0: never (1)", float, 1.0,
@@ -109,7 +109,7 @@ def main(arguments, build):
         show_list(all_programs, build, tools.load)
         return 0
     chosen = (parser.choose(request.program, all_programs, "unknown program '{}' (see --list)") if request.program else
-              [one for one in all_programs if not one.name.startswith(PUBLIC_SET)])
+              [one for one in all_programs if not one.name.startswith(OTHER_SETS)])
     subjects = parser.choose(request.subject, allocators.ALLOCATORS, "unknown subject '{}' (see --list)")
     skipped = skip(chosen, lambda one: one.missing(), "program")
     skipped += skip(subjects, lambda one: allocators.prepare(one, build, tools.load), "subject")

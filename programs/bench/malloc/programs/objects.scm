@@ -1,0 +1,17 @@
+; SPDX-License-Identifier: MIT
+; Lists, strings, hash tables and closures; the argument is how much.
+(define scale (string->number (cadr (command-line))))
+(define state 1)
+(define (random-below bound)
+  (set! state (modulo (* state 48271) 2147483647))
+  (modulo state bound))
+(define (scaled count) (inexact->exact (floor (* count scale))))
+(define table (make-hash-table))
+(do ((i 0 (+ i 1))) ((>= i (scaled 60000)))
+  (let ((key (string-append "key" (number->string (random-below 5000)))))
+    (hash-set! table key (cons (list i key (lambda () i)) (hash-ref table key '())))
+    (if (zero? (modulo i 4)) (hash-remove! table (string-append "key" (number->string (random-below 5000)))))))
+(display (hash-fold (lambda (key entries total) (+ total (length entries))) 0 table))
+(newline)
+(define (factorial n) (if (zero? n) 1 (* n (factorial (- n 1)))))
+(do ((i 0 (+ i 1))) ((>= i (scaled 12))) (display (string-length (number->string (factorial (+ 1000 i))))) (newline))

@@ -65,7 +65,7 @@ static size_t zone(void)
 
 /* Makes the cache unless another thread has. A `size` of 0 makes the class of empty objects.
  * Aligned classes are dense, because many have few colors, and one object less would cost up to an
- * eighth. */
+ * eighth. The others are roomy: a program has few of them, and they hold most of its objects. */
 static struct prudence_cache *size_class_make(struct prudence_cache **place, const char *kind,
                                               size_t size, size_t alignment)
 {
@@ -73,7 +73,7 @@ static struct prudence_cache *size_class_make(struct prudence_cache **place, con
                                   .alignment = alignment,
                                   .flags = !size                     ? CACHE_CLOSED
                                            : alignment > LINEAR_STEP ? CACHE_DENSE
-                                                                     : 0};
+                                                                     : CACHE_ROOMY};
     char name[CACHE_NAME_SIZE];
 
     process_start();

@@ -4,9 +4,10 @@
  *
  * Sizes follow proven heuristics. A slab is the smallest power of two of pages that holds 128
  * objects, up to OS_SLAB_BYTES_MAX, or at least 8 large ones; a node keeps 5 to 10 free slabs. If
- * the system's pages are larger, slabs of small objects are larger too, and a node keeps as many
- * free bytes of them (ADR 9). A dense cache takes the number of pages that leaves the least over
- * (ADR 10). Strides that would crowd few sets of a first-level cache are avoided (ADR 3).
+ * the system's pages are larger, or the cache is roomy (ADR 150), slabs of small objects are larger
+ * too, and a node keeps as many free bytes of them (ADR 9). A dense cache takes the number of pages
+ * that leaves the least over (ADR 10). Strides that would crowd few sets of a first-level cache are
+ * avoided (ADR 3).
  */
 #include "slab/cache.h"
 
@@ -27,6 +28,7 @@
 #define SLAB_OBJECTS_WANTED 128
 #define SLAB_OBJECTS_MIN    8
 #define DENSE_BYTES_MIN     ((size_t)32 << 10) /* keeps a slab's metadata small in comparison */
+#define ROOMY_BYTES_MIN     ((size_t)16 << 10) /* ... and the pages that are kept for one object */
 #define COLORS_MAX          64
 
 #define WINDOW_CROWDED ((size_t)1024)
@@ -109,21 +111,32 @@ static size_t densest(size_t stride, size_t most)
     return best;
 }
 
+/* Returns the bytes of a slab of a power of two of pages, at least `least`. */
+static size_t slab_bytes_for(size_t stride, size_t least)
+{
+    size_t bytes = least;
+
+    while (bytes / stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
+        bytes *= 2;
+    while (bytes / stride < SLAB_OBJECTS_MIN)
+        bytes *= 2;
+    return bytes;
+}
+
 static void choose_slab(struct prudence_cache *cache)
 {
     bool dense = cache->flags & CACHE_DENSE;
-    size_t bytes = dense ? DENSE_BYTES_MIN : OS_PAGE_SIZE;
+    size_t least = dense                        ? DENSE_BYTES_MIN
+                   : cache->flags & CACHE_ROOMY ? ROOMY_BYTES_MIN
+                                                : OS_PAGE_SIZE;
+    size_t kept = slab_bytes_for(cache->stride, dense ? least : OS_PAGE_SIZE);
 
-    while (bytes / cache->stride < SLAB_OBJECTS_WANTED && bytes < OS_SLAB_BYTES_MAX)
-        bytes *= 2;
-    while (bytes / cache->stride < SLAB_OBJECTS_MIN)
-        bytes *= 2;
-    cache->slab_bytes = max_size(bytes, os_page_size);
+    cache->slab_bytes = max_size(slab_bytes_for(cache->stride, least), os_page_size);
     if (dense)
         cache->slab_bytes = densest(cache->stride, cache->slab_bytes);
     cache->capacity = (unsigned)(cache->slab_bytes / cache->stride);
     cache->free_limit = (unsigned)clamp_size(64 - (size_t)__builtin_clzll(cache->stride), 5, 10);
-    cache->free_limit = (unsigned)max_size(cache->free_limit * bytes / cache->slab_bytes, 1);
+    cache->free_limit = (unsigned)max_size(cache->free_limit * kept / cache->slab_bytes, 1);
     choose_colors(cache);
 }
 

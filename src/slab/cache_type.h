@@ -109,6 +109,7 @@ struct prudence_cache {
 #define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_CLOSED   (1u << 2) /* objects have no bytes, and nobody may touch their pages */
 #define CACHE_DENSE    (1u << 3) /* slabs leave little over, and give up no object for colors */
+#define CACHE_ROOMY    (1u << 5) /* slabs of small objects have at least ROOMY_BYTES_MIN */
 #define CACHE_OWN                                                                                  \
     (1u << 4) /* objects of the library, which stores their addresses in its own forms */
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */

@@ -248,7 +248,7 @@ static const struct scenario {
      true,
      false,
      {64, 0, 0, 0, 0},
-     {14, 2, 4, 0, 0},
+     {17, 0, 30, 0, 0},
      NULL},
     {"neighbours",
      replace_neighbours,
@@ -261,7 +261,7 @@ static const struct scenario {
      false,
      false,
      {64, 0, 0, 0, 0},
-     {16, 0, 24, 0, 0},
+     {16, 0, 0, 0, 0},
      NULL},
     /* Batches exceed a CPU's credit, so the account of latent bytes is written. The objects that 64
      * CPUs defer before a grace period is worth its cost exceed the default limit. With that limit,
@@ -278,7 +278,7 @@ static const struct scenario {
      false,
      false,
      {61, 0, 0, 0, 0},
-     {43, 27, 55, 0, 0},
+     {48, 30, 73, 0, 0},
      "64M"},
     /* Two sections on each CPU, and two grace periods. */
     {"readers",

@@ -46,6 +46,23 @@ TEST(a_class_ends_at_its_size)
     assert_int_equal(size_classes[CLASSES - 1]->object_size, OBJECT_SIZE_MAX);
 }
 
+/* A slab's metadata takes 200 bytes and more, which is much beside 4 KiB of small objects. */
+TEST(slabs_of_small_classes_are_roomy)
+{
+    struct prudence_cache *named = prudence_cache_create("named", 64, NULL);
+
+    assert_non_null(named);
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        const struct prudence_cache *cache = size_classes[class];
+
+        assert_true(cache->slab_bytes >= (size_t)16 << 10);
+        if (cache->stride <= 64 && os_page_size == OS_PAGE_SIZE)
+            assert_true(cache->free_limit <= 3); /* as many bytes as of slabs of one page or two */
+    }
+    assert_true(named->slab_bytes == max_size(8192, os_page_size));
+    prudence_cache_destroy(named);
+}
+
 TEST(other_sizes_have_none)
 {
     bool failed = false;

@@ -17,7 +17,7 @@ BENCH, LOAD, WATCH = (BUILD / "bin" / name for name in (
     "prudence-bench", "prudence-malloc-load", "prudence-malloc-watch"))
 
 sys.path.insert(0, str(ROOT / "tools"))
-from measure.malloc import verdict, watch  # noqa: E402 (the path comes first)
+from measure.malloc import listed, verdict, watch  # noqa: E402 (the path comes first)
 from measure.allocators import ALLOCATORS  # noqa: E402
 
 SUBJECTS = [name for name in ("glibc", "prudence", "jemalloc")
@@ -34,6 +34,14 @@ class WithFolder(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
+
+
+class KeptApart(unittest.TestCase):
+    def test_a_third_is_kept_apart_for_good(self):
+        names = [listed.full_name(row[0]) for row in listed.LISTED]
+        self.assertEqual([name for name in names if name.startswith("apart/")], [f"apart/{name}" for name in (
+            "mawk", "ruby", "node", "guile", "php", "xmllint", "graphviz", "cppcheck", "clang-format", "ninja", "make")])
+        self.assertEqual(len(set(names)), 34)
 
 
 class ShortRun(WithFolder):

@@ -186,7 +186,7 @@ def hand_over(tools, scale):
 def plot(tools, scale):
     count = scaled(60000, scale)
     return ["gnuplot", "-e", f"set terminal svg; set output '{{out}}'; set samples {count}; set table '{{out}}.txt'; plot sin(x) * x; unset table; "
-            "plot '{out}.txt' using 1:2 smooth unique with lines, cos(x), '' using 1:($2 * 2) with points"]
+            "plot '{out}.txt' using 1:2 smooth unique with lines notitle, cos(x), '' using 1:($2 * 2) with points notitle"]
 
 
 def awk(command):
@@ -224,7 +224,7 @@ LISTED = [
     ("xmllint", "reads and formats a document", "xmllint", of_input(["xmllint", "--format"], "document.xml", markup, 60000), "--version"),
     ("xsltproc", "sorts and rewrites a document", "xsltproc", stylesheet, "--version"),
     ("graphviz", "lays out a graph", "dot", of_input(["dot", "-Tsvg"], "graph.dot", graph, 1500), "-V"),
-    ("bison", "the tables of a grammar", "bison", of_input(["bison", "-Wnone", "-o", "{out}"], "grammar.y", grammar, 250), "--version"),
+    ("bison", "the tables of a grammar", "bison", of_input(["bison", "-Wnone", "-l", "-o", "/dev/stdout"], "grammar.y", grammar, 250), "--version"),
     ("cppcheck", "checks a file of C", "cppcheck", of_input(["cppcheck", "--enable=style", "-q"], "checked.c", c_source, 60), "--version"),
     ("clang", "the C compiler, -O2", "clang", of_input(["clang", "-O2", "-c", "{in}", "-o", "{out}"], "clang.c", c_source, 50), "--version"),
     ("clang-format", "formats a file of C", "clang-format", of_input(["clang-format", "--style=GNU"], "formatted.c", c_source, 150), "--version"),

@@ -80,7 +80,7 @@ class Whole:
 
     def missing(self):
         if not shutil.which(self.executable):
-            return f"{self.executable} is not installed: `tools/setup --programs` installs it"
+            return f"{self.executable} is not installed: `tools/setup --{'listed' if '/' in self.name else 'programs'}` installs it"
         self.version = first_line(self.version_command)
         return None
 

@@ -38,9 +38,9 @@ struct cpu_cache {
     unsigned slots; /* of stack and ring; a power of two, or 0 before the arrays exist */
     unsigned batch_head, batch_tail; /* running counts; the slot is index & batch_mask */
     unsigned ahead;                  /* objects reserved past the tail, at the owner's last visit */
-    /* calls of latent_cache_end_at_once() left to skip */
-    unsigned not_at_once;
-    unsigned batch_mask; /* batch_slots() - 1, a power of two less 1 */
+    uint16_t not_at_once;            /* calls of latent_cache_end_at_once() left to skip */
+    uint16_t tried_early;            /* such calls in a row that gave GP_LATER */
+    unsigned batch_mask;             /* batch_slots() - 1, a power of two less 1 */
     uint64_t closed;
     struct cpu_counts counts;
     uint64_t quiet_word, quiet_tail; /* last seen by drain_quiet_cpus() */

@@ -161,8 +161,31 @@ void latent_cache_close(struct prudence_cache *cache, struct cpu_cache *cpu)
     latent_cache_set_stop(cpu, batch_of(cache, cpu));
 }
 
-#define TRY_AGAIN_AFTER  32  /* batches */
-#define LOOK_AGAIN_AFTER 512 /* objects, if readers were asked */
+#define TRY_AGAIN_AFTER    32 /* batches */
+#define LOOK_AGAIN_OBJECTS ((size_t)512)
+#define LOOK_AGAIN_BYTES   ((size_t)256 << 10)
+
+/*
+ * Returns the number of batches to pass over after a try. If another CPU ends grace periods, those
+ * of LOOK_AGAIN_OBJECTS. If readers were asked, at most as many, and for large objects those of
+ * LOOK_AGAIN_BYTES, because objects should return while they are in the CPU's memory caches (ADR
+ * 37). Each try in a row that is too early for the next question costs some 60 ns, so it passes
+ * over one batch more.
+ */
+static uint16_t batches_to_skip(const struct prudence_cache *cache, struct cpu_cache *cpu,
+                                enum gp_tried tried)
+{
+    size_t most, least;
+
+    cpu->tried_early = (uint16_t)(tried == GP_LATER ? cpu->tried_early + 1 : 0);
+    if (tried == GP_OVER)
+        return 0;
+    if (tried == GP_REFUSED)
+        return TRY_AGAIN_AFTER;
+    most = (LOOK_AGAIN_OBJECTS - 1) / cache->batch;
+    least = (max_size(LOOK_AGAIN_BYTES / cache->stride, 1) - 1) / cache->batch;
+    return (uint16_t)(tried == GP_OTHERS ? most : min_size(least + cpu->tried_early, most));
+}
 
 /*
  * Tries to end the grace period of the closed batches without a system call (gp_try). Then few
@@ -184,10 +207,7 @@ bool latent_cache_end_at_once(struct prudence_cache *cache, struct cpu_cache *cp
         return false;
     }
     tried = gp_try(cache->domain, cookie, cpu->line.cpu);
-    if (tried == GP_REFUSED)
-        cpu->not_at_once = TRY_AGAIN_AFTER;
-    else if (tried != GP_OVER)
-        cpu->not_at_once = (LOOK_AGAIN_AFTER - 1) / cache->batch;
+    cpu->not_at_once = batches_to_skip(cache, cpu, tried);
     if (tried >= GP_ASKED)
         limit_due_clear(cpu->line.cpu);
     return tried == GP_OVER;

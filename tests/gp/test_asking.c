@@ -169,6 +169,17 @@ static void not_again_at_once(void **state)
     end_readers(1);
 }
 
+/* Without an awake reader, it is another CPU that ends grace periods, and at once. */
+static void a_cpu_without_readers_is_told_apart(void **state)
+{
+    domain->tried_on = 1; /* CPU 0 ends them at once */
+    domain->asked_at = UINT64_MAX / 2;
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_OTHERS);
+    start_readers(1);
+    assert_int_equal(gp_try(domain, gp_snapshot(domain), 3), GP_LATER);
+    end_readers(1);
+}
+
 /* The thread that pays for requested grace periods leaves this one to the readers. */
 static void nobody_else_has_to_push_it(void **state)
 {
@@ -236,6 +247,7 @@ int main(void)
         ENTRY(one_that_stays_away_is_parked),
         ENTRY(those_that_fence_are_not_asked),
         ENTRY(not_again_at_once),
+        ENTRY(a_cpu_without_readers_is_told_apart),
         ENTRY(nobody_else_has_to_push_it),
         ENTRY(not_while_another_asks_or_parks),
         ENTRY(forked_while_asked),

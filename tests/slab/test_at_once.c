@@ -18,14 +18,24 @@
 static struct prudence_domain *domain;
 static struct prudence_cache *cache;
 
-static int make(void **state)
+static int make_of(size_t size)
 {
     domain = prudence_domain_create("at once", PRUDENCE_DOMAIN_MEMB, NULL);
     cache =
-        prudence_cache_create("at once", 64,
+        prudence_cache_create("at once", size,
                               &(struct prudence_cache_attr){
                                   .size = sizeof(struct prudence_cache_attr), .domain = domain});
     return domain && cache ? 0 : -1;
+}
+
+static int make(void **state)
+{
+    return make_of(64);
+}
+
+static int make_of_pages(void **state)
+{
+    return make_of(4096);
 }
 
 static int destroy(void **state)
@@ -127,7 +137,7 @@ static void pairs_beside_it(unsigned steps)
     }
 }
 
-TEST(few_are_in_flight_beside_a_reader, make, destroy)
+static void few_beside_a_reader(void)
 {
     struct cpu_cache *cpu = cpu_here(cache);
     pthread_t thread;
@@ -148,6 +158,17 @@ TEST(few_are_in_flight_beside_a_reader, make, destroy)
     sem_post(&go);
     pthread_join(thread, NULL);
     check_books(cache);
+}
+
+TEST(few_are_in_flight_beside_a_reader, make, destroy)
+{
+    few_beside_a_reader();
+}
+
+/* Large objects are in batches of few, and readers' answers are looked for as soon. */
+TEST(few_pages_are_in_flight_beside_a_reader, make_of_pages, destroy)
+{
+    few_beside_a_reader();
 }
 
 SUITE(pin_thread())

@@ -46,7 +46,7 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return gp_kernel_is_over(&state);
 }
 
-enum gp_tried { GP_REFUSED, GP_LATER, GP_ASKED, GP_OVER };
+enum gp_tried { GP_REFUSED, GP_OTHERS, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)
 {

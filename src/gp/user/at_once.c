@@ -170,7 +170,7 @@ enum gp_tried at_once_ask_if_due(struct prudence_domain *domain, gp_cookie cooki
     if (gp_is_held_up(domain) || (awake = parking_count_awake(domain)) > LOOK_AT_MOST)
         return GP_REFUSED;
     if (!is_asked_for(domain) && is_too_soon(domain, awake))
-        return GP_LATER;
+        return awake ? GP_LATER : GP_OTHERS;
     if (load_relaxed(&domain->parking) || !compare_exchange(&domain->parking, &nobody, 1u))
         return GP_REFUSED;
     tried = at_once_ask(domain, cookie);

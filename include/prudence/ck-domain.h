@@ -12,23 +12,18 @@
  *
  *     domain = prudence_ck_domain_create("epochs", &readers);
  *
- * Header only: libprudence does not know Concurrency Kit. A thread of the library waits for epochs
- * when somebody needs a grace period. After fork the child must end the sections of threads that it
- * does not have: their records stay active, and the child would wait for them.
+ * Header only, and for C, as <ck_epoch.h> is. A thread of the library waits for epochs when somebody
+ * needs a grace period. After fork the child must end the sections of threads that it does not
+ * have. Their records stay active, and the child would wait for them.
  */
 #ifndef PRUDENCE_CK_DOMAIN_H
 #define PRUDENCE_CK_DOMAIN_H
 
+#include <prudence/rcu.h> /* first */
+
 #include <ck_epoch.h>
 #include <sched.h>
 #include <string.h>
-
-#include <prudence/language.h>
-#include <prudence/rcu.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* Must live as long as the domain. */
 struct prudence_ck_readers {
@@ -40,13 +35,13 @@ struct prudence_ck_readers {
     ck_epoch_record_t *(*record)(void);
 };
 
-static inline const struct prudence_ck_readers *prudence_ck_readers_of(void *context)
+static inline const struct prudence_ck_readers *prudence_ck_readers_of_(void *context)
 {
-    return PRUDENCE_CAST(const struct prudence_ck_readers *, context);
+    return (const struct prudence_ck_readers *)context;
 }
 
 /* Called again and again while a reader is in the way, which may want this CPU. */
-static inline void prudence_ck_yield(ck_epoch_t *epoch, ck_epoch_record_t *reader, void *context)
+static inline void prudence_ck_yield_(ck_epoch_t *epoch, ck_epoch_record_t *reader, void *context)
 {
     (void)epoch;
     (void)reader;
@@ -54,15 +49,14 @@ static inline void prudence_ck_yield(ck_epoch_t *epoch, ck_epoch_record_t *reade
     sched_yield();
 }
 
-static inline void prudence_ck_synchronize(void *context)
+static inline void prudence_ck_synchronize_(void *context)
 {
-    ck_epoch_synchronize_wait(prudence_ck_readers_of(context)->epoch, prudence_ck_yield,
-                              PRUDENCE_NULL);
+    ck_epoch_synchronize_wait(prudence_ck_readers_of_(context)->epoch, prudence_ck_yield_, NULL);
 }
 
-static inline bool prudence_ck_read_lock_held(void *context)
+static inline bool prudence_ck_read_lock_held_(void *context)
 {
-    const ck_epoch_record_t *record = prudence_ck_readers_of(context)->record();
+    const ck_epoch_record_t *record = prudence_ck_readers_of_(context)->record();
 
     return record && record->active != 0;
 }
@@ -77,14 +71,9 @@ prudence_ck_domain_create(const char *name, const struct prudence_ck_readers *re
 
     memset(&ops, 0, sizeof ops);
     ops.size = sizeof ops;
-    ops.synchronize = prudence_ck_synchronize;
-    ops.read_lock_held = prudence_ck_read_lock_held;
-    return prudence_domain_create_external(
-        name, &ops, PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, readers)));
+    ops.synchronize = prudence_ck_synchronize_;
+    ops.read_lock_held = prudence_ck_read_lock_held_;
+    return prudence_domain_create_external(name, &ops, (void *)(uintptr_t)readers);
 }
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* PRUDENCE_CK_DOMAIN_H */

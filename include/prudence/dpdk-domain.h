@@ -15,11 +15,11 @@
 #ifndef PRUDENCE_DPDK_DOMAIN_H
 #define PRUDENCE_DPDK_DOMAIN_H
 
+#include <prudence/language.h> /* first */
+#include <prudence/rcu.h>
+
 #include <rte_rcu_qsbr.h>
 #include <string.h>
-
-#include <prudence/language.h>
-#include <prudence/rcu.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,24 +36,24 @@ struct prudence_dpdk_readers {
     unsigned (*thread_id)(void);
 };
 
-static inline const struct prudence_dpdk_readers *prudence_dpdk_readers_of(void *context)
+static inline const struct prudence_dpdk_readers *prudence_dpdk_readers_of_(void *context)
 {
     return PRUDENCE_CAST(const struct prudence_dpdk_readers *, context);
 }
 
-static inline uint64_t prudence_dpdk_start_poll(void *context)
+static inline uint64_t prudence_dpdk_start_poll_(void *context)
 {
-    return rte_rcu_qsbr_start(prudence_dpdk_readers_of(context)->variable);
+    return rte_rcu_qsbr_start(prudence_dpdk_readers_of_(context)->variable);
 }
 
-static inline bool prudence_dpdk_poll_state(void *context, uint64_t cookie)
+static inline bool prudence_dpdk_poll_state_(void *context, uint64_t cookie)
 {
-    return rte_rcu_qsbr_check(prudence_dpdk_readers_of(context)->variable, cookie, false) != 0;
+    return rte_rcu_qsbr_check(prudence_dpdk_readers_of_(context)->variable, cookie, false) != 0;
 }
 
-static inline bool prudence_dpdk_read_lock_held(void *context)
+static inline bool prudence_dpdk_read_lock_held_(void *context)
 {
-    const struct prudence_dpdk_readers *readers = prudence_dpdk_readers_of(context);
+    const struct prudence_dpdk_readers *readers = prudence_dpdk_readers_of_(context);
     unsigned id = readers->thread_id();
 
     /* Relaxed: this thread alone writes its counter. */
@@ -72,9 +72,9 @@ prudence_dpdk_domain_create(const char *name, const struct prudence_dpdk_readers
 
     memset(&ops, 0, sizeof ops);
     ops.size = sizeof ops;
-    ops.start_poll = prudence_dpdk_start_poll;
-    ops.poll_state = prudence_dpdk_poll_state;
-    ops.read_lock_held = prudence_dpdk_read_lock_held;
+    ops.start_poll = prudence_dpdk_start_poll_;
+    ops.poll_state = prudence_dpdk_poll_state_;
+    ops.read_lock_held = prudence_dpdk_read_lock_held_;
     return prudence_domain_create_external(
         name, &ops, PRUDENCE_CAST(void *, PRUDENCE_CAST(uintptr_t, readers)));
 }

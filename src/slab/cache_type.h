@@ -106,14 +106,17 @@ struct prudence_cache {
     char name[CACHE_NAME_SIZE];
 };
 
-#define CACHE_TYPESAFE (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
-#define CACHE_CLOSED   (1u << 2) /* objects have no bytes, and nobody may touch their pages */
-#define CACHE_DENSE    (1u << 3) /* slabs leave little over, and give up no object for colors */
-#define CACHE_ROOMY    (1u << 5) /* slabs of small objects have at least ROOMY_BYTES_MIN */
-#define CACHE_OWN                                                                                  \
-    (1u << 4) /* objects of the library, which stores their addresses in its own forms */
-#define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
+#define CACHE_TYPESAFE      (1u << 0) /* PRUDENCE_CACHE_TYPESAFE */
 #define CACHE_DESTRUCT_SOON (1u << 1) /* PRUDENCE_CACHE_DESTRUCT_SOON: safe objects go to slabs */
+#define CACHE_CLOSED        (1u << 2) /* objects have no bytes, and nobody may touch their pages */
+#define CACHE_DENSE         (1u << 3) /* slabs leave little over; no object gives way to colors */
+#define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
+#define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
+#define CACHE_ROOMY         (1u << 6) /* slabs of small objects have at least ROOMY_BYTES_MIN */
+
+_Static_assert((CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^
+                CACHE_COMMON ^ CACHE_ROOMY) == (1u << 7) - 1,
+               "each flag has a bit of its own");
 
 /* Called by inlined code. Later slabs of the cache go to a window, if the cache may have one. */
 static inline void cache_want_window(struct prudence_cache *cache)

@@ -13,8 +13,9 @@
 static size_t slab_metadata_bytes(const struct prudence_cache *cache, unsigned capacity)
 {
     size_t owners = unlikely(cache->flags & CACHE_COMMON) ? capacity : 0;
+    size_t words = (size_t)3 * bits_words(capacity) + owners;
 
-    return sizeof(struct slab) + (3 * bits_words(capacity) + owners) * sizeof(uint64_t);
+    return sizeof(struct slab) + words * sizeof(uint64_t);
 }
 
 /* Returns the offset of a slab's first object, so that equal objects of many slabs do not all fall

@@ -50,6 +50,10 @@ def twice(headers):
     return "".join(f"#include <{header}>\n" for header in headers) * 2 + "typedef int nothing;\n"
 
 
+# These need headers that are for C, or that few systems have. tests/gp compiles them.
+OF_OTHERS = {"ck-domain.h", "dpdk-domain.h"}
+
+
 class Headers(unittest.TestCase):
     def all_compile(self, texts, *flags, languages=None):
         ways = itertools.product(texts, compilers(), languages or LANGUAGES)
@@ -59,7 +63,7 @@ class Headers(unittest.TestCase):
         self.assertEqual(wrong, [], "\n".join(wrong[:3]))
 
     def test_each_alone(self):
-        headers = sorted(path.relative_to(INCLUDE) for path in INCLUDE.glob("prudence/*.h"))
+        headers = sorted(path.relative_to(INCLUDE) for path in INCLUDE.glob("prudence/*.h") if path.name not in OF_OTHERS)
         self.assertGreater(len(headers), 8)
         self.all_compile([twice([header]) for header in headers])
 

@@ -1,0 +1,963 @@
+// SPDX-License-Identifier: MIT
+// Written by rust/bind from the dump of the library's interface. Do not edit.
+
+pub const PRUDENCE_CACHE_DESTRUCT_SOON: c_uint = 1 << 1;
+pub const PRUDENCE_CACHE_HIDDEN_POINTERS: c_uint = 1 << 4;
+pub const PRUDENCE_CACHE_TYPESAFE: c_uint = 1 << 0;
+pub const PRUDENCE_DOMAIN_EXTERNAL: c_uint = 5;
+pub const PRUDENCE_DOMAIN_MANUAL: c_uint = 2;
+pub const PRUDENCE_DOMAIN_MEMB: c_uint = 0;
+pub const PRUDENCE_DOMAIN_QSBR: c_uint = 1;
+pub const PRUDENCE_DOMAIN_SET: c_uint = 4;
+pub const PRUDENCE_DOMAIN_SRCU: c_uint = 3;
+pub const PRUDENCE_HASH_FIXED: c_uint = 1 << 0;
+pub const PRUDENCE_HASH_VALUES_BYTES: c_uint = 1 << 1;
+pub const PRUDENCE_MAP_BYTES: c_uint = 1 << 0;
+pub const PRUDENCE_MAP_VALUES_BYTES: c_uint = 1 << 0;
+pub const PRUDENCE_STATS_JSON: c_uint = 1;
+pub const PRUDENCE_STATS_TEXT: c_uint = 0;
+
+#[repr(C)]
+pub struct prudence_cache {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_cache_attr {
+    pub size: usize,
+    pub alignment: usize,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+    pub constructor: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub context: *mut c_void,
+    pub domain: *mut prudence_domain,
+    pub object_cache_bytes: usize,
+    pub destructor: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_cache_stats {
+    pub name: [c_char; 32],
+    pub object_size: usize,
+    pub object_stride: usize,
+    pub slab_size: usize,
+    pub object_cache_size: usize,
+    pub allocations: u64,
+    pub hits: u64,
+    pub hits_after_merge: u64,
+    pub frees: u64,
+    pub deferred_frees: u64,
+    pub refills: u64,
+    pub refilled_objects: u64,
+    pub flushes: u64,
+    pub flushed_objects: u64,
+    pub object_cache_churns: u64,
+    pub grows: u64,
+    pub shrinks: u64,
+    pub slab_churns: u64,
+    pub merges: u64,
+    pub merged_objects: u64,
+    pub preflushed_objects: u64,
+    pub overflowed_objects: u64,
+    pub premoved_slabs: u64,
+    pub busy_bypasses: u64,
+    pub remote_drains: u64,
+    pub pressure_waits: u64,
+    pub slabs_now: u64,
+    pub slabs_peak: u64,
+    pub objects_live: u64,
+    pub objects_latent: u64,
+    pub objects_cached: u64,
+    pub bytes_latent: u64,
+    pub total_fragmentation: f64,
+    pub bytes_cached: u64,
+}
+
+#[repr(C)]
+pub struct prudence_counter {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct prudence_domain {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_domain_attr {
+    pub size: usize,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_domain_ops {
+    pub size: usize,
+    pub start_poll: Option<unsafe extern "C" fn(*mut c_void) -> u64>,
+    pub poll_state: Option<unsafe extern "C" fn(*mut c_void, u64) -> bool>,
+    pub synchronize: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub read_lock_held: Option<unsafe extern "C" fn(*mut c_void) -> bool>,
+    pub thread_starts: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub thread_ends: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_domain_stats {
+    pub name: [c_char; 32],
+    pub kind: [c_char; 16],
+    pub users: u64,
+    pub readers: u64,
+    pub grace_periods: u64,
+    pub scans: u64,
+    pub membarriers: u64,
+    pub mode_switches: u64,
+    pub stalls: u64,
+    pub bytes_called: u64,
+    pub readers_inside: u64,
+    pub longest_inside_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_gp_full_t {
+    pub private_cookie: prudence_gp_t,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_gp_t {
+    pub private_value: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash {
+    pub view: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_attr {
+    pub size: usize,
+    pub buckets: u64,
+    pub buckets_most: u64,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_name {
+    pub node: prudence_hash_node,
+    pub change: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_node {
+    pub next: usize,
+    pub hash: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_stats {
+    pub objects: u64,
+    pub buckets: u64,
+    pub grows: u64,
+    pub shrinks: u64,
+    pub refused: u64,
+    pub moving: u64,
+    pub bytes_live: u64,
+    pub bytes_latent: u64,
+}
+
+#[repr(C)]
+pub struct prudence_hash_values {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_values_attr {
+    pub size: usize,
+    pub buckets: u64,
+    pub buckets_most: u64,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_values_walk {
+    pub key: u64,
+    pub bytes: *mut c_void,
+    pub length: usize,
+    pub walk: prudence_hash_walk,
+    pub strings: bool,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hash_walk {
+    pub table: *const prudence_hash,
+    pub from: u64,
+    pub node: *const prudence_hash_node,
+    pub link: usize,
+    pub order: c_uint,
+    pub over: bool,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_head {
+    pub next: *mut prudence_head,
+    pub func: Option<unsafe extern "C" fn(*mut prudence_head)>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_heap_object {
+    pub address: *mut c_void,
+    pub size: u64,
+    pub state: u32,
+    pub wait: u32,
+    pub cookie: u64,
+    pub cpu: i32,
+    pub reserved: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_heap_slab {
+    pub cache: *const prudence_cache,
+    pub cache_name: [c_char; 32],
+    pub domain: [c_char; 32],
+    pub pages: *mut c_void,
+    pub bytes: u64,
+    pub object_size: u64,
+    pub object_stride: u64,
+    pub node: u64,
+    pub is_large: u64,
+    pub objects: u64,
+    pub live: u64,
+    pub cached: u64,
+    pub latent: u64,
+    pub free: u64,
+    pub resting: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hlist_head {
+    pub first: *mut prudence_hlist_node,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hlist_node {
+    pub next: *mut prudence_hlist_node,
+    pub pprev: *mut *mut prudence_hlist_node,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_id_table {
+    pub view: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_id_table_attr {
+    pub size: usize,
+    pub ids: u32,
+    pub ids_most: u32,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_id_table_stats {
+    pub objects: u64,
+    pub slots: u64,
+    pub grows: u64,
+    pub bytes_live: u64,
+    pub bytes_latent: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_id_table_walk {
+    pub id: u32,
+    pub table: *const prudence_id_table,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_list {
+    pub next: *mut prudence_list,
+    pub prev: *mut prudence_list,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_lockfree_hash {
+    pub view: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_lockfree_hash_attr {
+    pub size: usize,
+    pub buckets: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_lockfree_hash_stats {
+    pub objects: u64,
+    pub removed: u64,
+    pub longest: u64,
+    pub buckets: u64,
+    pub bytes_live: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_lockfree_hash_walk {
+    pub table: *const prudence_lockfree_hash,
+    pub bucket: u64,
+    pub link: usize,
+}
+
+#[repr(C)]
+pub struct prudence_log {
+    _private: [u8; 0],
+}
+
+#[repr(C)]
+pub struct prudence_map {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_attr {
+    pub size: usize,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_bytes {
+    pub node: prudence_map_node,
+    pub length: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_node {
+    pub key: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_stats {
+    pub objects: u64,
+    pub nodes: u64,
+    pub replaced: u64,
+    pub bytes_live: u64,
+    pub bytes_latent: u64,
+}
+
+#[repr(C)]
+pub struct prudence_map_values {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_values_attr {
+    pub size: usize,
+    pub flags: c_uint,
+    pub reserved: c_uint,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_map_walk {
+    pub map: *const prudence_map,
+    pub next: c_uint,
+    pub count: c_uint,
+    pub objects: [*mut prudence_map_node; 32],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_reader {
+    pub word: u64,
+    pub entries: u64,
+    pub domain: *const prudence_domain,
+    pub owner: *mut c_void,
+    pub attention: i32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_reader_stats {
+    pub thread_name: [c_char; 16],
+    pub domain: [c_char; 32],
+    pub thread: i64,
+    pub nesting: u64,
+    pub inside_ns: u64,
+    pub grace_periods_begun: u64,
+    pub frame_count: u64,
+    pub frames: [*mut c_void; 32],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_ref {
+    pub count: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_routes {
+    pub index: usize,
+    pub shortcuts: usize,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_routes_attr {
+    pub size: usize,
+    pub family: c_uint,
+    pub reserved: c_uint,
+    pub prefixes: u64,
+    pub domain: *mut prudence_domain,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_routes_prefix {
+    pub address: [c_uchar; 16],
+    pub length: c_uint,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_routes_stats {
+    pub prefixes: u64,
+    pub nodes: u64,
+    pub index_bits: u64,
+    pub refused: u64,
+    pub bytes_live: u64,
+    pub bytes_latent: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_routes_walk {
+    pub prefix: prudence_routes_prefix,
+    pub within: prudence_routes_prefix,
+    pub table: *const prudence_routes,
+    pub begun: bool,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_stack {
+    pub top: *mut prudence_stack_node,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_stack_node {
+    pub below: *mut prudence_stack_node,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_stall {
+    pub size: usize,
+    pub domain: *const c_char,
+    pub thread_name: *const c_char,
+    pub thread: c_int,
+    pub nanoseconds: u64,
+    pub frames: *const *mut c_void,
+    pub frame_count: c_uint,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_stats {
+    pub caches: u64,
+    pub allocations: u64,
+    pub hits: u64,
+    pub hits_after_merge: u64,
+    pub frees: u64,
+    pub deferred_frees: u64,
+    pub object_cache_churns: u64,
+    pub slab_churns: u64,
+    pub merges: u64,
+    pub slabs_now: u64,
+    pub slab_bytes: u64,
+    pub slab_bytes_peak: u64,
+    pub retained_bytes: u64,
+    pub metadata_bytes: u64,
+    pub objects_live: u64,
+    pub objects_latent: u64,
+    pub bytes_latent: u64,
+    pub bytes_latent_peak: u64,
+    pub limit: u64,
+    pub latent_limit: u64,
+    pub pressure_waits: u64,
+    pub throttle_waits: u64,
+    pub throttle_expiries: u64,
+    pub latent_overruns: u64,
+    pub call_bytes: u64,
+    pub call_waits: u64,
+    pub call_expiries: u64,
+    pub call_overruns: u64,
+    pub grace_periods: u64,
+    pub grace_period_scans: u64,
+    pub membarriers: u64,
+    pub mode_switches: u64,
+    pub stalls: u64,
+    pub readers: u64,
+    pub percpu: [c_char; 16],
+    pub readers_mode: [c_char; 16],
+    pub membarrier: [c_char; 16],
+    pub bytes_cached: u64,
+    pub cache_per_cpu: u64,
+    pub cache_total: u64,
+    pub percpu_reason: [c_char; 48],
+    pub doubles_passed_over: u64,
+    pub latent_ceiling: u64,
+    pub latent_limit_in_force: u64,
+    pub latent_rises: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_swap {
+    pub object: *mut c_void,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_walk {
+    pub after: [u64; 3],
+}
+
+#[repr(C)]
+pub struct scm_clock {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct scm_mem_info {
+    pub allocated: c_ulong,
+    pub freed: c_ulong,
+    pub overhead: c_ulong,
+    pub num_alloc: c_ulong,
+    pub num_freed: c_ulong,
+    pub num_short_term: c_ulong,
+    pub num_dates: c_ulong,
+    pub num_expired: c_ulong,
+    pub num_collected: c_ulong,
+    pub threads: c_ulong,
+}
+
+#[repr(C)]
+pub struct scm_region {
+    _private: [u8; 0],
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct scm_region_info {
+    pub regions: c_ulong,
+    pub bytes: c_ulong,
+}
+
+/// Name, size and alignment of each structure above, as this compiler has them.
+#[rustfmt::skip]
+pub const SIZES: &[(&str, usize, usize)] = &[
+    ("prudence_cache_attr", size_of::<prudence_cache_attr>(), align_of::<prudence_cache_attr>()),
+    ("prudence_cache_stats", size_of::<prudence_cache_stats>(), align_of::<prudence_cache_stats>()),
+    ("prudence_domain_attr", size_of::<prudence_domain_attr>(), align_of::<prudence_domain_attr>()),
+    ("prudence_domain_ops", size_of::<prudence_domain_ops>(), align_of::<prudence_domain_ops>()),
+    ("prudence_domain_stats", size_of::<prudence_domain_stats>(), align_of::<prudence_domain_stats>()),
+    ("prudence_gp_full_t", size_of::<prudence_gp_full_t>(), align_of::<prudence_gp_full_t>()),
+    ("prudence_gp_t", size_of::<prudence_gp_t>(), align_of::<prudence_gp_t>()),
+    ("prudence_hash", size_of::<prudence_hash>(), align_of::<prudence_hash>()),
+    ("prudence_hash_attr", size_of::<prudence_hash_attr>(), align_of::<prudence_hash_attr>()),
+    ("prudence_hash_name", size_of::<prudence_hash_name>(), align_of::<prudence_hash_name>()),
+    ("prudence_hash_node", size_of::<prudence_hash_node>(), align_of::<prudence_hash_node>()),
+    ("prudence_hash_stats", size_of::<prudence_hash_stats>(), align_of::<prudence_hash_stats>()),
+    ("prudence_hash_values_attr", size_of::<prudence_hash_values_attr>(), align_of::<prudence_hash_values_attr>()),
+    ("prudence_hash_values_walk", size_of::<prudence_hash_values_walk>(), align_of::<prudence_hash_values_walk>()),
+    ("prudence_hash_walk", size_of::<prudence_hash_walk>(), align_of::<prudence_hash_walk>()),
+    ("prudence_head", size_of::<prudence_head>(), align_of::<prudence_head>()),
+    ("prudence_heap_object", size_of::<prudence_heap_object>(), align_of::<prudence_heap_object>()),
+    ("prudence_heap_slab", size_of::<prudence_heap_slab>(), align_of::<prudence_heap_slab>()),
+    ("prudence_hlist_head", size_of::<prudence_hlist_head>(), align_of::<prudence_hlist_head>()),
+    ("prudence_hlist_node", size_of::<prudence_hlist_node>(), align_of::<prudence_hlist_node>()),
+    ("prudence_id_table", size_of::<prudence_id_table>(), align_of::<prudence_id_table>()),
+    ("prudence_id_table_attr", size_of::<prudence_id_table_attr>(), align_of::<prudence_id_table_attr>()),
+    ("prudence_id_table_stats", size_of::<prudence_id_table_stats>(), align_of::<prudence_id_table_stats>()),
+    ("prudence_id_table_walk", size_of::<prudence_id_table_walk>(), align_of::<prudence_id_table_walk>()),
+    ("prudence_list", size_of::<prudence_list>(), align_of::<prudence_list>()),
+    ("prudence_lockfree_hash", size_of::<prudence_lockfree_hash>(), align_of::<prudence_lockfree_hash>()),
+    ("prudence_lockfree_hash_attr", size_of::<prudence_lockfree_hash_attr>(), align_of::<prudence_lockfree_hash_attr>()),
+    ("prudence_lockfree_hash_stats", size_of::<prudence_lockfree_hash_stats>(), align_of::<prudence_lockfree_hash_stats>()),
+    ("prudence_lockfree_hash_walk", size_of::<prudence_lockfree_hash_walk>(), align_of::<prudence_lockfree_hash_walk>()),
+    ("prudence_map_attr", size_of::<prudence_map_attr>(), align_of::<prudence_map_attr>()),
+    ("prudence_map_bytes", size_of::<prudence_map_bytes>(), align_of::<prudence_map_bytes>()),
+    ("prudence_map_node", size_of::<prudence_map_node>(), align_of::<prudence_map_node>()),
+    ("prudence_map_stats", size_of::<prudence_map_stats>(), align_of::<prudence_map_stats>()),
+    ("prudence_map_values_attr", size_of::<prudence_map_values_attr>(), align_of::<prudence_map_values_attr>()),
+    ("prudence_map_walk", size_of::<prudence_map_walk>(), align_of::<prudence_map_walk>()),
+    ("prudence_reader", size_of::<prudence_reader>(), align_of::<prudence_reader>()),
+    ("prudence_reader_stats", size_of::<prudence_reader_stats>(), align_of::<prudence_reader_stats>()),
+    ("prudence_ref", size_of::<prudence_ref>(), align_of::<prudence_ref>()),
+    ("prudence_routes", size_of::<prudence_routes>(), align_of::<prudence_routes>()),
+    ("prudence_routes_attr", size_of::<prudence_routes_attr>(), align_of::<prudence_routes_attr>()),
+    ("prudence_routes_prefix", size_of::<prudence_routes_prefix>(), align_of::<prudence_routes_prefix>()),
+    ("prudence_routes_stats", size_of::<prudence_routes_stats>(), align_of::<prudence_routes_stats>()),
+    ("prudence_routes_walk", size_of::<prudence_routes_walk>(), align_of::<prudence_routes_walk>()),
+    ("prudence_stack", size_of::<prudence_stack>(), align_of::<prudence_stack>()),
+    ("prudence_stack_node", size_of::<prudence_stack_node>(), align_of::<prudence_stack_node>()),
+    ("prudence_stall", size_of::<prudence_stall>(), align_of::<prudence_stall>()),
+    ("prudence_stats", size_of::<prudence_stats>(), align_of::<prudence_stats>()),
+    ("prudence_swap", size_of::<prudence_swap>(), align_of::<prudence_swap>()),
+    ("prudence_walk", size_of::<prudence_walk>(), align_of::<prudence_walk>()),
+    ("scm_mem_info", size_of::<scm_mem_info>(), align_of::<scm_mem_info>()),
+    ("scm_region_info", size_of::<scm_region_info>(), align_of::<scm_region_info>()),
+];
+
+#[rustfmt::skip]
+extern "C" {
+    pub fn prudence_aligned_alloc(_: usize, _: usize) -> *mut c_void;
+    pub fn prudence_aligned_realloc(_: *mut c_void, _: usize, _: usize) -> *mut c_void;
+    pub fn prudence_alignof(_: *const c_char) -> usize;
+    pub fn prudence_assign_pointer_at(_: *mut *mut c_void, _: *mut c_void);
+    pub fn prudence_barrier() -> c_int;
+    pub fn prudence_cache_alloc(_: *mut prudence_cache) -> *mut c_void;
+    pub fn prudence_cache_alloc_block(_: *mut prudence_cache, _: usize, _: *mut bool) -> *mut c_void;
+    pub fn prudence_cache_alloc_bulk(_: *mut prudence_cache, _: usize, _: *mut *mut c_void) -> usize;
+    pub fn prudence_cache_barrier(_: *mut prudence_cache) -> c_int;
+    pub fn prudence_cache_create(_: *const c_char, _: usize, _: *const prudence_cache_attr) -> *mut prudence_cache;
+    pub fn prudence_cache_create_blocks(_: *const c_char, _: *mut prudence_domain) -> *mut prudence_cache;
+    pub fn prudence_cache_destroy(_: *mut prudence_cache) -> c_int;
+    pub fn prudence_cache_free(_: *mut prudence_cache, _: *mut c_void);
+    pub fn prudence_cache_free_bulk(_: *mut prudence_cache, _: usize, _: *mut *mut c_void);
+    pub fn prudence_cache_free_deferred(_: *mut prudence_cache, _: *mut c_void);
+    pub fn prudence_cache_free_deferred_bulk(_: *mut prudence_cache, _: usize, _: *mut *mut c_void);
+    pub fn prudence_cache_replace(_: *mut prudence_cache, _: *mut c_void) -> *mut c_void;
+    pub fn prudence_cache_replace_bulk(_: *mut prudence_cache, _: usize, _: *mut *mut c_void) -> usize;
+    pub fn prudence_cache_shrink(_: *mut prudence_cache) -> usize;
+    pub fn prudence_cache_stats_sized(_: *mut prudence_cache, _: *mut prudence_cache_stats, _: usize) -> c_int;
+    pub fn prudence_call(_: *mut prudence_head, _: Option<unsafe extern "C" fn(*mut prudence_head)>);
+    pub fn prudence_calloc(_: usize, _: usize) -> *mut c_void;
+    pub fn prudence_check_reader(_: *mut c_void);
+    pub fn prudence_counter_add(_: *mut prudence_counter, _: i64);
+    pub fn prudence_counter_create() -> *mut prudence_counter;
+    pub fn prudence_counter_destroy(_: *mut prudence_counter) -> c_int;
+    pub fn prudence_counter_sum(_: *const prudence_counter) -> i64;
+    pub fn prudence_default_domain() -> *mut prudence_domain;
+    pub fn prudence_dereference_at(_: *const *mut c_void) -> *mut c_void;
+    pub fn prudence_domain_barrier(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_domain_call(_: *mut prudence_domain, _: *mut prudence_head, _: Option<unsafe extern "C" fn(*mut prudence_head)>);
+    pub fn prudence_domain_cond_synchronize(_: *mut prudence_domain, _: prudence_gp_t) -> c_int;
+    pub fn prudence_domain_cond_synchronize_expedited(_: *mut prudence_domain, _: prudence_gp_t) -> c_int;
+    pub fn prudence_domain_cond_synchronize_expedited_full(_: *mut prudence_domain, _: *const prudence_gp_full_t) -> c_int;
+    pub fn prudence_domain_cond_synchronize_full(_: *mut prudence_domain, _: *const prudence_gp_full_t) -> c_int;
+    pub fn prudence_domain_create(_: *const c_char, _: c_uint, _: *const prudence_domain_attr) -> *mut prudence_domain;
+    pub fn prudence_domain_create_external(_: *const c_char, _: *const prudence_domain_ops, _: *mut c_void) -> *mut prudence_domain;
+    pub fn prudence_domain_create_set(_: *const c_char, _: *const *mut prudence_domain, _: c_uint) -> *mut prudence_domain;
+    pub fn prudence_domain_destroy(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_domain_free_deferred(_: *mut prudence_domain, _: *mut c_void) -> bool;
+    pub fn prudence_domain_get_completed(_: *mut prudence_domain) -> prudence_gp_t;
+    pub fn prudence_domain_get_completed_full(_: *mut prudence_domain, _: *mut prudence_gp_full_t);
+    pub fn prudence_domain_get_state(_: *mut prudence_domain) -> prudence_gp_t;
+    pub fn prudence_domain_get_state_full(_: *mut prudence_domain, _: *mut prudence_gp_full_t);
+    pub fn prudence_domain_kind_of(_: *const prudence_domain) -> c_uint;
+    pub fn prudence_domain_may_wait(_: *mut prudence_domain, _: *const c_char, _: *const c_char, _: *const c_char, _: *mut c_void) -> c_int;
+    pub fn prudence_domain_poll_state(_: *mut prudence_domain, _: prudence_gp_t) -> bool;
+    pub fn prudence_domain_poll_state_full(_: *mut prudence_domain, _: *const prudence_gp_full_t) -> bool;
+    pub fn prudence_domain_read_lock(_: *mut prudence_domain);
+    pub fn prudence_domain_read_lock_held(_: *mut prudence_domain) -> bool;
+    pub fn prudence_domain_read_unlock(_: *mut prudence_domain);
+    pub fn prudence_domain_start_poll(_: *mut prudence_domain) -> prudence_gp_t;
+    pub fn prudence_domain_start_poll_expedited(_: *mut prudence_domain) -> prudence_gp_t;
+    pub fn prudence_domain_start_poll_expedited_full(_: *mut prudence_domain, _: *mut prudence_gp_full_t);
+    pub fn prudence_domain_start_poll_full(_: *mut prudence_domain, _: *mut prudence_gp_full_t);
+    pub fn prudence_domain_stats_sized(_: *mut prudence_domain, _: *mut prudence_domain_stats, _: usize) -> c_int;
+    pub fn prudence_domain_synchronize(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_domain_synchronize_expedited(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_dump(_: c_int) -> c_int;
+    pub fn prudence_free(_: *mut c_void);
+    pub fn prudence_free_deferred(_: *mut c_void);
+    pub fn prudence_free_sized(_: *mut c_void, _: usize);
+    pub fn prudence_gp_cond_synchronize(_: prudence_gp_t);
+    pub fn prudence_gp_cond_synchronize_expedited(_: prudence_gp_t);
+    pub fn prudence_gp_cond_synchronize_expedited_full(_: *const prudence_gp_full_t);
+    pub fn prudence_gp_cond_synchronize_full(_: *const prudence_gp_full_t);
+    pub fn prudence_gp_get_completed() -> prudence_gp_t;
+    pub fn prudence_gp_get_completed_full(_: *mut prudence_gp_full_t);
+    pub fn prudence_gp_get_state() -> prudence_gp_t;
+    pub fn prudence_gp_get_state_full(_: *mut prudence_gp_full_t);
+    pub fn prudence_gp_poll_state(_: prudence_gp_t) -> bool;
+    pub fn prudence_gp_poll_state_full(_: *const prudence_gp_full_t) -> bool;
+    pub fn prudence_gp_same_state(_: prudence_gp_t, _: prudence_gp_t) -> bool;
+    pub fn prudence_gp_same_state_full(_: *const prudence_gp_full_t, _: *const prudence_gp_full_t) -> bool;
+    pub fn prudence_gp_start_poll() -> prudence_gp_t;
+    pub fn prudence_gp_start_poll_expedited() -> prudence_gp_t;
+    pub fn prudence_gp_start_poll_expedited_full(_: *mut prudence_gp_full_t);
+    pub fn prudence_gp_start_poll_full(_: *mut prudence_gp_full_t);
+    pub fn prudence_hash_add(_: *mut prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_node, _: *mut *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_add_duplicate(_: *mut prudence_hash, _: u64, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_count(_: *const prudence_hash) -> u64;
+    pub fn prudence_hash_create(_: *const c_char, _: *const prudence_hash_attr) -> *mut prudence_hash;
+    pub fn prudence_hash_destroy(_: *mut prudence_hash, _: Option<unsafe extern "C" fn(*mut prudence_hash_node, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_hash_exchange(_: *mut prudence_hash, _: *mut prudence_hash_name, _: *mut prudence_hash_name, _: *mut prudence_hash, _: *mut prudence_hash_name, _: *mut prudence_hash_name) -> c_int;
+    pub fn prudence_hash_first(_: *mut prudence_hash_walk, _: *const prudence_hash) -> *mut prudence_hash_node;
+    pub fn prudence_hash_lookup(_: *const prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_node;
+    pub fn prudence_hash_lookup_name(_: *const prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_name;
+    pub fn prudence_hash_lookup_slow(_: *const prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_node;
+    pub fn prudence_hash_mix(_: u64) -> u64;
+    pub fn prudence_hash_name_init(_: *mut prudence_hash_name);
+    pub fn prudence_hash_name_is_there(_: *const prudence_hash_name) -> bool;
+    pub fn prudence_hash_next(_: *mut prudence_hash_walk) -> *mut prudence_hash_node;
+    pub fn prudence_hash_next_duplicate(_: *const prudence_hash_node, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_node;
+    pub fn prudence_hash_put(_: *mut prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_node, _: *mut *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_remove(_: *mut prudence_hash, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_rename(_: *mut prudence_hash, _: *mut prudence_hash_name, _: *mut prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_name) -> c_int;
+    pub fn prudence_hash_rename_replace(_: *mut prudence_hash, _: *mut prudence_hash_name, _: *mut prudence_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_name, _: *mut *mut prudence_hash_name) -> c_int;
+    pub fn prudence_hash_replace(_: *mut prudence_hash, _: *mut prudence_hash_node, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_hash_resize(_: *mut prudence_hash, _: u64) -> c_int;
+    pub fn prudence_hash_stats_sized(_: *mut prudence_hash, _: *mut prudence_hash_stats, _: usize) -> c_int;
+    pub fn prudence_hash_values_add(_: *mut prudence_hash_values, _: u64, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_add_bytes(_: *mut prudence_hash_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_count(_: *const prudence_hash_values) -> u64;
+    pub fn prudence_hash_values_create(_: *const c_char, _: *const prudence_hash_values_attr) -> *mut prudence_hash_values;
+    pub fn prudence_hash_values_destroy(_: *mut prudence_hash_values, _: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_hash_values_erase(_: *mut prudence_hash_values, _: u64, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_erase_bytes(_: *mut prudence_hash_values, _: *mut c_void, _: usize, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_first(_: *mut prudence_hash_values_walk, _: *const prudence_hash_values) -> *mut c_void;
+    pub fn prudence_hash_values_get(_: *const prudence_hash_values, _: u64) -> *mut c_void;
+    pub fn prudence_hash_values_get_bytes(_: *const prudence_hash_values, _: *mut c_void, _: usize) -> *mut c_void;
+    pub fn prudence_hash_values_next(_: *mut prudence_hash_values_walk) -> *mut c_void;
+    pub fn prudence_hash_values_put(_: *mut prudence_hash_values, _: u64, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_put_bytes(_: *mut prudence_hash_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_hash_values_replace(_: *mut prudence_hash_values, _: u64, _: *mut c_void, _: *mut c_void) -> c_int;
+    pub fn prudence_hash_values_replace_bytes(_: *mut prudence_hash_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut c_void) -> c_int;
+    pub fn prudence_hash_values_stats_sized(_: *mut prudence_hash_values, _: *mut prudence_hash_stats, _: usize) -> c_int;
+    pub fn prudence_heap_print(_: *mut prudence_cache, _: *mut c_void, _: c_uint) -> c_int;
+    pub fn prudence_heap_walk_sized(_: *mut prudence_cache, _: Option<unsafe extern "C" fn(*const prudence_heap_slab, *const prudence_heap_object, *mut c_void) -> c_int>, _: *mut c_void, _: usize, _: usize) -> c_int;
+    pub fn prudence_hlist_add_before_rcu(_: *mut prudence_hlist_node, _: *mut prudence_hlist_node);
+    pub fn prudence_hlist_add_head_rcu(_: *mut prudence_hlist_node, _: *mut prudence_hlist_head);
+    pub fn prudence_hlist_add_tail_rcu(_: *mut prudence_hlist_node, _: *mut prudence_hlist_head);
+    pub fn prudence_hlist_del_init_rcu(_: *mut prudence_hlist_node);
+    pub fn prudence_hlist_del_rcu(_: *mut prudence_hlist_node);
+    pub fn prudence_hlist_empty(_: *const prudence_hlist_head) -> bool;
+    pub fn prudence_hlist_first_rcu(_: *const prudence_hlist_head) -> *mut prudence_hlist_node;
+    pub fn prudence_hlist_init(_: *mut prudence_hlist_head);
+    pub fn prudence_hlist_node_init(_: *mut prudence_hlist_node);
+    pub fn prudence_hlist_replace_rcu(_: *mut prudence_hlist_node, _: *mut prudence_hlist_node);
+    pub fn prudence_hlist_unhashed(_: *const prudence_hlist_node) -> bool;
+    pub fn prudence_hlists_swap_heads_rcu(_: *mut prudence_hlist_head, _: *mut prudence_hlist_head);
+    pub fn prudence_id_table_add(_: *mut prudence_id_table, _: *mut c_void, _: *mut u32) -> c_int;
+    pub fn prudence_id_table_count(_: *const prudence_id_table) -> u64;
+    pub fn prudence_id_table_create(_: *const c_char, _: *const prudence_id_table_attr) -> *mut prudence_id_table;
+    pub fn prudence_id_table_destroy(_: *mut prudence_id_table, _: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_id_table_erase(_: *mut prudence_id_table, _: u32, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_id_table_first(_: *mut prudence_id_table_walk, _: *const prudence_id_table) -> *mut c_void;
+    pub fn prudence_id_table_first_from(_: *mut prudence_id_table_walk, _: *const prudence_id_table, _: u32) -> *mut c_void;
+    pub fn prudence_id_table_lookup(_: *const prudence_id_table, _: u32) -> *mut c_void;
+    pub fn prudence_id_table_next(_: *mut prudence_id_table_walk) -> *mut c_void;
+    pub fn prudence_id_table_replace(_: *mut prudence_id_table, _: u32, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_id_table_stats_sized(_: *mut prudence_id_table, _: *mut prudence_id_table_stats, _: usize) -> c_int;
+    pub fn prudence_inline3_cache_alloc(_: *mut prudence_cache) -> *mut c_void;
+    pub fn prudence_inline3_cache_free(_: *mut prudence_cache, _: *mut c_void);
+    pub fn prudence_inline3_cache_free_deferred(_: *mut prudence_cache, _: *mut c_void);
+    pub fn prudence_inline3_cache_replace(_: *mut prudence_cache, _: *mut c_void) -> *mut c_void;
+    pub fn prudence_inline3_stay_loaded(_: *mut c_void);
+    pub fn prudence_is_reading() -> bool;
+    pub fn prudence_latent_fits(_: usize) -> bool;
+    pub fn prudence_list_add_rcu(_: *mut prudence_list, _: *mut prudence_list);
+    pub fn prudence_list_add_tail_rcu(_: *mut prudence_list, _: *mut prudence_list);
+    pub fn prudence_list_del_rcu(_: *mut prudence_list);
+    pub fn prudence_list_empty(_: *const prudence_list) -> bool;
+    pub fn prudence_list_first_link_rcu(_: *mut prudence_list) -> *mut prudence_list;
+    pub fn prudence_list_init(_: *mut prudence_list);
+    pub fn prudence_list_init_rcu(_: *mut prudence_list);
+    pub fn prudence_list_replace_rcu(_: *mut prudence_list, _: *mut prudence_list);
+    pub fn prudence_list_splice_init_rcu(_: *mut prudence_list, _: *mut prudence_list, _: Option<unsafe extern "C" fn()>);
+    pub fn prudence_list_splice_tail_init_rcu(_: *mut prudence_list, _: *mut prudence_list, _: Option<unsafe extern "C" fn()>);
+    pub fn prudence_lockfree_hash_add(_: *mut prudence_lockfree_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_node, _: *mut *mut prudence_hash_node) -> c_int;
+    pub fn prudence_lockfree_hash_add_duplicate(_: *mut prudence_lockfree_hash, _: u64, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_lockfree_hash_create(_: *const c_char, _: *const prudence_lockfree_hash_attr) -> *mut prudence_lockfree_hash;
+    pub fn prudence_lockfree_hash_destroy(_: *mut prudence_lockfree_hash, _: Option<unsafe extern "C" fn(*mut prudence_hash_node, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_lockfree_hash_first(_: *mut prudence_lockfree_hash_walk, _: *const prudence_lockfree_hash) -> *mut prudence_hash_node;
+    pub fn prudence_lockfree_hash_lookup(_: *const prudence_lockfree_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_node;
+    pub fn prudence_lockfree_hash_next(_: *mut prudence_lockfree_hash_walk) -> *mut prudence_hash_node;
+    pub fn prudence_lockfree_hash_next_duplicate(_: *const prudence_hash_node, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void) -> *mut prudence_hash_node;
+    pub fn prudence_lockfree_hash_put(_: *mut prudence_lockfree_hash, _: u64, _: Option<unsafe extern "C" fn(*const prudence_hash_node, *mut c_void) -> bool>, _: *mut c_void, _: *mut prudence_hash_node, _: *mut *mut prudence_hash_node) -> c_int;
+    pub fn prudence_lockfree_hash_remove(_: *mut prudence_lockfree_hash, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_lockfree_hash_replace(_: *mut prudence_lockfree_hash, _: *mut prudence_hash_node, _: *mut prudence_hash_node) -> c_int;
+    pub fn prudence_lockfree_hash_stats_sized(_: *const prudence_lockfree_hash, _: *mut prudence_lockfree_hash_stats, _: usize) -> c_int;
+    pub fn prudence_log_create(_: usize, _: *mut prudence_domain) -> *mut prudence_log;
+    pub fn prudence_log_destroy(_: *mut prudence_log) -> c_int;
+    pub fn prudence_log_dropped(_: *const prudence_log) -> u64;
+    pub fn prudence_log_flush(_: *mut prudence_log, _: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize)>, _: *mut c_void) -> c_int;
+    pub fn prudence_log_reserve(_: *mut prudence_log, _: usize) -> *mut c_void;
+    pub fn prudence_malloc(_: usize) -> *mut c_void;
+    pub fn prudence_malloc_deletes() -> bool;
+    pub fn prudence_manual_advance(_: *mut prudence_domain);
+    pub fn prudence_map_add(_: *mut prudence_map, _: *mut prudence_map_node, _: *mut *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_after(_: *const prudence_map, _: *const prudence_map_node) -> *mut prudence_map_node;
+    pub fn prudence_map_before(_: *const prudence_map, _: *const prudence_map_node) -> *mut prudence_map_node;
+    pub fn prudence_map_ceiling(_: *const prudence_map, _: u64) -> *mut prudence_map_node;
+    pub fn prudence_map_ceiling_bytes(_: *const prudence_map, _: *mut c_void, _: usize) -> *mut prudence_map_node;
+    pub fn prudence_map_count(_: *const prudence_map) -> u64;
+    pub fn prudence_map_create(_: *const c_char, _: *const prudence_map_attr) -> *mut prudence_map;
+    pub fn prudence_map_destroy(_: *mut prudence_map, _: Option<unsafe extern "C" fn(*mut prudence_map_node, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_map_erase(_: *mut prudence_map, _: u64, _: *mut *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_erase_bytes(_: *mut prudence_map, _: *mut c_void, _: usize, _: *mut *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_first(_: *mut prudence_map_walk, _: *const prudence_map) -> *mut prudence_map_node;
+    pub fn prudence_map_first_from(_: *mut prudence_map_walk, _: *const prudence_map, _: u64) -> *mut prudence_map_node;
+    pub fn prudence_map_first_from_bytes(_: *mut prudence_map_walk, _: *const prudence_map, _: *mut c_void, _: usize) -> *mut prudence_map_node;
+    pub fn prudence_map_floor(_: *const prudence_map, _: u64) -> *mut prudence_map_node;
+    pub fn prudence_map_floor_bytes(_: *const prudence_map, _: *mut c_void, _: usize) -> *mut prudence_map_node;
+    pub fn prudence_map_highest(_: *const prudence_map) -> *mut prudence_map_node;
+    pub fn prudence_map_lookup(_: *const prudence_map, _: u64) -> *mut prudence_map_node;
+    pub fn prudence_map_lookup_bytes(_: *const prudence_map, _: *mut c_void, _: usize) -> *mut prudence_map_node;
+    pub fn prudence_map_lowest(_: *const prudence_map) -> *mut prudence_map_node;
+    pub fn prudence_map_next(_: *mut prudence_map_walk) -> *mut prudence_map_node;
+    pub fn prudence_map_next_slow(_: *mut prudence_map_walk) -> *mut prudence_map_node;
+    pub fn prudence_map_put(_: *mut prudence_map, _: *mut prudence_map_node, _: *mut *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_remove(_: *mut prudence_map, _: *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_replace(_: *mut prudence_map, _: *mut prudence_map_node, _: *mut prudence_map_node) -> c_int;
+    pub fn prudence_map_set_bytes(_: *mut prudence_map_bytes, _: *mut c_void, _: usize);
+    pub fn prudence_map_stats_sized(_: *mut prudence_map, _: *mut prudence_map_stats, _: usize) -> c_int;
+    pub fn prudence_map_values_add(_: *mut prudence_map_values, _: u64, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_add_bytes(_: *mut prudence_map_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_count(_: *const prudence_map_values) -> u64;
+    pub fn prudence_map_values_create(_: *const c_char, _: *const prudence_map_values_attr) -> *mut prudence_map_values;
+    pub fn prudence_map_values_destroy(_: *mut prudence_map_values, _: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>, _: *mut c_void) -> c_int;
+    pub fn prudence_map_values_erase(_: *mut prudence_map_values, _: u64, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_erase_bytes(_: *mut prudence_map_values, _: *mut c_void, _: usize, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_get(_: *const prudence_map_values, _: u64) -> *mut c_void;
+    pub fn prudence_map_values_get_bytes(_: *const prudence_map_values, _: *mut c_void, _: usize) -> *mut c_void;
+    pub fn prudence_map_values_nodes(_: *const prudence_map_values) -> *const prudence_map;
+    pub fn prudence_map_values_put(_: *mut prudence_map_values, _: u64, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_put_bytes(_: *mut prudence_map_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut *mut c_void) -> c_int;
+    pub fn prudence_map_values_replace(_: *mut prudence_map_values, _: u64, _: *mut c_void, _: *mut c_void) -> c_int;
+    pub fn prudence_map_values_replace_bytes(_: *mut prudence_map_values, _: *mut c_void, _: usize, _: *mut c_void, _: *mut c_void) -> c_int;
+    pub fn prudence_map_values_stats_sized(_: *mut prudence_map_values, _: *mut prudence_map_stats, _: usize) -> c_int;
+    pub fn prudence_map_values_value(_: *const prudence_map_node) -> *mut c_void;
+    pub fn prudence_next_cache_sized(_: *mut prudence_walk, _: *mut prudence_cache_stats, _: usize) -> c_int;
+    pub fn prudence_next_domain_sized(_: *mut prudence_walk, _: *mut prudence_domain_stats, _: usize) -> c_int;
+    pub fn prudence_next_reader_sized(_: *mut prudence_walk, _: *mut prudence_reader_stats, _: usize) -> c_int;
+    pub fn prudence_option_set(_: *const c_char, _: *const c_char) -> c_int;
+    pub fn prudence_profile_dump(_: *const c_char) -> c_int;
+    pub fn prudence_qsbr_announce(_: *mut prudence_domain);
+    pub fn prudence_qsbr_blocking_begin(_: *mut prudence_domain) -> bool;
+    pub fn prudence_qsbr_blocking_end(_: *mut prudence_domain, _: bool);
+    pub fn prudence_qsbr_is_online(_: *mut prudence_domain) -> bool;
+    pub fn prudence_qsbr_offline(_: *mut prudence_domain);
+    pub fn prudence_qsbr_online(_: *mut prudence_domain);
+    pub fn prudence_qsbr_quiescent(_: *mut prudence_domain);
+    pub fn prudence_read_lock();
+    pub fn prudence_read_lock_first();
+    pub fn prudence_read_lock_held() -> bool;
+    pub fn prudence_read_lock_too_deep();
+    pub fn prudence_read_unlock();
+    pub fn prudence_read_unlock_unbalanced();
+    pub fn prudence_reader_wake(_: *mut prudence_reader);
+    pub fn prudence_realloc(_: *mut c_void, _: usize) -> *mut c_void;
+    pub fn prudence_ref_count(_: *const prudence_ref) -> u32;
+    pub fn prudence_ref_get(_: *mut prudence_ref);
+    pub fn prudence_ref_get_unless_zero(_: *mut prudence_ref) -> bool;
+    pub fn prudence_ref_init(_: *mut prudence_ref, _: u32);
+    pub fn prudence_ref_put(_: *mut prudence_ref) -> bool;
+    pub fn prudence_ref_saturate_(_: *mut prudence_ref, _: *const c_char);
+    pub fn prudence_routes2_create(_: *const c_char, _: *const prudence_routes_attr) -> *mut prudence_routes;
+    pub fn prudence_routes_add(_: *mut prudence_routes, _: *const prudence_routes_prefix, _: usize, _: *mut usize) -> c_int;
+    pub fn prudence_routes_count(_: *const prudence_routes) -> u64;
+    pub fn prudence_routes_destroy(_: *mut prudence_routes) -> c_int;
+    pub fn prudence_routes_erase(_: *mut prudence_routes, _: *const prudence_routes_prefix, _: *mut usize) -> c_int;
+    pub fn prudence_routes_first(_: *mut prudence_routes_walk, _: *const prudence_routes, _: *const prudence_routes_prefix) -> usize;
+    pub fn prudence_routes_get(_: *const prudence_routes, _: *const prudence_routes_prefix) -> usize;
+    pub fn prudence_routes_lookup_ipv4(_: *const prudence_routes, _: *mut c_void) -> usize;
+    pub fn prudence_routes_lookup_ipv6(_: *const prudence_routes, _: *mut c_void) -> usize;
+    pub fn prudence_routes_next(_: *mut prudence_routes_walk) -> usize;
+    pub fn prudence_routes_replace(_: *mut prudence_routes, _: *const prudence_routes_prefix, _: usize, _: *mut usize) -> c_int;
+    pub fn prudence_routes_stats_sized(_: *mut prudence_routes, _: *mut prudence_routes_stats, _: usize) -> c_int;
+    pub fn prudence_sizeof(_: *const c_char) -> usize;
+    pub fn prudence_slice_yield();
+    pub fn prudence_srcu_down_read(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_srcu_read_lock(_: *mut prudence_domain) -> c_int;
+    pub fn prudence_srcu_read_unlock(_: *mut prudence_domain, _: c_int);
+    pub fn prudence_srcu_up_read(_: *mut prudence_domain, _: c_int);
+    pub fn prudence_stack_below(_: *const prudence_stack_node) -> *mut prudence_stack_node;
+    pub fn prudence_stack_is_empty(_: *const prudence_stack) -> bool;
+    pub fn prudence_stack_pop(_: *mut prudence_stack) -> *mut prudence_stack_node;
+    pub fn prudence_stack_push(_: *mut prudence_stack, _: *mut prudence_stack_node) -> bool;
+    pub fn prudence_stack_take_all(_: *mut prudence_stack) -> *mut prudence_stack_node;
+    pub fn prudence_stall_hook_set(_: Option<unsafe extern "C" fn(*const prudence_stall, *mut c_void)>, _: *mut c_void);
+    pub fn prudence_stats_print(_: *mut c_void, _: c_uint) -> c_int;
+    pub fn prudence_stats_sized(_: *mut prudence_stats, _: usize) -> c_int;
+    pub fn prudence_swap_exchange(_: *mut prudence_swap, _: *mut c_void) -> *mut c_void;
+    pub fn prudence_swap_get(_: *const prudence_swap) -> *mut c_void;
+    pub fn prudence_swap_init(_: *mut prudence_swap, _: *mut c_void);
+    pub fn prudence_swap_transfer(_: *mut prudence_swap, _: *mut c_void, _: *mut *mut c_void, _: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void) -> c_int>, _: *mut c_void, _: *mut prudence_domain) -> c_int;
+    pub fn prudence_synchronize();
+    pub fn prudence_synchronize_expedited();
+    pub fn prudence_trim() -> usize;
+    pub fn prudence_usable_size(_: *mut c_void) -> usize;
+    pub fn prudence_version() -> *const c_char;
+    pub fn scm_block_thread() -> c_int;
+    pub fn scm_calloc(_: usize, _: usize) -> *mut c_void;
+    pub fn scm_clock_create() -> *mut scm_clock;
+    pub fn scm_clock_create_realtime(_: c_uint) -> *mut scm_clock;
+    pub fn scm_clock_destroy(_: *mut scm_clock) -> c_int;
+    pub fn scm_clock_refresh(_: *mut scm_clock, _: *mut c_void, _: c_uint) -> c_int;
+    pub fn scm_clock_tick(_: *mut scm_clock) -> c_int;
+    pub fn scm_collect() -> c_int;
+    pub fn scm_free(_: *mut c_void);
+    pub fn scm_get_mem_info_sized(_: *mut scm_mem_info, _: usize) -> c_int;
+    pub fn scm_get_region_info_sized(_: *mut scm_region_info, _: usize) -> c_int;
+    pub fn scm_global_refresh(_: *mut c_void, _: c_uint) -> c_int;
+    pub fn scm_global_tick() -> c_int;
+    pub fn scm_malloc(_: usize) -> *mut c_void;
+    pub fn scm_realloc(_: *mut c_void, _: usize) -> *mut c_void;
+    pub fn scm_refresh(_: *mut c_void, _: c_uint) -> c_int;
+    pub fn scm_region_alloc(_: *mut scm_region, _: usize) -> *mut c_void;
+    pub fn scm_region_clock_refresh(_: *mut scm_clock, _: *mut scm_region, _: c_uint) -> c_int;
+    pub fn scm_region_create() -> *mut scm_region;
+    pub fn scm_region_global_refresh(_: *mut scm_region, _: c_uint) -> c_int;
+    pub fn scm_region_refresh(_: *mut scm_region, _: c_uint) -> c_int;
+    pub fn scm_region_unregister(_: *mut scm_region) -> c_int;
+    pub fn scm_register_finalizer(_: Option<unsafe extern "C" fn(*mut c_void) -> c_int>) -> c_int;
+    pub fn scm_register_thread() -> c_int;
+    pub fn scm_resume_thread() -> c_int;
+    pub fn scm_set_finalizer(_: *mut c_void, _: c_int) -> c_int;
+    pub fn scm_tick() -> c_int;
+    pub fn scm_unregister_thread() -> c_int;
+}

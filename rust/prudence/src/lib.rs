@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//! Prudence for Rust: deferred frees that the allocator knows and bounds.
+//!
+//! A writer unlinks an object that readers may still use, and defers it. The allocator keeps the
+//! object, hidden and unwritten, until every reader that could hold it has left, and then hands its
+//! memory out again. There is no queue of garbage in the program, and `latent_limit` bounds the
+//! bytes that wait.
+//!
+//! - [`Prudence`] is a global allocator.
+//! - [`Cache`] allocates values of one type, and retires them.
+//! - [`epoch`] has the types and signatures of `crossbeam-epoch`: [`Guard`], [`Atomic`], [`Owned`],
+//!   [`Shared`]. Readers are those of the library's default domain, so sections of C, C++ and Rust
+//!   protect the same objects.
+//!
+//! ```
+//! use prudence::epoch::{self, Atomic, Owned};
+//! use std::sync::atomic::Ordering::{AcqRel, Acquire};
+//!
+//! let current = Atomic::new(1);
+//! let guard = &epoch::pin();
+//! let old = current.swap(Owned::new(2), AcqRel, guard);
+//! // SAFETY: the pointer was loaded under `guard`, and nobody writes to the object.
+//! assert_eq!(unsafe { current.load(Acquire, guard).as_ref() }, Some(&2));
+//! // SAFETY: `old` is unlinked, and nobody else defers it.
+//! unsafe { guard.defer_destroy(old) };
+//! # let last = current.swap(epoch::Shared::null(), AcqRel, guard);
+//! # // SAFETY: as above.
+//! # unsafe { guard.defer_destroy(last) };
+//! ```
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
+mod cache;
+mod deferred;
+pub mod epoch;
+mod global;
+mod wait;
+
+pub use cache::{Cache, CacheBox};
+pub use epoch::{pin, Atomic, Guard, Owned, Shared};
+pub use global::Prudence;
+pub use wait::{barrier, flush_until, synchronize, Flush};
+
+#[doc(hidden)]
+pub mod private {
+    pub use crate::global::global_is_plain;
+}

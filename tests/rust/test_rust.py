@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# ctest: timeout 600 (compiles two crates and their tests)
+# ctest: cost 30
+"""The crates of Rust: bindings are those of the library, each unsafe block has its reason, and their own tests pass.
+
+Nothing is fetched. Debian's cargo is taken before a newer one, because the crates promise to work with it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RUST = ROOT / "rust"
+BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
+CARGO = shutil.which("cargo", path="/usr/bin") or shutil.which("cargo")
+SKIPPED = 77
+UNSAFE = re.compile(r"\bunsafe (?:\{|impl\b)")
+
+
+def cargo(*arguments):
+    environment = {**os.environ, "PATH": f"{Path(CARGO).parent}:{os.environ['PATH']}", "PRUDENCE_LIB_DIR": str(BUILD),
+                   "LD_LIBRARY_PATH": str(BUILD), "CARGO_TARGET_DIR": str(BUILD / "rust"), "RUST_BACKTRACE": "0"}
+    for name in "RUSTC", "RUSTDOC", "RUSTFLAGS":
+        environment.pop(name, None)
+    return subprocess.run([CARGO, *arguments], cwd=RUST, env=environment, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+
+
+def without_reason(text):
+    """The numbers of lines with an unsafe block or impl, of which neither the statement nor the lines before say why."""
+    lines, found = text.splitlines(), []
+    for number, line in enumerate(lines):
+        if not UNSAFE.search(line.partition("//")[0]):
+            continue
+        before = number
+        while before and number - before < 10 and lines[before - 1].strip() not in ("", "}"):
+            before -= 1
+        if not any("SAFETY:" in one for one in lines[before:number + 1]):
+            found.append(number + 1)
+    return found
+
+
+class Rust(unittest.TestCase):
+    def test_bindings_are_those_of_the_interface(self):
+        wanted = subprocess.run([sys.executable, RUST / "bind"], check=True, text=True, capture_output=True).stdout
+        self.assertEqual((RUST / "prudence-sys/src/bindings.rs").read_text(), wanted, "rust/bind --update renews them")
+
+    def test_each_unsafe_has_its_reason(self):
+        sources = sorted(source for source in RUST.rglob("*.rs") if source.name != "bindings.rs")
+        self.assertGreater(len(sources), 8)
+        self.assertEqual({source.name: without_reason(source.read_text()) for source in sources
+                          if without_reason(source.read_text())}, {})
+        self.assertEqual(without_reason("a();\n\nunsafe { b() }\n// SAFETY: c.\nunsafe impl D for E {}\n"), [3])
+
+    def test_crates_need_no_others(self):
+        packages = tomllib.loads((RUST / "Cargo.lock").read_text())["package"]
+        self.assertEqual([package["name"] for package in packages], ["prudence", "prudence-sys"])
+
+    def test_crates(self):
+        result = cargo("test", "--offline", "--locked", "--workspace")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertEqual(result.stdout.count("a_cache_that_is_dropped_drops_its_retired_values ... ok"), 1, result.stdout)
+        self.assertGreaterEqual(result.stdout.count("compile fail ... ok"), 10, result.stdout)
+
+    def test_example(self):
+        result = cargo("run", "--offline", "--locked", "--quiet", "--example", "config")
+        self.assertEqual((result.returncode, result.stdout), (0, "the timeout is 999 s\n"))
+
+    def test_a_missing_library_is_named(self):
+        script = BUILD / "rust/debug/build"
+        program = next(iter(sorted(script.glob("prudence-sys-*/build-script-build"))), None)
+        self.assertIsNotNone(program)
+        environment = {"PATH": os.environ["PATH"], "PKG_CONFIG_LIBDIR": "/nonexistent"}
+        result = subprocess.run([program], env=environment, text=True, capture_output=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("set PRUDENCE_LIB_DIR to the folder of libprudence.so", result.stderr)
+
+
+if __name__ == "__main__":
+    if not CARGO:
+        print("test_rust: there is no cargo: not run", file=sys.stderr)
+        sys.exit(1 if os.environ.get("CI") else SKIPPED)
+    unittest.main()

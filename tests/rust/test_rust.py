@@ -21,6 +21,8 @@ RUST = ROOT / "rust"
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build")).resolve()
 CARGO = shutil.which("cargo", path="/usr/bin") or shutil.which("cargo")
 SKIPPED = 77
+# Names of liburcu, variables of threads, and fast paths that only <prudence/inline.h> calls.
+OTHER_NAMES = re.compile(r"(?!prudence_|scm_)|prudence_(urcu_|inline\d_|\w+_self$)")
 UNSAFE = re.compile(r"\bunsafe (?:\{|impl\b)")
 
 
@@ -48,9 +50,17 @@ def without_reason(text):
 
 
 class Rust(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("clang"), "there is no clang, which reads the headers")
     def test_bindings_are_those_of_the_interface(self):
         wanted = subprocess.run([sys.executable, RUST / "bind"], check=True, text=True, capture_output=True).stdout
         self.assertEqual((RUST / "prudence-sys/src/bindings.rs").read_text(), wanted, "rust/bind --update renews them")
+
+    def test_bindings_have_every_function(self):
+        lines = (ROOT / "cmake/exported-symbols.txt").read_text().splitlines()
+        names = {line.split()[0] for line in lines if not line.endswith("PRUDENCE_0.0")}  # which only older programs have
+        bound = set(re.findall(r"pub fn (\w+)\(", (RUST / "prudence-sys/src/bindings.rs").read_text()))
+        self.assertEqual({name for name in names - bound if not OTHER_NAMES.match(name)}, set())
+        self.assertEqual(bound - names, set())
 
     def test_each_unsafe_has_its_reason(self):
         sources = sorted(source for source in RUST.rglob("*.rs") if source.name != "bindings.rs")

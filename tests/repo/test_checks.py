@@ -323,6 +323,15 @@ class Docs(Check):
         self.write("examples/half.c", MIT + "int main(void)\n{\n    int n = half(2);\n    return 0;\n}\n")
         self.fails("check-docs", "1 failures")
 
+    def test_code_of_rust_that_nothing_compiles(self):
+        self.write(self.PAGE, CLEAN[self.PAGE] + "\n```rust\nlet n = half(2);\n```\n")
+        self.fails("check-docs", f"{self.PAGE}:5:", "nothing compiles", "1 failures")
+        self.write("rust/prudence/examples/half.rs", "// SPDX-License-Identifier: MIT\nfn main() {\n    let n = half(2);\n}\n")
+        self.passes("check-docs")
+        self.passes("check-spdx")
+        self.write("rust/prudence/examples/half.rs", "fn main() {}\n")
+        self.fails("check-spdx", "rust/prudence/examples/half.rs:1:")
+
     def test_page_that_a_source_names_and_is_not_there(self):
         self.write("src/slab/slab.c", CLEAN["src/slab/slab.c"] + "/* docs/how-to/install.md, docs/install.md */\n")
         self.fails("check-docs", "src/slab/slab.c:8:", "docs/install.md", "1 failures")

@@ -151,6 +151,27 @@ fn values_move_between_threads() {
 }
 
 #[test]
+fn retired_values_wait_for_guards() {
+    let census = Census::new();
+    let cache = Cache::new("wait").unwrap();
+    let guard = epoch::pin();
+    let place = Atomic::null();
+    place.store(cache.make(Counted::new(&census, 1)), Release);
+    let found = place.load(Acquire, &guard);
+    cache.retire(cache.make(Counted::new(&census, 2)));
+    // SAFETY: nobody looks at the place from now on.
+    unsafe { cache.retire_shared(found) };
+    // SAFETY: null is ignored.
+    unsafe { cache.retire_shared(epoch::Shared::null()) };
+    // SAFETY: loaded under a guard that is still there.
+    unsafe { found.deref() }.check();
+    assert_eq!(census.counts(), (2, 0));
+    drop(guard);
+    cache.barrier().unwrap();
+    assert_eq!(census.counts(), (2, 2));
+}
+
+#[test]
 fn a_failed_exchange_gives_the_box_back() {
     let census = Census::new();
     let cache = Cache::new("exchange").unwrap();

@@ -85,6 +85,19 @@ fn deferred_functions_may_defer() {
 }
 
 #[test]
+fn deferred_functions_leave_no_memory() {
+    let before = common::objects_live();
+    for _ in 0..20 {
+        let guard = epoch::pin();
+        (0..1_000).for_each(|number| guard.defer(move || number));
+        drop(guard);
+        prudence::barrier().unwrap();
+    }
+    // Other tests of this program defer some 2,000.
+    assert!(common::objects_live() < before + 10_000);
+}
+
+#[test]
 fn unprotected_defers_nothing() {
     // SAFETY: nothing is shared here.
     let nobody = unsafe { epoch::unprotected() };

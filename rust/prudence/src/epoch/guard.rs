@@ -146,7 +146,7 @@ impl Guard {
     /// # Safety
     ///
     /// The object is unlinked, so that later guards cannot find it; it is not deferred or dropped a
-    /// second time; it came from an [`Owned`] or a `Box`; and it may be dropped on another thread.
+    /// second time; it came from an `Owned` or a `Box`; and it may be dropped on another thread.
     pub unsafe fn defer_destroy<T>(&self, shared: Shared<'_, T>) {
         if shared.is_null() {
             return;

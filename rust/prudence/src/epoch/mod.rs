@@ -6,13 +6,13 @@
 //!
 //! - Garbage belongs to the allocator, not to the thread that deferred it. A thread that ends or
 //!   rests keeps none, and `latent_limit` bounds the bytes.
-//! - Deferred functions and drops run on a thread of the library, not in a later [`pin`].
+//! - Deferred functions and drops run on a thread of the library, not in a later [`pin`] or
+//!   [`flush`](Guard::flush). [`barrier`](crate::barrier) waits for them.
 //! - A deferred function that panics is reported by the panic hook, and ends alone.
 //! - A guard that is leaked protects until its thread ends, and not for ever.
 //! - All [collectors](Collector) are one, the library's default domain.
 //! - Pointers are to types of known size. There is no `Pointable`.
-//! - Deferred functions that wait when the process exits do not run. [`barrier`](crate::barrier)
-//!   waits for them.
+//! - Deferred functions that still wait when the process exits do not run.
 
 mod atomic;
 mod collector;

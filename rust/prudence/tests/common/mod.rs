@@ -64,6 +64,17 @@ pub fn bytes_called() -> u64 {
     }
 }
 
+/// Objects of the library that are neither free nor deferred.
+pub fn objects_live() -> u64 {
+    // SAFETY: as above.
+    unsafe {
+        let mut stats: prudence_sys::prudence_stats = std::mem::zeroed();
+        let size = std::mem::size_of_val(&stats);
+        assert_eq!(prudence_sys::prudence_stats_sized(&mut stats, size), 0);
+        stats.objects_live
+    }
+}
+
 const ROUNDS: usize = 60_000;
 
 /// Writers replace values with drop glue; readers, with many guards each, look at them meanwhile.

@@ -23,8 +23,9 @@ fn timeout() -> Option<u64> {
 }
 
 fn set_timeout(timeout: u64) {
+    let new = Owned::new(Config { timeout }); // before the guard, where it may wait for readers
     let guard = &epoch::pin();
-    let old = CURRENT.swap(Owned::new(Config { timeout }), AcqRel, guard);
+    let old = CURRENT.swap(new, AcqRel, guard);
     // SAFETY: the swap has unlinked `old`, for this thread alone.
     unsafe { guard.defer_destroy(old) };
 }

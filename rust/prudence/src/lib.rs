@@ -3,8 +3,9 @@
 //!
 //! A writer unlinks an object that readers may still use, and defers it. The allocator keeps the
 //! object, hidden and unwritten, until every reader that could hold it has left, and then hands its
-//! memory out again. There is no queue of garbage in the program, and `latent_limit` bounds the
-//! bytes that wait.
+//! memory out again. There is no queue of garbage in the program. While more than `latent_limit`
+//! waits, threads that allocate or defer outside of guards are held back, for as long as that helps.
+//! So allocate before you pin.
 //!
 //! - [`Prudence`] is a global allocator.
 //! - [`Cache`] allocates values of one type, and retires them.

@@ -32,6 +32,10 @@ thread_local! {
 /// `memory` is an object of a [`Cache<T>`], which nobody else has.
 unsafe fn free_finished<T>(memory: *mut T) {
     let memory = memory.cast();
+    if !mem::needs_drop::<T>() {
+        // SAFETY: as the caller promises. The cache has no destructor.
+        return unsafe { sys::prudence_free(memory) };
+    }
     FINISHED.with(|finished| {
         // A destructor that the library calls meanwhile may free other objects.
         let outer = finished.replace(memory);

@@ -22,6 +22,9 @@ mod libc_types {
 
 include!("bindings.rs");
 
+#[cfg(miri)]
+mod fallback;
+
 #[cfg(test)]
 mod tests {
     extern crate std;

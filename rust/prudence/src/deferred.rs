@@ -52,6 +52,8 @@ unsafe extern "C" fn run<F: FnOnce()>(head: *mut sys::prudence_head) {
 /// end a thread; the panic hook has reported it.
 pub(crate) fn contain(function: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
-        mem::forget(payload); // dropping it may panic again
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            mem::forget(another); // dropping this one might go on like that
+        }
     }
 }

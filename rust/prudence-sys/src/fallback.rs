@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+//! Stands in for the library under miri, which cannot call C: the functions that the crate `prudence`
+//! needs, in their simplest form. A grace period is over when no thread is in a section; then the
+//! thread that noticed it ends what was deferred.
+//!
+//! A header before each block has the layout, and the cache of the object or null.
+
+extern crate std;
+
+use super::*;
+use core::ptr;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::boxed::Box;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Mutex;
+use std::vec::Vec;
+
+struct Header {
+    base: *mut u8,
+    layout: Layout,
+    cache: *mut Cache,
+}
+
+struct Cache {
+    layout: Layout,
+    destructor: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    live: AtomicUsize,
+}
+
+type Function = Option<unsafe extern "C" fn(*mut prudence_head)>;
+
+/// An object, and the function that ends it; none: it is freed.
+struct Deferred(*mut c_void, Function);
+
+// SAFETY: an object that was deferred belongs to whoever takes it from the list.
+unsafe impl Send for Deferred {}
+
+static DEFERRED: Mutex<Vec<Deferred>> = Mutex::new(Vec::new());
+static SECTIONS: AtomicUsize = AtomicUsize::new(0);
+/// Objects that a thread has taken from the list and is about to end.
+static ENDING: AtomicUsize = AtomicUsize::new(0);
+
+std::thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+fn make(layout: Layout, cache: *mut Cache) -> *mut c_void {
+    let (whole, offset) = Layout::new::<Header>().extend(layout).unwrap();
+    // SAFETY: the size is not 0, and the header is within the block, before the object.
+    unsafe {
+        let base = System.alloc_zeroed(whole);
+        let object = base.add(offset);
+        let header = Header { base, layout: whole, cache };
+        object.sub(size_of::<Header>()).cast::<Header>().write_unaligned(header);
+        object.cast()
+    }
+}
+
+/// # Safety
+///
+/// `object` came from `make`, and is not freed.
+unsafe fn header(object: *mut c_void) -> Header {
+    // SAFETY: as the caller promises.
+    unsafe { object.cast::<u8>().sub(size_of::<Header>()).cast::<Header>().read_unaligned() }
+}
+
+fn defer(object: *mut c_void, function: Function) {
+    DEFERRED.lock().unwrap().push(Deferred(object, function));
+    end_deferred();
+}
+
+/// Ends what was deferred, if no thread is in a section. What is unlinked before no section begins is
+/// in none that begins later.
+fn end_deferred() {
+    loop {
+        let mut list = DEFERRED.lock().unwrap();
+        if SECTIONS.load(SeqCst) != 0 || list.is_empty() {
+            return;
+        }
+        let ready = core::mem::take(&mut *list);
+        ENDING.fetch_add(ready.len(), SeqCst);
+        drop(list);
+        for Deferred(object, function) in ready {
+            // SAFETY: it was deferred once, and no reader is left.
+            match function {
+                Some(function) => unsafe { function(object.cast()) },
+                None => unsafe { prudence_free(object) },
+            }
+            ENDING.fetch_sub(1, SeqCst);
+        }
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_malloc(size: usize) -> *mut c_void {
+    prudence_aligned_alloc(16, size)
+}
+
+#[no_mangle]
+extern "C" fn prudence_aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    make(Layout::from_size_align(size.max(1), alignment).unwrap(), ptr::null_mut())
+}
+
+#[no_mangle]
+unsafe extern "C" fn prudence_free(object: *mut c_void) {
+    if object.is_null() {
+        return;
+    }
+    // SAFETY: the caller passes an object that is not freed. A cache outlives its live objects.
+    unsafe {
+        let found = header(object);
+        if let Some(cache) = found.cache.as_ref() {
+            if let Some(destructor) = cache.destructor {
+                destructor(object, ptr::null_mut());
+            }
+            cache.live.fetch_sub(1, SeqCst);
+        }
+        System.dealloc(found.base, found.layout);
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_free_deferred(object: *mut c_void) {
+    if !object.is_null() {
+        defer(object, None);
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_call(head: *mut prudence_head, function: Function) {
+    defer(head.cast(), function);
+}
+
+#[no_mangle]
+extern "C" fn prudence_read_lock() {
+    if DEPTH.with(|depth| depth.replace(depth.get() + 1)) == 0 {
+        // Under the list's lock, so that nothing is found to have no readers meanwhile.
+        let _list = DEFERRED.lock().unwrap();
+        SECTIONS.fetch_add(1, SeqCst);
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_read_unlock() {
+    if DEPTH.with(|depth| depth.replace(depth.get() - 1)) == 1 {
+        SECTIONS.fetch_sub(1, SeqCst);
+        end_deferred();
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_read_lock_held() -> bool {
+    DEPTH.with(Cell::get) != 0
+}
+
+#[no_mangle]
+extern "C" fn prudence_gp_start_poll() -> prudence_gp_t {
+    prudence_gp_t { private_value: 0 }
+}
+
+#[no_mangle]
+extern "C" fn prudence_synchronize() {
+    assert!(!prudence_read_lock_held(), "the thread would wait for itself");
+    while SECTIONS.load(SeqCst) != 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_barrier() -> c_int {
+    if prudence_read_lock_held() {
+        return 35; // EDEADLK
+    }
+    loop {
+        end_deferred();
+        let list = DEFERRED.lock().unwrap();
+        if list.is_empty() && ENDING.load(SeqCst) == 0 {
+            return 0;
+        }
+        drop(list);
+        std::thread::yield_now();
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn prudence_cache_create(
+    _: *const c_char,
+    size: usize,
+    attr: *const prudence_cache_attr,
+) -> *mut prudence_cache {
+    // SAFETY: the caller passes attributes.
+    let attr = unsafe { &*attr };
+    let layout = Layout::from_size_align(size, attr.alignment).unwrap();
+    let cache = Cache { layout, destructor: attr.destructor, live: AtomicUsize::new(0) };
+    Box::into_raw(Box::new(cache)).cast()
+}
+
+#[no_mangle]
+unsafe extern "C" fn prudence_cache_alloc(cache: *mut prudence_cache) -> *mut c_void {
+    let cache = cache.cast::<Cache>();
+    // SAFETY: the caller passes a cache that is there.
+    unsafe {
+        (*cache).live.fetch_add(1, SeqCst);
+        make((*cache).layout, cache)
+    }
+}
+
+#[no_mangle]
+extern "C" fn prudence_cache_barrier(_: *mut prudence_cache) -> c_int {
+    prudence_barrier()
+}
+
+#[no_mangle]
+unsafe extern "C" fn prudence_cache_destroy(cache: *mut prudence_cache) -> c_int {
+    let cache = cache.cast::<Cache>();
+    // SAFETY: the caller passes a cache that is there, which nobody uses.
+    unsafe {
+        match prudence_barrier() {
+            0 if (*cache).live.load(SeqCst) == 0 => drop(Box::from_raw(cache)),
+            0 => return 16, // EBUSY
+            error => return error,
+        }
+    }
+    0
+}

@@ -272,6 +272,8 @@ BODY(domain_destroy,
      return prudence_domain_destroy(prudence_domain_create("x", PRUDENCE_DOMAIN_MEMB, NULL));)
 BODY(domain_get_completed, prudence_domain_get_completed(memb); return 0;)
 BODY(domain_get_state, prudence_domain_get_state(memb); return 0;)
+BODY(domain_free_deferred,
+     return prudence_domain_free_deferred(prudence_default_domain(), prudence_malloc(10)) ? 0 : 1;)
 BODY(domain_poll_state, prudence_domain_poll_state(memb, prudence_domain_get_state(memb));
      return 0;)
 BODY(domain_kind_of, return result_of(prudence_domain_kind_of(srcu) == PRUDENCE_DOMAIN_SRCU);)
@@ -333,6 +335,7 @@ BODY(stats_print, static FILE *null; null = null ? null : fopen("/dev/null", "w"
      return prudence_stats_print(null, PRUDENCE_STATS_TEXT);)
 BODY(synchronize, prudence_synchronize(); return 0;)
 BODY(synchronize_expedited, prudence_synchronize_expedited(); return 0;)
+BODY(malloc_deletes, return prudence_malloc_deletes() ? 1 : 0;)
 BODY(trim, prudence_trim(); return 0;)
 BODY(usable_size, void *object = prudence_malloc(10);
      return free_and(object, result_of(prudence_usable_size(object) >= 10));)
@@ -790,6 +793,7 @@ static const struct row {
     {"prudence_domain_create_external", do_domain_create_external, EVERYWHERE, ""},
     {"prudence_domain_create_set", do_domain_create_set, EVERYWHERE, ""},
     {"prudence_domain_destroy", do_domain_destroy, EVERYWHERE, ""},
+    {"prudence_domain_free_deferred", do_domain_free_deferred, EVERYWHERE, ""},
     {"prudence_domain_get_completed", do_domain_get_completed, EVERYWHERE, ""},
     {"prudence_domain_get_state", do_domain_get_state, EVERYWHERE, ""},
     {"prudence_domain_kind_of", do_domain_kind_of, EVERYWHERE, ""},
@@ -850,6 +854,7 @@ static const struct row {
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},
     {"prudence_log_flush", do_log_flush, FOR_READERS, ""},
+    {"prudence_malloc_deletes", do_malloc_deletes, EVERYWHERE, ""},
     {"prudence_routes2_create", do_routes, EVERYWHERE,
      "prudence_routes_add prudence_routes_replace prudence_routes_erase prudence_routes_get "
      "prudence_routes_first prudence_routes_next prudence_routes_count "

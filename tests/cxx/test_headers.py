@@ -44,15 +44,15 @@ MISUSE = {
     "what is read is not freed": ("struct d { ~d(); }; void f(prudence::cache<d> &c) { c.make(); }", "nodiscard"),
     "a base does not end an object of a cache": (
         "struct b { int x; }; struct d : b {}; void f(prudence::cache<d> &c) { prudence::cache<b>::unique_ptr p = c.make(); }",
-        "conversion"),
+        "conver(t|sion)"),
     "an object of a cache is not deleted": (
-        "void f(prudence::cache<int> &c) { std::unique_ptr<int> p = c.make(1); }", "conversion"),
+        "void f(prudence::cache<int> &c) { std::unique_ptr<int> p = c.make(1); }", "conver(t|sion)"),
     "an owner of deleted objects takes none of a cache": (
-        "void f(prudence::cache<int> &c, prudence::rcu_ptr<int> &p) { p.publish(c.make(1)); }", "conversion"),
+        "void f(prudence::cache<int> &c, prudence::rcu_ptr<int> &p) { p.publish(c.make(1)); }", "conver(t|sion)"),
     "only an object with a head retires itself": (
         "struct other; struct n : prudence::rcu_obj_base<other> {}; struct other { int x; }; void f(n *p) { p->retire(); }",
         "derives"),
-    "a deleter takes the object": ("struct d {}; void f(int *p) { prudence::rcu_retire(p, d()); }", "d(p) must be valid"),
+    "a deleter takes the object": ("struct d {}; void f(int *p) { prudence::rcu_retire(p, d()); }", "must be valid"),
     "a destructor that throws": ("struct t { ~t() noexcept(false); }; prudence::cache<t> *p = new prudence::cache<t>(\"t\");",
                                  "nobody could catch"),
     "an array": ("prudence::cache<int[4]> c(\"c\");", "one type"),
@@ -109,7 +109,7 @@ class Headers(unittest.TestCase):
         for name, title, reason, result in all_at_once(work):
             with self.subTest(compiler=name, misuse=title):
                 self.assertNotEqual(result.returncode, 0)
-                self.assertIn(reason, result.stderr)
+                self.assertRegex(result.stderr, reason)
 
 
 if __name__ == "__main__":

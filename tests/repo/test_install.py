@@ -120,7 +120,7 @@ class Install(unittest.TestCase):
             for name in re.findall(r"[\w/-]+\.md\b", text):
                 self.assertTrue((folder / name).is_file(), f"{page.name}: {name}")
         for page in (folder / "docs").rglob("*.md"):
-            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)):
                 path = (page.parent / target).resolve()
                 if path.is_relative_to((folder / "docs").resolve()) and "man" not in path.parts:  # man: elsewhere
                     self.assertTrue(path.exists(), f"{page}: {target}")

@@ -12,9 +12,9 @@
  *
  *     domain = prudence_ck_domain_create("epochs", &readers);
  *
- * Header only, and for C, as <ck_epoch.h> is. A thread of the library waits for epochs when somebody
- * needs a grace period. After fork the child must end the sections of threads that it does not
- * have. Their records stay active, and the child would wait for them.
+ * Header only, and for C, as <ck_epoch.h> is. A thread of the library waits for epochs when
+ * somebody needs a grace period. After fork the child must end the sections of threads that it does
+ * not have. Their records stay active, and the child would wait for them.
  */
 #ifndef PRUDENCE_CK_DOMAIN_H
 #define PRUDENCE_CK_DOMAIN_H

@@ -44,11 +44,11 @@ MISUSE = {
     "what is read is not freed": ("struct d { ~d(); }; void f(prudence::cache<d> &c) { c.make(); }", "nodiscard"),
     "a base does not end an object of a cache": (
         "struct b { int x; }; struct d : b {}; void f(prudence::cache<d> &c) { prudence::cache<b>::unique_ptr p = c.make(); }",
-        "conver(t|sion)"),
+        "convert|conversion"),
     "an object of a cache is not deleted": (
-        "void f(prudence::cache<int> &c) { std::unique_ptr<int> p = c.make(1); }", "conver(t|sion)"),
+        "void f(prudence::cache<int> &c) { std::unique_ptr<int> p = c.make(1); }", "convert|conversion"),
     "an owner of deleted objects takes none of a cache": (
-        "void f(prudence::cache<int> &c, prudence::rcu_ptr<int> &p) { p.publish(c.make(1)); }", "conver(t|sion)"),
+        "void f(prudence::cache<int> &c, prudence::rcu_ptr<int> &p) { p.publish(c.make(1)); }", "convert|conversion"),
     "only an object with a head retires itself": (
         "struct other; struct n : prudence::rcu_obj_base<other> {}; struct other { int x; }; void f(n *p) { p->retire(); }",
         "derives"),

@@ -67,11 +67,12 @@ struct prudence_cache *cold_common_for(const struct cache_layout *layout)
 {
     size_t size = round_up(layout->object_size, max_size(COMMON_STEP, layout->alignment));
     struct cache_layout common = {.object_size = size, .flags = CACHE_COMMON};
-    struct prudence_cache **place = &commons[size / COMMON_STEP - 1];
+    struct prudence_cache **place;
     char name[CACHE_NAME_SIZE];
 
     if (load_relaxed(&caches_alive) < cold_after || !can_be_cold(layout))
         return NULL;
+    place = &commons[size / COMMON_STEP - 1];
     if (!*place) {
         snprintf(name, sizeof name, "common-%zu", size);
         *place = cache_create(name, &common);

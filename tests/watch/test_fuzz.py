@@ -41,7 +41,8 @@ from prudence_watch.errors import WatchError
 from prudence_watch.figures import Watch
 from prudence_watch.source import Source
 
-ROUNDS = {"export": 400, "profile": 500, "elf": 600}
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
+ROUNDS = {"export": 400 if DEEP else 120, "profile": 500, "elf": 600}
 LONGEST = 20  # seconds of CPU time for one input
 MEMORY = 2 << 30  # bytes of addresses
 

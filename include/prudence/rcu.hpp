@@ -119,6 +119,10 @@ inline constexpr bool has_own_delete =
     has_plain_delete<T>::value || has_sized_delete<T>::value || has_aligned_delete<T>::value ||
     has_destroying_delete<T>::value;
 
+// These have an operator delete that a program may replace alone.
+template <class T>
+inline constexpr bool is_over_aligned = alignof(T) > __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+
 // What is known of a deleter: whether it would only free the memory of a T, by which means.
 enum class ending { unknown, by_operator_delete, by_free };
 
@@ -127,7 +131,8 @@ template <class T, class D> constexpr ending ending_of()
     if constexpr (!std::is_trivially_destructible_v<T>)
         return ending::unknown;
     else if constexpr (std::is_same_v<D, std::default_delete<T>>)
-        return has_own_delete<T> ? ending::unknown : ending::by_operator_delete;
+        return has_own_delete<T> || is_over_aligned<T> ? ending::unknown
+                                                       : ending::by_operator_delete;
     else if constexpr (std::is_same_v<D, cache_delete<T>> || std::is_same_v<D, cache_retire<T>>)
         return ending::by_free;
     else

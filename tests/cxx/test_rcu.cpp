@@ -79,6 +79,10 @@ struct own_delete {
     int value = 0;
 };
 
+struct alignas(64) over_aligned {
+    int value = 0;
+};
+
 struct base {
     virtual ~base()
     {
@@ -200,6 +204,7 @@ TEST_F(rcu, memory_alone_needs_no_callback_if_operator_delete_is_ours)
     before = latent();
     for (int i = 0; i < 100; i++)
         prudence::rcu_retire(new own_delete);
+    prudence::rcu_retire(new over_aligned);
     EXPECT_EQ(latent(), before);
 }
 

@@ -24,6 +24,8 @@ from measure import keep as kept, statistics  # noqa: E402 (the path comes first
 from experiments.acdc import keep, plan, verdict  # noqa: E402
 from experiments.acdc.rounds import Measuring, Point  # noqa: E402
 
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
+
 
 def run(*command):
     return subprocess.run(command, text=True, capture_output=True, timeout=250)
@@ -422,6 +424,7 @@ class Interrupted(unittest.TestCase):
         self.assertIn("interrupted:", errors)
         return json.loads(result.read_text())
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_a_run_is_gone_on_with(self):
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder, "acdc.json")

@@ -16,9 +16,9 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(results == {n: sum(m % 40 for m in range(n, n + 20000)) for n in range(4)})
 """
-SHORT = """test_list test_dict test_set test_bytes test_struct test_zlib test_thread test_threading
-test_fork1""".split()
-FULL = SHORT + """test_unicode test_re test_decimal test_array test_bigmem test_buffer test_bz2 test_concurrent_futures test_ctypes
+SHORT = """test_dict test_bytes test_struct test_zlib test_thread test_fork1""".split()
+FULL = SHORT + """test_list test_set test_threading test_unicode test_re test_decimal test_array test_bigmem test_buffer
+test_bz2 test_concurrent_futures test_ctypes
 test_deque test_functools test_gc test_io test_json test_lzma test_memoryio test_memoryview test_mmap
 test_multiprocessing_fork test_pickle test_queue test_socket test_ssl test_subprocess test_weakref
 test_xml_etree test_xml_etree_c""".split()

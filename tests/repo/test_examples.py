@@ -14,6 +14,8 @@ from pathlib import Path
 
 from example_faults import FAULTS
 
+DEEP = os.environ.get("PRUDENCE_MODELS") == "deep"  # make test-long
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PRUDENCE_BUILD_DIR", ROOT / "build"))
 EXAMPLES = ROOT / "examples"
@@ -132,6 +134,7 @@ class Programs(unittest.TestCase):
                     self.assertNotIn("right", done.stdout)
                     self.assertNotEqual(done.returncode, 0)
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_measure(self):
         def measures(_, program):
             out = run(program, "--measure", "1", env=self.environment)
@@ -143,6 +146,7 @@ class Programs(unittest.TestCase):
 
         self.each_program(measures)
 
+    @unittest.skipUnless(DEEP, "make test-long")
     def test_figures_are_written_into_the_pages(self):
         copy = Path(self.folder.name) / "copy"
         shutil.copytree(EXAMPLES, copy / "examples")

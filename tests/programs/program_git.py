@@ -39,7 +39,7 @@ class Git(Program):
         return self.git(run, "-C", place, "rev-parse", "HEAD")
 
     def test_history(self):
-        ours, commits = self.run_program, self.pick(8, 200)
+        ours, commits = self.run_program, self.pick(12, 200)
         head = self.build(ours, "history", commits)
         self.assertEqual(head, self.build(self.run_plain, "plain", commits))
         self.git(ours, "clone", "-q", "--no-local", self.data / "history", self.data / "clone")

@@ -47,19 +47,26 @@ template <class E> [[noreturn]] void fail()
 #endif
 }
 
-// Returns memory, or throws as operator new does.
-[[nodiscard]] inline void *allocate(std::size_t bytes, std::size_t alignment)
+// Returns what `find` returns, which is not null. As operator new does, calls the new-handler as
+// long as there is one, and then throws.
+template <class Find> [[nodiscard]] void *find_memory(Find find)
 {
     for (;;) {
-        void *memory = alignment > default_alignment ? prudence_aligned_alloc(alignment, bytes)
-                                                     : prudence_malloc(bytes);
-        if (memory)
+        if (void *memory = find())
             return memory;
         if (std::new_handler handler = std::get_new_handler())
             handler();
         else
             fail<std::bad_alloc>();
     }
+}
+
+[[nodiscard]] inline void *allocate(std::size_t bytes, std::size_t alignment)
+{
+    return find_memory([=] {
+        return alignment > default_alignment ? prudence_aligned_alloc(alignment, bytes)
+                                             : prudence_malloc(bytes);
+    });
 }
 
 inline void deallocate(void *memory, std::size_t bytes, std::size_t alignment) noexcept

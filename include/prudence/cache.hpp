@@ -130,14 +130,8 @@ template <class T> class cache
     // wait for readers to give memory back, so it is better made before.
     [[nodiscard]] place reserve()
     {
-        for (;;) {
-            if (void *memory = prudence_cache_alloc(cache_))
-                return place(memory, unmake{cache_});
-            if (std::new_handler handler = std::get_new_handler())
-                handler();
-            else
-                detail::fail<std::bad_alloc>();
-        }
+        return place(detail::find_memory([this] { return prudence_cache_alloc(cache_); }),
+                     unmake{cache_});
     }
 
     template <class... Arguments>

@@ -19,10 +19,9 @@
  */
 #include "heap/cold.h"
 
-#include <stdio.h>
-
 #include "gp/user/domain.h"
 #include "heap/heap.h"
+#include "heap/size_class.h"
 #include "slab/cache.h"
 #include "slab/gate.h"
 #include "slab/misuse.h"
@@ -74,7 +73,7 @@ struct prudence_cache *cold_common_for(const struct cache_layout *layout)
         return NULL;
     place = &commons[size / COMMON_STEP - 1];
     if (!*place) {
-        snprintf(name, sizeof name, "common-%zu", size);
+        size_class_name(name, "common", size);
         *place = cache_create(name, &common);
     }
     return *place;

@@ -39,9 +39,9 @@ static size_t class_size(unsigned class)
     return ((size_t)LINEAR_MAX << doubling) + ((size_t)step << (doubling + 4));
 }
 
-/* Formats a class's name. Avoids snprintf, because that would make tables of 200 KB resident in a
- * program that prints nothing. */
-static void name_class(char *name, const char *kind, size_t size)
+/* Avoids snprintf, because that would make tables of 200 KB resident in a program that prints
+ * nothing. */
+void size_class_name(char *name, const char *kind, size_t size)
 {
     char digits[20];
     unsigned length = 0;
@@ -77,7 +77,7 @@ static struct prudence_cache *size_class_make(struct prudence_cache **place, con
     char name[CACHE_NAME_SIZE];
 
     process_start();
-    name_class(name, kind, size);
+    size_class_name(name, kind, size);
     os_lock_take(&heap_lock);
     if (!*place)
         store_release(place, cache_create(name, &layout));

@@ -43,6 +43,9 @@ extern HIDDEN struct size_tables size_tables;
 /* Called before the first class is made. */
 void size_classes_start(void);
 
+/* Formats the name of a cache of one size, "size-48" for example, into CACHE_NAME_SIZE bytes. */
+void size_class_name(char *name, const char *kind, size_t size);
+
 /* Returns the class of a `size` from 1 to OBJECT_SIZE_MAX. */
 static inline unsigned size_class_of(size_t size)
 {

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 30
 """The models on the C11 memory model: builds tests/model/c11 with cargo, and runs it.
 
 Only with PRUDENCE_MODELS=deep (make test-long) or words, because it takes a minute and looks at nothing but c11/ itself; then

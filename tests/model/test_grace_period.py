@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 40
 """The grace period protocol: reader entry, cookie, driver, mode switch, re-scan.
 
 Shared words: seq, the global sequence; word[i], reader i's own word (0: idle);
@@ -447,8 +446,8 @@ def remote_closes():
 
 
 def main():
-    return suite(case for part in (basic, switches, rescans, registrations, at_once,
-                                   latent_slabs, local_closes, remote_closes) for case in part())
+    return suite((case for part in (basic, switches, rescans, registrations, at_once,
+                                    latent_slabs, local_closes, remote_closes) for case in part()), long=True)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# ctest: cost 21
 """Readers that are parked while they stay outside, so that no scan looks at them (src/gp/user/parking.c).
 
 One reader's slot: word; attention (1: parked, so an entry goes the slow way); and in its chunk's summary the
@@ -175,4 +174,4 @@ def cases():
 
 
 if __name__ == '__main__':
-    sys.exit(suite(cases()))
+    sys.exit(suite(cases(), long=True))

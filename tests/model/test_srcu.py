@@ -107,7 +107,7 @@ def sums():
 
 
 def main():
-    return suite(case for part in (cases, sums) for case in part())
+    return suite((case for part in (cases, sums) for case in part()), long=True)
 
 
 if __name__ == '__main__':

@@ -39,6 +39,7 @@ of its programs: a free that never happens proves nothing.
 """
 import ast
 import gc
+import os
 import re
 import sys
 import time
@@ -693,14 +694,18 @@ def _read(m, b, at):
 IDLE = 'never executed'
 
 
-def suite(cases):
+def suite(cases, long=False):
     """Runs (name, machine, expected) triples: expected is None if the case must
     hold, else a pattern that the reason of the violation must match, so that a
     mutant is caught for the reason it was written for.  A machine may be given
     as a function that makes it.  Expected IDLE: a mutant that breaks nothing, but
     never does what the case is about.  Arguments: -v prints the traces, --table a
-    Markdown table, any other one selects cases whose name contains it.  Returns
-    the exit status."""
+    Markdown table, any other one selects cases whose name contains it.  A `long` suite looks at
+    nothing but itself, so without words it runs under PRUDENCE_MODELS=deep (make test-long) alone.
+    Returns the exit status."""
+    if long and not sys.argv[1:] and os.environ.get('PRUDENCE_MODELS') != 'deep':
+        print('make test-long runs this')
+        return 77
     flags = [a for a in sys.argv[1:] if a.startswith('-')]
     only = [a for a in sys.argv[1:] if not a.startswith('-')]
     failed, begin, total = [], time.monotonic(), 0

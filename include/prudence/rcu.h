@@ -330,6 +330,7 @@ enum prudence_domain_kind {
     PRUDENCE_DOMAIN_SET,      /* combines domains; see prudence_domain_create_set */
     PRUDENCE_DOMAIN_EXTERNAL, /* grace periods of another scheme; see
                                  prudence_domain_create_external */
+    PRUDENCE_DOMAIN_HAZARD,   /* readers name single objects; <prudence/hazard.h> */
 };
 
 /* Attributes of a domain. */
@@ -340,8 +341,8 @@ struct prudence_domain_attr {
 };
 
 /*
- * Makes a domain of one of the first four kinds, with readers and grace periods of its own. `name`
- * is copied (31 bytes). Returns NULL with errno EINVAL (a message on standard error names the
+ * Makes a domain of one of the first four kinds or of PRUDENCE_DOMAIN_HAZARD, with grace periods of
+ * its own, and its own readers except for the last kind. `name` is copied (31 bytes). Returns NULL with errno EINVAL (a message on standard error names the
  * cause) or ENOMEM.
  *
  * prudence_domain_destroy, for domains of all kinds, returns 0, or an error number with the domain

@@ -65,9 +65,10 @@ PRUDENCE_API extern PRUDENCE_THREAD_LOCAL struct prudence_hazards *prudence_haza
     __attribute__((tls_model("initial-exec")));
 
 PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_slow(void);
+PRUDENCE_API struct prudence_hazard *prudence_hazard_acquire_movable_slow(void);
 PRUDENCE_API void prudence_hazard_release_slow(struct prudence_hazard *hazard);
 
-static inline struct prudence_hazards *prudence_hazard_record_(struct prudence_hazard *hazard)
+static inline struct prudence_hazards *prudence_hazard_record_(const struct prudence_hazard *hazard)
 {
     return PRUDENCE_CAST(struct prudence_hazards *, PRUDENCE_CAST(uintptr_t, hazard) &
                                                         ~PRUDENCE_CONVERT(uintptr_t, 127));
@@ -113,17 +114,17 @@ PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire(void)
  */
 PRUDENCE_INLINE struct prudence_hazard *prudence_hazard_acquire_movable(void)
 {
-    struct prudence_hazard *hazard = prudence_hazard_acquire();
-    struct prudence_hazards *record;
+    struct prudence_hazards *self = prudence_hazards_self;
+    uint32_t free = self ? __atomic_load_n(&self->free, __ATOMIC_RELAXED) : 0;
 
-    if (__builtin_expect(!hazard, 0))
-        return hazard;
-    record = prudence_hazard_record_(hazard);
-    __atomic_store_n(&record->movable,
-                     __atomic_load_n(&record->movable, __ATOMIC_RELAXED) |
-                         UINT32_C(1) << (hazard - record->slots),
+    if (__builtin_expect(!free, 0))
+        return prudence_hazard_acquire_movable_slow();
+    __atomic_store_n(&self->free, free & (free - 1), __ATOMIC_RELAXED);
+    __atomic_store_n(&self->movable,
+                     __atomic_load_n(&self->movable, __ATOMIC_RELAXED) | (free & -free),
                      __ATOMIC_RELAXED);
-    return hazard;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return &self->slots[__builtin_ctz(free)];
 }
 
 /* Has the slot name nothing, and gives it back. NULL is ignored. */

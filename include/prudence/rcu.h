@@ -341,9 +341,9 @@ struct prudence_domain_attr {
 };
 
 /*
- * Makes a domain of one of the first four kinds or of PRUDENCE_DOMAIN_HAZARD, with grace periods of
- * its own, and its own readers except for the last kind. `name` is copied (31 bytes). Returns NULL with errno EINVAL (a message on standard error names the
- * cause) or ENOMEM.
+ * Makes a domain of one of the first four kinds, with readers and grace periods of its own, or one
+ * of kind PRUDENCE_DOMAIN_HAZARD, whose readers use <prudence/hazard.h>. `name` is copied (31
+ * bytes). Returns NULL with errno EINVAL (a message on standard error names the cause) or ENOMEM.
  *
  * prudence_domain_destroy, for domains of all kinds, returns 0, or an error number with the domain
  * as it was. EBUSY means that a cache or a set names the domain, that a section is open (or a

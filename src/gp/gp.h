@@ -82,6 +82,18 @@ bool gp_advance(struct prudence_domain *domain, gp_cookie cookie);
  */
 
 /*
+ * Domains whose readers name single objects (gp_sifts) tell which objects of a batch are safe
+ * although the grace period of their cookie is not over. gp_sift() puts those that a reader has
+ * named last, and returns the number of the others; each is `size` bytes. It makes a barrier and
+ * looks at all readers, so the caller owns nothing and holds no node's lock. The objects were
+ * detached, and `cookie` covers them all.
+ *
+ *     bool gp_sifts(const struct prudence_domain *domain);
+ *     unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+ *                      unsigned count, size_t size);
+ */
+
+/*
  * How the reader in the way fares, for a thread that waits and may let more memory wait instead. In
  * rising order of what speaks against that.
  *

@@ -12,6 +12,7 @@
 #define PRUDENCE_INLINE PRUDENCE_API
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the headers have definitions only */
 
+#include <prudence/hazard.h>
 #include <prudence/poll.h>
 #include <prudence/rcu.h>
 #include <prudence/rcuhlist.h>

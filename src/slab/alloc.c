@@ -14,6 +14,7 @@
 #include "slab/reclaim/budget_share.h"
 #include "slab/reclaim/left.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/refill.h"
 #include "slab/slow_path.h"
@@ -123,6 +124,8 @@ static void drive_and_take(struct prudence_cache *cache, struct miss *miss)
         return;
     limit_due_clear(miss->cpu);
     take_here(cache, miss);
+    if (unlikely(cache->flags & CACHE_SIFTED) && !miss->object)
+        sift_here(cache);
 }
 
 /*

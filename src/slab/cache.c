@@ -174,7 +174,7 @@ static void layout_apply(struct prudence_cache *cache, const char *name,
 {
     name_copy(cache->name, CACHE_NAME_SIZE, name);
     cache->domain = layout->domain ? layout->domain : gp_default_domain();
-    cache->flags = layout->flags;
+    cache->flags = layout->flags | (gp_sifts(cache->domain) ? CACHE_SIFTED : 0);
     cache->constructor = layout->constructor;
     cache->destructor = layout->destructor;
     cache->context = layout->context;
@@ -469,6 +469,22 @@ static void destroy_cold(struct prudence_cache *cache)
     cache_release_parts(cache);
 }
 
+#define SIFT_PAUSE_NS 100000
+
+/* Waits for a grace period, or for readers to let some objects go, if they name single ones. */
+static void wait_for_readers(struct prudence_cache *cache)
+{
+    gp_cookie cookie = gp_snapshot(cache->domain);
+
+    if (likely(!(cache->flags & CACHE_SIFTED))) {
+        gp_wait(cache->domain, cookie, 0);
+        return;
+    }
+    drain_cache(cache, false);
+    if (drain_leaves_latent(cache) || cache->flags & CACHE_TYPESAFE)
+        gp_wait(cache->domain, cookie, os_clock_ns() + SIFT_PAUSE_NS);
+}
+
 /*
  * Returns false while objects are live, with their number in *live. The caller has made sure that
  * no object in a slab of `common` is live or read. The cache's structure stays until
@@ -487,7 +503,7 @@ bool cache_destroy(struct prudence_cache *cache, size_t *live)
         os_hands_empty();
         if (*live)
             return false;
-        gp_wait(cache->domain, gp_snapshot(cache->domain), 0);
+        wait_for_readers(cache);
         os_hands_full();
     }
     preflush_forget(cache);

@@ -113,9 +113,10 @@ struct prudence_cache {
 #define CACHE_OWN           (1u << 4) /* of the library, which stores addresses in its own forms */
 #define CACHE_COMMON        (1u << 5) /* slabs note which cold cache has each object */
 #define CACHE_ROOMY         (1u << 6) /* slabs of small objects have at least ROOMY_BYTES_MIN */
+#define CACHE_SIFTED        (1u << 7) /* the domain tells of single objects (gp_sifts) */
 
 _Static_assert((CACHE_TYPESAFE ^ CACHE_DESTRUCT_SOON ^ CACHE_CLOSED ^ CACHE_DENSE ^ CACHE_OWN ^
-                CACHE_COMMON ^ CACHE_ROOMY) == (1u << 7) - 1,
+                CACHE_COMMON ^ CACHE_ROOMY ^ CACHE_SIFTED) == (1u << 8) - 1,
                "each flag has a bit of its own");
 
 /* Called by inlined code. Later slabs of the cache go to a window, if the cache may have one. */

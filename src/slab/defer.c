@@ -22,6 +22,7 @@
 #include "slab/reclaim/left.h"
 #include "slab/reclaim/ceiling.h"
 #include "slab/reclaim/limit.h"
+#include "slab/reclaim/sift.h"
 #include "slab/reclaim/throttle.h"
 #include "slab/slab.h"
 #include "slab/slow_path.h"
@@ -127,6 +128,14 @@ static void defer_append(struct deferral *deferral, struct cpu_cache *cpu, bool 
 
 /* ----------------------------------------------------------------------------- nothing owned */
 
+static void overflow(struct prudence_cache *cache, struct hand *hand)
+{
+    if (unlikely(cache->flags & CACHE_SIFTED))
+        sift_batch(cache, hand->objects, hand->overflowed, hand->cookie);
+    else
+        node_overflow(cache, hand->objects, hand->overflowed, hand->cookie);
+}
+
 /* Appends to the ring of this CPU, unless another thread owns it. Objects that had to make room go
  * to the nodes. */
 static void defer_on_cpu(struct deferral *deferral, bool may_overflow)
@@ -151,7 +160,7 @@ static void defer_on_cpu(struct deferral *deferral, bool may_overflow)
     if (hand.flushed)
         node_flush(cache, hand.objects, hand.flushed);
     if (hand.overflowed)
-        node_overflow(cache, hand.objects, hand.overflowed, hand.cookie);
+        overflow(cache, &hand);
     os_carry_end();
 }
 

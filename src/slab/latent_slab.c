@@ -105,6 +105,63 @@ static void merge_waiting(struct slab_node *node, struct slab *slab)
     limit_release(os_cpu_current(), merged * slab_object_bytes(slab));
 }
 
+/* Takes waiting objects of the slab, words as a whole, and returns their number. They stay in the
+ * account. */
+static unsigned take_waiting(struct slab_node *node, struct slab *slab, void **objects,
+                             unsigned room)
+{
+    unsigned taken = 0;
+    bool had_free = slab->free > 0;
+
+    for (unsigned w = 0; w < bits_words(slab->capacity) && room - taken >= BITS_PER_WORD; w++) {
+        uint64_t bits = slab_waiting_bits(slab)[w];
+        struct run run = {
+            .slab = slab, .bits = bits, .word = w, .count = (unsigned)__builtin_popcountll(bits)};
+
+        if (bits)
+            taken += run_spread(&run, slab->cache->stride, objects + taken);
+        slab_waiting_bits(slab)[w] = 0;
+    }
+    slab->latent -= taken;
+    node->latent -= taken;
+    node->latent_bytes -= taken * slab_object_bytes(slab);
+    node_lists_place(node, slab, had_free);
+    return taken;
+}
+
+/* After waiting objects were taken: lets those in next wait if none is left before them. */
+static void latent_slab_wait_anew(struct slab_node *node, struct slab *slab)
+{
+    unsigned words = bits_words(slab->capacity);
+
+    for (unsigned w = 0; w < words; w++)
+        if (slab_waiting_bits(slab)[w])
+            return;
+    list_remove(&slab->waiting_link);
+    bits_move(slab_waiting_bits(slab), slab_next_bits(slab), words);
+    if (slab->latent)
+        wait_in_line(node, slab, gp_snapshot(slab->cache->domain));
+}
+
+/* Detaches up to `room` objects (at least BITS_PER_WORD) that wait, those that wait longest first;
+ * of blocks, one. *cookie covers all. Returns their number; the caller has them. */
+unsigned latent_slab_take(struct slab_node *node, void **objects, unsigned room, gp_cookie *cookie)
+{
+    unsigned taken = 0;
+    struct slab *slab;
+
+    while (room - taken >= BITS_PER_WORD &&
+           (slab = list_first(&node->waiting, struct slab, waiting_link))) {
+        if (!taken || (int64_t)(slab->waiting_cookie.value - cookie->value) > 0)
+            *cookie = slab->waiting_cookie;
+        taken += take_waiting(node, slab, objects + taken, room - taken);
+        latent_slab_wait_anew(node, slab);
+        if (!slab->cache->percpu)
+            break;
+    }
+    return taken;
+}
+
 /* Merges up to NODE_SLABS_A_VISIT slabs whose grace period is over, and returns their number. Slabs
  * with further latent objects wait anew, under one cookie, which is taken after all of them were
  * detached from next. */

@@ -352,6 +352,18 @@ bool node_put_latent(struct slab *slab, void *object, bool past_limit)
     return room;
 }
 
+/* Detaches latent objects of the node for a sift, and returns their number; latent_slab_take()
+ * says which. */
+unsigned node_take_waiting(struct slab_node *node, void **objects, unsigned room, gp_cookie *cookie)
+{
+    unsigned taken;
+
+    node_enter(node);
+    taken = latent_slab_take(node, objects, room, cookie);
+    os_lock_release(&node->lock);
+    return taken;
+}
+
 /* -------------------------------------------------------------------------- slabs come and go */
 
 /* Adds a slab, then takes like node_take(), at least one object if `count` is. */

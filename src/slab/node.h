@@ -23,6 +23,8 @@ void node_put(struct prudence_cache *cache, void **objects, unsigned count);
 bool node_put_latent(struct slab *slab, void *object, bool past_limit);
 void node_flush(struct prudence_cache *cache, void **objects, unsigned count);
 void node_overflow(struct prudence_cache *cache, void **objects, unsigned count, gp_cookie cookie);
+unsigned node_take_waiting(struct slab_node *node, void **objects, unsigned room,
+                           gp_cookie *cookie);
 unsigned node_add_slab(struct slab_node *node, struct slab *slab, void **objects, unsigned count);
 void node_adopt_live(struct slab_node *node, struct slab *slab);
 void node_check_live(struct slab *slab, const char *what);

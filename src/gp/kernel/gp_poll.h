@@ -46,6 +46,19 @@ static inline bool gp_poll(const struct prudence_domain *domain, gp_cookie cooki
     return gp_kernel_is_over(&state);
 }
 
+static inline bool gp_sifts(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return false;
+}
+
+static inline unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                               unsigned count, size_t size)
+{
+    (void)domain, (void)cookie, (void)objects, (void)count, (void)size;
+    return 0;
+}
+
 enum gp_tried { GP_REFUSED, GP_OTHERS, GP_LATER, GP_ASKED, GP_OVER };
 
 static inline enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu)

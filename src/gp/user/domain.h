@@ -35,6 +35,7 @@ struct reader_slot;
 struct srcu;
 struct domain_set;
 struct external;
+struct hazard_round;
 
 /*
  * The functions of a kind of domain. A function is NULL if there is nothing to do. Unless said
@@ -56,6 +57,9 @@ struct gp_scheme {
      * if the kind needs more than a look. */
     bool (*at_once)(struct prudence_domain *domain, gp_cookie cookie);
     enum gp_tried (*ask)(struct prudence_domain *domain, gp_cookie cookie);
+    /* gp_sift. NULL: batches become safe as a whole. Takes no lock. */
+    unsigned (*sift)(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                     unsigned count, size_t size);
     bool (*is_busy)(const struct prudence_domain *domain); /* readers inside; under readers_lock */
     /* Cleans up after the thread of `slot`, which ended inside a section. Called by any thread. */
     void (*abandon)(struct prudence_domain *domain, const struct reader_slot *slot);
@@ -68,7 +72,7 @@ struct gp_scheme {
     void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
 };
 
-extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external;
+extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external, gp_hazard;
 
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
@@ -150,6 +154,7 @@ struct prudence_domain {
         struct srcu *srcu;
         struct domain_set *set;
         struct external *external;
+        struct hazard_round *hazard;
     };
     /* Drivers skip the membarrier. Set after the membarrier that makes every reader see
      * shared.fenced. */
@@ -242,7 +247,10 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   scan.c, at_once.c, memb.c   the scheme of memb and qsbr
  *   domain.c          the default domain, which has that scheme, and the list of all others
  *   overrun.c         garbage past the limit
- *   manual.c, phases.c, srcu.c, set.c, external.c   the other schemes
+ *   hazard_slots.c    slots of hazard pointers
+ *   hazard_names.c    looks at all of them
+ *   manual.c, phases.c, srcu.c, set.c, external.c, hazard.c   the other schemes
+ *   hazard_retire.c   objects with deleters, beside all domains
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
  *   poll.c            grace periods, for programs

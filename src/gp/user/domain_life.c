@@ -21,6 +21,7 @@ static const struct gp_scheme *const schemes[] = {
     [PRUDENCE_DOMAIN_MEMB] = &gp_memb,     [PRUDENCE_DOMAIN_QSBR] = &gp_memb,
     [PRUDENCE_DOMAIN_MANUAL] = &gp_manual, [PRUDENCE_DOMAIN_SRCU] = &gp_srcu,
     [PRUDENCE_DOMAIN_SET] = &gp_set,       [PRUDENCE_DOMAIN_EXTERNAL] = &gp_external,
+    [PRUDENCE_DOMAIN_HAZARD] = &gp_hazard,
 };
 
 /* Returns NULL, and reports, if prudence_domain_create() makes no such domain. */

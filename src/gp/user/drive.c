@@ -89,6 +89,17 @@ void gp_drive_count(uint64_t ended)
         add_relaxed(&ended_everywhere, ended);
 }
 
+bool gp_sifts(const struct prudence_domain *domain)
+{
+    return domain->scheme->sift != NULL;
+}
+
+unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects, unsigned count,
+                 size_t size)
+{
+    return domain->scheme->sift(domain, cookie, objects, count, size);
+}
+
 /* Raises `completed`. Tells the race detector that sections have ended, because for an external
  * domain the completing thread is the one that synchronized with the readers. */
 void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)

@@ -47,6 +47,10 @@ enum gp_tried {
 };
 enum gp_tried gp_try(struct prudence_domain *domain, gp_cookie cookie, unsigned cpu);
 
+bool gp_sifts(const struct prudence_domain *domain);
+unsigned gp_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects, unsigned count,
+                 size_t size);
+
 bool gp_is_held_up(const struct prudence_domain *domain);
 bool gp_is_requested(const struct prudence_domain *domain, gp_cookie cookie);
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds);

@@ -8,6 +8,7 @@
  */
 #include "gp/user/domain.h"
 #include "gp/user/external.h"
+#include "gp/user/hazard_slots.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
 #include "gp/user/set.h"
@@ -40,6 +41,8 @@ bool gp_may_wait_for(const struct prudence_domain *waits_for)
         }
         os_lock_release(&readers_lock);
     }
+    if (waits_for && waits_for->kind == PRUDENCE_DOMAIN_HAZARD)
+        inside |= hazard_thread_names();
     return !inside && !external_is_inside(waits_for);
 }
 

@@ -71,6 +71,12 @@ static bool outstay_is_under_way(const struct prudence_domain *domain)
                                                      load_relaxed(&domain->shared.sequence));
 }
 
+/* Returns whether a reader may be in the way that nothing shows. None is where objects are sifted. */
+static bool outstay_is_unseen(const struct prudence_domain *domain)
+{
+    return !domain->scheme->held_up_by && !domain->scheme->sift;
+}
+
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)
 {
     const struct reader_slot *slot = gp_drive_held_up_by(domain);
@@ -81,7 +87,7 @@ bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanose
         return false;
     if (slot)
         return stayed >= AT_MOST * nanoseconds || !has_no_cpu(&domain->outstays, slot);
-    return !domain->scheme->held_up_by && outstay_is_under_way(domain);
+    return outstay_is_unseen(domain) && outstay_is_under_way(domain);
 }
 
 /* ------------------------------------------------------------- a reader that is just in the way */
@@ -146,8 +152,8 @@ static enum gp_fares fares_now(struct reader_fares *fares, const struct reader_s
 /* Domains whose readers have no slots do not tell which reader is in the way. */
 static enum gp_fares fares_unseen(const struct prudence_domain *domain)
 {
-    return !domain->scheme->held_up_by && outstay_is_under_way(domain) ? GP_READER_UNKNOWN
-                                                                       : GP_READER_NONE;
+    return outstay_is_unseen(domain) && outstay_is_under_way(domain) ? GP_READER_UNKNOWN
+                                                                     : GP_READER_NONE;
 }
 
 enum gp_fares gp_reader_fares(struct prudence_domain *domain)

@@ -53,10 +53,15 @@ void prudence_read_lock_first(void)
     prudence_domain_read_lock(&prudence_default);
 }
 
-/* Panics for a set, whose readers read in a member, and for an external domain, whose readers use
- * the foreign scheme. */
+/* Panics for a set, whose readers read in a member, for an external domain, whose readers use the
+ * foreign scheme, and for hazard pointers, whose readers have no sections. */
 static void refuse_reading(const struct prudence_domain *domain, const char *what)
 {
+    if (unlikely(domain->kind == PRUDENCE_DOMAIN_HAZARD))
+        os_panic(
+            "%s: domain '%s' has no sections (hazard); its readers name objects "
+            "(prudence_hazard_protect)",
+            what, domain->name);
     if (unlikely(domain->kind == PRUDENCE_DOMAIN_SET || domain->kind == PRUDENCE_DOMAIN_EXTERNAL))
         os_panic(
             "%s: domain '%s' has no readers of its own (%s); read in a member of the set, or by "

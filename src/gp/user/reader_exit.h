@@ -6,7 +6,7 @@
 #include "gp/user/domain.h"
 
 void reader_exit_start(
-    void (*ends)(void)); /* called by each thread that ends, in each round of destructors */
+    void (*ends)(bool last)); /* called by each thread that ends, in each round of destructors */
 bool reader_exit_watch(void);
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly);
 extern unsigned reader_keys_without_memory;

@@ -17,6 +17,7 @@
 #include "slab/latent_cache.h"
 #include "slab/node.h"
 #include "slab/object_cache.h"
+#include "slab/reclaim/sift.h"
 
 #define OWNER_PAUSE_NS 5000
 #define QUIET_NS       10000000
@@ -245,12 +246,22 @@ static size_t empty_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, boo
     return empty_cpu_by(visit_patiently, cache, cpu, free_ones);
 }
 
+/* Sifts what is still latent, of all CPUs and in the latent slabs. */
+static void sift_all(struct prudence_cache *cache)
+{
+    for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
+        sift_cpu(cache, cpu_cache_of(cache, cpu), cpu == os_cpu_current());
+    sift_nodes(cache);
+}
+
 /* Drains all CPUs, including free objects if `free_ones`, merges safe objects, and shrinks each
  * node to `keep` free slabs. Returns the bytes of the slabs that went. */
 size_t drain_then_shrink(struct prudence_cache *cache, bool free_ones, unsigned keep)
 {
     for (unsigned cpu = 0; cache->percpu && cpu < os_cpu_count(); cpu++)
         empty_cpu(cache, cpu_cache_of(cache, cpu), free_ones);
+    if (unlikely(cache->flags & CACHE_SIFTED))
+        sift_all(cache);
     return node_shrink_to(cache, keep);
 }
 
@@ -332,6 +343,11 @@ void drain_here(struct prudence_cache *cache)
 {
     if (cache->percpu)
         empty_cpu_by(visit_here, cache, cpu_cache_of(cache, os_cpu_current()), false);
+    if (unlikely(cache->flags & CACHE_SIFTED)) {
+        if (cache->percpu)
+            sift_here(cache);
+        sift_nodes(cache);
+    }
     for (unsigned node = 0; node < os_node_count(); node++)
         node_try_shrink(&cache->nodes[node], cache->free_limit);
 }

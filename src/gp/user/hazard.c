@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hazard: readers name the objects that they use (<prudence/hazard.h>); batches become safe object
+ * by object.
+ *
+ * The argument. Let an object x be unlinked, then pushed to a batch; the batch detached, a full
+ * fence F made, and the sequence read as s: the cookie is s + 1. A thread that finds the goal g >=
+ * s + 1 in the sequence makes a barrier B and then looks once at each slot. A reader writes x's
+ * name to its slot, then looks at the link, and uses x only if the link still has x.
+ *   - If the reader wrote the name before B, the look sees the name, or what the slot's user wrote
+ *     there later; the use of x has then ended, and its accesses come before the look (release,
+ *     acquire).
+ *   - If after B, the reader's look at the link comes after B, so after the unlink, and does not
+ *     find x.
+ * "Before or after B" is a dichotomy because B is a membarrier, or because readers fence between
+ * the name and the look. B comes after the load of g, and the mode is read after g, as in memb.c. A
+ * second look needs no second barrier if one was made for a goal at or past the cookie:
+ * `barrier_goal`.
+ *
+ * So after B an object that no slot names is safe, alone: hazard_sift(). A grace period ends, for
+ * all objects, when no slot names what it named when it was looked at after B: hazard_drive(). To
+ * know that, one thread at a time keeps the names that it saw (a round). A round that has more
+ * names than it can keep is begun anew. A thread that loses its CPU with a round delays grace
+ * periods, and no sifting.
+ *
+ * Modelled for x86-TSO in tests/model/test_hazard.py, and for C11 in tests/model/c11/.
+ */
+#include "gp/user/at_once.h"
+#include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/hazard.h"
+#include "gp/user/hazard_names.h"
+#include "gp/user/slots.h"
+
+#define ROUND_NAMES 248
+
+struct hazard_round {
+    uint32_t driving; /* taken by compare-and-swap; guards the rest */
+    uint32_t count;
+    bool under_way;
+    uint64_t goal;
+    struct {
+        const struct prudence_hazard *slot;
+        const void *name;
+    } seen[ROUND_NAMES];
+};
+
+/* ---------------------------------------------------------------------------------- barriers */
+
+/* Makes every protection visible that began before, unless readers do that. The caller has read
+ * what it relies on. Returns whether all CPUs were fenced. */
+static bool fence_readers(void)
+{
+    if (hazard_readers_fence_themselves()) {
+        os_full_fence();
+        return false;
+    }
+    os_membarrier();
+    if (unlikely(!os_membarrier_available()))
+        hazard_barrier_failed();
+    return true;
+}
+
+void hazard_barrier(void)
+{
+    os_full_fence();
+    fence_readers();
+}
+
+/* Makes the barrier of a goal, unless one was made for `least` or later. */
+static void make_barrier(struct prudence_domain *domain, uint64_t least, uint64_t goal)
+{
+    if (!sequence_before(load_acquire(&domain->barrier_goal), least))
+        return;
+    if (!fence_readers())
+        return; /* barrier_goal stays: this fence does not cover readers that stop fencing later */
+    add_relaxed(&domain->membarriers, 1);
+    gp_drive_raise(&domain->barrier_goal, goal);
+}
+
+/* ---------------------------------------------------------------------------- whole grace periods */
+
+static void round_begin(struct prudence_domain *domain, struct hazard_round *round)
+{
+    struct hazard_walk walk;
+    const struct prudence_hazard *slot;
+    const void *name;
+
+    round->goal = load_acquire(&domain->shared.sequence);
+    make_barrier(domain, round->goal, round->goal);
+    add_relaxed(&domain->scans, 1);
+    round->count = 0;
+    hazard_walk_begin(&walk);
+    while ((slot = hazard_walk_next(&walk, &name))) {
+        if (round->count == ROUND_NAMES)
+            return;
+        round->seen[round->count].slot = slot;
+        round->seen[round->count++].name = name;
+    }
+    round->under_way = true;
+}
+
+/* Keeps what is still named. Acquire as in hazard_walk_next(). */
+static void round_look(struct hazard_round *round)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < round->count; i++)
+        if (load_acquire(&round->seen[i].slot->name) == round->seen[i].name)
+            round->seen[kept++] = round->seen[i];
+    round->count = kept;
+}
+
+static void round_drive(struct prudence_domain *domain, struct hazard_round *round)
+{
+    if (round->under_way)
+        round_look(round);
+    else
+        round_begin(domain, round);
+    if (!round->under_way)
+        return;
+    if (round->count) {
+        hazard_reap();
+        return;
+    }
+    round->under_way = false;
+    gp_drive_complete(domain, round->goal);
+}
+
+/* Drives a round; and a second one if the first had begun before `goal`, and has ended. */
+static void hazard_drive(struct prudence_domain *domain, uint64_t goal)
+{
+    struct hazard_round *round = domain->hazard;
+    uint32_t nobody = 0;
+
+    if (load_relaxed(&round->driving) || !compare_exchange(&round->driving, &nobody, 1u))
+        return;
+    round_drive(domain, round);
+    if (!round->under_way && sequence_before(load_relaxed(&domain->progress.completed), goal))
+        round_drive(domain, round);
+    store_release(&round->driving, 0u);
+}
+
+#define LOOK_AT_MOST 32 /* records */
+
+/* Returns whether a full fence of this thread is a barrier, and a look at few slots is enough. A
+ * thread that claims a record later fences before it looks at a link. */
+static bool is_quick(void)
+{
+    bool only_own;
+
+    return hazard_records(&only_own) <= LOOK_AT_MOST &&
+           (only_own || hazard_readers_fence_themselves());
+}
+
+/* As at_once_end(): the driver's steps, with a full fence as the barrier. */
+static bool hazard_at_once(struct prudence_domain *domain, gp_cookie cookie)
+{
+    uint64_t goal;
+
+    if (!is_quick() || hazard_names_any())
+        return false;
+    gp_request(domain, cookie);
+    goal = load_acquire(&domain->shared.sequence);
+    os_full_fence();
+    if (!is_quick() || hazard_names_any())
+        return false;
+    count_add(&domain->at_once, 1);
+    gp_drive_complete(domain, goal);
+    return gp_poll(domain, cookie);
+}
+
+static enum gp_tried hazard_ask(struct prudence_domain *domain, gp_cookie cookie)
+{
+    (void)domain, (void)cookie;
+    return GP_REFUSED;
+}
+
+/* ------------------------------------------------------------------------------------- sifting */
+
+/* Puts the objects that have one of the names last; returns the number of the others. */
+static unsigned put_named_last(const struct hazard_names *names, void **objects, unsigned count,
+                               size_t size)
+{
+    for (unsigned i = 0; i < count;) {
+        void *object = objects[i];
+
+        if (!hazard_names_have(names, object, size)) {
+            i++;
+            continue;
+        }
+        objects[i] = objects[--count];
+        objects[count] = object;
+    }
+    return count;
+}
+
+static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                            unsigned count, size_t size)
+{
+    struct hazard_names names;
+    struct hazard_walk walk;
+    unsigned safe = count;
+
+    gp_request(domain, cookie);
+    make_barrier(domain, cookie.value, load_acquire(&domain->shared.sequence));
+    add_relaxed(&domain->scans, 1);
+    hazard_walk_begin(&walk);
+    while (hazard_names_take(&names, &walk))
+        safe = put_named_last(&names, objects, safe, size);
+    hazard_tell_over();
+    if (safe < count)
+        hazard_reap();
+    return safe;
+}
+
+/* ---------------------------------------------------------------------------------------- life */
+
+static bool hazard_is_cheap(const struct prudence_domain *domain)
+{
+    (void)domain;
+    return hazard_readers_fence_themselves();
+}
+
+static void hazard_scheme_tell_over(const struct prudence_domain *domain)
+{
+    (void)domain;
+    hazard_tell_over();
+}
+
+/* Waits of other domains go on: a reader here is in nobody's way, because batches are sifted. */
+static void hazard_note_expired(struct prudence_domain *domain)
+{
+    (void)domain;
+}
+
+static bool hazard_worth_waiting(struct prudence_domain *domain)
+{
+    (void)domain;
+    return true;
+}
+
+static bool hazard_open(struct prudence_domain *domain)
+{
+    domain->hazard = os_meta_alloc(sizeof *domain->hazard);
+    return domain->hazard != NULL;
+}
+
+static void hazard_close(struct prudence_domain *domain)
+{
+    os_meta_free(domain->hazard, sizeof *domain->hazard);
+}
+
+static void hazard_scheme_fork_child(struct prudence_domain *domain)
+{
+    domain->hazard->driving = 0;
+    domain->hazard->under_way = false;
+}
+
+const struct gp_scheme gp_hazard = {
+    .name = "hazard",
+    .drive = hazard_drive,
+    .is_cheap = hazard_is_cheap,
+    .tell_over = hazard_scheme_tell_over,
+    .at_once = hazard_at_once,
+    .ask = hazard_ask,
+    .sift = hazard_sift,
+    .is_busy = slots_any_inside,
+    .note_expired = hazard_note_expired,
+    .worth_waiting = hazard_worth_waiting,
+    .open = hazard_open,
+    .close = hazard_close,
+    .fork_child = hazard_scheme_fork_child,
+};

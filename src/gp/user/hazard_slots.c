@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slots of hazard pointers: records of seven, which threads claim at their first slot and when all
+ * their slots are in use, and give back at their end. Chunks of records are never unmapped, because
+ * threads that look for names hold no lock.
+ *
+ * A record's `free` and `movable` are written by its thread alone, and by handlers that interrupt
+ * that thread and leave both as they were. Another thread that releases a movable slot sets the
+ * slot's bit in `returned`; the record's thread takes the slot back when it has no free one. A
+ * record whose thread has ended while movable slots were out is an orphan, and becomes free with
+ * the last of them.
+ *
+ * Claims are compare-and-swaps of `thread`, without a lock, so that a signal handler may claim. A
+ * claim raises `used`, then fences: a thread that looks for names and misses the record made its
+ * barrier before that fence, so this reader sees every unlink that the looker relies on.
+ *
+ * The mode. Drivers read `drivers_skip` after their goal; readers read their slot's `fenced` after
+ * they wrote the name. To fenced: tell all slots, membarrier, only then let drivers skip theirs. To
+ * fence-free: first make drivers use the membarrier again, then tell the slots. A thread that
+ * claims while the mode changes sets its slots fence-free, fences, and looks at the mode once more;
+ * the switch writes the mode, fences, and then tells the slots. So one of them sees the other.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "base/pace.h"
+#include "gp/user/hazard_slots.h"
+#include "gp/user/mode.h"
+#include "gp/user/reader_exit.h"
+
+#define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
+#define ORPHAN    (-1) /* in `thread` */
+
+_Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
+
+static struct hazard_chunk first_chunk; /* lets the first threads read without memory */
+struct hazard_chunk *hazard_chunks = &first_chunk;
+
+static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("initial-exec")));
+extern __thread struct prudence_hazards *prudence_hazards_self
+    __attribute__((alias("hazards_self")));
+/* The record that was this thread's before, which may have free slots again. */
+static __thread struct prudence_hazards *hazards_before
+    __attribute__((tls_model("initial-exec")));
+static __thread uint64_t my_generation __attribute__((tls_model("initial-exec")));
+
+static uint64_t generations;               /* atomic */
+static uint32_t slots_fenced = 1;          /* of new slots; atomic */
+static uint32_t drivers_skip = 1;          /* atomic */
+static uint32_t switching;                 /* compare-and-swap */
+static uint64_t gone_asked_at, gone_looked_at; /* ns; as those of a domain */
+
+/* ----------------------------------------------------------------------------------- records */
+
+static struct prudence_hazards *record_of(struct prudence_hazard *hazard)
+{
+    return prudence_hazard_record_(hazard);
+}
+
+static uint32_t bit_of(const struct prudence_hazards *record, const struct prudence_hazard *hazard)
+{
+    return UINT32_C(1) << (hazard - record->slots);
+}
+
+/* Takes slots back that other threads have released. Acquire: their uses come before ours. */
+static void take_returned(struct prudence_hazards *record)
+{
+    uint32_t returned = load_relaxed(&record->returned);
+
+    if (!returned)
+        return;
+    returned = exchange_acquire(&record->returned, 0u);
+    store_relaxed(&record->movable, load_relaxed(&record->movable) & ~returned);
+    store_relaxed(&record->free, load_relaxed(&record->free) | returned);
+}
+
+static void set_mode(struct prudence_hazards *record, uint32_t fenced)
+{
+    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+        store_release(&record->slots[i].fenced, fenced);
+}
+
+/* See the head of this file. */
+static void follow_mode(struct prudence_hazards *record)
+{
+    uint32_t fenced = load_acquire(&slots_fenced);
+
+    set_mode(record, fenced);
+    os_full_fence(); /* also the claim's fence */
+    if (!fenced && load_acquire(&slots_fenced))
+        set_mode(record, 1u);
+}
+
+static void note_used(struct hazard_chunk *chunk, uint64_t used)
+{
+    uint64_t before = load_relaxed(&chunk->used);
+
+    while (before < used && !compare_exchange(&chunk->used, &before, used))
+        ;
+}
+
+static struct prudence_hazards *claim_in(struct hazard_chunk *chunk)
+{
+    for (unsigned i = 0; i < HAZARDS_IN_CHUNK; i++) {
+        struct prudence_hazards *record = &chunk->records[i];
+        int32_t nobody = 0;
+
+        if (load_relaxed(&record->thread) ||
+            !compare_exchange(&record->thread, &nobody, os_thread_id()))
+            continue;
+        chunk->owners[i].generation = my_generation;
+        store_relaxed(&chunk->owners[i].claimed_at, os_clock_boot_ns());
+        note_used(chunk, i + 1);
+        store_relaxed(&record->movable, 0u);
+        store_relaxed(&record->returned, 0u);
+        store_relaxed(&record->free, ALL_SLOTS);
+        return record;
+    }
+    return NULL;
+}
+
+static struct prudence_hazards *claim_existing(void)
+{
+    struct prudence_hazards *record = NULL;
+
+    for (struct hazard_chunk *chunk = load_acquire(&hazard_chunks); chunk && !record;
+         chunk = chunk->next)
+        record = claim_in(chunk);
+    return record;
+}
+
+static struct prudence_hazards *claim(void)
+{
+    struct prudence_hazards *record = claim_existing();
+    struct hazard_chunk *chunk, *first;
+
+    if (!record) {
+        hazard_reap();
+        record = claim_existing();
+    }
+    if (record)
+        return record;
+    chunk = os_meta_alloc(sizeof *chunk);
+    if (!chunk)
+        return NULL;
+    record = claim_in(chunk);
+    first = load_acquire(&hazard_chunks);
+    do
+        chunk->next = first;
+    while (!compare_exchange(&hazard_chunks, &first, chunk));
+    return record;
+}
+
+/* Returns a record of this thread with a free slot, or NULL. */
+static struct prudence_hazards *own_with_room(void)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+
+    if (!my_generation)
+        return NULL;
+    if (hazards_self) {
+        take_returned(hazards_self);
+        if (load_relaxed(&hazards_self->free))
+            return hazards_self;
+    }
+    if (hazards_before && load_relaxed(&hazards_before->free))
+        return hazards_before;
+    for_each_hazards(chunk, record)
+    {
+        if (load_relaxed(&record->thread) != os_thread_id() ||
+            chunk->owners[record - chunk->records].generation != my_generation)
+            continue;
+        take_returned(record);
+        if (load_relaxed(&record->free))
+            return record;
+    }
+    return NULL;
+}
+
+/* Makes a record with a free slot this thread's first. Called with all signals blocked. */
+static bool hazard_slots_enter(void)
+{
+    struct prudence_hazards *record = own_with_room();
+
+    if (!record) {
+        os_copy_check();
+        reader_exit_watch();
+        if (!my_generation)
+            my_generation = add_relaxed(&generations, 1) + 1;
+        record = claim();
+        if (!record)
+            return false;
+        follow_mode(record);
+    }
+    if (record != hazards_self) {
+        hazards_before = hazards_self;
+        hazards_self = record;
+    }
+    return true;
+}
+
+static struct prudence_hazard *acquire_slow(bool movable)
+{
+    struct prudence_hazard *hazard = NULL;
+    int saved_errno = errno;
+    sigset_t saved, all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    if (hazard_slots_enter()) {
+        uint32_t free = load_relaxed(&hazards_self->free);
+
+        store_relaxed(&hazards_self->free, free & (free - 1));
+        if (movable)
+            store_relaxed(&hazards_self->movable,
+                          load_relaxed(&hazards_self->movable) | (free & -free));
+        hazard = &hazards_self->slots[__builtin_ctz(free)];
+    }
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    errno = hazard ? saved_errno : ENOMEM;
+    return hazard;
+}
+
+struct prudence_hazard *prudence_hazard_acquire_slow(void)
+{
+    return acquire_slow(false);
+}
+
+struct prudence_hazard *prudence_hazard_acquire_movable_slow(void)
+{
+    return acquire_slow(true);
+}
+
+/* Frees an orphan whose slots are all back. Any number of threads may try. */
+static void free_if_empty(struct prudence_hazards *record)
+{
+    int32_t orphan = ORPHAN;
+
+    if (load_acquire(&record->thread) == ORPHAN &&
+        !(load_relaxed(&record->movable) & ~load_acquire(&record->returned)))
+        compare_exchange(&record->thread, &orphan, 0);
+}
+
+void prudence_hazard_release_slow(struct prudence_hazard *hazard)
+{
+    struct prudence_hazards *record;
+    uint32_t bit, movable;
+
+    if (!hazard)
+        return;
+    record = record_of(hazard);
+    bit = bit_of(record, hazard);
+    store_release(&hazard->name, NULL);
+    movable = load_relaxed(&record->movable);
+    if (load_relaxed(&record->thread) == os_thread_id()) {
+        compiler_barrier();
+        store_relaxed(&record->movable, movable & ~bit);
+        store_relaxed(&record->free, load_relaxed(&record->free) | bit);
+        return;
+    }
+    if (!(movable & bit))
+        os_panic(
+            "prudence_hazard_release: the slot %p belongs to thread %d, and is released by thread "
+            "%d; acquire it by prudence_hazard_acquire_movable",
+            (void *)hazard, (int)load_relaxed(&record->thread), os_thread_id());
+    __atomic_fetch_or(&record->returned, bit, __ATOMIC_SEQ_CST);
+    free_if_empty(record);
+}
+
+/* Returns the number of records in use, and whether only this thread has slots. */
+unsigned hazard_records(bool *only_own)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+    unsigned records = 0, own = 0;
+    int32_t self = my_generation ? os_thread_id() : 0;
+
+    for_each_hazards(chunk, record)
+    {
+        int32_t thread = load_acquire(&record->thread);
+
+        records += thread != 0;
+        own += thread && thread == self && !load_relaxed(&record->movable);
+    }
+    *only_own = own == records;
+    return records;
+}
+
+/* Returns whether a slot of this thread names something. */
+bool hazard_thread_names(void)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+    bool names = false;
+
+    if (!my_generation)
+        return false;
+    for_each_hazards(chunk, record)
+    {
+        if (chunk->owners[record - chunk->records].generation != my_generation)
+            continue;
+        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+            names |= load_relaxed(&record->slots[i].name) && !(load_relaxed(&record->movable) >> i & 1);
+    }
+    return names;
+}
+
+/* ------------------------------------------------------------------------------ ends of threads */
+
+static void report_end(const struct prudence_hazards *record, int32_t thread, const void *name)
+{
+    os_report(
+        "thread %d ends while its slot in record %p protects %p (prudence_hazard_acquire); the "
+        "protection is ended",
+        (int)thread, (const void *)record, name);
+}
+
+/* Gives back the record of a thread that is gone or ending. Release: its uses come before the next
+ * claim. The fence: a thread that returns a slot sees the orphan, or we see the slot returned. */
+static void give_back(struct prudence_hazards *record, int32_t thread)
+{
+    uint32_t movable = load_relaxed(&record->movable) & ~load_relaxed(&record->free);
+
+    for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++) {
+        const void *name = load_relaxed(&record->slots[i].name);
+
+        if (!name || movable >> i & 1)
+            continue;
+        report_end(record, thread, name);
+        store_release(&record->slots[i].name, NULL);
+    }
+    store_release(&record->thread, ORPHAN);
+    os_full_fence();
+    free_if_empty(record);
+}
+
+static bool holds_slots(const struct prudence_hazards *record)
+{
+    return (load_relaxed(&record->free) | load_relaxed(&record->movable)) != ALL_SLOTS;
+}
+
+/* Called in each round of the thread's destructors. Destructors of the program may still use slots,
+ * so a thread that has any keeps its records until the last round. */
+void hazard_thread_ends(bool last)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+    sigset_t saved, all;
+
+    if (!my_generation)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &saved);
+    for_each_hazards(chunk, record)
+    {
+        if (load_relaxed(&record->thread) != os_thread_id() ||
+            chunk->owners[record - chunk->records].generation != my_generation)
+            continue;
+        take_returned(record);
+        if (!last && holds_slots(record))
+            continue;
+        if (hazards_self == record)
+            hazards_self = NULL;
+        if (hazards_before == record)
+            hazards_before = NULL;
+        give_back(record, os_thread_id());
+    }
+    pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+#define ASK_NS   1000000   /* between looks, which are system calls */
+#define LOOK_NS  100000000 /* between looks that open files */
+#define ASK_MOST 64        /* records that a look asks for */
+
+/* Gives back records of threads that are gone without a sign. The compare-and-swap lets one thread
+ * do so. Called when there is no free record, and when an object was named. */
+void hazard_reap(void)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+    uint64_t now = os_clock_ns();
+    unsigned asked = 0;
+    bool thoroughly;
+
+    if (!is_time_again(&gone_asked_at, now, ASK_NS))
+        return;
+    os_copy_check(); /* otherwise a forked child would take its own thread for one that is gone */
+    thoroughly = is_time_again(&gone_looked_at, now, LOOK_NS);
+    for_each_hazards(chunk, record)
+    {
+        struct hazard_owner *owner = &chunk->owners[record - chunk->records];
+        int32_t thread = load_acquire(&record->thread);
+
+        if (thread <= 0 || asked++ >= ASK_MOST ||
+            !reader_is_gone(thread, load_relaxed(&owner->claimed_at), thoroughly))
+            continue;
+        if (compare_exchange(&record->thread, &thread, INT32_MIN))
+            give_back(record, thread);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- mode */
+
+bool hazard_readers_fence_themselves(void)
+{
+    return load_acquire(&drivers_skip);
+}
+
+static void tell_slots(uint32_t fenced)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+
+    for_each_hazards(chunk, record)
+        set_mode(record, fenced);
+}
+
+/* In the order of the head of this file. */
+static void switch_mode(bool fenced)
+{
+    if (fenced == (load_relaxed(&slots_fenced) != 0))
+        return;
+    if (!fenced)
+        store_release(&drivers_skip, 0u);
+    store_release(&slots_fenced, (uint32_t)fenced);
+    os_full_fence();
+    tell_slots(fenced);
+    if (!fenced)
+        return;
+    os_membarrier();
+    store_release(&drivers_skip, 1u);
+}
+
+/* Adopts the option reader_mode and the availability of membarrier before it returns. */
+void hazard_follow_options(void)
+{
+    uint32_t nobody = 0;
+
+    while (!compare_exchange(&switching, &nobody, 1u)) {
+        nobody = 0;
+        os_sleep_ns(1000);
+    }
+    switch_mode(!os_membarrier_available() || load_relaxed(&gp_reader_mode) == READER_MODE_FENCED);
+    store_release(&switching, 0u);
+}
+
+/* After a membarrier that the system refused, which was made by other means: once for all. */
+void hazard_barrier_failed(void)
+{
+    if (!load_relaxed(&drivers_skip))
+        hazard_follow_options();
+}
+
+/* Tells the race detector that what slots named is no longer used. */
+void hazard_tell_over(void)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+
+    if (likely(!race_detector_on))
+        return;
+    for_each_hazards(chunk, record)
+        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+            tell_acquire((const char *)&record->slots[i] + 1);
+}
+
+/* Runs in the child of a fork. Other threads are not there, so their slots name nothing; movable
+ * slots may be this thread's by now, and stay. */
+void hazard_fork_child(void)
+{
+    struct hazard_chunk *chunk;
+    struct prudence_hazards *record;
+
+    switching = 0;
+    for_each_hazards(chunk, record)
+    {
+        struct hazard_owner *owner = &chunk->owners[record - chunk->records];
+
+        if (!record->thread)
+            continue;
+        if (record->thread > 0 && my_generation && owner->generation == my_generation) {
+            record->thread = os_thread_id();
+            owner->claimed_at = os_clock_boot_ns();
+            continue;
+        }
+        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+            if (!(record->movable >> i & 1))
+                store_relaxed(&record->slots[i].name, NULL);
+        record->thread = ORPHAN;
+        free_if_empty(record);
+    }
+    if (drivers_skip && !slots_fenced) /* the copy met a switch half-way */
+        drivers_skip = 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Slots of hazard pointers, their records, and the mode of all (see hazard_slots.c). */
+#ifndef GP_USER_HAZARD_SLOTS_H
+#define GP_USER_HAZARD_SLOTS_H
+
+#include <prudence/hazard.h>
+
+#include "gp/user/domain.h"
+
+#define HAZARDS_IN_CHUNK 127 /* records; the chunk is larger than OS_META_LOCK_FREE */
+
+/* What nobody but claims and ends of threads look at. */
+struct hazard_owner {
+    uint64_t generation; /* of the thread, unique among all that ever had a slot */
+    uint64_t claimed_at; /* boot time, ns; tells apart threads of one id; atomic */
+};
+
+struct hazard_chunk {
+    struct hazard_chunk *next; /* older chunk */
+    uint64_t used;             /* leading records that were ever claimed; atomic, only grows */
+    struct hazard_owner owners[HAZARDS_IN_CHUNK];
+    struct prudence_hazards records[HAZARDS_IN_CHUNK];
+};
+
+extern struct hazard_chunk *hazard_chunks; /* newest first; pushed by compare-and-swap */
+
+/* Visits each record that was ever claimed. One at or past `used` was never claimed, or just now: a
+ * claim raises `used` before its fence. */
+#define for_each_hazards(chunk, record)                                                            \
+    for ((chunk) = load_acquire(&hazard_chunks); (chunk); (chunk) = (chunk)->next)                 \
+        for ((record) = (chunk)->records; (record) < (chunk)->records + load_acquire(&(chunk)->used); \
+             (record)++)
+
+unsigned hazard_records(bool *only_own);
+bool hazard_readers_fence_themselves(void);
+void hazard_barrier_failed(void);
+void hazard_tell_over(void);
+void hazard_reap(void);
+bool hazard_thread_names(void);
+void hazard_thread_ends(bool last);
+void hazard_follow_options(void);
+void hazard_fork_child(void);
+
+#endif /* GP_USER_HAZARD_SLOTS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hazard pointers: a reader names the one object that it is about to use, and only that object
- * waits. A reader that stays for ever keeps as many objects from being freed as it has slots, where
- * a section of <prudence/rcu.h> would keep all that are deferred meanwhile.
+ * waits. A reader that stays for ever keeps as many objects from being freed as it has slots; a
+ * section of <prudence/rcu.h> would keep all objects that are deferred meanwhile.
  *
  *     struct prudence_hazard *hazard = prudence_hazard_acquire();
  *     struct route *route = prudence_hazard_protect(hazard, &current);
@@ -70,11 +70,11 @@ PRUDENCE_API void prudence_hazard_release_slow(struct prudence_hazard *hazard);
 
 static inline struct prudence_hazards *prudence_hazard_record_(const struct prudence_hazard *hazard)
 {
-    return PRUDENCE_CAST(struct prudence_hazards *, PRUDENCE_CAST(uintptr_t, hazard) &
-                                                        ~PRUDENCE_CONVERT(uintptr_t, 127));
+    return PRUDENCE_CAST(struct prudence_hazards *,
+                         PRUDENCE_CAST(uintptr_t, hazard) & ~PRUDENCE_CONVERT(uintptr_t, 127));
 }
 
-/* Tells ThreadSanitizer that what the slot named is no longer used by this thread. */
+/* Tells ThreadSanitizer that this thread no longer uses the object that the slot named. */
 static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
 {
 #ifdef PRUDENCE_THREAD_SANITIZER
@@ -151,11 +151,11 @@ PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
 /* --------------------------------------------------------------------------------- readers */
 
 /*
- * Has the slot name `object`, or nothing if that is NULL. What the slot named before is no longer
- * protected; see the rules above for `object`. Costs below 1 ns, some 5 ns more while readers are
- * fenced (the option reader_mode, or a system without membarrier).
+ * Has the slot name `object`, or nothing if that is NULL. The object that the slot named before is
+ * no longer protected; see the rules above for `object`. Costs below 1 ns, some 5 ns more while
+ * readers are fenced (the option reader_mode, or a system without membarrier).
  *
- * Order: release, so that uses of what was named before come first. A look at the object's link
+ * Order: release, so that uses of the object named before come first. A look at the object's link
  * that follows comes after the name is visible: by the membarrier of a thread that looks for names,
  * or by the fence here. `fenced` is read after the name was written and with acquire, for the
  * reasons given at prudence_read_lock().

@@ -10,6 +10,7 @@
 #include <prudence/call.h>
 #include <prudence/hash_rename.h>
 #include <prudence/hash_values.h>
+#include <prudence/hazard.h>
 #include <prudence/heap_walk.h>
 #include <prudence/id_table.h>
 #include <prudence/lockfree_hash.h>
@@ -39,6 +40,9 @@ static const struct size {
     /* embedded in objects, or kept beside them */
     TYPE(prudence_gp_full_t),
     TYPE(prudence_gp_t),
+    STRUCTURE(prudence_hazard),
+    STRUCTURE(prudence_hazard_head),
+    STRUCTURE(prudence_hazards),
     STRUCTURE(prudence_head),
     STRUCTURE(prudence_hlist_head),
     STRUCTURE(prudence_hlist_node),

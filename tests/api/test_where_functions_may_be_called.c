@@ -18,6 +18,7 @@
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>
 #include <prudence/hash_values.h>
+#include <prudence/hazard.h>
 #include <prudence/heap_walk.h>
 #include <prudence/id_table.h>
 #include <prudence/log.h>
@@ -316,6 +317,19 @@ BODY(gp_get_state, prudence_gp_get_state(); return 0;)
 BODY(gp_poll_state, prudence_gp_poll_state(prudence_gp_get_state()); return 0;)
 BODY(gp_start_poll, prudence_gp_start_poll(); return 0;)
 BODY(gp_start_poll_expedited, prudence_gp_start_poll_expedited(); return 0;)
+BODY(hazard, static char object; static void *link = &object; void *wanted = link;
+     struct prudence_hazard *hazard = prudence_hazard_acquire();
+     prudence_hazard_protect(hazard, &link); prudence_hazard_set(hazard, NULL);
+     prudence_hazard_reset(hazard); prudence_hazard_try_protect(hazard, &wanted, &link);
+     prudence_hazard_release(hazard); prudence_hazard_release(prudence_hazard_acquire_movable());
+     return 0;)
+static void hazard_end(struct prudence_hazard_head *head)
+{
+    free(head);
+}
+BODY(hazard_retire, struct prudence_hazard_head *head = calloc(1, sizeof *head);
+     prudence_hazard_retire(head, head, sizeof *head, hazard_end); prudence_hazard_reclaim();
+     return 0;)
 BODY(latent_fits, return result_of(prudence_latent_fits(0));)
 BODY(malloc, return free_and(prudence_malloc(10), 0);)
 BODY(manual_advance, prudence_manual_advance(manual); return 0;)
@@ -850,6 +864,11 @@ static const struct row {
      "prudence_id_table_first prudence_id_table_first_from prudence_id_table_next "
      "prudence_id_table_count prudence_id_table_stats_sized"},
     {"prudence_id_table_destroy", do_id_table_destroy, FOR_READERS, ""},
+    {"prudence_hazard_acquire_slow", do_hazard, EVERYWHERE, ""},
+    {"prudence_hazard_acquire_movable_slow", NULL, "", ""}, /* the same for a movable slot */
+    {"prudence_hazard_release_slow", NULL, "", ""},         /* part of prudence_hazard_release */
+    {"prudence_hazard_retire", do_hazard_retire, EVERYWHERE, "prudence_hazard_reclaim"},
+    {"prudence_hazards_self", NULL, "", ""},
     {"prudence_latent_fits", do_latent_fits, EVERYWHERE, ""},
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},

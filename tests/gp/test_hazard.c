@@ -336,8 +336,8 @@ static void *protect_until_told(void *reader_at)
 
 static int look_in_child(void *own)
 {
-    int wrong = (!is_safe(&of_other, 1)) | (is_safe(&of_parent, 1) << 1) |
-                (is_safe(&of_moved, 1) << 2);
+    int wrong =
+        (!is_safe(&of_other, 1)) | (is_safe(&of_parent, 1) << 1) | (is_safe(&of_moved, 1) << 2);
 
     prudence_hazard_release(own);
     wrong |= !is_safe(&of_parent, 1) << 3;
@@ -414,7 +414,7 @@ static bool all_fenced(void)
 
     for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
         assert_int_equal(record_of(hazard)->slots[i].fenced, fenced);
-    assert_int_equal(hazard_readers_fence_themselves(), fenced);
+    assert_int_equal(hazard_slots_are_fenced(), fenced);
     prudence_hazard_release(hazard);
     return fenced;
 }
@@ -461,7 +461,7 @@ struct retired {
 static unsigned deleted;
 static struct retired *retires_another;
 
-static void delete(struct prudence_hazard_head *head)
+static void delete (struct prudence_hazard_head *head)
 {
     struct retired *another = retires_another;
 
@@ -487,7 +487,8 @@ TEST(a_deleter_waits_for_the_name_and_may_retire)
     retire(&objects[0]);
     retire(&objects[1]);
     assert_int_equal(deleted, 0);
-    assert_int_equal(prudence_hazard_reclaim(), 2); /* the named one, and the one retired just now */
+    assert_int_equal(prudence_hazard_reclaim(),
+                     2); /* the named one, and the one retired just now */
     assert_int_equal(deleted, 1);
     assert_int_equal(prudence_hazard_reclaim(), 1);
     assert_int_equal(deleted, 2);

@@ -5,6 +5,7 @@ pub const PRUDENCE_CACHE_DESTRUCT_SOON: c_uint = 2;
 pub const PRUDENCE_CACHE_HIDDEN_POINTERS: c_uint = 16;
 pub const PRUDENCE_CACHE_TYPESAFE: c_uint = 1;
 pub const PRUDENCE_DOMAIN_EXTERNAL: c_uint = 5;
+pub const PRUDENCE_DOMAIN_HAZARD: c_uint = 6;
 pub const PRUDENCE_DOMAIN_MANUAL: c_uint = 2;
 pub const PRUDENCE_DOMAIN_MEMB: c_uint = 0;
 pub const PRUDENCE_DOMAIN_QSBR: c_uint = 1;
@@ -224,6 +225,23 @@ pub struct prudence_hash_walk {
     pub link: usize,
     pub order: c_uint,
     pub over: bool,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hazard {
+    pub name: *const c_void,
+    pub fenced: u32,
+    pub reserved: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct prudence_hazard_head {
+    pub next: *mut prudence_hazard_head,
+    pub object: *const c_void,
+    pub size: usize,
+    pub func: Option<unsafe extern "C" fn(*mut prudence_hazard_head)>,
 }
 
 #[derive(Clone, Copy)]
@@ -622,6 +640,8 @@ pub const SIZES: &[(&str, usize, usize)] = &[
     ("prudence_hash_values_attr", size_of::<prudence_hash_values_attr>(), align_of::<prudence_hash_values_attr>()),
     ("prudence_hash_values_walk", size_of::<prudence_hash_values_walk>(), align_of::<prudence_hash_values_walk>()),
     ("prudence_hash_walk", size_of::<prudence_hash_walk>(), align_of::<prudence_hash_walk>()),
+    ("prudence_hazard", size_of::<prudence_hazard>(), align_of::<prudence_hazard>()),
+    ("prudence_hazard_head", size_of::<prudence_hazard_head>(), align_of::<prudence_hazard_head>()),
     ("prudence_head", size_of::<prudence_head>(), align_of::<prudence_head>()),
     ("prudence_heap_object", size_of::<prudence_heap_object>(), align_of::<prudence_heap_object>()),
     ("prudence_heap_slab", size_of::<prudence_heap_slab>(), align_of::<prudence_heap_slab>()),
@@ -778,6 +798,18 @@ extern "C" {
     pub fn prudence_hash_values_replace(table: *mut prudence_hash_values, key: u64, old: *mut c_void, fresh: *mut c_void) -> c_int;
     pub fn prudence_hash_values_replace_bytes(table: *mut prudence_hash_values, bytes: *const c_void, length: usize, old: *mut c_void, fresh: *mut c_void) -> c_int;
     pub fn prudence_hash_values_stats_sized(table: *mut prudence_hash_values, stats: *mut prudence_hash_stats, size: usize) -> c_int;
+    pub fn prudence_hazard_acquire() -> *mut prudence_hazard;
+    pub fn prudence_hazard_acquire_movable() -> *mut prudence_hazard;
+    pub fn prudence_hazard_acquire_movable_slow() -> *mut prudence_hazard;
+    pub fn prudence_hazard_acquire_slow() -> *mut prudence_hazard;
+    pub fn prudence_hazard_protect(hazard: *mut prudence_hazard, source: *const *mut c_void) -> *mut c_void;
+    pub fn prudence_hazard_reclaim() -> usize;
+    pub fn prudence_hazard_release(hazard: *mut prudence_hazard);
+    pub fn prudence_hazard_release_slow(hazard: *mut prudence_hazard);
+    pub fn prudence_hazard_reset(hazard: *mut prudence_hazard);
+    pub fn prudence_hazard_retire(head: *mut prudence_hazard_head, object: *const c_void, size: usize, func: Option<unsafe extern "C" fn(*mut prudence_hazard_head)>);
+    pub fn prudence_hazard_set(hazard: *mut prudence_hazard, object: *const c_void);
+    pub fn prudence_hazard_try_protect(hazard: *mut prudence_hazard, pointer: *mut *mut c_void, source: *const *mut c_void) -> bool;
     pub fn prudence_heap_print(cache: *mut prudence_cache, file: *mut c_void, format: c_uint) -> c_int;
     pub fn prudence_heap_walk_sized(cache: *mut prudence_cache, visit: Option<unsafe extern "C" fn(*const prudence_heap_slab, *const prudence_heap_object, *mut c_void) -> c_int>, context: *mut c_void, slab_size: usize, object_size: usize) -> c_int;
     pub fn prudence_hlist_add_before_rcu(node: *mut prudence_hlist_node, next: *mut prudence_hlist_node);

@@ -18,8 +18,8 @@
  * `barrier_goal`.
  *
  * So after B an object that no slot names is safe, alone: hazard_sift(). A grace period ends, for
- * all objects, when no slot names what it named when it was looked at after B: hazard_drive(). To
- * know that, one thread at a time keeps the names that it saw (a round). A round that has more
+ * all objects, when each slot has stopped naming the object that it named after B: hazard_drive().
+ * To know that, one thread at a time keeps the names that it saw (a round). A round that has more
  * names than it can keep is begun anew. A thread that loses its CPU with a round delays grace
  * periods, and no sifting.
  *
@@ -47,17 +47,17 @@ struct hazard_round {
 
 /* ---------------------------------------------------------------------------------- barriers */
 
-/* Makes every protection visible that began before, unless readers do that. The caller has read
- * what it relies on. Returns whether all CPUs were fenced. */
+/* Makes every protection visible that began before, unless readers do that. The caller has loaded
+ * its goal. Returns whether all CPUs were fenced. */
 static bool fence_readers(void)
 {
-    if (hazard_readers_fence_themselves()) {
+    if (hazard_slots_are_fenced()) {
         os_full_fence();
         return false;
     }
     os_membarrier();
     if (unlikely(!os_membarrier_available()))
-        hazard_barrier_failed();
+        hazard_slots_barrier_failed();
     return true;
 }
 
@@ -68,7 +68,7 @@ void hazard_barrier(void)
 }
 
 /* Makes the barrier of a goal, unless one was made for `least` or later. */
-static void make_barrier(struct prudence_domain *domain, uint64_t least, uint64_t goal)
+static void hazard_make_barrier(struct prudence_domain *domain, uint64_t least, uint64_t goal)
 {
     if (!sequence_before(load_acquire(&domain->barrier_goal), least))
         return;
@@ -78,20 +78,20 @@ static void make_barrier(struct prudence_domain *domain, uint64_t least, uint64_
     gp_drive_raise(&domain->barrier_goal, goal);
 }
 
-/* ---------------------------------------------------------------------------- whole grace periods */
+/* ------------------------------------------------------------------------- whole grace periods */
 
-static void round_begin(struct prudence_domain *domain, struct hazard_round *round)
+static void hazard_round_begin(struct prudence_domain *domain, struct hazard_round *round)
 {
     struct hazard_walk walk;
     const struct prudence_hazard *slot;
     const void *name;
 
     round->goal = load_acquire(&domain->shared.sequence);
-    make_barrier(domain, round->goal, round->goal);
+    hazard_make_barrier(domain, round->goal, round->goal);
     add_relaxed(&domain->scans, 1);
     round->count = 0;
-    hazard_walk_begin(&walk);
-    while ((slot = hazard_walk_next(&walk, &name))) {
+    hazard_names_begin(&walk);
+    while ((slot = hazard_names_next(&walk, &name))) {
         if (round->count == ROUND_NAMES)
             return;
         round->seen[round->count].slot = slot;
@@ -100,7 +100,7 @@ static void round_begin(struct prudence_domain *domain, struct hazard_round *rou
     round->under_way = true;
 }
 
-/* Keeps what is still named. Acquire as in hazard_walk_next(). */
+/* Keeps the names that are still there. Acquire as in hazard_names_next(). */
 static void round_look(struct hazard_round *round)
 {
     unsigned kept = 0;
@@ -116,11 +116,11 @@ static void round_drive(struct prudence_domain *domain, struct hazard_round *rou
     if (round->under_way)
         round_look(round);
     else
-        round_begin(domain, round);
+        hazard_round_begin(domain, round);
     if (!round->under_way)
         return;
     if (round->count) {
-        hazard_reap();
+        hazard_slots_reap();
         return;
     }
     round->under_way = false;
@@ -149,8 +149,8 @@ static bool is_quick(void)
 {
     bool only_own;
 
-    return hazard_records(&only_own) <= LOOK_AT_MOST &&
-           (only_own || hazard_readers_fence_themselves());
+    return hazard_slots_records(&only_own) <= LOOK_AT_MOST &&
+           (only_own || hazard_slots_are_fenced());
 }
 
 /* As at_once_end(): the driver's steps, with a full fence as the barrier. */
@@ -203,14 +203,14 @@ static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, vo
     unsigned safe = count;
 
     gp_request(domain, cookie);
-    make_barrier(domain, cookie.value, load_acquire(&domain->shared.sequence));
+    hazard_make_barrier(domain, cookie.value, load_acquire(&domain->shared.sequence));
     add_relaxed(&domain->scans, 1);
-    hazard_walk_begin(&walk);
+    hazard_names_begin(&walk);
     while (hazard_names_take(&names, &walk))
         safe = put_named_last(&names, objects, safe, size);
-    hazard_tell_over();
+    hazard_slots_tell_over();
     if (safe < count)
-        hazard_reap();
+        hazard_slots_reap();
     return safe;
 }
 
@@ -219,13 +219,13 @@ static unsigned hazard_sift(struct prudence_domain *domain, gp_cookie cookie, vo
 static bool hazard_is_cheap(const struct prudence_domain *domain)
 {
     (void)domain;
-    return hazard_readers_fence_themselves();
+    return hazard_slots_are_fenced();
 }
 
 static void hazard_scheme_tell_over(const struct prudence_domain *domain)
 {
     (void)domain;
-    hazard_tell_over();
+    hazard_slots_tell_over();
 }
 
 /* Waits of other domains go on: a reader here is in nobody's way, because batches are sifted. */

@@ -10,14 +10,14 @@
  */
 #include "gp/user/hazard_names.h"
 
-void hazard_walk_begin(struct hazard_walk *walk)
+void hazard_names_begin(struct hazard_walk *walk)
 {
     *walk = (struct hazard_walk){.chunk = load_acquire(&hazard_chunks)};
 }
 
 /* Returns the next slot that names something, and the name; NULL at the end. Acquire pairs with the
  * release of the store that ends a protection. */
-const struct prudence_hazard *hazard_walk_next(struct hazard_walk *walk, const void **name)
+const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name)
 {
     for (; walk->chunk; walk->chunk = walk->chunk->next, walk->record = 0)
         for (; walk->record < load_acquire(&walk->chunk->used); walk->record++, walk->slot = 0)
@@ -47,7 +47,7 @@ bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk)
     const void *name;
 
     names->count = 0;
-    while (names->count < HAZARD_NAMES && hazard_walk_next(walk, &name))
+    while (names->count < HAZARD_NAMES && hazard_names_next(walk, &name))
         insert(names, (uintptr_t)name);
     return names->count > 0;
 }
@@ -73,6 +73,6 @@ bool hazard_names_any(void)
     struct hazard_walk walk;
     const void *name;
 
-    hazard_walk_begin(&walk);
-    return hazard_walk_next(&walk, &name) != NULL;
+    hazard_names_begin(&walk);
+    return hazard_names_next(&walk, &name) != NULL;
 }

@@ -19,8 +19,8 @@ struct hazard_names {
     uintptr_t at[HAZARD_NAMES];
 };
 
-void hazard_walk_begin(struct hazard_walk *walk);
-const struct prudence_hazard *hazard_walk_next(struct hazard_walk *walk, const void **name);
+void hazard_names_begin(struct hazard_walk *walk);
+const struct prudence_hazard *hazard_names_next(struct hazard_walk *walk, const void **name);
 bool hazard_names_take(struct hazard_names *names, struct hazard_walk *walk);
 bool hazard_names_have(const struct hazard_names *names, const void *object, size_t size);
 bool hazard_names_any(void);

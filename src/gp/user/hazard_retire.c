@@ -18,8 +18,8 @@
 #define DUE_OBJECTS 1024
 #define DUE_BYTES   ((size_t)1 << 20)
 
-static struct prudence_hazard_head *retired;         /* pushed by compare-and-swap */
-static uint64_t retired_objects, retired_bytes;      /* in `retired`, or about to be; atomic */
+static struct prudence_hazard_head *retired;    /* pushed by compare-and-swap */
+static uint64_t retired_objects, retired_bytes; /* in `retired`, or about to be; atomic */
 static uint64_t due_objects = DUE_OBJECTS, due_bytes = DUE_BYTES; /* the next look; hints, atomic */
 static __thread bool deleting __attribute__((tls_model("initial-exec")));
 
@@ -98,13 +98,13 @@ static void reclaim(void)
         return;
     tell_acquire(&retired);
     hazard_barrier();
-    hazard_walk_begin(&walk);
+    hazard_names_begin(&walk);
     while (hazard_names_take(&names, &walk))
         sift_heads(&heads, &names);
-    hazard_tell_over();
+    hazard_slots_tell_over();
     if (heads.named) {
         push(heads.named, heads.last_named);
-        hazard_reap();
+        hazard_slots_reap();
     }
     count_gone(heads.safe);
     delete_all(heads.safe);
@@ -115,8 +115,8 @@ void prudence_hazard_retire(struct prudence_hazard_head *head, const void *objec
 {
     uint64_t objects, bytes;
 
-    *head = (struct prudence_hazard_head){
-        .object = object, .size = max_size(size, 1), .func = func};
+    *head =
+        (struct prudence_hazard_head){.object = object, .size = max_size(size, 1), .func = func};
     objects = add_relaxed(&retired_objects, 1) + 1;
     bytes = add_relaxed(&retired_bytes, head->size) + head->size;
     tell_release(&retired);

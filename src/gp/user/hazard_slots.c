@@ -40,14 +40,13 @@ static __thread struct prudence_hazards *hazards_self __attribute__((tls_model("
 extern __thread struct prudence_hazards *prudence_hazards_self
     __attribute__((alias("hazards_self")));
 /* The record that was this thread's before, which may have free slots again. */
-static __thread struct prudence_hazards *hazards_before
-    __attribute__((tls_model("initial-exec")));
+static __thread struct prudence_hazards *hazards_before __attribute__((tls_model("initial-exec")));
 static __thread uint64_t my_generation __attribute__((tls_model("initial-exec")));
 
-static uint64_t generations;               /* atomic */
-static uint32_t slots_fenced = 1;          /* of new slots; atomic */
-static uint32_t drivers_skip = 1;          /* atomic */
-static uint32_t switching;                 /* compare-and-swap */
+static uint64_t generations;                   /* atomic */
+static uint32_t slots_fenced = 1;              /* of new slots; atomic */
+static uint32_t drivers_skip = 1;              /* atomic */
+static uint32_t switching;                     /* compare-and-swap */
 static uint64_t gone_asked_at, gone_looked_at; /* ns; as those of a domain */
 
 /* ----------------------------------------------------------------------------------- records */
@@ -81,7 +80,7 @@ static void set_mode(struct prudence_hazards *record, uint32_t fenced)
 }
 
 /* See the head of this file. */
-static void follow_mode(struct prudence_hazards *record)
+static void hazard_slots_follow_mode(struct prudence_hazards *record)
 {
     uint32_t fenced = load_acquire(&slots_fenced);
 
@@ -135,7 +134,7 @@ static struct prudence_hazards *claim(void)
     struct hazard_chunk *chunk, *first;
 
     if (!record) {
-        hazard_reap();
+        hazard_slots_reap();
         record = claim_existing();
     }
     if (record)
@@ -191,7 +190,7 @@ static bool hazard_slots_enter(void)
         record = claim();
         if (!record)
             return false;
-        follow_mode(record);
+        hazard_slots_follow_mode(record);
     }
     if (record != hazards_self) {
         hazards_before = hazards_self;
@@ -269,7 +268,7 @@ void prudence_hazard_release_slow(struct prudence_hazard *hazard)
 }
 
 /* Returns the number of records in use, and whether only this thread has slots. */
-unsigned hazard_records(bool *only_own)
+unsigned hazard_slots_records(bool *only_own)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -288,7 +287,7 @@ unsigned hazard_records(bool *only_own)
 }
 
 /* Returns whether a slot of this thread names something. */
-bool hazard_thread_names(void)
+bool hazard_slots_thread_names(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -301,7 +300,8 @@ bool hazard_thread_names(void)
         if (chunk->owners[record - chunk->records].generation != my_generation)
             continue;
         for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
-            names |= load_relaxed(&record->slots[i].name) && !(load_relaxed(&record->movable) >> i & 1);
+            names |=
+                load_relaxed(&record->slots[i].name) && !(load_relaxed(&record->movable) >> i & 1);
     }
     return names;
 }
@@ -342,7 +342,7 @@ static bool holds_slots(const struct prudence_hazards *record)
 
 /* Called in each round of the thread's destructors. Destructors of the program may still use slots,
  * so a thread that has any keeps its records until the last round. */
-void hazard_thread_ends(bool last)
+void hazard_slots_thread_ends(bool last)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -375,7 +375,7 @@ void hazard_thread_ends(bool last)
 
 /* Gives back records of threads that are gone without a sign. The compare-and-swap lets one thread
  * do so. Called when there is no free record, and when an object was named. */
-void hazard_reap(void)
+void hazard_slots_reap(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -402,7 +402,7 @@ void hazard_reap(void)
 
 /* -------------------------------------------------------------------------------------- mode */
 
-bool hazard_readers_fence_themselves(void)
+bool hazard_slots_are_fenced(void)
 {
     return load_acquire(&drivers_skip);
 }
@@ -412,14 +412,13 @@ static void tell_slots(uint32_t fenced)
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
 
-    for_each_hazards(chunk, record)
-        set_mode(record, fenced);
+    for_each_hazards(chunk, record) set_mode(record, fenced);
 }
 
 /* In the order of the head of this file. */
 static void switch_mode(bool fenced)
 {
-    if (fenced == (load_relaxed(&slots_fenced) != 0))
+    if (load_relaxed(&slots_fenced) == fenced && load_relaxed(&drivers_skip) == fenced)
         return;
     if (!fenced)
         store_release(&drivers_skip, 0u);
@@ -433,7 +432,7 @@ static void switch_mode(bool fenced)
 }
 
 /* Adopts the option reader_mode and the availability of membarrier before it returns. */
-void hazard_follow_options(void)
+void hazard_slots_follow_options(void)
 {
     uint32_t nobody = 0;
 
@@ -446,28 +445,27 @@ void hazard_follow_options(void)
 }
 
 /* After a membarrier that the system refused, which was made by other means: once for all. */
-void hazard_barrier_failed(void)
+void hazard_slots_barrier_failed(void)
 {
     if (!load_relaxed(&drivers_skip))
-        hazard_follow_options();
+        hazard_slots_follow_options();
 }
 
 /* Tells the race detector that what slots named is no longer used. */
-void hazard_tell_over(void)
+void hazard_slots_tell_over(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
 
     if (likely(!race_detector_on))
         return;
-    for_each_hazards(chunk, record)
-        for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
-            tell_acquire((const char *)&record->slots[i] + 1);
+    for_each_hazards(chunk, record) for (unsigned i = 0; i < PRUDENCE_HAZARDS; i++)
+        tell_acquire((const char *)&record->slots[i] + 1);
 }
 
 /* Runs in the child of a fork. Other threads are not there, so their slots name nothing; movable
  * slots may be this thread's by now, and stay. */
-void hazard_fork_child(void)
+void hazard_slots_fork_child(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
@@ -490,6 +488,8 @@ void hazard_fork_child(void)
         record->thread = ORPHAN;
         free_if_empty(record);
     }
-    if (drivers_skip && !slots_fenced) /* the copy met a switch half-way */
-        drivers_skip = 0;
+    if (drivers_skip) { /* the copy may have met a switch half-way, page after page */
+        slots_fenced = 1;
+        tell_slots(1u);
+    }
 }

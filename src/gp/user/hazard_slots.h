@@ -28,17 +28,17 @@ extern struct hazard_chunk *hazard_chunks; /* newest first; pushed by compare-an
  * claim raises `used` before its fence. */
 #define for_each_hazards(chunk, record)                                                            \
     for ((chunk) = load_acquire(&hazard_chunks); (chunk); (chunk) = (chunk)->next)                 \
-        for ((record) = (chunk)->records; (record) < (chunk)->records + load_acquire(&(chunk)->used); \
-             (record)++)
+        for ((record) = (chunk)->records;                                                          \
+             (record) < (chunk)->records + load_acquire(&(chunk)->used); (record)++)
 
-unsigned hazard_records(bool *only_own);
-bool hazard_readers_fence_themselves(void);
-void hazard_barrier_failed(void);
-void hazard_tell_over(void);
-void hazard_reap(void);
-bool hazard_thread_names(void);
-void hazard_thread_ends(bool last);
-void hazard_follow_options(void);
-void hazard_fork_child(void);
+unsigned hazard_slots_records(bool *only_own);
+bool hazard_slots_are_fenced(void);
+void hazard_slots_barrier_failed(void);
+void hazard_slots_tell_over(void);
+void hazard_slots_reap(void);
+bool hazard_slots_thread_names(void);
+void hazard_slots_thread_ends(bool last);
+void hazard_slots_follow_options(void);
+void hazard_slots_fork_child(void);
 
 #endif /* GP_USER_HAZARD_SLOTS_H */

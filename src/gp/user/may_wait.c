@@ -42,7 +42,7 @@ bool gp_may_wait_for(const struct prudence_domain *waits_for)
         os_lock_release(&readers_lock);
     }
     if (waits_for && waits_for->kind == PRUDENCE_DOMAIN_HAZARD)
-        inside |= hazard_thread_names();
+        inside |= hazard_slots_thread_names();
     return !inside && !external_is_inside(waits_for);
 }
 

@@ -71,7 +71,8 @@ static bool outstay_is_under_way(const struct prudence_domain *domain)
                                                      load_relaxed(&domain->shared.sequence));
 }
 
-/* Returns whether a reader may be in the way that nothing shows. None is where objects are sifted. */
+/* Returns whether a reader may be in the way that nothing shows. None is in the way where objects
+ * are sifted. */
 static bool outstay_is_unseen(const struct prudence_domain *domain)
 {
     return !domain->scheme->held_up_by && !domain->scheme->sift;

@@ -15,17 +15,17 @@
 #include "gp/user/stall.h"
 #include "gp/user/process_life.h"
 
-static void thread_ends(bool last)
+static void process_life_thread_ends(bool last)
 {
     readers_thread_ends();
-    hazard_thread_ends(last);
+    hazard_slots_thread_ends(last);
 }
 
 void gp_start(void)
 {
-    reader_exit_start(thread_ends);
+    reader_exit_start(process_life_thread_ends);
     mode_start(&prudence_default);
-    hazard_follow_options();
+    hazard_slots_follow_options();
 }
 
 /* Applies the mode to all domains, because the mode is an option of the process. The lock keeps new
@@ -35,7 +35,7 @@ void gp_follow_options(void)
     struct list *item;
 
     mode_follow_options(&prudence_default);
-    hazard_follow_options();
+    hazard_slots_follow_options();
     os_lock_take(&readers_lock);
     list_for_each(item, &readers_domains)
     {
@@ -136,7 +136,7 @@ void gp_fork_child(bool whole)
 
     live_on_in_child(&prudence_default, whole);
     readers_fork_child();
-    hazard_fork_child();
+    hazard_slots_fork_child();
     list_for_each(item, &readers_domains)
         live_on_in_child(list_entry(item, struct prudence_domain, link), whole);
     if (!whole)

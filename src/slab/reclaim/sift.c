@@ -57,7 +57,7 @@ struct sifting {
 };
 
 /* Closes the open batch and detaches the oldest objects. Called by the owner. */
-static void detach(struct os_percpu_line *line, void *data)
+static void sift_detach(struct os_percpu_line *line, void *data)
 {
     struct cpu_cache *cpu = (struct cpu_cache *)line;
     struct sifting *sifting = data;
@@ -72,13 +72,13 @@ static void detach(struct os_percpu_line *line, void *data)
 
 /* Detaches objects of the CPU, which is the caller's if `here`. Takes none if another thread owns
  * the caches. */
-static void detach_from(struct cpu_cache *cpu, bool here, struct sifting *sifting)
+static void sift_detach_from(struct cpu_cache *cpu, bool here, struct sifting *sifting)
 {
     struct cpu_cache *taken;
 
     sifting->taken = 0;
     if (!here) {
-        if (!cpu_cache_visit_remote(cpu, sifting, detach, sifting))
+        if (!cpu_cache_visit_remote(cpu, sifting, sift_detach, sifting))
             sifting->taken = 0;
         return;
     }
@@ -86,7 +86,7 @@ static void detach_from(struct cpu_cache *cpu, bool here, struct sifting *siftin
     if (!taken)
         return;
     if (taken == cpu)
-        detach(&cpu->line, sifting);
+        sift_detach(&cpu->line, sifting);
     cpu_cache_release(taken);
 }
 
@@ -106,7 +106,7 @@ void sift_cpu(struct prudence_cache *cache, struct cpu_cache *cpu, bool here)
     sifting.taken = 1;
     for (; left && sifting.taken; left -= (unsigned)min_size(left, sifting.taken)) {
         os_carry_begin();
-        detach_from(cpu, here, &sifting);
+        sift_detach_from(cpu, here, &sifting);
         sift_detached(&sifting);
         os_carry_end();
     }

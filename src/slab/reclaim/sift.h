@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Sifts latent objects of caches whose domain tells of single objects (CACHE_SIFTED; see sift.c). */
+/* Sifts latent objects of caches whose domain tells of single objects (CACHE_SIFTED). */
 #ifndef SLAB_RECLAIM_SIFT_H
 #define SLAB_RECLAIM_SIFT_H
 

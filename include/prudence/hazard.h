@@ -74,6 +74,10 @@ static inline struct prudence_hazards *prudence_hazard_record_(const struct prud
                          PRUDENCE_CAST(uintptr_t, hazard) & ~PRUDENCE_CONVERT(uintptr_t, 127));
 }
 
+#ifdef PRUDENCE_THREAD_SANITIZER
+void __tsan_release(void *address);
+#endif
+
 /* Tells ThreadSanitizer that this thread no longer uses the object that the slot named. */
 static inline void prudence_hazard_tell_(struct prudence_hazard *hazard)
 {

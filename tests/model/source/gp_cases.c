@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "explorer.h"
+#include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/parking.h"
 #include "gp/user/process_life.h"
@@ -506,6 +507,91 @@ static void qsbr(void)
     explore_thread(starts_and_drives, NULL);
 }
 
+/* -------------------------------------------------------------------------------- hazard pointers */
+
+static void protects(void *unused)
+{
+    struct prudence_hazard *hazard = prudence_hazard_acquire();
+    const struct thing *thing = prudence_hazard_protect(hazard, (void **)&shared_thing);
+
+    (void)unused;
+    if (thing)
+        explore_assert(thing->alive);
+    prudence_hazard_release(hazard);
+}
+
+/* Claims first, because a claim fences. */
+static void protects_registered(void *unused)
+{
+    prudence_hazard_release(prudence_hazard_acquire());
+    protects(unused);
+}
+
+/* Detaches and sifts the object, and ends it if no slot names it. */
+static void sifts(void *unused)
+{
+    struct thing *thing = unlink_thing();
+    void *object = thing;
+
+    (void)unused;
+    if (gp_sift(domain, gp_snapshot(domain), &object, 1, sizeof *thing))
+        end_thing(thing);
+}
+
+static void hazards_to_fenced(void *unused)
+{
+    (void)unused;
+    gp_reader_mode = READER_MODE_FENCED;
+    hazard_slots_follow_options();
+}
+
+static void hazards_to_free(void *unused)
+{
+    (void)unused;
+    gp_reader_mode = READER_MODE_FREE;
+    hazard_slots_follow_options();
+}
+
+static void hazard_sifted(void)
+{
+    make_domain(PRUDENCE_DOMAIN_HAZARD);
+    explore_thread(protects_registered, NULL);
+    explore_thread(sifts, NULL);
+}
+
+static void hazard_claimed(void)
+{
+    make_domain(PRUDENCE_DOMAIN_HAZARD);
+    explore_thread(protects, NULL);
+    explore_thread(sifts, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void hazard_sifted_fenced(void)
+{
+    gp_reader_mode = READER_MODE_FENCED;
+    hazard_sifted();
+}
+
+static void hazard_grace_period(void)
+{
+    make_domain(PRUDENCE_DOMAIN_HAZARD);
+    explore_thread(protects_registered, NULL);
+    explore_thread(frees, NULL);
+}
+
+static void hazard_to_fenced(void)
+{
+    hazard_sifted();
+    explore_thread(hazards_to_fenced, NULL);
+}
+
+static void hazard_to_free(void)
+{
+    hazard_sifted_fenced();
+    explore_thread(hazards_to_free, NULL);
+}
+
 /* ------------------------------------------------------------------------------- external domains
  * The foreign scheme has one reader, whose sections are odd values of a counter. */
 
@@ -792,6 +878,12 @@ const struct explore_case gp_cases[] = {
     {"own-domain", own_domain, NULL, 3, 4},
     {"srcu", srcu, NULL, 2, 3},
     {"qsbr", qsbr, NULL, 2, 3},
+    {"hazard-sifted", hazard_sifted, NULL, 2, 3},
+    {"hazard-claimed", hazard_claimed, NULL, 2, 2},
+    {"hazard-sifted-fenced", hazard_sifted_fenced, NULL, 2, 3},
+    {"hazard-grace-period", hazard_grace_period, NULL, 2, 3},
+    {"hazard-to-fenced", hazard_to_fenced, NULL, 2, 2},
+    {"hazard-to-free", hazard_to_free, NULL, 2, 2},
     {"external-polled", external_polled, NULL, 2, 3},
     {"external-synchronized", external_synchronized, NULL, 1, 2},
     {"external-asked", external_asked, asked_is_over, 2, 3},

@@ -42,6 +42,7 @@ void explore_pause(void);
  * selects the fence of other processors. */
 #ifdef __x86_64__
 #undef __x86_64__
+#include <prudence/hazard.h>
 #include <prudence/rcu.h>
 #define __x86_64__ 1
 #endif

@@ -33,6 +33,7 @@ DECLARED(counter_atomic);
 DECLARED(counter_spin);
 DECLARED(counter_semaphore);
 DECLARED(version_section);
+DECLARED(version_protected);
 DECLARED(version_hazard);
 DECLARED(version_rwlock);
 DECLARED(rename);
@@ -78,6 +79,7 @@ static const struct subject_entry entries[] = {
     {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_spin)},
     {"counters", SUBJECT_LOCK, NUMBERS_ONLY(counter_semaphore)},
     {"versions", SUBJECT_OURS, NUMBERS_ONLY(version_section)},
+    {"versions", SUBJECT_OURS, NUMBERS_ONLY(version_protected)},
     {"versions", SUBJECT_RCU, NUMBERS_ONLY(version_hazard)},
     {"versions", SUBJECT_LOCK, NUMBERS_ONLY(version_rwlock)},
     {"rename", SUBJECT_OURS, NUMBERS_ONLY(rename)},

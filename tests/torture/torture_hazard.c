@@ -2,8 +2,8 @@
 /*
  * Readers protect objects by hazard pointers while writers replace and defer them, in a cache and
  * by deleters. A protected object must stay as it is: whoever gets the memory next writes another
- * birth. Readers come and go, protect in signal handlers, hand slots to other threads, and one stays
- * with an object for the whole time. The mode changes, and children are forked.
+ * birth. Readers come and go, protect in signal handlers, and hand slots to other threads. One
+ * stays with an object for the whole time. The mode changes, and children are forked.
  */
 #define _GNU_SOURCE
 #include <prudence/hazard.h>

@@ -507,7 +507,7 @@ static void qsbr(void)
     explore_thread(starts_and_drives, NULL);
 }
 
-/* -------------------------------------------------------------------------------- hazard pointers */
+/* ------------------------------------------------------------------------------ hazard pointers */
 
 static void protects(void *unused)
 {

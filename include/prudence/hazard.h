@@ -156,7 +156,7 @@ PRUDENCE_INLINE void prudence_hazard_release(struct prudence_hazard *hazard)
 
 /*
  * Has the slot name `object`, or nothing if that is NULL. The object that the slot named before is
- * no longer protected; see the rules above for `object`. Costs below 1 ns, some 5 ns more while
+ * no longer protected; see the rules above for `object`. Costs below 1 ns, some 2 ns more while
  * readers are fenced (the option reader_mode, or a system without membarrier).
  *
  * Order: release, so that uses of the object named before come first. A look at the object's link

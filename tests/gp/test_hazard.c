@@ -12,6 +12,7 @@
 #include <prudence/rcu.h>
 
 #include "gp/user/hazard_slots.h"
+#include "gp/user/reader_exit.h"
 #include "support/gp_child.h"
 #include "support/gp_reader.h"
 #include "support/suite.h"
@@ -235,6 +236,30 @@ TEST(a_thread_that_ends_protects_no_more_and_is_reported)
     struct child_result result;
 
     child_run(end_inside, NULL, &result);
+    assert_child_result(&result);
+    assert_int_equal(child_count(&result, "ends while its slot"), 1);
+}
+
+/* The end of a thread whose hook could not be armed is found by a look. */
+static int end_unnoticed(void *unused)
+{
+    static char object;
+
+    reader_keys_without_memory = 0;
+    in_thread(protect_and_end, &object);
+    for (unsigned i = 0; i < 1000; i++) {
+        if (is_safe(&object, 1))
+            return 42;
+        pause_ms(1);
+    }
+    return 1;
+}
+
+TEST(an_end_that_goes_unnoticed_is_found)
+{
+    struct child_result result;
+
+    child_run(end_unnoticed, NULL, &result);
     assert_child_result(&result);
     assert_int_equal(child_count(&result, "ends while its slot"), 1);
 }

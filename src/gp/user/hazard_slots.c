@@ -29,7 +29,9 @@
 #include "gp/user/reader_exit.h"
 
 #define ALL_SLOTS ((UINT32_C(1) << PRUDENCE_HAZARDS) - 1)
-#define ORPHAN    (-1) /* in `thread` */
+/* In `thread`: */
+#define ORPHAN       (-1)
+#define BEING_REAPED INT32_MIN
 
 _Static_assert(sizeof(struct prudence_hazards) == 128, "two cache lines, found from a slot");
 
@@ -48,6 +50,7 @@ static uint32_t slots_fenced = 1;              /* of new slots; atomic */
 static uint32_t drivers_skip = 1;              /* atomic */
 static uint32_t switching;                     /* compare-and-swap */
 static uint64_t gone_asked_at, gone_looked_at; /* ns; as those of a domain */
+static unsigned reap_from;                     /* where the next look begins; a hint */
 
 /* ----------------------------------------------------------------------------------- records */
 
@@ -318,7 +321,7 @@ static void report_end(const struct prudence_hazards *record, int32_t thread, co
 
 /* Gives back the record of a thread that is gone or ending. Release: its uses come before the next
  * claim. The fence: a thread that returns a slot sees the orphan, or we see the slot returned. */
-static void give_back(struct prudence_hazards *record, int32_t thread)
+static void give_back(struct prudence_hazards *record, struct hazard_owner *owner, int32_t thread)
 {
     uint32_t movable = load_relaxed(&record->movable) & ~load_relaxed(&record->free);
 
@@ -330,6 +333,7 @@ static void give_back(struct prudence_hazards *record, int32_t thread)
         report_end(record, thread, name);
         store_release(&record->slots[i].name, NULL);
     }
+    store_relaxed(&owner->claimed_at, (uint64_t)0);
     store_release(&record->thread, ORPHAN);
     os_full_fence();
     free_if_empty(record);
@@ -364,7 +368,7 @@ void hazard_slots_thread_ends(bool last)
             hazards_self = NULL;
         if (hazards_before == record)
             hazards_before = NULL;
-        give_back(record, os_thread_id());
+        give_back(record, &chunk->owners[record - chunk->records], os_thread_id());
     }
     pthread_sigmask(SIG_SETMASK, &saved, NULL);
 }
@@ -373,14 +377,30 @@ void hazard_slots_thread_ends(bool last)
 #define LOOK_NS  100000000 /* between looks that open files */
 #define ASK_MOST 64        /* records that a look asks for */
 
-/* Gives back records of threads that are gone without a sign. The compare-and-swap lets one thread
- * do so. Called when there is no free record, and when an object was named. */
+/* Gives back the record if its thread is gone. The compare-and-swap lets one thread do so; the
+ * second look at the time, because a new thread of the same id may have claimed the record. */
+static void reap_one(struct prudence_hazards *record, struct hazard_owner *owner, bool thoroughly)
+{
+    int32_t thread = load_acquire(&record->thread), reaped = BEING_REAPED;
+    uint64_t claimed_at = load_relaxed(&owner->claimed_at);
+
+    if (!reader_is_gone(thread, claimed_at, thoroughly) ||
+        !compare_exchange(&record->thread, &thread, BEING_REAPED))
+        return;
+    if (load_relaxed(&owner->claimed_at) == claimed_at)
+        give_back(record, owner, thread);
+    else
+        compare_exchange(&record->thread, &reaped, thread);
+}
+
+/* Looks for threads that are gone without a sign, from where the last look stopped. Called when there is no free record, and when an
+ * object was named. */
 void hazard_slots_reap(void)
 {
     struct hazard_chunk *chunk;
     struct prudence_hazards *record;
     uint64_t now = os_clock_ns();
-    unsigned asked = 0;
+    unsigned place = 0, asked = 0, next = 0, from = load_relaxed(&reap_from);
     bool thoroughly;
 
     if (!is_time_again(&gone_asked_at, now, ASK_NS))
@@ -389,15 +409,13 @@ void hazard_slots_reap(void)
     thoroughly = is_time_again(&gone_looked_at, now, LOOK_NS);
     for_each_hazards(chunk, record)
     {
-        struct hazard_owner *owner = &chunk->owners[record - chunk->records];
-        int32_t thread = load_acquire(&record->thread);
-
-        if (thread <= 0 || asked++ >= ASK_MOST ||
-            !reader_is_gone(thread, load_relaxed(&owner->claimed_at), thoroughly))
+        if (place++ < from || asked == ASK_MOST || load_relaxed(&record->thread) <= 0)
             continue;
-        if (compare_exchange(&record->thread, &thread, INT32_MIN))
-            give_back(record, thread);
+        reap_one(record, &chunk->owners[record - chunk->records], thoroughly);
+        if (++asked == ASK_MOST)
+            next = place;
     }
+    store_relaxed(&reap_from, next);
 }
 
 /* -------------------------------------------------------------------------------------- mode */

@@ -163,15 +163,15 @@ template <class T, class D> bool retire_memory(T *object) noexcept
 
 // A head and a deleter, which takes no room if it has no members. The head is not copied with its
 // object, because a reader may copy an object whose head is in use.
-template <class D, bool = std::is_empty_v<D> && !std::is_final_v<D>>
-struct retired_part : prudence_head, private D {
-    constexpr retired_part() noexcept(noexcept(D())) : prudence_head{nullptr, nullptr}, D()
+template <class D, class Head = prudence_head, bool = std::is_empty_v<D> && !std::is_final_v<D>>
+struct retired_part : Head, private D {
+    constexpr retired_part() noexcept(noexcept(D())) : Head(), D()
     {
     }
-    explicit retired_part(D &&d) : prudence_head{nullptr, nullptr}, D(std::move(d))
+    explicit retired_part(D &&d) : Head(), D(std::move(d))
     {
     }
-    retired_part(const retired_part &other) : prudence_head{nullptr, nullptr}, D(other)
+    retired_part(const retired_part &other) : Head(), D(other)
     {
     }
     retired_part &operator=(const retired_part &other)
@@ -185,14 +185,14 @@ struct retired_part : prudence_head, private D {
         return *this;
     }
 };
-template <class D> struct retired_part<D, false> : prudence_head {
-    constexpr retired_part() noexcept(noexcept(D())) : prudence_head{nullptr, nullptr}, kept()
+template <class D, class Head> struct retired_part<D, Head, false> : Head {
+    constexpr retired_part() noexcept(noexcept(D())) : Head(), kept()
     {
     }
-    explicit retired_part(D &&d) : prudence_head{nullptr, nullptr}, kept(std::move(d))
+    explicit retired_part(D &&d) : Head(), kept(std::move(d))
     {
     }
-    retired_part(const retired_part &other) : prudence_head{nullptr, nullptr}, kept(other.kept)
+    retired_part(const retired_part &other) : Head(), kept(other.kept)
     {
     }
     retired_part &operator=(const retired_part &other)

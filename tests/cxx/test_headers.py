@@ -34,6 +34,13 @@ int use(prudence::rcu_ptr<const config> &current, prudence::cache<config> &confi
     prudence::guard inside;
     return current.load(inside)->value + numbers[0];
 }
+struct named : prudence::hazard_pointer_obj_base<named> { int value = 0; };
+int use(const std::atomic<named *> &current, named *old)
+{
+    prudence::hazard_pointer hazard = prudence::make_hazard_pointer();
+    old->retire();
+    return hazard.protect(current)->value;
+}
 """
 
 WAYS = [("-std=c++17",), ("-std=c++20",), ("-std=c++2b",), ("-std=c++17", "-fno-exceptions"), ("-std=c++17", "-fno-rtti"),
@@ -61,6 +68,10 @@ MISUSE = {
     "a destructor that throws": ("struct t { ~t() noexcept(false); }; prudence::cache<t> *p = new prudence::cache<t>(\"t\");",
                                  "nobody could catch"),
     "an array": ("prudence::cache<int[4]> c(\"c\");", "one type"),
+    "a hazard pointer names what it can protect": (
+        "void f(prudence::hazard_pointer &h, const std::atomic<int *> &p) { h.protect(p); }", "is_hazard_protectable"),
+    "a hazard pointer is not copied": ("void f(prudence::hazard_pointer &h) { prudence::hazard_pointer other = h; }", "deleted"),
+    "a hazard pointer is not forgotten": ("void f() { prudence::make_hazard_pointer(); }", "nodiscard"),
     "an owner keeps no state": (
         "struct d { int n; void operator()(int *) const; }; prudence::rcu_ptr<int, d> p;", "keeps no deleter"),
 }
@@ -94,7 +105,7 @@ class Headers(unittest.TestCase):
         if not DEEP:  # each compiler and each way, though not each pair
             ways = [(compiler, way) for compiler, way in ways if (found.index(compiler) + WAYS.index(way)) % len(found) == 0]
         for name, way, result in all_at_once([lambda n=name, c=command, w=way: (n, w, compile_text(
-                c, "#include <prudence/rcu.hpp>\n" + USE, *w, *WARNINGS)) for (name, command), way in ways]):
+                c, "#include <prudence/hazard_pointer.hpp>\n" + USE, *w, *WARNINGS)) for (name, command), way in ways]):
             self.assertEqual(result.returncode, 0, f"{name} {way}: {result.stderr}")
 
     def test_each_header_alone(self):
@@ -105,7 +116,7 @@ class Headers(unittest.TestCase):
 
     def test_misuse_does_not_compile(self):
         work = [lambda n=name, c=command, t=title, m=text, r=reason: (n, t, r, compile_text(
-            c, "#include <prudence/rcu.hpp>\n" + m, "-std=c++20", "-Wall", "-Wextra", "-Werror"))
+            c, "#include <prudence/hazard_pointer.hpp>\n" + m, "-std=c++20", "-Wall", "-Wextra", "-Werror"))
             for name, command in compilers()[:2 if DEEP else 1] for title, (text, reason) in MISUSE.items()]
         for name, title, reason, result in all_at_once(work):
             with self.subTest(compiler=name, misuse=title):

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The headers of C++, in docs/how-to/cpp.md.
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <prudence/hazard_pointer.hpp>
 #include <prudence/rcu.hpp>
 
 namespace rcu = prudence;
@@ -37,6 +39,24 @@ void close_session(session *unlinked)
     unlinked->retire(); // ~session runs when its readers have left
 }
 
+struct greeting : prudence::hazard_pointer_obj_base<greeting> {
+    std::string text;
+};
+
+std::atomic<greeting *> shown(new greeting);
+
+std::string text()
+{
+    prudence::hazard_pointer hazard = prudence::make_hazard_pointer();
+
+    return hazard.protect(shown)->text; // lives until `hazard` ends
+}
+
+void show(greeting *next)
+{
+    shown.exchange(next)->retire();
+}
+
 prudence::cache<session> sessions("session");
 
 void reopen(prudence::cache<session>::unique_ptr &slot, const char *user)
@@ -66,6 +86,10 @@ int main()
     if (timeout() != 20)
         return EXIT_FAILURE;
     close_session(new session);
+    show(new greeting);
+    if (!text().empty())
+        return EXIT_FAILURE;
+    delete shown.exchange(nullptr);
     reopen(slot, "somebody");
     use_containers();
     prudence::rcu_barrier();

@@ -7,7 +7,7 @@ Memory and property as in test_grace_period.py: p = 1 while the object can be re
 object, 2 another one, 0 nothing. fenced is what readers look at, mode what threads that sift look at.
 """
 import sys
-from test_grace_period import BARRIER, FENCED, FREE, GOAL, MODE, START, UAF, close, closer, memory
+from test_grace_period import BARRIER, FENCED, FREE, GOAL, MODE, START, UAF, close, closer, enter, memory, scan
 from tso import (Machine, Thread, add, cas_max, check, fence, fence_if, ghost, let, load, mark, membarrier, store,
                  suite, when)
 
@@ -82,6 +82,23 @@ def other_name():
     return Thread('reader0', [protect()[:-1], store('name[0]', 2)])
 
 
+# ---------------------------------------------- from a section to a name (sets, src/gp/user/set.c)
+def mover(leaves_first=False):
+    """Finds the object in a section, names it, leaves the section, and goes on."""
+    use, leave, write = check('not freed', UAF), store('word[0]', 0), store('name[0]', 1)
+    steps = [leave, write] if leaves_first else [write, leave]
+    return Thread('reader0', [enter(0), load('o', 'p'), when('o', [use, steps, use, mark('moved')], [leave]),
+                              store('name[0]', 0)])
+
+
+def outliver(names_first=False):
+    """Sifts once the grace period of sections is over."""
+    look = names()
+    return Thread('sifter', [START, GOAL, MODE, BARRIER, look if names_first else [], scan(),
+                             [] if names_first else look, load('k', 'ck'), load('d', 'done'),
+                             when('k and k <= d and not named', [mark('safe'), ghost('freed', 1)])])
+
+
 def cases():
     for fenced, text in (0, 'fence-free'), (1, 'fenced'):
         yield f'sifted, {text}', Machine([reader(times=2), closer(), sifter(times=2)], hazards(fenced)), None
@@ -103,6 +120,9 @@ def cases():
     yield 'to fence-free', Machine([reader(), closer(), sifter(), Thread('switch', to_free)], hazards(1)), None
     yield 'to fence-free between two sifts', Machine(
         [reader(), closer(), Thread('sifter', sift(), to_free, sift())], hazards(1)), None
+
+    for fenced, text in (0, 'fence-free'), (1, 'fenced'):
+        yield f'from a section to a name, {text}', Machine([mover(), closer(), outliver()], hazards(fenced)), None
 
     # A claim: `used` covers the slot; the fence of the claim stands for the barrier that missed it.
     def claimed(register, *looked):
@@ -147,6 +167,8 @@ def cases():
     yield ('mutant: a claim without a fence, used looked at before the barrier', claimed(
         [store('used', 1)], START, GOAL, LOOK, MODE, BARRIER), UAF)
     yield ('mutant: a claim does not look at the mode again', claim_and_switch(again=False), UAF)
+    yield broken('names are looked at before the section is over', mover(), closer(), outliver(names_first=True))
+    yield broken('the section is left before the name is there', mover(leaves_first=True), closer(), outliver())
     # Two slots, one copied from the other: the rule in <prudence/hazard.h> that forbids it.
     copied = [name(0), load('o', 'p'), when('o', [store('name[1]', 1), store('name[0]', 0), mark('copied'),
                                                  check('not freed', UAF)]), store('name[1]', 0)]

@@ -41,7 +41,7 @@ bool gp_may_wait_for(const struct prudence_domain *waits_for)
         }
         os_lock_release(&readers_lock);
     }
-    if (waits_for && waits_for->kind == PRUDENCE_DOMAIN_HAZARD)
+    if (waits_for && (waits_for->kind == PRUDENCE_DOMAIN_HAZARD || set_has_hazards(waits_for)))
         inside |= hazard_slots_thread_names();
     return !inside && !external_is_inside(waits_for);
 }

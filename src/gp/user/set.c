@@ -16,6 +16,14 @@
  * anew only when no grace period of the set is under way (completed = begun); otherwise steady
  * requests would keep moving them away. A driver that was delayed in between may still do so, once.
  *
+ * Members of kind hazard come last, so that a reader may move from a section to names: it names what
+ * it goes on to use, and leaves the section or repins. Were both looked at in any order, names could
+ * be looked at before, and the section after. So the grace period g of such a set has two parts.
+ * `passed` = g says that g is over in all other members; only then is a cookie of the hazard members
+ * taken. The reader's name comes before the end of its section (release), and a look at names that
+ * follows a load of `passed` (acquire) comes after that end. The first part goes on while the second
+ * waits for a name that stays, so set_sift() lets go of all that nobody names.
+ *
  * A set holds its members as a cache does. Members that are sets are replaced by their own members
  * when the set is made; a domain named twice counts once.
  */
@@ -28,10 +36,12 @@
 #include "valid_name.h"
 
 struct domain_set {
-    unsigned count;
-    uint64_t begun;
+    unsigned count, sections; /* members; the first of them, which have sections */
+    uint64_t begun, passed;   /* passed = completed without hazard members */
+    uint64_t named;           /* the goal of the cookies of hazard members */
     struct prudence_domain *members[PRUDENCE_DOMAIN_SET_MAX];
     gp_cookie cookies[PRUDENCE_DOMAIN_SET_MAX]; /* one of each member */
+    gp_cookie barrier; /* the first hazard member's cookie, taken with those of sections */
 };
 
 unsigned set_members(const struct prudence_domain *domain, struct prudence_domain *const **members)
@@ -66,6 +76,31 @@ void set_hold_members(struct prudence_domain *domain)
 
     for (unsigned i = 0; i < count; i++)
         gp_domain_get(members[i]);
+}
+
+static bool is_hazard(const struct prudence_domain *domain)
+{
+    return domain->kind == PRUDENCE_DOMAIN_HAZARD;
+}
+
+bool set_has_hazards(const struct prudence_domain *domain)
+{
+    return domain->kind == PRUDENCE_DOMAIN_SET && domain->set->sections < domain->set->count;
+}
+
+/* Puts members of kind hazard last. */
+static void set_order_members(struct domain_set *set)
+{
+    struct prudence_domain *hazards[PRUDENCE_DOMAIN_SET_MAX];
+    unsigned last = 0;
+
+    for (unsigned i = 0; i < set->count; i++)
+        if (is_hazard(set->members[i]))
+            hazards[last++] = set->members[i];
+        else
+            set->members[set->sections++] = set->members[i];
+    for (unsigned i = 0; i < last; i++)
+        set->members[set->sections + i] = hazards[i];
 }
 
 static bool set_add_member(struct domain_set *set, struct prudence_domain *domain)
@@ -132,17 +167,22 @@ prudence_domain_create_set(const char *name, struct prudence_domain *const *doma
         errno = EINVAL;
         return NULL;
     }
-    domain = set ? domain_make(name, PRUDENCE_DOMAIN_SET, &gp_set) : NULL;
+    if (set)
+        set_order_members(set);
+    domain = set ? domain_make(name, PRUDENCE_DOMAIN_SET,
+                               set->sections < set->count ? &gp_set_with_hazards : &gp_set)
+                 : NULL;
     if (!domain) {
         if (set)
             os_meta_free(set, sizeof *set);
         errno = ENOMEM;
         return NULL;
     }
-    set->begun = domain->progress.completed;
+    set->begun = set->passed = set->named = domain->progress.completed;
     domain->set = set;
     for (unsigned i = 0; i < set->count; i++)
         set->cookies[i].value = load_relaxed(&set->members[i]->progress.completed);
+    set->barrier = set->cookies[set->count - 1];
     os_busy_enter(); /* The fork handler counts published sets only. */
     set_hold_members(domain);
     domain_publish(domain);
@@ -160,11 +200,13 @@ static void set_close(struct prudence_domain *domain)
 
 /* ------------------------------------------------------------------------------------- drivers */
 
-static void set_begin(struct domain_set *set, uint64_t goal)
+/* Takes the cookies of the members from `first` up to `end`, then raises `begun` or `named`. */
+static void set_begin(struct domain_set *set, unsigned first, unsigned end, uint64_t *begun,
+                      uint64_t goal)
 {
-    for (unsigned i = 0; i < set->count; i++)
+    for (unsigned i = first; i < end; i++)
         gp_drive_raise(&set->cookies[i].value, gp_snapshot(set->members[i]).value);
-    gp_drive_raise(&set->begun, goal);
+    gp_drive_raise(begun, goal);
 }
 
 static gp_cookie cookie_of(const struct domain_set *set, unsigned i)
@@ -185,21 +227,83 @@ static bool member_is_over(struct domain_set *set, unsigned i)
     return gp_poll(set->members[i], cookie);
 }
 
+static bool members_are_over(struct domain_set *set, unsigned first, unsigned end)
+{
+    bool over = true;
+
+    for (unsigned i = first; i < end; i++)
+        over &= member_is_over(set, i);
+    return over;
+}
+
 static void set_drive(struct prudence_domain *domain, uint64_t goal)
 {
     struct domain_set *set = domain->set;
     uint64_t begun = load_acquire(&set->begun);
-    bool over = true;
 
     add_relaxed(&domain->scans, 1);
     if (!sequence_before(load_acquire(&domain->progress.completed), begun)) {
-        set_begin(set, goal);
+        set_begin(set, 0, set->count, &set->begun, goal);
         begun = load_acquire(&set->begun);
     }
-    for (unsigned i = 0; i < set->count; i++)
-        over &= member_is_over(set, i);
-    if (over)
+    if (members_are_over(set, 0, set->count))
         gp_drive_complete(domain, begun);
+}
+
+/* ------------------------------------------------------------------------- sets with hazard members */
+
+/* Drives the part of members with sections, up to `goal`. */
+static void sections_drive(struct domain_set *set, uint64_t goal)
+{
+    uint64_t begun = load_acquire(&set->begun);
+
+    if (!sequence_before(load_acquire(&set->passed), begun) && sequence_before(begun, goal)) {
+        gp_drive_raise(&set->barrier.value, gp_snapshot(set->members[set->sections]).value);
+        set_begin(set, 0, set->sections, &set->begun, goal);
+        begun = load_acquire(&set->begun);
+    }
+    if (members_are_over(set, 0, set->sections))
+        gp_drive_raise(&set->passed, begun);
+}
+
+/* Drives the part of names. Cookies are taken anew only when none is under way, as in set_drive(). */
+static void names_drive(struct prudence_domain *domain)
+{
+    struct domain_set *set = domain->set;
+    uint64_t named = load_acquire(&set->named);
+
+    if (!sequence_before(load_acquire(&domain->progress.completed), named)) {
+        uint64_t passed = load_acquire(&set->passed);
+
+        if (!sequence_before(named, passed))
+            return;
+        set_begin(set, set->sections, set->count, &set->named, passed);
+        named = load_acquire(&set->named);
+    }
+    if (members_are_over(set, set->sections, set->count))
+        gp_drive_complete(domain, named);
+}
+
+static void set_drive_in_two_parts(struct prudence_domain *domain, uint64_t goal)
+{
+    add_relaxed(&domain->scans, 1);
+    sections_drive(domain->set, goal);
+    names_drive(domain);
+}
+
+/* Names are the process's, so one hazard member tells of all. Its barrier is one that came after the
+ * cookie was taken: `barrier` is loaded after `passed`. */
+static unsigned set_sift(struct prudence_domain *domain, gp_cookie cookie, void **objects,
+                         unsigned count, size_t size)
+{
+    struct domain_set *set = domain->set;
+    struct prudence_domain *hazard = set->members[set->sections];
+
+    gp_request(domain, cookie);
+    sections_drive(set, load_acquire(&domain->shared.sequence));
+    if (sequence_before(load_acquire(&set->passed), cookie.value))
+        return 0;
+    return gp_sift(hazard, (gp_cookie){load_acquire(&set->barrier.value)}, objects, count, size);
 }
 
 static void set_block(struct prudence_domain *domain)
@@ -264,7 +368,9 @@ static bool set_is_busy(const struct prudence_domain *domain)
  * different moments. */
 static void set_fork_child(struct prudence_domain *domain)
 {
-    domain->set->begun = domain->progress.completed;
+    struct domain_set *set = domain->set;
+
+    set->begun = set->passed = set->named = domain->progress.completed;
 }
 
 const struct gp_scheme gp_set = {
@@ -273,6 +379,21 @@ const struct gp_scheme gp_set = {
     .block = set_block,
     .is_cheap = set_is_cheap,
     .held_up_by = set_held_up_by,
+    .is_busy = set_is_busy,
+    .tell_over = tell_over,
+    .note_expired = note_expired,
+    .worth_waiting = worth_waiting,
+    .close = set_close,
+    .fork_child = set_fork_child,
+};
+
+const struct gp_scheme gp_set_with_hazards = {
+    .name = "set",
+    .drive = set_drive_in_two_parts,
+    .block = set_block,
+    .is_cheap = set_is_cheap,
+    .held_up_by = set_held_up_by,
+    .sift = set_sift,
     .is_busy = set_is_busy,
     .tell_over = tell_over,
     .note_expired = note_expired,

@@ -37,16 +37,20 @@ struct domain_set;
 struct external;
 struct hazard_round;
 
+/* Pushes started grace periods on, up to `goal`, by gp_drive_complete(). Never waits; any number of
+ * threads may call at once. */
+typedef void (*drive_function)(struct prudence_domain *domain, uint64_t goal);
+
 /*
  * The functions of a kind of domain. A function is NULL if there is nothing to do. Unless said
  * otherwise, a function may take any lock except readers_lock.
  */
 struct gp_scheme {
     const char *name;
-    /* Pushes started grace periods on, up to `goal`, by gp_drive_complete(). Never waits; any
-     * number of threads may call at once. NULL if grace periods end by themselves. */
-    void (*drive)(struct prudence_domain *domain, uint64_t goal);
-    /* Blocks for a thread that waits without a deadline. NULL if there is nothing to block on. */
+    drive_function drive; /* NULL if the library drives nothing */
+    /* drives where the program asks for it, if `drive` is NULL; NULL: grace periods end otherwise */
+    drive_function drive_for_caller;
+    /* For a thread that waits without a deadline: blocks, or drives. NULL: nothing to do. */
     void (*block)(struct prudence_domain *domain);
     bool (*is_cheap)(const struct prudence_domain *domain);  /* NULL: yes; see gp_is_cheap */
     void (*tell_over)(const struct prudence_domain *domain); /* gp_tell_over for further domains */
@@ -72,7 +76,8 @@ struct gp_scheme {
     void (*fork_child)(struct prudence_domain *domain); /* after slots were forgotten */
 };
 
-extern const struct gp_scheme gp_memb, gp_manual, gp_srcu, gp_set, gp_external, gp_hazard;
+extern const struct gp_scheme gp_memb, gp_memb_by_callers, gp_manual, gp_srcu, gp_set, gp_external,
+    gp_hazard;
 
 /* A thread's slot in one domain. Type-stable: slots are reused, never unmapped. */
 struct reader_slot {
@@ -253,7 +258,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *   hazard_retire.c   objects with deleters, beside all domains
  *   read_side.c       the read side out of line
  *   may_wait.c        whether a thread would wait for itself
- *   poll.c            grace periods, for programs
+ *   poll.c, epoch.c   grace periods and epochs, for programs
  *   domain_life.c     makes and destroys domains; the table of all schemes
  *   process_life.c    start, options, fork, end
  */

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include <prudence/epoch.h>
 #include <prudence/structure.h>
 
 #include "gp/user/domain.h"
@@ -25,7 +26,8 @@ static const struct gp_scheme *const schemes[] = {
 };
 
 /* Returns NULL, and reports, if prudence_domain_create() makes no such domain. */
-static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind)
+static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_kind kind,
+                                         unsigned flags)
 {
     if ((size_t)kind >= sizeof schemes / sizeof schemes[0])
         os_report("prudence_domain_create: domain '%s': there is no kind %d", name, (int)kind);
@@ -34,38 +36,53 @@ static const struct gp_scheme *scheme_of(const char *name, enum prudence_domain_
             "prudence_domain_create: domain '%s': %s domains are made by "
             "prudence_domain_create_%s",
             name, schemes[kind]->name, schemes[kind]->name);
-    else
+    else if (!flags)
         return schemes[kind];
+    else if (schemes[kind] == &gp_memb)
+        return &gp_memb_by_callers;
+    else
+        os_report(
+            "prudence_domain_create: domain '%s': PRUDENCE_DOMAIN_CALLERS_ADVANCE is for memb and "
+            "qsbr, not for %s",
+            name, schemes[kind]->name);
     return NULL;
 }
 
-/* Reports the attribute that is not valid. */
+/* Stores the flags. Reports the attribute that is not valid. */
 static bool domain_life_attributes_are_valid(const char *name,
-                                             const struct prudence_domain_attr *given)
+                                             const struct prudence_domain_attr *given,
+                                             unsigned *flags)
 {
     static const char what[] = "prudence_domain_create";
     const struct attr_names names = {what, "domain", name, "attr", "prudence_domain_attr"};
     struct prudence_domain_attr attr;
 
+    *flags = 0;
     if (!given)
         return true;
     if (!attr_take(&names, given, &attr, sizeof attr, sizeof attr))
         return false;
-    if (!attr.flags && !attr.reserved)
+    *flags = attr.flags;
+    if (!(attr.flags & ~PRUDENCE_DOMAIN_CALLERS_ADVANCE) && !attr.reserved)
         return true;
-    os_report("%s: domain '%s': attr->flags is 0x%x and attr->reserved %u, not both 0", what, name,
-              attr.flags, attr.reserved);
+    os_report(
+        "%s: domain '%s': attr->flags is 0x%x, of which 0x%x is known, and attr->reserved %u, "
+        "which must be 0",
+        what, name, attr.flags, PRUDENCE_DOMAIN_CALLERS_ADVANCE, attr.reserved);
     return false;
 }
 
 struct prudence_domain *prudence_domain_create(const char *name, enum prudence_domain_kind kind,
                                                const struct prudence_domain_attr *attr)
 {
-    const struct gp_scheme *scheme =
-        name_is_valid("prudence_domain_create", name) ? scheme_of(name, kind) : NULL;
+    bool valid = name_is_valid("prudence_domain_create", name);
+    const struct gp_scheme *scheme = NULL;
     struct prudence_domain *domain;
+    unsigned flags;
 
-    if (!scheme || !domain_life_attributes_are_valid(name, attr)) {
+    if (valid && domain_life_attributes_are_valid(name, attr, &flags))
+        scheme = scheme_of(name, kind, flags);
+    if (!scheme) {
         errno = EINVAL;
         return NULL;
     }

@@ -25,16 +25,21 @@ gp_cookie gp_snapshot(struct prudence_domain *domain)
     return (gp_cookie){load_relaxed(&domain->shared.sequence) + GP_STEP};
 }
 
-void gp_request(struct prudence_domain *domain, gp_cookie cookie)
+/* Starts the grace period of `cookie`, whatever the scheme. */
+static void drive_start(struct prudence_domain *domain, gp_cookie cookie)
 {
     uint64_t sequence = load_relaxed(&domain->shared.sequence);
 
-    if (!domain->scheme->drive)
-        return;
     /* A cookie is at most one step ahead, so one success of any thread is enough. */
     if (sequence_before(sequence, cookie.value) &&
         compare_exchange(&domain->shared.sequence, &sequence, sequence + GP_STEP))
         os_probe3(gp_start, domain, domain->name, sequence + GP_STEP);
+}
+
+void gp_request(struct prudence_domain *domain, gp_cookie cookie)
+{
+    if (domain->scheme->drive)
+        drive_start(domain, cookie);
 }
 
 /* Release, so that everything before the raise is visible with the new value. */
@@ -115,17 +120,40 @@ void gp_drive_complete(struct prudence_domain *domain, uint64_t upto)
     os_probe4(gp_end, domain, domain->name, upto, ended);
 }
 
-void gp_drive(struct prudence_domain *domain)
+static void drive_by(struct prudence_domain *domain, drive_function drive)
 {
     uint64_t goal;
 
     reader_exit_watch_late();
-    if (!domain->scheme->drive)
+    if (!drive)
         return;
     os_calls_widen();
     goal = load_acquire(&domain->shared.sequence);
     if (sequence_before(load_acquire(&domain->progress.completed), goal))
-        domain->scheme->drive(domain, goal);
+        drive(domain, goal);
+}
+
+void gp_drive(struct prudence_domain *domain)
+{
+    drive_by(domain, domain->scheme->drive);
+}
+
+/* Starts the grace period of `cookie`, unless a reader is known to hold up the one under way, and
+ * pushes on, for a thread of the program that asked for just this. */
+void gp_drive_for_caller(struct prudence_domain *domain, gp_cookie cookie)
+{
+    const struct gp_scheme *scheme = domain->scheme;
+    drive_function drive = scheme->drive ? scheme->drive : scheme->drive_for_caller;
+
+    if (drive && !gp_is_held_up(domain))
+        drive_start(domain, cookie);
+    drive_by(domain, drive);
+}
+
+/* Returns whether a grace period that does not end has a reader in the way that can be named. */
+bool gp_drive_sees_readers(const struct prudence_domain *domain)
+{
+    return domain->scheme->drive && domain->scheme->held_up_by;
 }
 
 /* Time for which another driver is trusted to be scanning. */
@@ -280,7 +308,7 @@ void gp_note_expired(struct prudence_domain *domain)
 {
     if (domain->scheme->note_expired)
         domain->scheme->note_expired(domain);
-    else if (!note_expired_reader(domain) && !domain->scheme->held_up_by)
+    else if (!note_expired_reader(domain) && !gp_drive_sees_readers(domain))
         note_expired_grace_period(domain);
 }
 

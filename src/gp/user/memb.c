@@ -115,3 +115,20 @@ const struct gp_scheme gp_memb = {
     .ask = at_once_ask_if_due,
     .is_busy = slots_any_inside,
 };
+
+/* An explicit wait is the program's word as well. Starts a grace period if none is under way. */
+static void drive_for_waiter(struct prudence_domain *domain)
+{
+    gp_cookie next = {load_acquire(&domain->progress.completed) + GP_STEP};
+
+    gp_drive_for_caller(domain, next);
+}
+
+const struct gp_scheme gp_memb_by_callers = {
+    .name = "memb",
+    .drive_for_caller = memb_drive,
+    .block = drive_for_waiter,
+    .is_cheap = memb_is_cheap,
+    .held_up_by = memb_held_up_by,
+    .is_busy = slots_any_inside,
+};

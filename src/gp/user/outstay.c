@@ -75,7 +75,7 @@ static bool outstay_is_under_way(const struct prudence_domain *domain)
  * are sifted. */
 static bool outstay_is_unseen(const struct prudence_domain *domain)
 {
-    return !domain->scheme->held_up_by && !domain->scheme->sift;
+    return !gp_drive_sees_readers(domain) && !domain->scheme->sift;
 }
 
 bool gp_outstays(struct prudence_domain *domain, uint64_t began, uint64_t nanoseconds)

@@ -41,7 +41,7 @@ void gp_follow_options(void)
     {
         struct prudence_domain *domain = list_entry(item, struct prudence_domain, link);
 
-        if (domain->scheme == &gp_memb)
+        if (domain->scheme == &gp_memb || domain->scheme == &gp_memb_by_callers)
             mode_follow_options(domain);
     }
     os_lock_release(&readers_lock);

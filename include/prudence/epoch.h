@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Epochs: pins, which move to the newest epoch when the program says so, and grace periods that the
+ * program drives. Also threads that ask to be told when somebody waits for them.
+ *
+ * A domain's epoch is the number of grace periods that have begun there. A pin is a section: it
+ * protects whatever is unlinked after it was made, until it ends or moves on. Pins and sections of
+ * one thread in one domain nest in each other. docs/how-to/epochs.md maps the functions of
+ * crossbeam-epoch and of Concurrency Kit to these.
+ */
+#ifndef PRUDENCE_EPOCH_H
+#define PRUDENCE_EPOCH_H
+
+#include <prudence/rcu.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A flag for prudence_domain_attr, for kinds memb and qsbr. Grace periods of such a domain begin
+ * and end only where a thread of the program calls prudence_epoch_try_advance, or waits for the
+ * domain explicitly (prudence_domain_synchronize, prudence_cache_destroy). Allocating, deferring,
+ * polling and the library's threads push nothing on there. So deferred objects and callbacks wait
+ * until the program advances, and a thread that `latent_limit` holds back waits for wait_max.
+ */
+#define PRUDENCE_DOMAIN_CALLERS_ADVANCE 1u
+
+/* -------------------------------------------------------------------------------------- pins */
+
+/*
+ * Returns this thread's record in a memb or manual domain (NULL: the default one), and registers
+ * the thread if it has none. Other threads must not use the record. It lasts until the thread or
+ * the domain ends, and there is no call that gives it back; the only thread of a forked child keeps
+ * its own. Returns NULL with errno EINVAL (another kind; reported) or ENOMEM. Async-signal-safe.
+ */
+PRUDENCE_API struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain);
+
+/* Reports that the thread is not pinned, or too often, and aborts. */
+PRUDENCE_API void prudence_epoch_misuse(const struct prudence_reader *self, const char *function)
+    __attribute__((noreturn, cold));
+
+/*
+ * Pin this thread, and undo one pin. Pins nest, 1,023 deep; the outermost decides which epoch is
+ * protected. They never wait, are async-signal-safe, and cost as much as a section.
+ */
+PRUDENCE_INLINE void prudence_epoch_pin(struct prudence_reader *self)
+{
+    if (__builtin_expect(!prudence_reader_enter_(self), 0))
+        prudence_epoch_misuse(self, "prudence_epoch_pin");
+}
+
+PRUDENCE_INLINE void prudence_epoch_unpin(struct prudence_reader *self)
+{
+    if (__builtin_expect(!prudence_reader_leave_(self), 0))
+        prudence_epoch_misuse(self, "prudence_epoch_unpin");
+}
+
+PRUDENCE_INLINE bool prudence_epoch_is_pinned(const struct prudence_reader *self)
+{
+    return __atomic_load_n(&self->word, __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * Moves this thread's only pin to the newest epoch. Pointers that were read before must not be used
+ * after. Returns false, and changes nothing, if the thread has further pins or sections in the
+ * domain, which may still use their pointers. Async-signal-safe. Costs two loads and a compare,
+ * and a pin once for each epoch.
+ *
+ * The word goes from the old epoch to the new one by one store, so no moment is unprotected.
+ * Release: the accesses before come before the word says that they are over. The rest is as in
+ * prudence_reader_enter_: sequence, word, attention. A handler that pins in between nests, and is
+ * gone when this thread goes on.
+ */
+PRUDENCE_INLINE bool prudence_epoch_repin(struct prudence_reader *self)
+{
+    const struct prudence_domain_shared *shared =
+        prudence_domain_shared_of(__atomic_load_n(&self->domain, __ATOMIC_RELAXED));
+    uint64_t word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
+    uint64_t newest = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1;
+    int32_t attention;
+
+    if (__builtin_expect(word == newest, 1))
+        return true;
+    if (__builtin_expect((word & PRUDENCE_NESTING_MASK) != 1, 0)) {
+        if (__builtin_expect(word == 0, 0))
+            prudence_epoch_misuse(self, "prudence_epoch_repin");
+        return false;
+    }
+    prudence_tell_section_ends(self);
+    __atomic_store_n(&self->word, newest, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    attention = __atomic_load_n(&self->attention, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(attention < 0, 0))
+        prudence_reader_wake(self);
+    else if (attention)
+        prudence_fence_and_count(self);
+    return true;
+}
+
+/* Return the domain's newest epoch (modulo 2^54), and the one of this thread's pin. */
+PRUDENCE_INLINE uint64_t prudence_epoch_newest(const struct prudence_domain *domain)
+{
+    return __atomic_load_n(&prudence_domain_shared_of(domain)->sequence, __ATOMIC_RELAXED) >>
+           PRUDENCE_NESTING_BITS;
+}
+
+PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *self)
+{
+    return __atomic_load_n(&self->word, __ATOMIC_RELAXED) >> PRUDENCE_NESTING_BITS;
+}
+
+/* ---------------------------------------------------------------------------------- advancing */
+
+/*
+ * Begins a new epoch of `domain` (of any kind), unless a reader is known to hold up the present
+ * one, and looks at all readers once. Returns true if none has stayed since before the call: what
+ * was unlinked before is then in nobody's use. Stores in *behind, unless `behind` is NULL, the
+ * kernel's id of the thread furthest behind; 0: none, or not known. Never waits.
+ *
+ * A caller that is pinned is behind itself. It can repin and call again, which ends the epoch that
+ * the first call began; a cookie (prudence_domain_get_state) tells what is over then.
+ *
+ * Not async-signal-safe: drives a grace period, so may report a stall and call hooks. Costs a
+ * membarrier, or a fence if readers fence, and some 3 ns for each reader that is awake.
+ */
+PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PRUDENCE_EPOCH_H */

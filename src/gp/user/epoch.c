@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Epochs for programs (<prudence/epoch.h>): records of threads, and grace periods that the program
+ * drives. A record is the thread's slot; pins are sections, so memb.c has the argument. Repinning
+ * is the quiescent state of qsbr: the word goes from one section to the next.
+ *
+ * Locks: none is held.
+ */
+#include <errno.h>
+
+#include <prudence/epoch.h>
+
+#include "gp/user/domain.h"
+#include "gp/user/drive.h"
+#include "gp/user/readers.h"
+
+struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain)
+{
+    struct reader_slot *slot;
+
+    if (!domain)
+        domain = &prudence_default;
+    DOMAIN_CHECK(domain);
+    if (domain->kind != PRUDENCE_DOMAIN_MEMB && domain->kind != PRUDENCE_DOMAIN_MANUAL) {
+        os_report(
+            "prudence_epoch_record: domain '%s' is %s; only memb and manual ones have records",
+            domain->name, domain->kind == PRUDENCE_DOMAIN_QSBR ? "qsbr" : domain->scheme->name);
+        errno = EINVAL;
+        return NULL;
+    }
+    slot = readers_slot(domain);
+    if (!slot) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return &slot->reader;
+}
+
+/* A word of 0 is that of a thread that is outside. */
+void prudence_epoch_misuse(const struct prudence_reader *self, const char *function)
+{
+    const struct prudence_domain *domain = load_relaxed(&self->domain);
+
+    if (load_relaxed(&self->word) == 0)
+        os_panic(
+            "%s: this thread is not pinned in domain '%s'; look for a path that unpins twice, "
+            "or uses another thread's record",
+            function, domain->name);
+    os_panic(
+        "%s: pins and sections of domain '%s' nested deeper than %u; look for a path that "
+        "leaves one without prudence_epoch_unpin",
+        function, domain->name, (unsigned)PRUDENCE_NESTING_MASK);
+}
+
+bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind)
+{
+    const struct reader_slot *slot;
+    gp_cookie cookie;
+    bool over;
+
+    DOMAIN_CHECK(domain);
+    cookie = gp_snapshot(domain);
+    gp_drive_for_caller(domain, cookie);
+    over = gp_poll(domain, cookie);
+    if (over)
+        gp_tell_over(domain);
+    slot = over ? NULL : gp_drive_held_up_by(domain);
+    if (behind)
+        *behind = slot ? load_relaxed(&slot->thread) : 0;
+    return over;
+}

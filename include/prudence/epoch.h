@@ -29,10 +29,10 @@ extern "C" {
 /* -------------------------------------------------------------------------------------- pins */
 
 /*
- * Returns this thread's record in a memb or manual domain (NULL: the default one), and registers
- * the thread if it has none. Other threads must not use the record. It lasts until the thread or
- * the domain ends, and there is no call that gives it back; the only thread of a forked child keeps
- * its own. Returns NULL with errno EINVAL (another kind; reported) or ENOMEM. Async-signal-safe.
+ * Returns this thread's record in a memb or manual domain, and registers the thread if it has none.
+ * Other threads must not use the record. It lasts until the thread or the domain ends, and there is
+ * no call that gives it back; the only thread of a forked child keeps its own. Returns NULL with
+ * errno EINVAL (another kind; reported) or ENOMEM. Async-signal-safe.
  */
 PRUDENCE_API struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain);
 
@@ -125,6 +125,39 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
  * membarrier, or a fence if readers fence, and some 3 ns for each reader that is awake.
  */
 PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind);
+
+/* ------------------------------------------------------------------------------------- kicks */
+
+/*
+ * A function that tells a thread that somebody waits for it, for example by eventfd_write,
+ * pthread_kill or ev_async_send. The thread then passes a quiescent state, repins, or leaves its
+ * section: docs/how-to/rcu.md.
+ *
+ * The thread that drives the grace period calls it, perhaps inside an allocation or a deferral,
+ * with no lock of the library held, once for each section (or epoch of a pin or of an online
+ * thread) that is in the way. A thread that sleeps in a section may so be told without a limit on
+ * its sleep. Nobody calls it while nobody looks at the readers. It must not wait, nor call this
+ * library. It may come late: the thread may just have left. errno is kept, and the caller is not
+ * cancelled.
+ */
+struct prudence_kick {
+    size_t size; /* sizeof(struct prudence_kick) */
+    void (*function)(void *argument);
+    void *argument;
+    uint64_t after; /* ns that the section has been in the way; 0: at once */
+};
+
+/*
+ * Has `kick` called for the calling thread in `domain` (memb, qsbr or srcu), instead of any set
+ * before; NULL: nothing. `*kick` belongs to the library until another call for the domain, the
+ * thread's end, or the domain's. No call of the function before runs, or begins, after the return;
+ * so this waits for one that runs. A forked child has none: it sets its own.
+ *
+ * Returns 0, or an error number and nothing is set: EINVAL (another kind, no function, wrong size;
+ * reported), ENOMEM, or ESRCH in the last destructors of an ending thread. Not async-signal-safe.
+ */
+PRUDENCE_API int prudence_kick_set(struct prudence_domain *domain,
+                                   const struct prudence_kick *kick);
 
 #ifdef __cplusplus
 }

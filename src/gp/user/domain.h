@@ -31,6 +31,7 @@
 #define GP_FIRST (16 * GP_STEP)
 #endif
 
+struct prudence_kick;
 struct reader_slot;
 struct srcu;
 struct domain_set;
@@ -91,7 +92,11 @@ struct reader_slot {
     uint64_t stall_since;  /* ns */
     uint64_t stall_reported; /* the word that was reported last */
     int32_t index;           /* srcu: the counter of the open section; own thread only */
-    char pad[128 - 40 - 8 - 8 - 8 - 32 - 4];
+    /* Tells the thread that it is in the way (kick.c). Atomic; `kicked`: the section it was told of */
+    uint32_t kicking; /* threads that are calling, or are about to */
+    const struct prudence_kick *kick;
+    uint64_t kicked;
+    char pad[8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,
                "two cache lines: no false sharing of prefetches");
@@ -242,6 +247,7 @@ static inline bool sequence_before(uint64_t a, uint64_t b)
  *
  *   reader_exit.c     notices the end of a thread
  *   parking.c         takes readers that stay outside out of the scans
+ *   kick.c            tells a thread that it is in the way
  *   slots.c           slots of readers
  *   thread_memory.c   memory of threads that may end unnoticed
  *   readers.c         finds this thread's slot

@@ -12,14 +12,13 @@
 
 #include "gp/user/domain.h"
 #include "gp/user/drive.h"
+#include "gp/user/reader_exit.h"
 #include "gp/user/readers.h"
 
 struct prudence_reader *prudence_epoch_record(struct prudence_domain *domain)
 {
     struct reader_slot *slot;
 
-    if (!domain)
-        domain = &prudence_default;
     DOMAIN_CHECK(domain);
     if (domain->kind != PRUDENCE_DOMAIN_MEMB && domain->kind != PRUDENCE_DOMAIN_MANUAL) {
         os_report(
@@ -68,4 +67,41 @@ bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind)
     if (behind)
         *behind = slot ? load_relaxed(&slot->thread) : 0;
     return over;
+}
+
+/* Returns whether drivers look at the words of the domain's readers. Reports why not. */
+static bool epoch_kick_is_valid(const struct prudence_domain *domain,
+                                const struct prudence_kick *kick)
+{
+    static const char what[] = "prudence_kick_set";
+
+    if (domain->scheme != &gp_memb && domain->scheme != &gp_memb_by_callers &&
+        domain->scheme != &gp_srcu)
+        os_report("%s: nobody looks for readers of domain '%s', which is %s", what, domain->name,
+                  domain->scheme->name);
+    else if (kick && kick->size < sizeof *kick)
+        os_report("%s: domain '%s': kick->size is %zu, less than %zu", what, domain->name,
+                  kick->size, sizeof *kick);
+    else if (kick && !kick->function)
+        os_report("%s: domain '%s': kick->function is NULL", what, domain->name);
+    else
+        return true;
+    return false;
+}
+
+int prudence_kick_set(struct prudence_domain *domain, const struct prudence_kick *kick)
+{
+    struct reader_slot *slot;
+
+    DOMAIN_CHECK(domain);
+    if (!epoch_kick_is_valid(domain, kick))
+        return EINVAL;
+    if (kick && !reader_exit_watch_slow())
+        return ENOMEM;
+    if (kick && !reader_exit_is_told())
+        return ESRCH;
+    slot = kick ? readers_slot(domain) : readers_slot_if_any(domain);
+    if (slot)
+        readers_kick_by(slot, kick);
+    return kick && !slot ? ENOMEM : 0;
 }

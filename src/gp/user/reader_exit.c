@@ -116,6 +116,11 @@ bool reader_exit_watch_slow(void)
     return load_acquire(&key_made) && arm();
 }
 
+bool reader_exit_is_told(void)
+{
+    return watched;
+}
+
 /* ----------------------------------------------------------------------------------- by looking */
 
 bool reader_is_gone(int32_t thread, uint64_t claimed_at, bool thoroughly)

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/kick.h"
 #include "gp/user/parking.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/slots.h"
@@ -201,6 +202,50 @@ static void give_slots_back(void)
     table_release(table);
 }
 
+/* A slot of this thread has, or had, a function that other threads call. */
+static __thread bool has_kicks __attribute__((tls_model("initial-exec")));
+
+static bool kick_ended_in(struct reader_slot *slot)
+{
+    return !slot || kick_end(slot);
+}
+
+/* Takes this thread's functions away in all domains. Returns false while a call runs. */
+static bool kicks_ended(void)
+{
+    bool ended = kick_ended_in(reader_self ? readers_slot_of(reader_self) : NULL);
+    struct list *item;
+
+    os_lock_take(&readers_lock);
+    list_for_each(item, &readers_domains)
+    {
+        ended &= kick_ended_in(
+            slot_in_table(thread_table, list_entry(item, struct prudence_domain, link)));
+    }
+    os_lock_release(&readers_lock);
+    return ended;
+}
+
+#define KICK_NS 50000 /* a call writes to a descriptor, and may have lost its CPU */
+
+/* Waits with no lock held, because the function that is awaited is the program's. */
+static void end_kicks(void)
+{
+    while (!kicks_ended())
+        os_sleep_ns(KICK_NS);
+    has_kicks = false;
+}
+
+void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick)
+{
+    while (!kick_end(slot))
+        os_sleep_ns(KICK_NS);
+    if (!kick)
+        return;
+    has_kicks = true;
+    kick_begin(slot, kick);
+}
+
 /* Called in each round of the thread's destructors. The program's later destructors may still end
  * sections, or read, which registers the thread again. */
 void readers_thread_ends(void)
@@ -209,6 +254,8 @@ void readers_thread_ends(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &saved);
+    if (has_kicks)
+        end_kicks();
     if (thread_is_inside())
         leave_for_others_to_find();
     else
@@ -357,9 +404,12 @@ void readers_forget_others(struct prudence_domain *domain)
             slot->thread = os_thread_id(); /* the child's id */
             slot->claimed_at = os_clock_boot_ns();
             parking_fork_child(slot);
+            kick_forget(slot); /* the child shares descriptors with its parent */
+            store_relaxed(&slot->kicking, 0u);
             continue;
         }
         store_relaxed(&slot->reader.word, (uint64_t)0);
         slot_forget(slot);
+        store_relaxed(&slot->kicking, 0u);
     }
 }

@@ -25,6 +25,9 @@ struct reader_slot *readers_slot_or_panic(struct prudence_domain *domain);
 /* of this thread; without one, only the default domain can have a slot of the thread */
 bool readers_has_table(void);
 void readers_thread_ends(void);
+/* Has `kick` (NULL: nothing) called when this thread, whose slot it is, is in the way. Calls of the
+ * function before are over on return. The end of the thread is told (reader_exit.c). */
+void readers_kick_by(struct reader_slot *slot, const struct prudence_kick *kick);
 bool readers_left_inside(void); /* a thread may have ended inside since the last call */
 void readers_fork_child(void);
 /* Frees, in the child of a fork, the slots of threads that only the parent has. */

@@ -15,6 +15,7 @@
 
 #include "base/pace.h"
 #include "gp/user/domain.h"
+#include "gp/user/kick.h"
 #include "gp/user/reader_exit.h"
 #include "gp/user/slots.h"
 
@@ -31,6 +32,7 @@ void slot_forget(struct reader_slot *slot)
     store_relaxed(&slot->stall_word, (uint64_t)0);
     store_relaxed(&slot->stall_reported, (uint64_t)0);
     store_relaxed(&slot->claimed_at, (uint64_t)0);
+    kick_forget(slot);
     store_release(&slot->thread, 0);
 }
 

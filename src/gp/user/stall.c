@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports readers that stay too long, each section once, to standard error and to the program's
+ * Notes readers that are in the way, tells those that want to know (kick.c), and reports those that
+ * stay too long, each section once, to standard error and to the program's
  * hook. A report has the thread's name and id, the time that the section has been in the way of a
  * grace period, and optionally (stall_trace) the thread's trace. Any driver may note or report;
  * races lose only a little of the duration. Readers without a slot are reported once for each grace
@@ -10,6 +11,7 @@
 #include <pthread.h>
 
 #include "gp/user/domain.h"
+#include "gp/user/kick.h"
 #include "gp/user/process_life.h"
 #include "gp/user/slots.h"
 #include "gp/user/stall.h"
@@ -146,6 +148,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
         store_relaxed(&slot->stall_word, section);
         if (may_have_ended(slot))
             slots_reap_one(domain, slot, now, 0);
+        kick_note(slot, section, 0);
         return;
     }
     reported = load_relaxed(&slot->stall_reported);
@@ -154,6 +157,7 @@ void stall_note(struct prudence_domain *domain, struct reader_slot *slot, uint64
     if ((stayed > GONE_AFTER_NS || may_have_ended(slot)) &&
         slots_reap_one(domain, slot, now, stayed > 0 ? (uint64_t)stayed : 0))
         return;
+    kick_note(slot, section, stayed > 0 ? (uint64_t)stayed : 0);
     if (!timeout || reported == section || stayed < (int64_t)timeout)
         return;
     if (compare_exchange(&slot->stall_reported, &reported, section))

@@ -64,12 +64,15 @@ PRUDENCE_INLINE bool prudence_epoch_is_pinned(const struct prudence_reader *self
 /*
  * Moves this thread's only pin to the newest epoch. Pointers that were read before must not be used
  * after. Returns false, and changes nothing, if the thread has further pins or sections in the
- * domain, which may still use their pointers. Async-signal-safe. Costs two loads and a compare,
- * and a pin once for each epoch.
+ * domain, which may still use their pointers. Async-signal-safe. Costs some loads and a compare,
+ * and a store once for each epoch.
  *
- * The word goes from the old epoch to the new one by one store, so no moment is unprotected.
- * Release: the accesses before come before the word says that they are over. The rest is as in
- * prudence_reader_enter_: sequence, word, attention. A handler that pins in between nests, and is
+ * Needs no fence, whatever the mode of the readers, because the word goes from the old epoch to the
+ * new one by one store (tests/model/test_epoch.py). A driver that still finds the old epoch waits
+ * for more than it must. A driver that finds the new one ends what was unlinked before that epoch
+ * began; sequence is loaded with acquire, so this thread finds none of that from here on. Release:
+ * the accesses before come before the word says that they are over. A mark is taken away, as at an
+ * entry, so that nobody needs a membarrier instead. A handler that pins in between nests, and is
  * gone when this thread goes on.
  */
 PRUDENCE_INLINE bool prudence_epoch_repin(struct prudence_reader *self)
@@ -78,7 +81,6 @@ PRUDENCE_INLINE bool prudence_epoch_repin(struct prudence_reader *self)
         prudence_domain_shared_of(__atomic_load_n(&self->domain, __ATOMIC_RELAXED));
     uint64_t word = __atomic_load_n(&self->word, __ATOMIC_RELAXED);
     uint64_t newest = __atomic_load_n(&shared->sequence, __ATOMIC_ACQUIRE) | 1;
-    int32_t attention;
 
     if (__builtin_expect(word == newest, 1))
         return true;
@@ -90,11 +92,8 @@ PRUDENCE_INLINE bool prudence_epoch_repin(struct prudence_reader *self)
     prudence_tell_section_ends(self);
     __atomic_store_n(&self->word, newest, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    attention = __atomic_load_n(&self->attention, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(attention < 0, 0))
+    if (__builtin_expect(__atomic_load_n(&self->attention, __ATOMIC_ACQUIRE) < 0, 0))
         prudence_reader_wake(self);
-    else if (attention)
-        prudence_fence_and_count(self);
     return true;
 }
 

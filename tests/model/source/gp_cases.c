@@ -3,11 +3,14 @@
  * keep the library's promises. */
 #include <string.h>
 
+#include <prudence/epoch.h>
+
 #include "explorer.h"
 #include "gp/user/hazard_slots.h"
 #include "gp/user/mode.h"
 #include "gp/user/parking.h"
 #include "gp/user/process_life.h"
+#include "gp/user/readers.h"
 #include "rcu/callback_life.h"
 #include "rcu/callback_wait.h"
 #include "rcu/callback_worker.h"
@@ -592,6 +595,86 @@ static void hazard_to_free(void)
     explore_thread(hazards_to_free, NULL);
 }
 
+/* Pins once, uses what it finds, moves to the newest epoch, and does so again. */
+static void moves_its_pin(void *unused)
+{
+    struct prudence_reader *self = prudence_epoch_record(domain);
+
+    (void)unused;
+    prudence_epoch_pin(self);
+    use_thing();
+    explore_assert(prudence_epoch_repin(self));
+    use_thing();
+    prudence_epoch_unpin(self);
+}
+
+static void advances(void *unused)
+{
+    struct thing *thing = unlink_thing();
+
+    (void)unused;
+    if (prudence_epoch_try_advance(domain, NULL))
+        end_thing(thing);
+}
+
+static void repin(void)
+{
+    start();
+    explore_thread(moves_its_pin, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void repin_fenced(void)
+{
+    start_fenced();
+    explore_thread(moves_its_pin, NULL);
+    explore_thread(frees, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+static void try_advance(void)
+{
+    start();
+    explore_thread(moves_its_pin, NULL);
+    explore_thread(advances, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
+/* ---------------------------------------------------------------------------------------- kicks */
+
+static struct prudence_kick explored_kick;
+static uint64_t *kicked_owner; /* alive while the function may be called */
+
+static void kicks_owner(void *argument)
+{
+    (void)argument;
+    explore_assert(*kicked_owner);
+}
+
+static void gives_and_takes_back(void *unused)
+{
+    struct reader_slot *slot = readers_slot_or_panic(domain);
+
+    (void)unused;
+    prudence_qsbr_online(domain);
+    readers_kick_by(slot, &explored_kick);
+    readers_kick_by(slot, NULL);
+    explore_free(kicked_owner, sizeof *kicked_owner);
+    explore_note();
+    prudence_qsbr_offline(domain);
+}
+
+static void kick_taken_back(void)
+{
+    make_domain(PRUDENCE_DOMAIN_QSBR);
+    kicked_owner = explore_alloc(sizeof *kicked_owner);
+    *kicked_owner = 1;
+    explored_kick = (struct prudence_kick){.size = sizeof explored_kick, .function = kicks_owner};
+    explore_thread(gives_and_takes_back, NULL);
+    explore_thread(starts_and_drives, NULL);
+}
+
 /* ------------------------------------------------------------------------------- external domains
  * The foreign scheme has one reader, whose sections are odd values of a counter. */
 
@@ -884,6 +967,10 @@ const struct explore_case gp_cases[] = {
     {"hazard-grace-period", hazard_grace_period, NULL, 2, 3},
     {"hazard-to-fenced", hazard_to_fenced, NULL, 2, 2},
     {"hazard-to-free", hazard_to_free, NULL, 2, 2},
+    {"repin", repin, NULL, 2, 3},
+    {"repin-fenced", repin_fenced, NULL, 2, 3},
+    {"try-advance", try_advance, NULL, 2, 3},
+    {"kick-taken-back", kick_taken_back, NULL, 3, 4},
     {"external-polled", external_polled, NULL, 2, 3},
     {"external-synchronized", external_synchronized, NULL, 1, 2},
     {"external-asked", external_asked, asked_is_over, 2, 3},

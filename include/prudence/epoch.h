@@ -112,13 +112,14 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
 /* ---------------------------------------------------------------------------------- advancing */
 
 /*
- * Begins a new epoch of `domain` (of any kind), unless a reader is known to hold up the present
- * one, and looks at all readers once. Returns true if none has stayed since before the call: what
- * was unlinked before is then in nobody's use. Stores in *behind, unless `behind` is NULL, the
- * kernel's id of the thread furthest behind; 0: none, or not known. Never waits.
+ * Looks at all readers of `domain` (any kind but manual). If none is behind the newest epoch, begins
+ * the next one, which ends at once if no reader is inside, and returns true. Otherwise returns
+ * false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest behind;
+ * 0: none, or not known. Never waits.
  *
- * A caller that is pinned is behind itself. It can repin and call again, which ends the epoch that
- * the first call began; a cookie (prudence_domain_get_state) tells what is over then.
+ * When two calls, one after the other, have returned true, what was unlinked before the first is in
+ * nobody's use. A cookie (prudence_domain_get_state) tells it sooner. A pinned caller is behind
+ * after the first call, until it moves its pin.
  *
  * Not async-signal-safe: drives a grace period, so may report a stall and call hooks. Costs a
  * membarrier, or a fence if readers fence, and some 3 ns for each reader that is awake.

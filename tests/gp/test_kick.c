@@ -100,9 +100,10 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Returns whether a grace period that begins now ends at once. */
 static bool drive(void)
 {
-    return prudence_epoch_try_advance(domain, NULL);
+    return prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
 }
 
 /* ---------------------------------------------------------------------------------------- calls */

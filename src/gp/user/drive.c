@@ -138,16 +138,24 @@ void gp_drive(struct prudence_domain *domain)
     drive_by(domain, domain->scheme->drive);
 }
 
-/* Starts the grace period of `cookie`, unless a reader is known to hold up the one under way, and
- * pushes on, for a thread of the program that asked for just this. */
-void gp_drive_for_caller(struct prudence_domain *domain, gp_cookie cookie)
+/*
+ * Pushes on for a thread of the program that asked for just this: ends the newest grace period, if
+ * no reader is in the way, and only then starts the next one. Returns whether it has started. The
+ * cookie of an object that was unlinked before the call is that of the next one, or less. So once
+ * another call has returned true, the object is safe.
+ */
+bool gp_drive_for_caller(struct prudence_domain *domain)
 {
     const struct gp_scheme *scheme = domain->scheme;
     drive_function drive = scheme->drive ? scheme->drive : scheme->drive_for_caller;
+    gp_cookie next = gp_snapshot(domain);
 
-    if (drive && !gp_is_held_up(domain))
-        drive_start(domain, cookie);
     drive_by(domain, drive);
+    if (!drive || !gp_poll(domain, (gp_cookie){next.value - GP_STEP}))
+        return false;
+    drive_start(domain, next);
+    drive_by(domain, drive);
+    return true;
 }
 
 /* Returns whether a grace period that does not end has a reader in the way that can be named. */

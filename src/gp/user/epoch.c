@@ -54,19 +54,16 @@ void prudence_epoch_misuse(const struct prudence_reader *self, const char *funct
 bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind)
 {
     const struct reader_slot *slot;
-    gp_cookie cookie;
-    bool over;
+    bool began;
 
     DOMAIN_CHECK(domain);
-    cookie = gp_snapshot(domain);
-    gp_drive_for_caller(domain, cookie);
-    over = gp_poll(domain, cookie);
-    if (over)
+    began = gp_drive_for_caller(domain);
+    if (began)
         gp_tell_over(domain);
-    slot = over ? NULL : gp_drive_held_up_by(domain);
+    slot = began ? NULL : gp_drive_held_up_by(domain);
     if (behind)
         *behind = slot ? load_relaxed(&slot->thread) : 0;
-    return over;
+    return began;
 }
 
 /* Returns whether drivers look at the words of the domain's readers. Reports why not. */

@@ -116,12 +116,10 @@ const struct gp_scheme gp_memb = {
     .is_busy = slots_any_inside,
 };
 
-/* An explicit wait is the program's word as well. Starts a grace period if none is under way. */
+/* An explicit wait is the program's word as well. */
 static void drive_for_waiter(struct prudence_domain *domain)
 {
-    gp_cookie next = {load_acquire(&domain->progress.completed) + GP_STEP};
-
-    gp_drive_for_caller(domain, next);
+    gp_drive_for_caller(domain);
 }
 
 const struct gp_scheme gp_memb_by_callers = {

@@ -613,7 +613,7 @@ static void advances(void *unused)
     struct thing *thing = unlink_thing();
 
     (void)unused;
-    if (prudence_epoch_try_advance(domain, NULL))
+    if (prudence_epoch_try_advance(domain, NULL) && prudence_epoch_try_advance(domain, NULL))
         end_thing(thing);
 }
 

@@ -8,6 +8,7 @@
 
 #include <prudence/bindings.h>
 #include <prudence/call.h>
+#include <prudence/epoch.h>
 #include <prudence/hash_rename.h>
 #include <prudence/hash_values.h>
 #include <prudence/hazard.h>
@@ -56,6 +57,7 @@ static const struct size {
     STRUCTURE(prudence_cache_attr),
     STRUCTURE(prudence_domain_attr),
     STRUCTURE(prudence_domain_ops),
+    STRUCTURE(prudence_kick),
     STRUCTURE(prudence_stall),
     /* statistics */
     STRUCTURE(prudence_cache_stats),

@@ -15,6 +15,7 @@
 #include <prudence/bindings.h>
 #include <prudence/call.h>
 #include <prudence/counter.h>
+#include <prudence/epoch.h>
 #include <prudence/hash.h>
 #include <prudence/hash_rename.h>
 #include <prudence/hash_values.h>
@@ -306,6 +307,9 @@ BODY(next_reader, struct prudence_walk walk = PRUDENCE_WALK_INIT;
      struct prudence_reader_stats stats; return prudence_next_reader(&walk, &stats);)
 BODY(domain_synchronize, return prudence_domain_synchronize(memb);)
 BODY(domain_synchronize_expedited, return prudence_domain_synchronize_expedited(memb);)
+BODY(epoch_record, prudence_epoch_pin(prudence_epoch_record(memb));
+     prudence_epoch_unpin(prudence_epoch_record(memb)); return 0;)
+BODY(epoch_try_advance, prudence_epoch_try_advance(memb, NULL); return 0;)
 BODY(free, prudence_free(prudence_malloc(10)); return 0;)
 BODY(free_deferred, prudence_free_deferred(prudence_malloc(10)); return 0;)
 BODY(free_sized, prudence_free_sized(prudence_malloc(10), 10); return 0;)
@@ -330,6 +334,12 @@ static void hazard_end(struct prudence_hazard_head *head)
 BODY(hazard_retire, struct prudence_hazard_head *head = calloc(1, sizeof *head);
      prudence_hazard_retire(head, head, sizeof *head, hazard_end); prudence_hazard_reclaim();
      return 0;)
+static void kick_nobody(void *unused)
+{
+    (void)unused;
+}
+BODY(kick_set, static struct prudence_kick kick = {.size = sizeof kick, .function = kick_nobody};
+     return prudence_kick_set(memb, &kick) + prudence_kick_set(memb, NULL);)
 BODY(latent_fits, return result_of(prudence_latent_fits(0));)
 BODY(malloc, return free_and(prudence_malloc(10), 0);)
 BODY(manual_advance, prudence_manual_advance(manual); return 0;)
@@ -821,6 +831,9 @@ static const struct row {
     {"prudence_domain_synchronize", do_domain_synchronize, SYNCHRONIZES, ""},
     {"prudence_domain_synchronize_expedited", do_domain_synchronize_expedited, SYNCHRONIZES, ""},
     {"prudence_dump", do_dump, EVERYWHERE, ""},
+    {"prudence_epoch_misuse", NULL, "", ""}, /* ends the process */
+    {"prudence_epoch_record", do_epoch_record, EVERYWHERE, ""},
+    {"prudence_epoch_try_advance", do_epoch_try_advance, EVERYWHERE, ""},
     {"prudence_free", do_free, EVERYWHERE, ""},
     {"prudence_free_deferred", do_free_deferred, EVERYWHERE, ""},
     {"prudence_free_sized", do_free_sized, EVERYWHERE, ""},
@@ -869,6 +882,7 @@ static const struct row {
     {"prudence_hazard_release_slow", NULL, "", ""},         /* part of prudence_hazard_release */
     {"prudence_hazard_retire", do_hazard_retire, EVERYWHERE, "prudence_hazard_reclaim"},
     {"prudence_hazards_self", NULL, "", ""},
+    {"prudence_kick_set", do_kick_set, EVERYWHERE, ""},
     {"prudence_latent_fits", do_latent_fits, EVERYWHERE, ""},
     {"prudence_log_create", do_log, EVERYWHERE,
      "prudence_log_reserve prudence_log_dropped prudence_log_destroy"},

@@ -330,6 +330,15 @@ pub struct prudence_id_table_walk {
 
 #[derive(Clone, Copy)]
 #[repr(C)]
+pub struct prudence_kick {
+    pub size: usize,
+    pub function: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub argument: *mut c_void,
+    pub after: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
 pub struct prudence_list {
     pub next: *mut prudence_list,
     pub prev: *mut prudence_list,
@@ -651,6 +660,7 @@ pub const SIZES: &[(&str, usize, usize)] = &[
     ("prudence_id_table_attr", size_of::<prudence_id_table_attr>(), align_of::<prudence_id_table_attr>()),
     ("prudence_id_table_stats", size_of::<prudence_id_table_stats>(), align_of::<prudence_id_table_stats>()),
     ("prudence_id_table_walk", size_of::<prudence_id_table_walk>(), align_of::<prudence_id_table_walk>()),
+    ("prudence_kick", size_of::<prudence_kick>(), align_of::<prudence_kick>()),
     ("prudence_list", size_of::<prudence_list>(), align_of::<prudence_list>()),
     ("prudence_lockfree_hash", size_of::<prudence_lockfree_hash>(), align_of::<prudence_lockfree_hash>()),
     ("prudence_lockfree_hash_attr", size_of::<prudence_lockfree_hash_attr>(), align_of::<prudence_lockfree_hash_attr>()),
@@ -741,6 +751,15 @@ extern "C" {
     pub fn prudence_domain_synchronize(domain: *mut prudence_domain) -> c_int;
     pub fn prudence_domain_synchronize_expedited(domain: *mut prudence_domain) -> c_int;
     pub fn prudence_dump(fd: c_int) -> c_int;
+    pub fn prudence_epoch_is_pinned(self_: *const prudence_reader) -> bool;
+    pub fn prudence_epoch_misuse(self_: *const prudence_reader, function: *const c_char);
+    pub fn prudence_epoch_newest(domain: *const prudence_domain) -> u64;
+    pub fn prudence_epoch_pin(self_: *mut prudence_reader);
+    pub fn prudence_epoch_pinned(self_: *const prudence_reader) -> u64;
+    pub fn prudence_epoch_record(domain: *mut prudence_domain) -> *mut prudence_reader;
+    pub fn prudence_epoch_repin(self_: *mut prudence_reader) -> bool;
+    pub fn prudence_epoch_try_advance(domain: *mut prudence_domain, behind: *mut c_int) -> bool;
+    pub fn prudence_epoch_unpin(self_: *mut prudence_reader);
     pub fn prudence_free(object: *mut c_void);
     pub fn prudence_free_deferred(object: *mut c_void);
     pub fn prudence_free_sized(object: *mut c_void, size: usize);
@@ -838,6 +857,7 @@ extern "C" {
     pub fn prudence_id_table_replace(table: *mut prudence_id_table, id: u32, object: *mut c_void, old: *mut *mut c_void) -> c_int;
     pub fn prudence_id_table_stats_sized(table: *mut prudence_id_table, stats: *mut prudence_id_table_stats, size: usize) -> c_int;
     pub fn prudence_is_reading() -> bool;
+    pub fn prudence_kick_set(domain: *mut prudence_domain, kick: *const prudence_kick) -> c_int;
     pub fn prudence_latent_fits(bytes: usize) -> bool;
     pub fn prudence_list_add_rcu(link: *mut prudence_list, head: *mut prudence_list);
     pub fn prudence_list_add_tail_rcu(link: *mut prudence_list, head: *mut prudence_list);

@@ -26,7 +26,7 @@ extern "C" {
  */
 #define PRUDENCE_DOMAIN_CALLERS_ADVANCE 1u
 
-/* -------------------------------------------------------------------------------------- pins */
+/* ---------------------------------------------------------------------------------- pins */
 
 /*
  * Returns this thread's record in a memb or manual domain, and registers the thread if it has none.
@@ -109,12 +109,12 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
     return __atomic_load_n(&self->word, __ATOMIC_RELAXED) >> PRUDENCE_NESTING_BITS;
 }
 
-/* ---------------------------------------------------------------------------------- advancing */
+/* ------------------------------------------------------------------------------ advancing */
 
 /*
- * Looks at all readers of `domain` (any kind but manual). If none is behind the newest epoch, begins
- * the next one, which ends at once if no reader is inside, and returns true. Otherwise returns
- * false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest behind;
+ * Looks at all readers of `domain` (any kind but manual). If none is behind the newest epoch,
+ * begins the next one, which ends at once if no reader is inside, and returns true. Otherwise
+ * returns false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest behind;
  * 0: none, or not known. Never waits.
  *
  * When two calls, one after the other, have returned true, what was unlinked before the first is in
@@ -126,7 +126,7 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
  */
 PRUDENCE_API bool prudence_epoch_try_advance(struct prudence_domain *domain, int *behind);
 
-/* ------------------------------------------------------------------------------------- kicks */
+/* --------------------------------------------------------------------------------- kicks */
 
 /*
  * A function that tells a thread that somebody waits for it, for example by eventfd_write,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From epochs to Prudence, in docs/how-to/epochs.md. The program has the same route three times:
+ * From epochs to Prudence, in docs/how-to/epochs.md. The program has the same route four times:
  * with Concurrency Kit's epochs alone, with Concurrency Kit's readers and Prudence's deferred
- * frees, and with Prudence alone.
+ * frees, with Prudence alone, and with Prudence's epochs.
  *
  * ctest: needs ck
  */
 #include <ck_epoch.h>
 #include <prudence/ck-domain.h>
+#include <prudence/epoch.h>
 #include <prudence/prudence.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static struct route *current;
 static ck_epoch_t epoch;
 static __thread ck_epoch_record_t *record;
 
-/* ------------------------------------------------------------------------ Concurrency Kit alone */
+/* -------------------------------------------------------------------- Concurrency Kit alone */
 
 static void route_free(ck_epoch_entry_t *entry)
 {
@@ -55,7 +56,7 @@ static bool replace_by_epochs(int hop)
     return true;
 }
 
-/* -------------------------------------------------------------- its readers, our deferred frees */
+/* ---------------------------------------------------------- its readers, our deferred frees */
 
 static ck_epoch_record_t *own_record(void)
 {
@@ -76,7 +77,7 @@ static bool replace_with_cache(struct prudence_cache *cache, int hop)
     return true;
 }
 
-/* ----------------------------------------------------------------------------------- ours alone */
+/* ------------------------------------------------------------------------------- ours alone */
 
 static int lookup(void)
 {
@@ -86,7 +87,40 @@ static int lookup(void)
     return hop;
 }
 
-/* ---------------------------------------------------------------------------------------------- */
+/* -------------------------------------------------------------------------------- our epochs */
+
+static bool work_pinned(struct prudence_domain *domain, struct prudence_cache *cache)
+{
+    struct prudence_reader *self = prudence_epoch_record(domain);
+    bool right = self != NULL;
+
+    prudence_epoch_pin(self);
+    for (int hop = 0; right && hop < UPDATES; hop++) {
+        right = replace_with_cache(cache, hop) && prudence_dereference(current)->hop == hop;
+        if (hop % 64 == 0) {
+            prudence_epoch_try_advance(domain, NULL); /* this thread is behind until it moves */
+            prudence_epoch_repin(self);               /* no pointer of before is used after */
+        }
+    }
+    prudence_epoch_unpin(self);
+    return right;
+}
+
+static bool with_our_epochs(void)
+{
+    struct prudence_domain_attr how = {.size = sizeof how,
+                                       .flags = PRUDENCE_DOMAIN_CALLERS_ADVANCE};
+    struct prudence_domain *domain = prudence_domain_create("own", PRUDENCE_DOMAIN_MEMB, &how);
+    struct prudence_cache_attr attr = {.size = sizeof attr, .domain = domain};
+    struct prudence_cache *cache = prudence_cache_create("routes", sizeof(struct route), &attr);
+    bool right = cache && work_pinned(domain, cache);
+
+    prudence_cache_free_deferred(cache, current);
+    current = NULL;
+    return prudence_cache_destroy(cache) == 0 && prudence_domain_destroy(domain) == 0 && right;
+}
+
+/* ------------------------------------------------------------------------------------------ */
 
 static bool alone(void)
 {
@@ -124,5 +158,5 @@ int main(void)
     record = &first;
     epochs = prudence_ck_domain_create("epochs", &readers);
     return !(epochs && alone() && with_cache(epochs, lookup_by_epochs) &&
-             with_cache(NULL, lookup) && prudence_domain_destroy(epochs) == 0);
+             with_cache(NULL, lookup) && with_our_epochs() && prudence_domain_destroy(epochs) == 0);
 }

@@ -56,7 +56,7 @@ static bool is_over(prudence_gp_t cookie)
     return prudence_domain_poll_state(domain, cookie);
 }
 
-/* ----------------------------------------------------------------------------------------- pins */
+/* ------------------------------------------------------------------------------------- pins */
 
 TEST(pins_and_sections_nest_in_each_other, set_up, tear_down)
 {
@@ -204,7 +204,7 @@ TEST(a_handler_pins_before_each_instruction_of_repin, set_up, tear_down)
 }
 #endif
 
-/* ------------------------------------------------------------------------------------ advancing */
+/* -------------------------------------------------------------------------------- advancing */
 
 TEST(to_advance_ends_an_epoch_or_tells_who_is_behind, set_up, tear_down)
 {
@@ -283,7 +283,7 @@ TEST(any_kind_of_domain_advances)
     assert_int_equal(prudence_domain_destroy(member), 0);
 }
 
-/* ------------------------------------------------------------------ where only callers advance */
+/* -------------------------------------------------------------- where only callers advance */
 
 static void *first_of(struct prudence_cache *cache)
 {
@@ -396,7 +396,7 @@ TEST(the_mode_follows_the_option, set_up_by_callers, tear_down)
     assert_int_equal(prudence_option_set("reader_mode", "auto"), 0);
 }
 
-/* -------------------------------------------------------------------------- refusals and misuse */
+/* ---------------------------------------------------------------------- refusals and misuse */
 
 static int refuses(void *unused)
 {
@@ -462,7 +462,7 @@ TEST(misuse_names_the_function_and_the_domain)
     }
 }
 
-/* ---------------------------------------------------------------------------- fork, thread exit */
+/* ------------------------------------------------------------------------ fork, thread exit */
 
 /* The child has this thread's pin, by the same record, and nobody else's. */
 static int goes_on_in_the_child(void *cookie)

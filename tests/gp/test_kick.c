@@ -106,7 +106,7 @@ static bool drive(void)
     return prudence_domain_poll_state(domain, prudence_domain_start_poll(domain));
 }
 
-/* ---------------------------------------------------------------------------------------- calls */
+/* ------------------------------------------------------------------------------------ calls */
 
 static void called_once_a_section(void)
 {
@@ -213,7 +213,7 @@ TEST(an_allocating_thread_tells, set_up, tear_down)
     assert_int_equal(prudence_cache_destroy(cache), 0);
 }
 
-/* --------------------------------------------------------------------------------------- its end */
+/* ----------------------------------------------------------------------------------- its end */
 
 TEST(not_told_after_it_took_the_function_back, set_up, tear_down)
 {
@@ -357,7 +357,7 @@ TEST(refused_in_the_last_round_of_destructors, set_up, tear_down)
 }
 #endif
 
-/* ----------------------------------------------------------------------------- signals and forks */
+/* ------------------------------------------------------------------------- signals and forks */
 
 static pthread_t told_thread;
 static uint32_t handled;
@@ -461,7 +461,7 @@ TEST(a_fork_in_a_call, set_up, tear_down)
     does(&reader, leaves, NULL);
 }
 
-/* ------------------------------------------------------------------------------------- refusals */
+/* --------------------------------------------------------------------------------- refusals */
 
 static int refuses(void *unused)
 {

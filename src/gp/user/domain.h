@@ -49,7 +49,7 @@ typedef void (*drive_function)(struct prudence_domain *domain, uint64_t goal);
 struct gp_scheme {
     const char *name;
     drive_function drive; /* NULL if the library drives nothing */
-    /* drives where the program asks for it, if `drive` is NULL; NULL: grace periods end otherwise */
+    /* Drives where the program asks, if `drive` is NULL. NULL: grace periods end otherwise. */
     drive_function drive_for_caller;
     /* For a thread that waits without a deadline: blocks, or drives. NULL: nothing to do. */
     void (*block)(struct prudence_domain *domain);
@@ -92,10 +92,10 @@ struct reader_slot {
     uint64_t stall_since;  /* ns */
     uint64_t stall_reported; /* the word that was reported last */
     int32_t index;           /* srcu: the counter of the open section; own thread only */
-    /* Tells the thread that it is in the way (kick.c). Atomic; `kicked`: the section it was told of */
-    uint32_t kicking; /* threads that are calling, or are about to */
-    const struct prudence_kick *kick;
-    uint64_t kicked;
+    /* Atomic, as the next two, which tell the thread that it is in the way (kick.c). */
+    uint32_t kicking;                 /* threads that are calling, or are about to */
+    const struct prudence_kick *kick; /* the program's; NULL: none */
+    uint64_t kicked;                  /* the section that it was told of */
     char pad[8];
 };
 _Static_assert(sizeof(struct reader_slot) == 128,

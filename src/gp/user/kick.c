@@ -9,9 +9,9 @@
  * that was entered after the grace period began is not in the way, so that is also at most once for
  * each grace period.
  *
- * A thread that calls counts itself in `kicking` first, then loads the pointer; the owner clears the
- * pointer first, then loads the count. Both fence in between, so either the caller finds no
- * function, or the owner finds the count and waits (tests/model/test_kick.py).
+ * A thread that calls counts itself in `kicking` first, then loads the pointer; the owner clears
+ * the pointer first, then loads the count. Both fence in between, so either the caller finds no
+ * function, or the owner finds the count and waits (tests/model/test_epoch.py).
  *
  * Locks: none. The function runs with none held.
  */
@@ -48,7 +48,7 @@ void kick_forget(struct reader_slot *slot)
 
 /* Never below 0, because a child that was forked in a kick has forgotten this call. Release: the
  * call is over before the owner finds that none runs. */
-static void leave(struct reader_slot *slot)
+static void call_is_over(struct reader_slot *slot)
 {
     uint32_t kicking = load_relaxed(&slot->kicking);
 
@@ -57,7 +57,7 @@ static void leave(struct reader_slot *slot)
         ;
 }
 
-static void call(const struct prudence_kick *kick)
+static void call_foreign(const struct prudence_kick *kick)
 {
     int cancelable, saved_errno = errno;
 
@@ -82,6 +82,6 @@ void kick_call(struct reader_slot *slot, uint64_t section, uint64_t stayed)
     if (kick && stayed >= kick->after &&
         (load_relaxed(&slot->reader.word) & ~PRUDENCE_NESTING_MASK) == section &&
         compare_exchange(&slot->kicked, &kicked, section | 1))
-        call(kick);
-    leave(slot);
+        call_foreign(kick);
+    call_is_over(slot);
 }

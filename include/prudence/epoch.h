@@ -114,8 +114,8 @@ PRUDENCE_INLINE uint64_t prudence_epoch_pinned(const struct prudence_reader *sel
 /*
  * Looks at all readers of `domain` (any kind but manual). If none is behind the newest epoch,
  * begins the next one, which ends at once if no reader is inside, and returns true. Otherwise
- * returns false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest behind;
- * 0: none, or not known. Never waits.
+ * returns false. Stores in *behind, unless `behind` is NULL, the kernel's id of the thread furthest
+ * behind; 0: none, or not known. Never waits.
  *
  * When two calls, one after the other, have returned true, what was unlinked before the first is in
  * nobody's use. A cookie (prudence_domain_get_state) tells it sooner. A pinned caller is behind

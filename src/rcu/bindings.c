@@ -2,8 +2,8 @@
 /*
  * The functions that <prudence/rcu.h>, <prudence/poll.h>, <prudence/epoch.h> and the headers of
  * lists define, as functions of the library, and functions in place of macros
- * (<prudence/bindings.h>). No other file of the library calls them: prudence_read_lock here uses the
- * exported thread-local pointers, which may be another copy's (ADR 26), as the program's inline
+ * (<prudence/bindings.h>). No other file of the library calls them: prudence_read_lock here uses
+ * the exported thread-local pointers, which may be another copy's (ADR 26), as the program's inline
  * readers do.
  */
 #include <prudence/bindings.h>

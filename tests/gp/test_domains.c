@@ -113,7 +113,7 @@ static void assert_refused(const char *name, int kind, const struct prudence_dom
 TEST(bad_names_kinds_and_attributes_are_refused)
 {
     const struct prudence_domain_attr small = {.size = 3},
-                                      flags = {.size = sizeof flags, .flags = 1},
+                                      flags = {.size = sizeof flags, .flags = 2},
                                       reserved = {.size = sizeof reserved, .reserved = 1},
                                       good = {.size = sizeof good};
     struct prudence_domain *domain;
